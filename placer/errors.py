@@ -1,0 +1,119 @@
+"""Everything placer raises on purpose.
+
+::
+
+    PlacerError                 exit code
+    ├── UsageError                  2      the call's words are off
+    ├── BadInstance                 3      the input cannot be used; carries every fault
+    │   └── StrictFindings          3      findings, under --strict
+    ├── NothingFound                4      a method that shows only its own answers had none in time
+    ├── ClusterError                6      the cluster refused or did not answer
+    └── VerificationFailed          1      a bug: an answer broke a rule
+
+A solver that dies is not an error of this tree: the answer in hand survives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "BadInstance",
+    "ClusterError",
+    "Fault",
+    "NothingFound",
+    "PlacerError",
+    "StrictFindings",
+    "UsageError",
+    "VerificationFailed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with the input.
+
+    Parameters
+    ----------
+    file
+        The file as the caller named it; ``-`` is standard input.
+    document
+        Position of the document or list item in the file, from 1; None where the file as a whole is meant.
+    object
+        ``Kind namespace/name`` as far as it could be read, else empty.
+    field
+        Path of the field (``spec.containers[0].image``), or ``line 3, column 7`` where the text does not parse.
+    found
+        What stands there.
+    expected
+        What should stand there.
+    """
+
+    file: str
+    document: int | None
+    object: str
+    field: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        place = self.file if self.document is None else f"{self.file} (document {self.document})"
+        what = ": ".join(part for part in (place, self.object, self.field) if part)
+        return f"{what}: found {self.found}, expected {self.expected}"
+
+
+class PlacerError(Exception):
+    """Base of every error placer raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(PlacerError):
+    """The command line or the arguments of an API call make no sense."""
+
+    exit_code = 2
+
+
+class BadInstance(PlacerError):
+    """The input cannot be used.
+
+    Parameters
+    ----------
+    faults
+        Every fault that was found, in the order of the input; never empty.
+    """
+
+    exit_code = 3
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        count = len(self.faults)
+        head = "1 fault in the input" if count == 1 else f"{count} faults in the input"
+        super().__init__("\n".join([head, *(f"  {fault}" for fault in self.faults)]))
+
+    def __reduce__(self) -> tuple[type[BadInstance], tuple[tuple[Fault, ...]]]:
+        """Survive a pickle: the message is made anew from the faults."""
+        return type(self), (self.faults,)
+
+
+class StrictFindings(BadInstance):
+    """The input has findings and the caller asked for none (``--strict``)."""
+
+
+class NothingFound(PlacerError):
+    """A method that shows only what it found itself had found nothing when it had to stop."""
+
+    exit_code = 4
+
+
+class ClusterError(PlacerError):
+    """The cluster could not be reached, or refused."""
+
+    exit_code = 6
+
+
+class VerificationFailed(PlacerError):
+    """An answer broke a rule: a bug in placer, never a result."""
+
+    exit_code = 1

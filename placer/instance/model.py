@@ -1,0 +1,145 @@
+"""The instance: one immutable value that holds the whole problem by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+from placer.instance.group import Group, GroupKey
+from placer.instance.node import Node
+from placer.instance.pod import Key, Pod, PodState
+from placer.instance.policy import Policy
+from placer.instance.queue import Queue
+from placer.instance.topology import TopologyTree
+from placer.quantity import Resources
+
+__all__ = ["Finding", "Instance"]
+
+#: Weight of a pod that fills an average node (spec, "Weight of a pod").
+MICRO = 10**6
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """Something in the input that cannot be as meant; ``--strict`` makes it an error.
+
+    Parameters
+    ----------
+    code
+        One of contract.md's finding codes.
+    object
+        ``Kind namespace/name`` of what it is about.
+    message
+        One sentence that names the objects and values involved.
+    """
+
+    code: str
+    object: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The problem.
+
+    Parameters
+    ----------
+    nodes
+        Name to node, sorted by name.
+    pods
+        Key to pod, sorted by key: pending ones of ours, bound, terminating and nominated ones.
+    groups
+        Every PodGroup, and one group per pending pod that names none; sorted by key.
+    topology
+        The tier tree.
+    queues
+        Volcano queues by name.
+    policy
+        What decides.
+    findings
+        What cannot be as meant, sorted.
+    digest
+        SHA-256 of the text the instance was read from, hexadecimal; empty where it was made otherwise.
+    skipped
+        Objects of kinds that placer does not read: kind to count.
+    """
+
+    nodes: Mapping[str, Node]
+    pods: Mapping[Key, Pod]
+    groups: Mapping[GroupKey, Group]
+    topology: TopologyTree = field(default_factory=lambda: TopologyTree({}))
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    findings: tuple[Finding, ...] = ()
+    digest: str = ""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def pending(self) -> tuple[Pod, ...]:
+        """Pods that are ours to place, sorted by key."""
+        return tuple(pod for pod in self.pods.values() if pod.state is PodState.PENDING)
+
+    @cached_property
+    def held(self) -> Mapping[str, Resources]:
+        """Node name to what bound, terminating and nominated pods take of it; an untouched node is absent."""
+        sums: dict[str, dict[str, int]] = {}
+        for pod in self.pods.values():
+            if pod.node is not None:
+                amounts = sums.setdefault(pod.node, {})
+                for resource, amount in pod.requests.items():
+                    amounts[resource] = amounts.get(resource, 0) + amount
+        return {node: Resources(amounts) for node, amounts in sums.items()}
+
+    @cached_property
+    def weights(self) -> Mapping[Key, int]:
+        """Weight of each pending pod in micro-nodes, at least 1 (spec, "Weight of a pod")."""
+        shares = self._average_shares()
+        cache: dict[Resources, int] = {}
+        for pod in self.pending:
+            if pod.requests not in cache:
+                cache[pod.requests] = _weight(pod.requests, shares)
+        return {pod.key: cache[pod.requests] for pod in self.pending}
+
+    def _average_shares(self) -> dict[str, Fraction]:
+        """Micro-nodes per unit of each resource that decides: 10^6 x k / total, times its number in the policy."""
+        totals: dict[str, tuple[int, int]] = {}
+        for node in self.nodes.values():
+            for resource, amount in node.allocatable.items():
+                if amount > 0:
+                    count, total = totals.get(resource, (0, 0))
+                    totals[resource] = (count + 1, total + amount)
+        chosen = self.policy.resource_weights
+        return {
+            resource: MICRO * Fraction(count, total) * chosen.get(resource, Fraction(1))
+            for resource, (count, total) in totals.items()
+            if not chosen or resource in chosen
+        }
+
+    @cached_property
+    def need_weights(self) -> Mapping[GroupKey, int]:
+        """What each group needs at least, in micro-nodes: its share in ``admitted`` where it is ready."""
+        return {
+            key: sum(sorted(self.weights[pod] for pod in group.pending)[: group.need])
+            for key, group in self.groups.items()
+        }
+
+    @cached_property
+    def priorities(self) -> tuple[int, ...]:
+        """Distinct priorities of groups that have a pending pod, highest first."""
+        return tuple(sorted({group.priority for group in self.groups.values() if group.pending}, reverse=True))
+
+    def queue_path(self, queue: str | None) -> tuple[str, ...]:
+        """The queue and its ancestors, as far as they are known; empty for a pod in no known queue."""
+        path: list[str] = []
+        while queue is not None and queue in self.queues and queue not in path:
+            path.append(queue)
+            queue = self.queues[queue].parent
+        return tuple(path)
+
+
+def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:
+    """Largest share over the requested resources, floored, at least 1."""
+    largest = max((amount * shares[name] for name, amount in requests.items() if name in shares), default=Fraction(0))
+    return max(1, largest.numerator // largest.denominator)

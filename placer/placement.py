@@ -1,0 +1,101 @@
+"""The decision only: which pod goes to which node, in which order; what breaks a rule; how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from placer.instance import Key
+
+__all__ = ["MAXIMISED", "Binding", "Placement", "Score", "Value", "Violation", "better"]
+
+#: Values of which more is better; of all others less is.
+MAXIMISED = frozenset({"admitted", "placed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A pending pod and the node it shall run on.
+
+    ``numa_zones`` names the zones the kubelet will choose, only where C10 applies.
+    """
+
+    pod: Key
+    node: str
+    numa_zones: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Bindings in plan order; a pod may stand in it more than once only if somebody else wrote it (C1 says so)."""
+
+    bindings: tuple[Binding, ...] = ()
+
+    @classmethod
+    def of(cls, assignment: Mapping[Key, str] | Iterable[tuple[Key, str]]) -> Placement:
+        """Make a placement from pod to node, in the order given."""
+        pairs = assignment.items() if isinstance(assignment, Mapping) else assignment
+        return cls(tuple(Binding(pod, node) for pod, node in pairs))
+
+    @cached_property
+    def node_of(self) -> Mapping[Key, str]:
+        """Pod to node; of a pod bound twice, the first."""
+        found: dict[Key, str] = {}
+        for binding in self.bindings:
+            found.setdefault(binding.pod, binding.node)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One rule broken once.
+
+    Parameters
+    ----------
+    rule
+        ``C1`` .. ``C11``.
+    subjects
+        The objects involved, ``Kind namespace/name``.
+    amount
+        By how much, in the unit of the rule (pods, tiers, milli-cpu, bytes ...); at least 1.
+    message
+        One sentence; every number in it can be checked by hand against the instance.
+    """
+
+    rule: str
+    subjects: tuple[str, ...]
+    amount: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One number of the objective.
+
+    ``priority`` only for ``admitted`` and ``placed``; names as in contract.md.
+    """
+
+    name: str
+    value: int
+    priority: int | None = None
+
+
+#: Values in the order they are compared.
+Score = tuple[Value, ...]
+
+
+def better(one: Score, other: Score) -> bool:
+    """Whether ``one`` is strictly better than ``other``: the first value that differs decides.
+
+    Raises
+    ------
+    ValueError
+        The two are of different instances or policies.
+    """
+    for mine, theirs in zip(one, other, strict=True):
+        if (mine.name, mine.priority) != (theirs.name, theirs.priority):
+            raise ValueError(f"{mine.name} and {theirs.name} cannot be compared")
+        if mine.value != theirs.value:
+            return (mine.value > theirs.value) == (mine.name in MAXIMISED)
+    return False
