@@ -1,0 +1,26 @@
+"""What placer reads of each Kubernetes object: schemas only, one file per API group, and the table of kinds.
+
+Here belongs what a field is called, its type and the limits that the API server or the CRD puts on it. What a field
+*means* for a placement (defaults that depend on other objects, findings, expansion) belongs to ``placer.instance``; how
+text becomes objects belongs to ``placer.manifests``.
+
+=================  =======================================================================
+file               kinds
+=================  =======================================================================
+``base``           quantities, metadata, selectors
+``pod``            v1 Pod and the pod template
+``core``           the rest of v1, PriorityClass
+``volcano``        PodGroup, Queue, Job, HyperNode of Volcano
+``coscheduling``   PodGroup of scheduler-plugins
+``diktyo``         AppGroup, NetworkTopology
+``numa``           NodeResourceTopology
+``apps``           Deployment, StatefulSet, ReplicaSet, batch Job
+``policy``         our own Policy
+``kinds``          which model reads which apiVersion and kind, and how kubectl calls it
+=================  =======================================================================
+"""
+
+from placer.kube.base import ObjectBase
+from placer.kube.kinds import BY_ATTRIBUTE, KINDS, KindInfo, find_kinds
+
+__all__ = ["BY_ATTRIBUTE", "KINDS", "KindInfo", "ObjectBase", "find_kinds"]

@@ -1,0 +1,70 @@
+"""apps/v1 Deployment, StatefulSet, ReplicaSet; batch/v1 Job: workloads whose pods can be made offline."""
+
+from __future__ import annotations
+
+from placer.kube.base import Count, LabelSelector, NamespacedObject, schema
+from placer.kube.pod import PodTemplateSpec
+
+__all__ = ["Deployment", "Job", "JobCondition", "JobSpec", "JobStatus", "ReplicaSet", "StatefulSet", "WorkloadSpec"]
+
+
+@schema
+class WorkloadSpec:
+    """Equal pods, so many of them; replicas left out are 1."""
+
+    replicas: Count | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec
+
+
+@schema
+class Deployment(NamespacedObject):
+    """apps/v1 Deployment."""
+
+    spec: WorkloadSpec
+
+
+@schema
+class StatefulSet(NamespacedObject):
+    """apps/v1 StatefulSet."""
+
+    spec: WorkloadSpec
+
+
+@schema
+class ReplicaSet(NamespacedObject):
+    """apps/v1 ReplicaSet; read as the link between a pod and its Deployment."""
+
+
+@schema
+class JobSpec:
+    """Pods that run to completion."""
+
+    parallelism: Count | None = None
+    completions: Count | None = None
+    completion_mode: str | None = None
+    suspend: bool | None = None
+    template: PodTemplateSpec
+
+
+@schema
+class JobCondition:
+    """One condition of a job; ``Complete`` and ``Failed`` mean that it makes no more pods."""
+
+    type: str
+    status: str
+
+
+@schema
+class JobStatus:
+    """What the controller reports of a job."""
+
+    conditions: tuple[JobCondition, ...] | None = None
+
+
+@schema
+class Job(NamespacedObject):
+    """batch/v1 Job."""
+
+    spec: JobSpec
+    status: JobStatus | None = None

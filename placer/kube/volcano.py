@@ -1,0 +1,222 @@
+"""Volcano: scheduling.volcano.sh PodGroup and Queue, batch.volcano.sh Job, topology.volcano.sh HyperNode.
+
+Limits are those of the CRDs; rules of the webhooks that a stored object may break are findings, not faults.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from placer.kube.base import (
+    Count,
+    LabelSelector,
+    Name,
+    NamespacedObject,
+    ObjectBase,
+    Positive,
+    Quantities,
+    problem,
+    schema,
+)
+from placer.kube.pod import PodTemplateSpec
+
+__all__ = [
+    "DependsOn",
+    "HyperNode",
+    "HyperNodeMember",
+    "HyperNodeSpec",
+    "Job",
+    "JobSpec",
+    "MemberSelector",
+    "NetworkTopologySpec",
+    "PartitionPolicy",
+    "PodGroup",
+    "PodGroupSpec",
+    "Queue",
+    "QueueSpec",
+    "SubGroupPolicy",
+    "Task",
+]
+
+
+@schema
+class NetworkTopologySpec:
+    """How near to each other the pods of a group or subgroup must be; a mode left out is hard."""
+
+    mode: Literal["hard", "soft"] | None = None
+    highest_tier_allowed: Count | None = None
+    highest_tier_name: Annotated[str, Field(max_length=253)] | None = None
+
+
+@schema
+class SubGroupPolicy:
+    """How pods of a group are split into subgroups."""
+
+    name: Annotated[str, Field(max_length=253)] | None = None
+    network_topology: NetworkTopologySpec | None = None
+    sub_group_size: Positive | None = None
+    min_sub_groups: Count | None = None
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+@schema
+class PodGroupSpec:
+    """What a gang needs."""
+
+    min_member: Count | None = None
+    min_task_member: dict[str, Count] | None = None
+    queue: str | None = None
+    priority_class_name: str | None = None
+    network_topology: NetworkTopologySpec | None = None
+    sub_group_policy: tuple[SubGroupPolicy, ...] | None = None
+
+
+@schema
+class PodGroup(NamespacedObject):
+    """scheduling.volcano.sh/v1beta1 PodGroup."""
+
+    spec: PodGroupSpec | None = None
+
+
+@schema
+class QueueSpec:
+    """What a queue may hold."""
+
+    capability: Quantities | None = None
+    parent: str | None = None
+
+
+@schema
+class QueueStatus:
+    """Whether a queue is open."""
+
+    state: str | None = None
+
+
+@schema
+class Queue(ObjectBase):
+    """scheduling.volcano.sh/v1beta1 Queue."""
+
+    spec: QueueSpec | None = None
+    status: QueueStatus | None = None
+
+
+@schema
+class PartitionPolicy:
+    """How the replicas of a task are split into partitions."""
+
+    total_partitions: Positive
+    partition_size: Positive
+    min_partitions: Count | None = None
+    network_topology: NetworkTopologySpec | None = None
+
+
+@schema
+class DependsOn:
+    """Tasks that must have started before this one gets its pods."""
+
+    name: tuple[str, ...] | None = None
+
+
+@schema
+class Task:
+    """One role of a job."""
+
+    name: str | None = None
+    replicas: Count | None = None
+    min_available: Count | None = None
+    template: PodTemplateSpec
+    topology_policy: str | None = None
+    depends_on: DependsOn | None = None
+    partition_policy: PartitionPolicy | None = None
+
+
+@schema
+class JobSpec:
+    """What a job runs."""
+
+    min_available: Count | None = None
+    queue: str | None = None
+    priority_class_name: str | None = None
+    scheduler_name: str | None = None
+    network_topology: NetworkTopologySpec | None = None
+    tasks: tuple[Task, ...] | None = None
+
+
+@schema
+class JobState:
+    """Phase of a job."""
+
+    phase: str | None = None
+
+
+@schema
+class JobStatus:
+    """What the controller reports of a job."""
+
+    state: JobState | None = None
+
+
+@schema
+class Job(NamespacedObject):
+    """batch.volcano.sh/v1alpha1 Job."""
+
+    spec: JobSpec
+    status: JobStatus | None = None
+
+
+@schema
+class ExactMatch:
+    """A member by its name."""
+
+    name: Name
+
+
+@schema
+class RegexMatch:
+    """Members whose name the pattern (RE2, unanchored) finds."""
+
+    pattern: Annotated[str, Field(min_length=1)]
+
+
+@schema
+class MemberSelector:
+    """Which nodes or HyperNodes are members: exactly one of the three."""
+
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: LabelSelector | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> MemberSelector:
+        given = sum(part is not None for part in (self.exact_match, self.regex_match, self.label_match))
+        if given != 1:
+            raise problem("exactly one of exactMatch, regexMatch and labelMatch", f"{given} of them")
+        return self
+
+
+@schema
+class HyperNodeMember:
+    """Members of a HyperNode."""
+
+    type: Literal["Node", "HyperNode"]
+    selector: MemberSelector
+
+
+@schema
+class HyperNodeSpec:
+    """A domain of the network: the lower its tier, the nearer its members."""
+
+    tier: Count
+    tier_name: Annotated[str, Field(max_length=253)] | None = None
+    members: Annotated[tuple[HyperNodeMember, ...], Field(min_length=1)]
+
+
+@schema
+class HyperNode(ObjectBase):
+    """topology.volcano.sh/v1alpha1 HyperNode."""
+
+    spec: HyperNodeSpec
