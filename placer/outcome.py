@@ -1,0 +1,142 @@
+"""What runs where once a placement is carried out: the ground that :mod:`placer.verify` and :mod:`placer.score` share.
+
+Here and nowhere else it is said which bindings of a placement count (anybody's, maybe a broken one), which pods of a
+group are *placed*, and when a group is *ready*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from placer.instance import Group, Instance, Key, NetworkTopology, Pod, PodState
+from placer.placement import Placement
+
+__all__ = ["Outcome", "Scope", "Shortage"]
+
+
+class Scope(NamedTuple):
+    """A group or subgroup that asks something of the tree.
+
+    Parameters
+    ----------
+    subject
+        ``PodGroup namespace/name``, or ``SubGroup namespace/group/name``.
+    topology
+        What it asks.
+    before
+        Node of each of its bound pods; a node need not be in the instance.
+    new
+        Node of each of its pods that this placement adds.
+    """
+
+    subject: str
+    topology: NetworkTopology
+    before: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+class Shortage(NamedTuple):
+    """One of the conditions of C5 that a group does not meet: how many pods are missing, and the sentence."""
+
+    missing: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An instance with a placement laid over it.
+
+    Of the placement only what can be carried out counts: the first binding of each pending pod of the instance, and
+    only if its node is in the instance. C1 and C3 report the rest.
+    """
+
+    instance: Instance
+    placement: Placement
+
+    @cached_property
+    def new(self) -> Mapping[Key, str]:
+        """Pending pod to the node it gets, in plan order."""
+        pods, nodes = self.instance.pods, self.instance.nodes
+        return {
+            key: node
+            for key, node in self.placement.node_of.items()
+            if key in pods and pods[key].state is PodState.PENDING and node in nodes
+        }
+
+    @cached_property
+    def new_on(self) -> Mapping[str, Sequence[Pod]]:
+        """Node name to the pods it gets, in plan order; nodes sorted by name, those that get none absent."""
+        found: dict[str, list[Pod]] = defaultdict(list)
+        for key, node in self.new.items():
+            found[node].append(self.instance.pods[key])
+        return dict(sorted(found.items()))
+
+    def added(self, pending: Sequence[Key]) -> list[Key]:
+        """Those of the pods that this placement adds."""
+        return [key for key in pending if key in self.new]
+
+    def scopes(self) -> Iterator[Scope]:
+        """Every group and subgroup with a networkTopology (hard or soft), the group before its parts."""
+        for group in self.instance.groups.values():
+            if group.topology is not None:
+                yield self._scope(str(group.key), group.topology, group.bound, group.pending)
+            for part in group.sub_groups:
+                topology = group.policies[part.policy].topology
+                if topology is not None:
+                    yield self._scope(sub_group_subject(group, part.name), topology, part.bound, part.pending)
+
+    def _scope(self, subject: str, topology: NetworkTopology, bound: Sequence[Key], pending: Sequence[Key]) -> Scope:
+        before = (self.instance.pods[key].node for key in bound)
+        new = tuple(self.new[key] for key in self.added(pending))
+        return Scope(subject, topology, tuple(node for node in before if node is not None), new)
+
+    def shortages(self, group: Group) -> Iterator[Shortage]:
+        """What keeps the group from being ready (C5); nothing where it is ready.
+
+        Ready: placed ≥ minMember, per checked role placed ≥ minTaskMember, per policy at least minSubGroups subgroups
+        with placed ≥ subGroupSize. Placed are the pods that are bound or succeeded before and those added.
+        """
+        new = self.added(group.pending)
+        placed = group.placed_before + len(new)
+        if placed < group.min_member:
+            message = f"{placed} of minMember {group.min_member} placed ({group.placed_before} before, {len(new)} new)"
+            yield Shortage(group.min_member - placed, message)
+        yield from self._role_shortages(group, new)
+        yield from self._sub_group_shortages(group)
+
+    def _role_shortages(self, group: Group, new: Sequence[Key]) -> Iterator[Shortage]:
+        if not group.min_task_member:
+            return
+        pods = self.instance.pods
+        placed = Counter(group.succeeded)
+        placed.update(pods[key].role for key in (*group.bound, *new))
+        for role, least in sorted(group.min_task_member.items()):
+            if placed[role] < least:
+                yield Shortage(least - placed[role], f"{placed[role]} of minTaskMember {least} placed in role {role}")
+
+    def _sub_group_shortages(self, group: Group) -> Iterator[Shortage]:
+        for index, policy in enumerate(group.policies):
+            missing = [
+                max(0, policy.size - part.placed_before - len(self.added(part.pending)))
+                for part in group.sub_groups
+                if part.policy == index
+            ]
+            ready = missing.count(0)
+            if ready < policy.min_sub_groups:
+                # The cheapest way to what is missing: subgroups that lack least; of one not there, all its pods.
+                absent = [policy.size] * (policy.min_sub_groups - len(missing))
+                message = f"{ready} of minSubGroups {policy.min_sub_groups} ready in policy {policy.name}"
+                yield Shortage(sum(sorted(missing + absent)[: policy.min_sub_groups]), message)
+
+    def ready(self, group: Group) -> bool:
+        """Whether the group is ready after the placement (C5); a group that is not in order never is."""
+        return group.invalid is None and not any(True for _ in self.shortages(group))
+
+
+def sub_group_subject(group: Group, name: str) -> str:
+    """How a subgroup is named in a violation."""
+    return f"SubGroup {group.key.namespace}/{group.key.name}/{name}"

@@ -1,0 +1,109 @@
+"""The objective, executable and free of any solver: how good a placement is, in exact integers.
+
+One function per level O1..O4; the levels of the policy, in its order, make the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from placer.instance import Instance, PodState
+from placer.outcome import Outcome
+from placer.placement import Placement, Score, Value
+
+__all__ = ["LEVELS", "Level", "placed_weight", "score"]
+
+#: A level of the objective: yields its values in the order they are compared.
+Level = Callable[[Outcome], Iterator[Value]]
+
+
+def score(instance: Instance, placement: Placement) -> Score:
+    """Evaluate a placement.
+
+    Parameters
+    ----------
+    instance
+        The problem; its policy names the levels and their order. A level left out has no value.
+    placement
+        Need not be valid; bindings that cannot be carried out count for nothing.
+
+    Returns
+    -------
+    Score
+        The values in the order they are compared; the same names and priorities for every placement of the instance.
+    """
+    outcome = Outcome(instance, placement)
+    levels = (LEVELS[name] for name in instance.policy.levels if name in LEVELS)
+    return tuple(value for level in levels for value in level(outcome))
+
+
+def placed_weight(instance: Instance, placement: Placement) -> int:
+    """Sum of the weights of all newly placed pods, over all priorities, in micro-nodes."""
+    return sum(instance.weights[key] for key in Outcome(instance, placement).new)
+
+
+def placed(outcome: Outcome) -> Iterator[Value]:
+    """O1 (spec): for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``.
+
+    admitted = sum of need weights of the groups that are ready (C5) after the placement;
+    placed = sum of the weights of the newly placed pods of all groups of the priority. Both in micro-nodes.
+    """
+    instance = outcome.instance
+    admitted = dict.fromkeys(instance.priorities, 0)
+    weight = dict.fromkeys(instance.priorities, 0)
+    for group in instance.groups.values():
+        if group.pending:
+            weight[group.priority] += sum(instance.weights[key] for key in outcome.added(group.pending))
+            # Bound pods alone need nothing more: only what this placement completes adds to the sum.
+            admitted[group.priority] += instance.need_weights[group.key] if outcome.ready(group) else 0
+    for priority in instance.priorities:
+        yield Value("admitted", admitted[priority], priority)
+        yield Value("placed", weight[priority], priority)
+
+
+def locality(outcome: Outcome) -> Iterator[Value]:
+    """O2 (seed V): ``locality`` and ``span`` over all groups and subgroups with a networkTopology, hard or soft.
+
+    locality = sum of placed pods × tier of their smallest common HyperNode; span = sum of the leaf HyperNodes that
+    their placed pods touch, a node in no HyperNode being a leaf of its own. Bound pods of the scope count with the new
+    ones; a scope without placed pods counts 0.
+    """
+    tree = outcome.instance.topology
+    total = span = 0
+    for scope in outcome.scopes():
+        nodes = (*scope.before, *scope.new)
+        if nodes:
+            total += len(nodes) * tree.tier(tree.smallest_common(nodes))
+            # (True, leaf) and (False, node): a HyperNode and a node may share a name.
+            span += len({(True, tree.leaf[node]) if node in tree.leaf else (False, node) for node in nodes})
+    yield Value("locality", total)
+    yield Value("span", span)
+
+
+def packing(outcome: Outcome) -> Iterator[Value]:
+    """O4 (spec): ``packedHyperNodes`` and ``packedNodes``, what was empty before and is not any more.
+
+    A node or HyperNode is empty while only DaemonSet and static pods run there; terminating and nominated pods do not
+    count either. HyperNodes of any tier count, the virtual root does not.
+    """
+    instance = outcome.instance
+    used = {
+        pod.node
+        for pod in instance.pods.values()
+        if pod.state is PodState.BOUND and not pod.daemon and pod.node is not None
+    }
+    opened = {node for key, node in outcome.new.items() if node not in used and not instance.pods[key].daemon}
+    path = instance.topology.path
+    used_above = {name for node in used for name in path(node)}
+    opened_above = {name for node in opened for name in path(node)}
+    yield Value("packedHyperNodes", len(opened_above - used_above))
+    yield Value("packedNodes", len(opened))
+
+
+#: Level name of the policy to its function.
+LEVELS: dict[str, Level] = {
+    "placed": placed,
+    "locality": locality,
+    # "networkCost", O3: issue 6; until then it contributes no value
+    "packing": packing,
+}
