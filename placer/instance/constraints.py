@@ -84,7 +84,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Term:
-    """A node selector term: all label ``expressions`` and ``fields`` (metadata.name) hold; an empty one matches nothing."""
+    """A node selector term: all label ``expressions`` and ``fields`` (metadata.name) hold; empty: no match."""
 
     expressions: tuple[Requirement, ...] = ()
     fields: tuple[Requirement, ...] = ()

@@ -138,6 +138,10 @@ class Instance:
             queue = self.queues[queue].parent
         return tuple(path)
 
+    def closed_queue(self, queue: str | None) -> str | None:
+        """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""
+        return next((name for name in self.queue_path(queue) if not self.queues[name].open), None)
+
 
 def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:
     """Largest share over the requested resources, floored, at least 1."""

@@ -103,3 +103,8 @@ class Pod:
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
+
+    @property
+    def holds_queue(self) -> bool:
+        """Whether it takes of its queue's capability already (C11): it runs, or is being deleted."""
+        return self.state in (PodState.BOUND, PodState.TERMINATING)

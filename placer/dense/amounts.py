@@ -1,0 +1,76 @@
+"""Exact scaling of resource amounts to small integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.instance import Instance, Pod
+from placer.quantity import Resources
+
+__all__ = ["Scale", "free_on"]
+
+IntArray = npt.NDArray[np.int64]
+
+#: Sums over all nodes or all pods stay below this, so that no array and no solver overflows.
+SAFE = 2**60
+
+
+def free_on(instance: Instance, node: str) -> Resources:
+    """Allocatable minus what bound, terminating and nominated pods hold; negative where they hold more."""
+    held = instance.held.get(node)
+    allocatable = instance.nodes[node].allocatable
+    return allocatable if held is None else allocatable - held
+
+
+class Scale:
+    """How amounts become array entries: divided by the greatest common divisor of all requests.
+
+    Room is rounded down, which loses nothing since every request is a multiple of the divisor. Only where sums would
+    not fit into 60 bits is a larger, inexact divisor taken: requests are then rounded up, never down.
+
+    Parameters
+    ----------
+    pods
+        The pods whose requests matter.
+    room
+        Room on each node; entries may be negative.
+    """
+
+    def __init__(self, pods: Sequence[Pod], room: Sequence[Resources]) -> None:
+        amounts: dict[str, list[int]] = {}
+        for pod in pods:
+            for name, amount in pod.requests.items():
+                amounts.setdefault(name, []).append(amount)
+        self.resources = tuple(sorted(amounts))
+        self._demand = {name: sum(amounts[name]) for name in self.resources}
+        self.divisors = tuple(
+            _divisor(math.gcd(*amounts[name]), self._demand[name], sum(max(0, entry[name]) for entry in room))
+            for name in self.resources
+        )
+        self._cache: dict[Resources, IntArray] = {}
+
+    def request(self, requests: Resources) -> IntArray:
+        """Scale a request, rounded up: int64, shape (resources,); equal requests share one array."""
+        if requests not in self._cache:
+            row = [-(-requests[name] // by) for name, by in zip(self.resources, self.divisors, strict=True)]
+            self._cache[requests] = np.array(row, dtype=np.int64)
+        return self._cache[requests]
+
+    def room(self, rows: Iterable[Resources]) -> IntArray:
+        """Scale rooms, rounded down, cut to 0 .. total demand: int64, shape (rows, resources)."""
+        scaled = [[self.limit(name, entry[name]) for name in self.resources] for entry in rows]
+        return np.array(scaled, dtype=np.int64).reshape(len(scaled), len(self.resources))
+
+    def limit(self, resource: str, amount: int) -> int:
+        """Scale one limit on a sum of requests, as :meth:`room` does."""
+        by = self.divisors[self.resources.index(resource)]
+        return max(0, min(amount, self._demand[resource])) // by
+
+
+def _divisor(common: int, demand: int, room: int) -> int:
+    largest = max(demand, room) // common
+    return common if largest < SAFE else common * -(-largest // SAFE)

@@ -1,0 +1,91 @@
+"""Eligibility (C3) of many constraints on many nodes at once.
+
+The meaning is :meth:`placer.instance.Constraints.admits`; here each distinct requirement is looked up once as a row of
+booleans over all nodes. A test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.instance import Constraints, Node, Requirement, Taint, Term, Toleration
+from placer.instance.constraints import UNSCHEDULABLE_TAINT
+
+__all__ = ["Eligibility"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Eligibility:
+    """Rows of eligible nodes, one per constraints value.
+
+    Parameters
+    ----------
+    nodes
+        The nodes, in the order of the rows' columns.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        profiles: dict[tuple[bool, tuple[Taint, ...]], list[int]] = {}
+        for index, node in enumerate(nodes):
+            if node.ready:
+                profiles.setdefault((node.unschedulable, node.taints), []).append(index)
+        self._profiles = [(*profile, np.array(members)) for profile, members in profiles.items()]
+        self._tolerated: dict[tuple[Toleration, ...], BoolArray] = {}
+        self._columns: dict[str, tuple[dict[str, int], npt.NDArray[np.int64]]] = {}
+        self._rows: dict[tuple[bool, Requirement], BoolArray] = {}
+
+    def row(self, constraints: Constraints) -> BoolArray:
+        """Return bool, shape (nodes,): where a pod with these constraints may be bound."""
+        row = self._toleration_row(constraints.tolerations).copy()
+        for label, value in constraints.selector:
+            row &= self._requirement(Requirement(label, "In", (value,)), field=False)
+        for terms in constraints.required:
+            row &= self._any_term(terms)
+        return row
+
+    def _toleration_row(self, tolerations: tuple[Toleration, ...]) -> BoolArray:
+        if tolerations not in self._tolerated:
+            row = np.zeros(len(self._nodes), dtype=bool)
+            for unschedulable, taints, members in self._profiles:
+                cordon = (Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule"),) if unschedulable else ()
+                row[members] = all(any(t.tolerates(taint) for t in tolerations) for taint in (*taints, *cordon))
+            self._tolerated[tolerations] = row
+        return self._tolerated[tolerations]
+
+    def _any_term(self, terms: tuple[Term, ...]) -> BoolArray:
+        found = np.zeros(len(self._nodes), dtype=bool)
+        for term in terms:
+            if term.expressions or term.fields:
+                row = np.ones(len(self._nodes), dtype=bool)
+                for requirement in term.expressions:
+                    row &= self._requirement(requirement, field=False)
+                for requirement in term.fields:
+                    row &= self._requirement(requirement, field=True)
+                found |= row
+        return found
+
+    def _requirement(self, requirement: Requirement, *, field: bool) -> BoolArray:
+        key = (field, requirement)
+        if key not in self._rows:
+            codes, column = self._column("" if field else requirement.key, field and requirement.key == "metadata.name")
+            holds = np.zeros(len(codes) + 1, dtype=bool)
+            for value, code in codes.items():
+                holds[code] = requirement.holds(value)
+            holds[-1] = requirement.holds(None)
+            self._rows[key] = holds[column]
+        return self._rows[key]
+
+    def _column(self, label: str, names: bool) -> tuple[dict[str, int], npt.NDArray[np.int64]]:
+        """Codes of a label's values and the code of each node; absent is the last code + 1 (index -1)."""
+        key = "\0name" if names else label
+        if key not in self._columns:
+            values = [node.name if names else node.labels.get(label) for node in self._nodes]
+            codes = {value: code for code, value in enumerate(dict.fromkeys(v for v in values if v is not None))}
+            column = np.array([-1 if value is None else codes[value] for value in values], dtype=np.int64)
+            self._columns[key] = (codes, column)
+        return self._columns[key]

@@ -1,0 +1,348 @@
+"""What the methods see: classes of equal pods, nodes in tree order, groups, scopes and queue rows by index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.instance import GroupKey, HostPort, Key
+from placer.placement import Placement, Score
+
+__all__ = ["Dense", "DenseGroup", "DenseSubGroup", "Domains", "PodClass", "QueueRow", "Scope", "Solution"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: How many pods of a class go to a node: (class index, node index) to count, at least 1 each.
+Solution = dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True)
+class PodClass:
+    """Pending pods that no rule and no value can tell apart.
+
+    Parameters
+    ----------
+    pods
+        Their keys, older first; the first ones are bound first.
+    group, sub_group
+        Indices into ``Dense.groups`` and ``Dense.sub_groups``; ``sub_group`` -1 where no policy takes them.
+    role
+        ``volcano.sh/task-spec``.
+    request
+        shape (resources,), scaled units of ``Dense.resources``.
+    weight
+        Micro-nodes of one pod.
+    mask
+        Index of a row of ``Dense.masks``: where one of them may go at all (C3).
+    host_ports
+        Ports each takes; not empty: at most one per node.
+    daemon
+        Does not make its node count as used (O4).
+    queue
+        The Volcano queue they count against; None: none.
+    """
+
+    pods: tuple[Key, ...]
+    group: int
+    sub_group: int
+    role: str
+    request: IntArray
+    weight: int
+    mask: int
+    host_ports: tuple[HostPort, ...] = ()
+    daemon: bool = False
+    queue: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many pods it has."""
+        return len(self.pods)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A group or subgroup seen by the tree (C7, O2).
+
+    Parameters
+    ----------
+    classes
+        Classes of its pods.
+    limit
+        Highest tier that all its placed pods may span; None where there is no limit or none below the virtual root's.
+    wanted
+        Whether it counts in O2 (it has a networkTopology).
+    bound
+        Node indices of its running pods, one per pod; -1: a node that is not in the instance.
+    lost_leaves
+        How many distinct nodes that are not in the instance they run on: each is a leaf of its own in ``span``.
+    """
+
+    classes: tuple[int, ...]
+    limit: int | None
+    wanted: bool
+    bound: tuple[int, ...] = ()
+    lost_leaves: int = 0
+
+
+@dataclass(frozen=True)
+class DenseSubGroup:
+    """A subgroup with pending pods that may be placed.
+
+    ``short`` is how many new pods it needs before it may have any, that is, to be ready (0: ready already).
+    """
+
+    name: str
+    group: int
+    policy: int
+    classes: tuple[int, ...]
+    short: int
+    scope: int
+
+
+@dataclass(frozen=True)
+class DenseGroup:
+    """A gang with pending pods that may be placed.
+
+    Parameters
+    ----------
+    key
+        Its name.
+    classes
+        Indices of its classes.
+    sub_groups
+        Indices of its subgroups in ``Dense.sub_groups``.
+    short
+        New pods it needs for ``minMember`` (0: none).
+    short_by_role
+        The same per role, only roles that need any.
+    short_by_policy
+        Policy index to how many of its subgroups (in ``sub_groups``, those with ``short`` 0 not counted) must still
+        become ready; only policies that need any.
+    priority, created
+        Higher and older first.
+    need_weight
+        Micro-nodes that ``admitted`` counts where the group is ready.
+    scope
+        Index into ``Dense.scopes``.
+    """
+
+    key: GroupKey
+    classes: tuple[int, ...]
+    sub_groups: tuple[int, ...]
+    short: int
+    short_by_role: tuple[tuple[str, int], ...]
+    short_by_policy: tuple[tuple[int, int], ...]
+    priority: int
+    created: float
+    need_weight: int
+    scope: int
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """One capability of one queue: ``request[resource] * count`` summed over ``classes`` is at most ``room`` (C11)."""
+
+    queue: str
+    resource: int
+    room: int
+    classes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Domains:
+    """The tier tree as arrays; the last index is the virtual root.
+
+    Every domain holds the nodes ``begin[d]:end[d]``. Parents have larger tiers than children. A node has its leaf and
+    all ancestors of the leaf as domains, the virtual root always.
+
+    Parameters
+    ----------
+    names
+        HyperNode names; None for the virtual root.
+    tier, parent, begin, end
+        int64, shape (domains,); ``parent`` of the virtual root is -1.
+    used
+        bool, shape (domains,): not empty before (O4).
+    """
+
+    names: tuple[str | None, ...]
+    tier: IntArray
+    parent: IntArray
+    begin: IntArray
+    end: IntArray
+    used: BoolArray
+
+    @property
+    def root(self) -> int:
+        """Index of the virtual root."""
+        return len(self.names) - 1
+
+    def common(self, leaf: int, last: int) -> int:
+        """Smallest domain at or above ``leaf`` that holds the node position ``last``."""
+        domain = leaf
+        while not self.begin[domain] <= last < self.end[domain]:
+            domain = int(self.parent[domain])
+        return domain
+
+
+@dataclass(frozen=True)
+class Dense:
+    """The instance by index; everything is read-only and can be pickled.
+
+    Parameters
+    ----------
+    nodes
+        Node names in tree order: every domain is a slice of them; nodes in no HyperNode come last.
+    resources
+        Names of the resources that some placeable pod requests.
+    scale
+        int per resource: amounts are divided by it (their greatest common divisor, so nothing is lost).
+    free
+        int64, shape (nodes, resources): room left, scaled, never negative, cut at what all pods together ask for.
+    masks
+        bool, shape (distinct constraints, nodes): eligibility (C3).
+    leaf
+        int64, shape (nodes,): leaf domain of each node, the virtual root for nodes in no HyperNode.
+    leaf_unit
+        int64, shape (nodes,): what ``span`` counts; nodes in no HyperNode have one each.
+    node_used
+        bool, shape (nodes,): not empty before (O4).
+    ports
+        Host ports taken on each node that has any.
+    levels
+        Names of the values in the order they are compared, with the priority for O1: as ``score`` returns them.
+    constant_locality, constant_span
+        What scopes without placeable pods add to ``locality`` and ``span`` whatever is placed.
+    """
+
+    nodes: tuple[str, ...]
+    resources: tuple[str, ...]
+    scale: tuple[int, ...]
+    free: IntArray
+    masks: BoolArray
+    leaf: IntArray
+    leaf_unit: IntArray
+    node_used: BoolArray
+    domains: Domains
+    classes: tuple[PodClass, ...]
+    groups: tuple[DenseGroup, ...]
+    sub_groups: tuple[DenseSubGroup, ...]
+    scopes: tuple[Scope, ...]
+    queue_rows: tuple[QueueRow, ...]
+    ports: dict[int, tuple[HostPort, ...]]
+    levels: tuple[tuple[str, int | None], ...]
+    constant_locality: int = 0
+    constant_span: int = 0
+
+    @cached_property
+    def node_index(self) -> dict[str, int]:
+        """Node name to index."""
+        return {name: index for index, name in enumerate(self.nodes)}
+
+    @cached_property
+    def requests(self) -> IntArray:
+        """int64, shape (classes, resources)."""
+        rows = [pod_class.request for pod_class in self.classes]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.resources))
+
+    @cached_property
+    def class_of(self) -> dict[Key, int]:
+        """Pod to class index."""
+        return {pod: index for index, pod_class in enumerate(self.classes) for pod in pod_class.pods}
+
+    def fits(self, index: int, free: IntArray | None = None) -> IntArray:
+        """How many pods of a class each node could take, by eligibility, resources and ports alone.
+
+        Parameters
+        ----------
+        index
+            The class.
+        free
+            int64, shape (nodes, resources): room to look at; default: ``self.free``.
+
+        Returns
+        -------
+        int64, shape (nodes,), at most the size of the class.
+        """
+        room = self.free if free is None else free
+        pod_class = self.classes[index]
+        asked = np.flatnonzero(pod_class.request)
+        count = np.full(len(self.nodes), pod_class.size, dtype=np.int64)
+        if len(asked):
+            count = np.minimum(count, (room[:, asked] // pod_class.request[asked]).min(axis=1))
+        if pod_class.host_ports:
+            count = np.minimum(count, 1)
+            for node, taken in self.ports.items():
+                if any(port.clashes(other) for port in pod_class.host_ports for other in taken):
+                    count[node] = 0
+        count[~self.masks[pod_class.mask]] = 0
+        return np.maximum(count, 0)
+
+    def limit_domains(self, scope: int) -> tuple[int, ...] | None:
+        """Domains of which one must hold all pods of the scope (C7).
+
+        Returns
+        -------
+        None where there is no limit; else the highest domains within the limit, disjoint; only the one that holds the
+        running pods where there are any, none where they span more than the limit already.
+        """
+        limit = self.scopes[scope].limit
+        if limit is None:
+            return None
+        tree = self.domains
+        within = tree.tier <= limit
+        top = within & ((tree.parent < 0) | ~within[tree.parent])
+        anchor = self.anchor(scope)
+        if anchor is not None:
+            if tree.tier[anchor] > limit:
+                return ()
+            top &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
+        return tuple(int(domain) for domain in np.flatnonzero(top))
+
+    def anchor(self, scope: int) -> int | None:
+        """Smallest domain that holds the running pods of a scope; None where none runs."""
+        return self.common(self.scopes[scope].bound)
+
+    def common(self, nodes: Iterable[int]) -> int | None:
+        """Smallest domain that holds the nodes (-1: a node that is not there); None for no node."""
+        found = sorted(set(nodes))
+        if not found:
+            return None
+        if found[0] < 0:
+            return self.domains.root
+        return self.domains.common(int(self.leaf[found[0]]), found[-1])
+
+    def with_constants(self, counted: Sequence[int], before: Score) -> Dense:
+        """Set the constants so that placing nothing scores ``before`` where it was ``counted`` without them."""
+        rest = {value.name: value.value - mine for value, mine in zip(before, counted, strict=True)}
+        return replace(self, constant_locality=rest.get("locality", 0), constant_span=rest.get("span", 0))
+
+    def placement(self, solution: Solution) -> Placement:
+        """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first."""
+        by_class: dict[int, list[tuple[int, int]]] = {}
+        for (index, node), count in sorted(solution.items()):
+            by_class.setdefault(index, []).append((node, count))
+        pairs: list[tuple[Key, str]] = []
+        order = sorted(by_class, key=lambda index: self._plan_order(self.classes[index].group, index))
+        for index in order:
+            pods = iter(self.classes[index].pods)
+            pairs.extend((next(pods), self.nodes[node]) for node, count in by_class[index] for _ in range(count))
+        return Placement.of(pairs)
+
+    def _plan_order(self, group: int, index: int) -> tuple[int, float, GroupKey, int]:
+        gang = self.groups[group]
+        return (-gang.priority, gang.created, gang.key, index)
+
+    def solution(self, placement: Placement) -> Solution:
+        """Count the bindings of a placement that this instance can express (others are left out)."""
+        counts: Solution = {}
+        for pod, node in placement.node_of.items():
+            if pod in self.class_of and node in self.node_index:
+                place = (self.class_of[pod], self.node_index[node])
+                counts[place] = counts.get(place, 0) + 1
+        return counts

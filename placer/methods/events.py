@@ -1,0 +1,70 @@
+"""What a search is told, and what it tells while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from placer.dense import Solution
+
+__all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions"]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How long and how a search may run.
+
+    Parameters
+    ----------
+    seconds
+        Wall-clock seconds from the call, None: unlimited. Whoever calls also enforces it from outside.
+    work
+        Deterministic time units of the solver in all, None: unlimited.
+    workers
+        Solver threads, at least 1. With 1 the search is repeatable unless ``seconds`` cuts it.
+    seed
+        Any non-negative integer below 2^31.
+    hint
+        A solution to start from that keeps all rules, or None.
+    """
+
+    seconds: float | None = None
+    work: float | None = None
+    workers: int = 1
+    seed: int = 0
+    hint: Solution | None = None
+
+
+@dataclass(frozen=True)
+class Improved:
+    """A solution that the search believes better than what it told before; ``phase`` is a word for progress."""
+
+    solution: Solution
+    phase: str
+
+
+@dataclass(frozen=True)
+class BoundFound:
+    """No placement that equals the best on every earlier value beats ``bound`` on value ``level``.
+
+    Parameters
+    ----------
+    level
+        Index into ``Dense.levels``; None: the sum of placed weight over all priorities.
+    bound
+        The number.
+    by
+        Who proved it, as in ``provedBy``.
+    context
+        The values of the levels before ``level`` that the bound takes as given; the bound holds for answers that equal
+        them. Empty for level 0 and for None.
+    """
+
+    level: int | None
+    bound: int
+    by: str
+    context: tuple[int, ...] = ()
+
+
+Event = Improved | BoundFound
+Emit = Callable[[Event], None]
