@@ -1,0 +1,350 @@
+"""Cut a full cluster into gangs: the gangs are known to fit because this is where they were cut from.
+
+Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Gangs limited to the wider tiers then
+claim slots, largest first, leaf by leaf, each inside one domain of its tier; the leaves that remain are shared out
+among gangs of tier 1. What is too small for a gang of its own goes to gangs of the next tier, so that no slot is
+left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from placer.generate.dice import Dice
+from placer.generate.fabric import NODE_TYPES, Fabric
+from placer.generate.options import GangMix, whole
+
+__all__ = ["Gang", "Part", "carve"]
+
+
+class Kind(NamedTuple):
+    """What tells slots apart: GPUs of the slot, kind of the node."""
+
+    gpus: int
+    node_type: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Equal pods of a gang, and where they were cut from.
+
+    Parameters
+    ----------
+    role
+        Name of the role.
+    gpus
+        GPUs of a pod.
+    node_type
+        The kind of node that its pods select; None where any will do.
+    blocks
+        Node numbers, a list per subgroup; one list where there are no subgroups.
+    sub_size
+        Pods per subgroup; 0: no subgroups.
+    sub_tier
+        Tier within which each subgroup lies, below that of the gang; 0: the subgroups have no limit of their own.
+    cpu, memory
+        Milli-cores and MiB that a pod asks for.
+    """
+
+    role: str
+    gpus: int
+    node_type: int | None
+    blocks: tuple[tuple[int, ...], ...]
+    sub_size: int = 0
+    sub_tier: int = 0
+    cpu: int = 0
+    memory: int = 0
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Node of each pod."""
+        return tuple(node for block in self.blocks for node in block)
+
+
+@dataclass(frozen=True)
+class Gang:
+    """A gang: its parts all lie in one domain of ``tier``."""
+
+    tier: int
+    parts: tuple[Part, ...]
+
+    @property
+    def pods(self) -> int:
+        """Number of pods."""
+        return sum(len(part.nodes) for part in self.parts)
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs."""
+        return sum(len(part.nodes) * part.gpus for part in self.parts)
+
+
+@dataclass
+class Ground:
+    """Free slots by leaf and kind, counted for every domain of every tier."""
+
+    fabric: Fabric
+    dice: Dice
+    leaves: list[dict[Kind, list[int]]] = field(init=False)
+    counts: list[list[Counter[Kind]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leaves = [{} for _ in range(self.fabric.domains(1))]
+        self.counts = [[Counter() for _ in range(self.fabric.domains(t + 1))] for t in range(self.fabric.tiers)]
+
+    def add(self, node: int, kind: Kind) -> None:
+        """Add a free slot."""
+        self.leaves[self.fabric.domain(1, node)].setdefault(kind, []).append(node)
+        for tier, counts in enumerate(self.counts, start=1):
+            counts[self.fabric.domain(tier, node)][kind] += 1
+
+    def free(self, tier: int, domain: int, kinds: Iterable[Kind]) -> int:
+        """Count the free slots of some kinds in a domain."""
+        counts = self.counts[tier - 1][domain]
+        return sum(counts[kind] for kind in kinds)
+
+    def take(self, tier: int, domain: int, kinds: Sequence[Kind], pods: int) -> tuple[int, ...]:
+        """Take up to ``pods`` slots out of a domain, leaf by leaf, so that few leaves are left in pieces."""
+        taken: list[int] = []
+        for leaf in self.dice.shuffled(self.fabric.below(tier, domain, 1)):
+            for kind in kinds:
+                slots = self.leaves[leaf].get(kind, [])
+                count = min(pods - len(taken), len(slots))
+                if count:
+                    taken += slots[-count:]
+                    del slots[-count:]
+                    self._uncount(leaf, kind, count)
+            if len(taken) == pods:
+                break
+        return tuple(taken)
+
+    def _uncount(self, leaf: int, kind: Kind, count: int) -> None:
+        node = leaf * self.fabric.widths[0]
+        for tier, counts in enumerate(self.counts, start=1):
+            counts[self.fabric.domain(tier, node)][kind] -= count
+
+    @property
+    def all_free(self) -> Counter[Kind]:
+        """Free slots of the whole cluster by kind."""
+        return self.counts[-1][0]
+
+
+def carve(fabric: Fabric, mix: GangMix, dice: Dice, fill: float = 1.0) -> list[Gang]:
+    """Cut the cluster into gangs.
+
+    Parameters
+    ----------
+    fabric, mix
+        The cluster and the shape of the gangs.
+    dice
+        All chance.
+    fill
+        Share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod, the others stay empty.
+
+    Returns
+    -------
+    list of Gang
+        In the order they were cut.
+    """
+    ground = _cut_nodes(fabric, mix, dice, fill)
+    gangs = _wide_gangs(ground, mix)
+    for tier in range(1, fabric.tiers + 1):
+        for domain in dice.shuffled(range(fabric.domains(tier))):
+            gangs += _share_out(ground, mix, tier, domain)
+    return _weigh(gangs, fabric, mix, dice)
+
+
+def _cut_nodes(fabric: Fabric, mix: GangMix, dice: Dice, fill: float) -> Ground:
+    """Cut nodes into slots: sizes drawn one after another, each such that the rest of the node can still be filled."""
+    ground = Ground(fabric, dice)
+    reach = whole(mix.gpus, mix.pod_sizes)
+    count = max(1, round(fill * fabric.nodes))
+    for node in dice.shuffled(range(fabric.nodes))[:count]:
+        left = mix.gpus
+        while left:
+            size = dice.pick([size for size in mix.pod_sizes if size <= left and reach[left - size]])
+            ground.add(node, Kind(size, fabric.types[node]))
+            left -= size
+    return ground
+
+
+def _span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
+    """Least and most pods of a gang of a tier: of tier 1 from a quarter of a leaf, of a wider one from what no child
+    holds.
+
+    The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such
+    queues), and never more than half of the cluster, so that a small one holds several gangs too.
+    """
+    if mix.gang_pods:
+        return mix.gang_pods[0], mix.gang_pods[1]
+    per_node = mix.gpus / gpus
+    if tier == 1:
+        least, most = fabric.widths[0] / 4, float(fabric.widths[0])
+    elif tier < fabric.tiers:
+        least, most = fabric.widths[tier - 2] + 1, 0.95 * fabric.widths[tier - 1]
+    else:
+        least, most = fabric.widths[0] + 1, 0.54 * fabric.widths[tier - 2]
+    high = max(1, round(min(most, fabric.nodes / 2) * per_node))
+    return min(high, max(1, round(least * per_node))), high
+
+
+def _draw_kinds(ground: Ground, mix: GangMix, counts: Counter[Kind], gpus: int | None = None) -> tuple[Kind, ...]:
+    """Draw what pods a part has, in proportion to the free GPUs; several kinds of node where it selects none."""
+    kinds = sorted(kind for kind, count in counts.items() if count and gpus in (None, kind.gpus))
+    chosen = ground.dice.weighted(kinds, [counts[kind] * kind.gpus for kind in kinds])
+    if mix.node_types > 1 and ground.dice.chance(mix.selectors):
+        return (chosen,)
+    return tuple(kind for kind in kinds if kind.gpus == chosen.gpus)
+
+
+def _wide_gangs(ground: Ground, mix: GangMix) -> list[Gang]:
+    """Gangs of the tiers above 1, as many as their share of the GPUs asks for; the largest claim their slots first."""
+    fabric, dice = ground.fabric, ground.dice
+    total = sum(count * kind.gpus for kind, count in ground.all_free.items())
+    wanted: list[tuple[int, int, tuple[Kind, ...]]] = []
+    for tier in range(2, fabric.tiers + 1):
+        room = mix.shares[tier - 1] * total
+        while room > 0:
+            kinds = _draw_kinds(ground, mix, ground.all_free)
+            low, high = _span(mix, fabric, tier, kinds[0].gpus)
+            pods = int(dice.log_between(low, high + 0.999))
+            room -= pods * kinds[0].gpus
+            if room >= 0 or dice.chance(0.5):  # on average the share is met
+                wanted.append((pods, tier, kinds))
+    wanted.sort(key=lambda demand: (-demand[0] * demand[2][0].gpus, demand[1]))
+    claimed = [_claim(ground, mix, tier, kinds, pods) for pods, tier, kinds in wanted]
+    return [gang for gang in claimed if gang is not None]
+
+
+def _claim(ground: Ground, mix: GangMix, tier: int, kinds: tuple[Kind, ...], pods: int) -> Gang | None:
+    """Claim ``pods`` slots in a domain of a tier, in the fullest one as many as there are where no domain has so
+    many.
+    """
+    fits = [(ground.free(tier, domain, kinds), domain) for domain in range(ground.fabric.domains(tier))]
+    good = [domain for count, domain in fits if count >= pods]
+    count, domain = max(fits) if not good else (pods, ground.dice.pick(good))
+    low, _ = _span(mix, ground.fabric, tier, kinds[0].gpus)
+    return _gang(ground, mix, tier, domain, kinds, count) if count >= low else None
+
+
+def _gang(ground: Ground, mix: GangMix, tier: int, domain: int, kinds: tuple[Kind, ...], pods: int) -> Gang:
+    """Take the slots of a gang, in subgroups or not, with a second role or not."""
+    first = _subgrouped(ground, mix, tier, domain, kinds, pods) if ground.dice.chance(mix.subgroups) else None
+    if first is None:
+        first = _part("worker", kinds, mix, (ground.take(tier, domain, kinds, pods),))
+    gang = Gang(tier, (first,))
+    counts = ground.counts[tier - 1][domain]
+    if ground.dice.chance(mix.roles) and counts.total():
+        other = _draw_kinds(ground, mix, counts)
+        most = min(ground.free(tier, domain, other), max(1, len(first.nodes) // 4))
+        nodes = ground.take(tier, domain, other, 1 + ground.dice.below(most))
+        gang = replace(gang, parts=(first, _part("driver", other, mix, (nodes,))))
+    return gang
+
+
+def _part(role: str, kinds: tuple[Kind, ...], mix: GangMix, blocks: tuple[tuple[int, ...], ...]) -> Part:
+    single = kinds[0].node_type if mix.node_types > 1 and len(kinds) == 1 else None
+    return Part(role, kinds[0].gpus, single, blocks)
+
+
+def _subgrouped(
+    ground: Ground, mix: GangMix, tier: int, domain: int, kinds: tuple[Kind, ...], pods: int
+) -> Part | None:
+    """Take a gang's slots in equal subgroups, each within the lowest tier where one fits; None where none fits."""
+    size = ground.dice.pick(mix.subgroup_sizes)
+    for sub_tier in range(1, tier + 1):
+        blocks = _blocks(ground, tier, domain, kinds, (pods // size, size, sub_tier))
+        if blocks:
+            part = _part("worker", kinds, mix, blocks)
+            return replace(part, sub_size=size, sub_tier=sub_tier if sub_tier < tier else 0)
+    return None
+
+
+def _blocks(
+    ground: Ground, tier: int, domain: int, kinds: tuple[Kind, ...], shape: tuple[int, int, int]
+) -> tuple[tuple[int, ...], ...]:
+    """Take up to ``shape[0]`` blocks of ``shape[1]`` slots, each in one domain of tier ``shape[2]``."""
+    number, size, sub_tier = shape
+    blocks: list[tuple[int, ...]] = []
+    for inner in ground.dice.shuffled(ground.fabric.below(tier, domain, sub_tier)):
+        while len(blocks) < number and ground.free(sub_tier, inner, kinds) >= size:
+            blocks.append(ground.take(sub_tier, inner, kinds, size))
+    return tuple(blocks)
+
+
+def _share_out(ground: Ground, mix: GangMix, tier: int, domain: int) -> list[Gang]:
+    """Gangs out of all slots of a domain; on the highest tier nothing is left, on the others less than the least
+    gang.
+    """
+    gangs: list[Gang] = []
+    counts = ground.counts[tier - 1][domain]
+    top = tier == ground.fabric.tiers
+    for gpus in sorted({kind.gpus for kind in counts}, reverse=True):
+        low, high = _span(mix, ground.fabric, 1, gpus)
+        floor = 1 if top else max(2, low)
+        while sum(count for kind, count in counts.items() if kind.gpus == gpus) >= floor:
+            kinds = _draw_kinds(ground, mix, counts, gpus)
+            free = ground.free(tier, domain, kinds)
+            if free < floor:  # of this kind of node too few, of all together enough
+                kinds = tuple(sorted(kind for kind, count in counts.items() if count and kind.gpus == gpus))
+                free = ground.free(tier, domain, kinds)
+            pods = int(ground.dice.log_between(low, high + 0.999))
+            pods = free if free - pods < floor and free <= high else min(pods, free)
+            gangs.append(_gang(ground, mix, tier, domain, kinds, pods))
+    return gangs
+
+
+def _weigh(gangs: list[Gang], fabric: Fabric, mix: GangMix, dice: Dice) -> list[Gang]:
+    """Give the pods their CPU and memory, so that every node holds what was cut from it."""
+    loads = {name: _Loads(gangs, fabric, mix, dice, name) for name in ("cpu", "memory")}
+    amounts = {name: load.amounts() for name, load in loads.items()}
+    weighed: list[Gang] = []
+    position = 0
+    for gang in gangs:
+        parts = []
+        for part in gang.parts:
+            parts.append(replace(part, cpu=amounts["cpu"][position], memory=amounts["memory"][position]))
+            position += 1
+        weighed.append(replace(gang, parts=tuple(parts)))
+    return weighed
+
+
+class _Loads:
+    """One resource over all parts: each asks its GPUs' share times a factor, and factors above 1 shrink until nodes
+    hold.
+    """
+
+    def __init__(self, gangs: list[Gang], fabric: Fabric, mix: GangMix, dice: Dice, resource: str) -> None:
+        rates = [getattr(each, resource) for each in NODE_TYPES]
+        self.parts = [part for gang in gangs for part in gang.parts]
+        self.factors = [dice.between(1 - mix.uneven, 1 + mix.uneven) for _ in self.parts]
+        #: The GPUs' share of a pod, on the poorest kind of node that its part was cut from.
+        self.shares = [
+            part.gpus * min(rates[kind] for kind in {fabric.types[node] for node in part.nodes}) for part in self.parts
+        ]
+        self.rooms = [mix.gpus * rates[kind] for kind in fabric.types]
+        #: CPU in tenths of a core and memory in 64 MiB, as people write requests.
+        self.grain = 100 if resource == "cpu" else 64
+
+    def amounts(self) -> list[int]:
+        """Amount per pod of each part, rounded down."""
+        on_node: dict[int, list[int]] = {}
+        for index, part in enumerate(self.parts):
+            for node in part.nodes:
+                on_node.setdefault(node, []).append(index)
+        for node in sorted(on_node):
+            self._shrink(self.rooms[node], on_node[node])
+        scaled = zip(self.shares, self.factors, strict=True)
+        return [int(share * factor) // self.grain * self.grain for share, factor in scaled]
+
+    def _shrink(self, room: int, parts: list[int]) -> None:
+        """Bring the factors above 1 on one node nearer to 1; a smaller factor helps every other node too."""
+        base = sum(self.shares[index] * min(1.0, self.factors[index]) for index in parts)
+        excess = sum(self.shares[index] * max(0.0, self.factors[index] - 1) for index in parts)
+        if base + excess > room:
+            for index in set(parts):
+                if self.factors[index] > 1:
+                    self.factors[index] = 1 + (self.factors[index] - 1) * (room - base) / excess

@@ -1,0 +1,105 @@
+"""Family ``planted``: a full cluster whose queue is known to fit entirely."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from placer.generate.carve import Gang, carve
+from placer.generate.cluster import Generated, job_names, name_cluster, write_jobs
+from placer.generate.dice import Dice
+from placer.generate.fabric import build_fabric
+from placer.generate.jobs import Job, draw_jobs
+from placer.generate.options import GangMix, option, options_of
+
+__all__ = ["PlantedOptions", "planted"]
+
+#: The layout that Volcano's scheduler was timed on: one pod fills a node, everything hard, 5 % of the nodes stay empty.
+LIKE_VOLCANO = {
+    "leaf_size": 16,
+    "leaves_per_spine": 16,
+    "fill": 0.949,
+    "tier_shares": (0.42, 0.38, 0.2),
+    "subgroups": 0.0,
+    "soft": 0.0,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantedOptions(GangMix):
+    """Options of ``planted``; those of :class:`~placer.generate.options.GangMix` besides."""
+
+    nodes: int = option(64, "number of nodes", 1, 100_000)
+    fill: float = option(1.0, "share of the nodes that is full; the others stay empty", 0.01)
+    running: float = option(0.0, "share of gangs that run already, where they were planted")
+    anchored: float = option(0.0, "share of gangs of which half runs already")
+    overfull: float = option(0.0, "jobs beyond the planted ones, as a share of all GPUs", 0, 100)
+    like_volcano: bool = option(False, "the layout that Volcano was timed on, for all options left at their defaults")
+
+    def settled(self) -> PlantedOptions:
+        """Apply ``like_volcano``: what still has its default takes the value of that layout."""
+        if not self.like_volcano:
+            return self
+        defaults = {each.name: each.default for each in options_of(type(self))}
+        left = {name: value for name, value in LIKE_VOLCANO.items() if getattr(self, name) == defaults[name]}
+        return replace(self, **left, like_volcano=False)  # type: ignore[arg-type]
+
+
+def planted(options: PlantedOptions) -> Generated:
+    """Make a full cluster and a queue cut from it.
+
+    Every GPU of every full node is in exactly one planted pod, every hard limit and every subgroup is kept by the
+    planted placement, and each queue's capability is exactly what its planted jobs ask for. With ``overfull`` there
+    are more jobs than fit; the planted placement then leaves these out (and where priorities differ it need not be
+    the best one).
+
+    Parameters
+    ----------
+    options
+        See there.
+
+    Returns
+    -------
+    Generated
+        With the planted placement of all pending pods that are not beyond the full cluster.
+    """
+    mix = options.settled()
+    fabric = build_fabric(mix.nodes, mix, Dice(mix.seed, "fabric"))
+    cluster = name_cluster(fabric, Dice(mix.seed, "names of nodes"))
+    inside = carve(fabric, mix, Dice(mix.seed, "planted gangs"), mix.fill)
+    beyond = _beyond(carve(fabric, mix, Dice(mix.seed, "gangs beyond")), mix) if mix.overfull else []
+    gangs = [*inside, *beyond]
+    names = job_names(len(gangs), Dice(mix.seed, "names of jobs"))
+    jobs = draw_jobs(gangs, names, mix, Dice(mix.seed, "jobs"), _running(len(inside), len(beyond), mix))
+    documents, cut = write_jobs(jobs, jobs[: len(inside)], cluster, mix, Dice(mix.seed, "pods"))
+    return Generated([*cluster.documents(mix), *documents], cut, _summary(mix, jobs, len(inside), len(cut)))
+
+
+def _beyond(gangs: list[Gang], mix: PlantedOptions) -> list[Gang]:
+    """Gangs up to the wanted number of GPUs, from a cluster of the same kind; again from the start where one is not
+    enough.
+    """
+    wanted, found = mix.overfull * mix.nodes * mix.gpus, list[Gang]()
+    queue = Dice(mix.seed, "choice beyond").shuffled(gangs)
+    while sum(gang.gpus for gang in found) < wanted:
+        found.append(queue[len(found) % len(queue)])
+    return found
+
+
+def _running(inside: int, beyond: int, mix: PlantedOptions) -> list[float]:
+    """Share of each gang that runs: all of it, half of it, nothing; gangs beyond the cluster never run."""
+    dice = Dice(mix.seed, "running")
+    shares = [1.0 if dice.chance(mix.running) else 0.5 if dice.chance(mix.anchored) else 0.0 for _ in range(inside)]
+    return shares + [0.0] * beyond
+
+
+def _summary(mix: PlantedOptions, jobs: list[Job], inside: int, planted_pods: int) -> dict[str, int]:
+    return {
+        "nodes": mix.nodes,
+        "gpus": mix.nodes * mix.gpus,
+        "gpusPlanted": sum(job.gang.gpus for job in jobs[:inside]),
+        "jobs": len(jobs),
+        "jobsPlanted": inside,
+        "pods": sum(job.gang.pods for job in jobs),
+        "podsRunning": sum(job.running for job in jobs),
+        "podsPlanted": planted_pods,
+    }
