@@ -1,0 +1,262 @@
+"""The Placement document (contract.md): its schema, how a result becomes one, and how anybody's is read back."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+import placer
+from placer.instance import Group, Key, NetworkTopology, SubGroup
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.result import Judged, Reason, Result, Termination, Verdict
+
+__all__ = ["PlacementDocument", "bindings_document", "placement_document"]
+
+API_VERSION = "placer.dev/v1alpha1"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class InstancePart(_Part):
+    """What was decided upon; ``sha256`` of the text that was read, the counts of what it held."""
+
+    sha256: str
+    nodes: int
+    pods: int
+    pending: int
+    groups: int
+    hyper_nodes: int
+
+
+class LimitsPart(_Part):
+    """The limits of the call; null: none."""
+
+    seconds: float | None
+    work: float | None
+
+
+class ValuePart(_Part):
+    """One value of the objective; ``bound``, ``gap`` and ``provedBy`` are null where nothing is proved."""
+
+    name: str
+    priority: Annotated[int | None, Field(exclude_if=lambda priority: priority is None)] = None
+    value: int
+    bound: int | None
+    gap: float | None
+    proved_by: str | None
+
+
+class WeightPart(_Part):
+    """Placed weight of all priorities as one sum."""
+
+    value: int
+    bound: int | None
+    gap: float | None
+    proved_by: str | None
+
+
+class BindingPart(_Part):
+    """One pod and its node; ``numaZones`` only where C10 applies."""
+
+    namespace: str
+    pod: str
+    node: str
+    numa_zones: Annotated[list[str] | None, Field(exclude_if=lambda zones: zones is None)] = None
+
+
+class SubGroupPart(_Part):
+    """A subgroup after the placement."""
+
+    name: str
+    placed: int
+    tier: int | None
+    hyper_node: str | None
+
+
+class ReasonPart(_Part):
+    """Why pods of the group stay pending."""
+
+    code: str
+    message: str
+
+
+class GroupPart(_Part):
+    """A group that had a pending pod."""
+
+    kind: Literal["PodGroup", "Pod"]
+    namespace: str
+    name: str
+    admitted: bool
+    placed: int
+    pending: int
+    tier: int | None
+    hyper_node: str | None
+    sub_groups: list[SubGroupPart]
+    reason: ReasonPart | None
+
+
+class FindingPart(_Part):
+    """Something in the input that cannot be as meant."""
+
+    code: str
+    object: str
+    message: str
+
+
+class TracePart(_Part):
+    """The answer or a bound got better; values and bounds in the order of ``objective``."""
+
+    seconds: float
+    phase: str
+    values: list[int]
+    bounds: list[int | None]
+
+
+class SecondsPart(_Part):
+    """Wall clock by step."""
+
+    read: float
+    build: float
+    solve: float
+    verify: float
+    total: float
+
+
+class PlacementDocument(_Part):
+    """A Placement as ``placer solve -o`` writes it."""
+
+    api_version: Literal["placer.dev/v1alpha1"] = "placer.dev/v1alpha1"
+    kind: Literal["Placement"] = "Placement"
+    instance: InstancePart
+    method: str
+    seed: int
+    limits: LimitsPart
+    termination: Termination
+    verdict: Verdict
+    objective: list[ValuePart]
+    weight: WeightPart
+    bindings: list[BindingPart]
+    one_by_one: list[str]
+    groups: list[GroupPart]
+    findings: list[FindingPart]
+    trace: list[TracePart]
+    seconds: SecondsPart
+    versions: dict[str, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of contract.md, in its order."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def placement_document(result: Result) -> PlacementDocument:
+    """Make the document of a result."""
+    instance = result.instance
+    placement = result.placement or Placement()
+    outcome = Outcome(instance, placement)
+    return PlacementDocument(
+        instance=InstancePart(
+            sha256=instance.digest,
+            nodes=len(instance.nodes),
+            pods=len(instance.pods),
+            pending=len(instance.pending),
+            groups=len(instance.groups),
+            hyper_nodes=len(instance.topology.hyper_nodes),
+        ),
+        method=result.method,
+        seed=result.seed,
+        limits=LimitsPart(seconds=result.time_limit, work=result.work_limit),
+        termination=result.termination,
+        verdict=result.verdict,
+        objective=[
+            ValuePart(name=judged.value.name, priority=judged.value.priority, **_numbers(judged))
+            for judged in result.objective
+        ],
+        weight=WeightPart(**_numbers(result.weight)),
+        bindings=[
+            BindingPart(
+                namespace=binding.pod.namespace,
+                pod=binding.pod.name,
+                node=binding.node,
+                numa_zones=list(binding.numa_zones) or None,
+            )
+            for binding in placement.bindings
+        ],
+        one_by_one=[],
+        groups=[
+            _group(outcome, group, result.reasons.get(group.key)) for group in instance.groups.values() if group.pending
+        ],
+        findings=[FindingPart(code=f.code, object=f.object, message=f.message) for f in result.findings],
+        trace=[
+            TracePart(seconds=p.seconds, phase=p.phase, values=list(p.values), bounds=list(p.bounds))
+            for p in result.trace
+        ],
+        seconds=SecondsPart(**result.seconds),
+        versions={"placer": placer.__version__, "ortools": importlib.metadata.version("ortools")},
+    )
+
+
+def _numbers(judged: Judged) -> dict[str, Any]:
+    bound = judged.bound
+    return {
+        "value": judged.value.value,
+        "bound": None if bound is None else bound.value,
+        "gap": None if judged.gap is None else round(judged.gap, 6),
+        "proved_by": None if bound is None else bound.by,
+    }
+
+
+def _group(outcome: Outcome, group: Group, reason: Reason | None) -> GroupPart:
+    new = outcome.added(group.pending)
+    tier, hyper_node = _common(outcome, group.topology, (*group.bound, *new))
+    return GroupPart(
+        kind="PodGroup" if group.key.api_group else "Pod",
+        namespace=group.key.namespace,
+        name=group.key.name,
+        admitted=outcome.ready(group),
+        placed=len(group.bound) + len(new),
+        pending=len(group.pending) - len(new),
+        tier=tier,
+        hyper_node=hyper_node,
+        sub_groups=[_sub_group(outcome, group, part) for part in group.sub_groups],
+        reason=None if reason is None else ReasonPart(code=reason.code, message=reason.message),
+    )
+
+
+def _sub_group(outcome: Outcome, group: Group, part: SubGroup) -> SubGroupPart:
+    placed = (*part.bound, *outcome.added(part.pending))
+    tier, hyper_node = _common(outcome, group.policies[part.policy].topology, placed)
+    return SubGroupPart(name=part.name, placed=len(placed), tier=tier, hyper_node=hyper_node)
+
+
+def _common(
+    outcome: Outcome, topology: NetworkTopology | None, placed: tuple[Key, ...]
+) -> tuple[int | None, str | None]:
+    """Tier and name of the smallest common HyperNode; nothing where no topology is asked or nothing is placed."""
+    if topology is None or not placed:
+        return None, None
+    tree = outcome.instance.topology
+    hyper_node = tree.smallest_common(outcome.new.get(key) or outcome.instance.pods[key].node or "" for key in placed)
+    return tree.tier(hyper_node), hyper_node
+
+
+def bindings_document(placement: Placement) -> dict[str, Any]:
+    """Make the v1 List of v1 Bindings of a placement, in plan order."""
+    return {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"namespace": binding.pod.namespace, "name": binding.pod.name},
+                "target": {"apiVersion": "v1", "kind": "Node", "name": binding.node},
+            }
+            for binding in placement.bindings
+        ],
+    }

@@ -1,0 +1,95 @@
+"""The best answer so far and the best bounds, whoever found them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from placer.dense import Dense, Solution, score_solution
+from placer.methods.events import BoundFound, Event, Improved
+from placer.placement import MAXIMISED
+from placer.result import Bound, TracePoint
+
+__all__ = ["Incumbent"]
+
+
+class Incumbent:
+    """Keeps the best solution by value, collects bounds, and remembers when either got better.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    began
+        ``time.monotonic()`` of the beginning of the call, for the trace.
+    watch
+        Called with every new point of the trace (progress); None: nobody looks.
+    """
+
+    def __init__(self, dense: Dense, began: float, watch: Callable[[TracePoint], None] | None = None) -> None:
+        self._dense = dense
+        self._began = began
+        self._watch = watch
+        self._senses = [name in MAXIMISED for name, _ in dense.levels]
+        self._bounds: list[BoundFound] = []
+        self.solution: Solution | None = None
+        self.values: tuple[int, ...] = ()
+        self.method: str | None = None
+        self.trace: list[TracePoint] = []
+
+    def offer(self, solution: Solution, method: str, phase: str | None = None) -> bool:
+        """Take a solution where it is better than the one in hand; say whether it was."""
+        values = score_solution(self._dense, solution)
+        if self.solution is not None and not self._is_better(values):
+            return False
+        self.solution, self.values, self.method = dict(solution), values, method
+        self._note(phase or method)
+        return True
+
+    def hear(self, event: Event, method: str) -> None:
+        """Take an event of a search that runs as ``method``."""
+        if isinstance(event, Improved):
+            self.offer(event.solution, method, f"{method}: {event.phase}" if event.phase else method)
+        else:
+            self.bounded(event)
+
+    def bounded(self, bound: BoundFound) -> None:
+        """Take a bound; whether it counts is decided by the values it was proved for."""
+        before = self.bounds()
+        self._bounds.append(bound)
+        if self.solution is not None and self.bounds() != before:
+            self._note(bound.by)
+
+    def bounds(self) -> list[Bound | None]:
+        """Best bound per level that holds for the solution in hand."""
+        return [self._best(level) for level in range(len(self._dense.levels))]
+
+    def weight_bound(self) -> Bound | None:
+        """Best bound on the placed weight of all priorities together."""
+        found = [bound for bound in self._bounds if bound.level is None]
+        return self._pick(found, maximised=True)
+
+    def _best(self, level: int) -> Bound | None:
+        above = self.values[:level]
+        found = [b for b in self._bounds if b.level == level and (not b.context or b.context == above)]
+        return self._pick(found, self._senses[level])
+
+    @staticmethod
+    def _pick(found: list[BoundFound], maximised: bool) -> Bound | None:
+        if not found:
+            return None
+        best = min(found, key=lambda b: b.bound) if maximised else max(found, key=lambda b: b.bound)
+        return Bound(best.bound, best.by)
+
+    def _is_better(self, values: tuple[int, ...]) -> bool:
+        for mine, other, maximised in zip(self.values, values, self._senses, strict=True):
+            if mine != other:
+                return (other > mine) == maximised
+        return False
+
+    def _note(self, phase: str) -> None:
+        bounds = tuple(None if bound is None else bound.value for bound in self.bounds())
+        point = TracePoint(round(time.monotonic() - self._began, 3), phase, self.values, bounds)
+        self.trace.append(point)
+        if self._watch is not None:
+            self._watch(point)

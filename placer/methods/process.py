@@ -1,0 +1,161 @@
+"""A solver in a process of its own: it may hang, abort or eat its time, and the caller still has the last answer.
+
+CP-SAT 9.15 can abort the process it runs in, presolve may overrun a time limit, and native code cannot be interrupted;
+so a search never runs beside the incumbent it is to improve. Its events come through a pipe one by one, and it is
+killed when its time is over.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import IO, Any
+
+from placer.methods.child import HEAD, write_frame
+
+__all__ = ["Ended", "How", "run_apart"]
+
+
+class How(Enum):
+    """How a search ended."""
+
+    RETURNED = "returned"  #: by itself
+    KILLED = "killed"  #: by us, when its time was over
+    DIED = "died"  #: it aborted, was killed by somebody else, or raised
+    INTERRUPTED = "interrupted"  #: the user wants an end (Ctrl-C)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a search.
+
+    Parameters
+    ----------
+    how
+        See :class:`How`.
+    value
+        What the function returned; None unless RETURNED.
+    detail
+        Last line of what it wrote to standard error, with the signal or exit status; empty unless DIED.
+    """
+
+    how: How
+    value: Any = None
+    detail: str = ""
+
+
+def run_apart(
+    target: str,
+    arguments: tuple[Any, ...],
+    on_event: Callable[[Any], None],
+    deadline: float | None = None,
+) -> Ended:
+    """Run ``target(*arguments, emit)`` in a child process and hand every emitted event to ``on_event``.
+
+    Parameters
+    ----------
+    target
+        ``package.module:function``; importable in a fresh interpreter.
+    arguments
+        Picklable.
+    on_event
+        Called in this process, in the order of the events; an error in it ends the child.
+    deadline
+        ``time.monotonic()`` after which the child is killed; None: never.
+    """
+    reader, writer = os.pipe()
+    with tempfile.TemporaryFile() as errors, os.fdopen(reader, "rb", buffering=0) as answers:
+        child = _start(writer, errors)
+        os.close(writer)
+        try:
+            _send(child, (target, arguments))
+            return _listen(child, answers, on_event, deadline, errors)
+        except KeyboardInterrupt:
+            return Ended(How.INTERRUPTED)
+        finally:
+            child.kill()
+            child.wait()
+            _close(child.stdin)
+
+
+def _start(writer: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the interpreter; its own session, so that Ctrl-C reaches only us and we decide."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "placer.methods.child", str(writer)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        pass_fds=(writer,),
+        start_new_session=True,
+        env=environment,
+    )
+
+
+def _send(child: subprocess.Popen[bytes], task: tuple[str, tuple[Any, ...]]) -> None:
+    """Hand over the task; a child that died already is noticed when we listen."""
+    try:
+        write_frame(child.stdin, task)  # type: ignore[arg-type]  # a pipe, since Popen was told so
+    except BrokenPipeError:
+        return
+
+
+def _listen(
+    child: subprocess.Popen[bytes],
+    answers: IO[bytes],
+    on_event: Callable[[Any], None],
+    deadline: float | None,
+    errors: IO[bytes],
+) -> Ended:
+    buffer = bytearray()
+    while True:
+        left = None if deadline is None else deadline - time.monotonic()
+        if left is not None and left <= 0:
+            return Ended(How.KILLED)
+        readable, _, _ = select.select([answers], [], [], left)
+        if not readable:
+            continue
+        chunk = answers.read(1 << 20)
+        if not chunk:
+            return Ended(How.DIED, detail=_last_words(child, errors))
+        buffer += chunk
+        for kind, value in _frames(buffer):
+            if kind == "returned":
+                return Ended(How.RETURNED, value)
+            on_event(value)
+
+
+def _frames(buffer: bytearray) -> list[tuple[str, Any]]:
+    """Take the complete frames off the front of the buffer."""
+    found = []
+    while len(buffer) >= HEAD.size:
+        (length,) = HEAD.unpack_from(buffer)
+        if len(buffer) < HEAD.size + length:
+            break
+        found.append(pickle.loads(bytes(buffer[HEAD.size : HEAD.size + length])))
+        del buffer[: HEAD.size + length]
+    return found
+
+
+def _last_words(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
+    status = child.wait()
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return f"{how}: {lines[-1]}" if lines else how
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    if stream is not None:
+        try:
+            stream.close()
+        except BrokenPipeError:
+            return

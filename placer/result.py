@@ -1,0 +1,168 @@
+"""Why it stopped, what there is, and what is proved: three questions, three values.
+
+==============================  ===========  ==========  =========================================================
+situation                       termination  verdict     what is shown
+==============================  ===========  ==========  =========================================================
+every value meets its bound     proved       OPTIMAL     the placement, gap 0 on every value
+search ended without a proof    finished     FEASIBLE    the placement, bounds as far as proved
+time or work limit, an answer   time         FEASIBLE    the same
+time limit, proof was in hand   proved       OPTIMAL     a bound may come from counting alone, without a search
+Ctrl-C or SIGTERM               interrupted  FEASIBLE    the best answer so far
+``exact`` found nothing         time         UNKNOWN     no placement; exit 4
+``--require-all``, impossible   any          INFEASIBLE  the best placement; a bound proves that one pod stays out
+==============================  ===========  ==========  =========================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from placer.instance import Finding, GroupKey, Instance
+from placer.placement import MAXIMISED, Placement, Score, Value
+
+__all__ = ["Bound", "Judged", "Reason", "Result", "Termination", "TracePoint", "Verdict", "judge"]
+
+
+class Termination(StrEnum):
+    """Why it stopped."""
+
+    PROVED = "proved"
+    FINISHED = "finished"
+    TIME = "time"
+    INTERRUPTED = "interrupted"
+
+
+class Verdict(StrEnum):
+    """What is known of the answer."""
+
+    OPTIMAL = "OPTIMAL"
+    FEASIBLE = "FEASIBLE"
+    INFEASIBLE = "INFEASIBLE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why pods stay pending: a code of contract.md and one sentence."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A number that no placement beats, and who proved it."""
+
+    value: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A value with what is proved about it."""
+
+    value: Value
+    bound: Bound | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """|bound - value| / max(1, |value|); None without a bound."""
+        if self.bound is None:
+            return None
+        return abs(self.bound.value - self.value.value) / max(1, abs(self.value.value))
+
+    @property
+    def met(self) -> bool:
+        """Whether the value meets its bound."""
+        return self.bound is not None and self.bound.value == self.value.value
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the value is better than its bound, which no sound proof allows."""
+        if self.bound is None:
+            return False
+        if self.value.name in MAXIMISED:
+            return self.value.value > self.bound.value
+        return self.value.value < self.bound.value
+
+
+@dataclass(frozen=True, slots=True)
+class TracePoint:
+    """The answer or a bound got better: seconds since the call began, phase, values and bounds level by level."""
+
+    seconds: float
+    phase: str
+    values: tuple[int, ...]
+    bounds: tuple[int | None, ...]
+
+
+def judge(score: Score, bounds: Sequence[Bound | None]) -> tuple[Judged, ...]:
+    """Put bounds beside values: a bound counts only while every value above it is proved.
+
+    Parameters
+    ----------
+    score
+        The values of the answer.
+    bounds
+        One entry per value; each holds for placements that equal the answer on the values above.
+    """
+    found: list[Judged] = []
+    proved = True
+    for value, bound in zip(score, bounds, strict=True):
+        judged = Judged(value, bound if proved else None)
+        found.append(judged)
+        proved = proved and judged.met
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A verified answer with everything that is known about it.
+
+    Parameters
+    ----------
+    instance
+        What was asked.
+    placement
+        The answer; None only where the verdict is UNKNOWN.
+    method
+        What produced the placement.
+    termination, verdict
+        See the table above.
+    objective
+        Values with bounds in the order they are compared; empty where there is no placement.
+    weight
+        Placed weight of all priorities as one sum (micro-nodes), with a bound on that sum.
+    reasons
+        Why pods of a group stay pending; only groups of which some do.
+    findings
+        Those of the instance, and what went wrong with a solver.
+    trace
+        How the answer and the bounds got better.
+    seconds
+        Wall clock by step: read, build, solve, verify, total.
+    seed, time_limit, work_limit
+        As asked (seconds, deterministic units; None: unlimited).
+    """
+
+    instance: Instance
+    placement: Placement | None
+    method: str
+    termination: Termination
+    verdict: Verdict
+    objective: tuple[Judged, ...]
+    weight: Judged
+    reasons: Mapping[GroupKey, Reason]
+    findings: tuple[Finding, ...]
+    trace: tuple[TracePoint, ...]
+    seconds: Mapping[str, float]
+    seed: int = 0
+    time_limit: float | None = None
+    work_limit: float | None = None
+
+    @property
+    def everything_placed(self) -> bool:
+        """Whether every pending pod got a node (``--require-all``)."""
+        return self.placement is not None and len(self.placement.node_of) == len(self.instance.pending)

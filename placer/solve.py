@@ -1,0 +1,321 @@
+"""The assembly: instance -> arrays -> greedy -> exact -> placement -> verified, scored, judged, explained.
+
+What takes long is imported when used, so that ``import placer`` stays instant.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from placer.errors import UsageError, VerificationFailed
+from placer.instance import Finding, GroupKey, Instance
+from placer.placement import Placement, Value
+from placer.result import Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
+from placer.score import placed_weight, score
+from placer.verify import verify
+
+if TYPE_CHECKING:
+    from placer.dense import Dense
+    from placer.methods.incumbent import Incumbent
+    from placer.methods.process import Ended
+
+__all__ = ["METHODS", "solve"]
+
+METHODS = ("auto", "greedy", "exact")
+
+#: Where a method's search is: a string, so that only the child process imports the solver.
+SEARCH = {"exact": "placer.methods.exact:search"}
+
+#: A search that would have less than this is not started: importing the solver alone takes about as long.
+LEAST_SECONDS = 0.8
+
+
+def solve(
+    instance: Instance,
+    *,
+    method: str = "auto",
+    time_limit: float | None = 60.0,
+    work_limit: float | None = None,
+    workers: int | None = None,
+    seed: int = 0,
+    require_all: bool = False,
+    began: float | None = None,
+    watch: Callable[[TracePoint], None] | None = None,
+) -> Result:
+    """Decide where the pending pods go.
+
+    Parameters
+    ----------
+    instance
+        What :func:`placer.read` returned.
+    method
+        ``auto`` (greedy, then exact for the time that is left; never worse than greedy), ``greedy``, or ``exact`` (shows
+        only what the exact search found itself).
+    time_limit
+        Seconds for the whole call; verifying and explaining always finish. None: until everything is proved.
+    work_limit
+        Deterministic time units of the solver in place of seconds; with ``workers=1`` repeatable.
+    workers
+        Solver threads, at least 1; default: the cores this process may use.
+    seed
+        0 .. 2^31 - 1.
+    require_all
+        Look for a proof that not all pods can be placed: only then may the verdict be INFEASIBLE.
+    began
+        ``time.monotonic()`` from which the limit counts, default now.
+    watch
+        Called whenever the answer or a bound gets better.
+
+    Returns
+    -------
+    Result
+        Verified. Without a placement only for ``exact`` (verdict UNKNOWN).
+
+    Raises
+    ------
+    UsageError
+        An argument is out of its range.
+    VerificationFailed
+        A method's answer broke a rule: a bug.
+    """
+    job = _Job.checked(instance, method, time_limit, work_limit, workers, seed, began, watch)
+    incumbent = job.build()
+    ended = job.greedy(incumbent)
+    if method != "greedy":
+        ended = job.search(incumbent, "exact")
+    job.complete(incumbent)
+    return job.result(incumbent, ended, require_all)
+
+
+@dataclass
+class _Job:
+    """One call of :func:`solve`: what was asked, the clock, and what went wrong on the way."""
+
+    instance: Instance
+    method: str
+    time_limit: float | None
+    work_limit: float | None
+    workers: int
+    seed: int
+    began: float
+    watch: Callable[[TracePoint], None] | None
+    seconds: dict[str, float] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    @classmethod
+    def checked(
+        cls,
+        instance: Instance,
+        method: str,
+        time_limit: float | None,
+        work_limit: float | None,
+        workers: int | None,
+        seed: int,
+        began: float | None,
+        watch: Callable[[TracePoint], None] | None,
+    ) -> _Job:
+        """Check every argument, all faults at once."""
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        faults = [
+            f"{name}: found {found}, expected {expected}"
+            for name, found, expected, fine in (
+                ("method", method, "one of " + ", ".join(METHODS), method in METHODS),
+                ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < float("inf")),
+                ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < float("inf")),
+                ("workers", workers, "at least 1", workers is None or workers >= 1),
+                ("seed", seed, "0 to 2147483647", 0 <= seed < 2**31),
+            )
+            if not fine
+        ]
+        if faults:
+            raise UsageError("; ".join(faults))
+        start = time.monotonic()
+        job = cls(
+            instance, method, time_limit, work_limit, workers or cores, seed, start if began is None else began, watch
+        )
+        job.seconds["read"] = start - job.began
+        return job
+
+    def build(self) -> Incumbent:
+        """Make the arrays, and an incumbent with the bounds that hold without search."""
+        from placer.bounds import named_bounds
+        from placer.dense import make_dense
+        from placer.methods.incumbent import Incumbent
+
+        start = time.monotonic()
+        self.dense: Dense = make_dense(self.instance)
+        incumbent = Incumbent(self.dense, self.began, self.watch)
+        for bound in named_bounds(self.dense):
+            incumbent.bounded(bound)
+        self.seconds["build"] = time.monotonic() - start
+        return incumbent
+
+    def greedy(self, incumbent: Incumbent) -> Termination:
+        """Answer at once; under method ``exact`` the greedy is only the search's hint."""
+        from placer.methods.greedy import greedy
+
+        start = time.monotonic()
+        self.hint = greedy(self.dense, seed=self.seed)
+        if self.method != "exact":
+            incumbent.offer(self.hint, "greedy")
+        self.seconds["solve"] = time.monotonic() - start
+        return Termination.FINISHED
+
+    def search(self, incumbent: Incumbent, name: str) -> Termination:
+        """Run a search in a process of its own for the time that is left."""
+        from placer.methods.events import SearchOptions
+        from placer.methods.process import run_apart
+
+        start = time.monotonic()
+        deadline = None if self.time_limit is None else self.began + self.time_limit - self._reserve(self.hint)
+        left = None if deadline is None else deadline - start
+        if incumbent.solution is not None and self._proved(incumbent):
+            return Termination.PROVED
+        if left is not None and left < LEAST_SECONDS:
+            return Termination.TIME
+        options = SearchOptions(left, self.work_limit, self.workers, self.seed, self.hint)
+        ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.hear(event, name), deadline)
+        self.seconds["solve"] += time.monotonic() - start
+        return self._termination(ended, name)
+
+    def _reserve(self, solution: dict[tuple[int, int], int]) -> float:
+        """Seconds to keep for verifying, explaining and writing: three times what verifying the greedy's answer takes."""
+        start = time.monotonic()
+        placement = self.dense.placement(solution)
+        broken = verify(self.instance, placement)
+        score(self.instance, placement)
+        if broken:
+            raise VerificationFailed(_complaint("greedy", [violation.message for violation in broken]))
+        return 0.1 + 3 * (time.monotonic() - start)
+
+    def _termination(self, ended: Ended, name: str) -> Termination:
+        from placer.methods.process import How
+
+        if ended.how is How.RETURNED:
+            return Termination(ended.value)
+        if ended.how is How.DIED:
+            self.findings.append(
+                Finding("SolverDied", name, f"The search ended with {ended.detail}; its last answer is kept.")
+            )
+            return Termination.FINISHED
+        return Termination.TIME if ended.how is How.KILLED else Termination.INTERRUPTED
+
+    def _proved(self, incumbent: Incumbent) -> bool:
+        values = (Value(name, value, priority) for (name, priority), value in self._named(incumbent))
+        return all(judged.met for judged in judge(tuple(values), incumbent.bounds()))
+
+    def _named(self, incumbent: Incumbent) -> list[tuple[tuple[str, int | None], int]]:
+        return list(zip(self.dense.levels, incumbent.values, strict=True))
+
+    def complete(self, incumbent: Incumbent) -> None:
+        """Add what still fits without moving anything: every answer is maximal."""
+        from placer.methods.greedy import complete
+
+        if incumbent.solution is not None and incumbent.method is not None:
+            incumbent.offer(complete(self.dense, incumbent.solution), incumbent.method, "complete")
+
+    def result(self, incumbent: Incumbent, termination: Termination, require_all: bool) -> Result:
+        """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
+        start = time.monotonic()
+        placement = None if incumbent.solution is None else self.dense.placement(incumbent.solution)
+        objective = self._judged(placement, incumbent)
+        if objective and all(judged.met for judged in objective):
+            termination = Termination.PROVED
+        elif termination is Termination.PROVED:
+            termination = Termination.FINISHED
+        verdict = _verdict(self.instance, objective, placement, require_all)
+        weight = self._weight(placement, incumbent)
+        reasons = self._reasons(incumbent)
+        self.seconds["verify"] = time.monotonic() - start
+        self.seconds["total"] = time.monotonic() - self.began
+        return Result(
+            instance=self.instance,
+            placement=placement,
+            method=incumbent.method or self.method,
+            termination=termination,
+            verdict=verdict,
+            objective=objective,
+            weight=weight,
+            reasons=reasons,
+            findings=tuple(sorted((*self.instance.findings, *self.findings))),
+            trace=tuple(incumbent.trace),
+            seconds={name: round(self.seconds[name], 3) for name in ("read", "build", "solve", "verify", "total")},
+            seed=self.seed,
+            time_limit=self.time_limit,
+            work_limit=self.work_limit,
+        )
+
+    def _judged(self, placement: Placement | None, incumbent: Incumbent) -> tuple[Judged, ...]:
+        if placement is None:
+            return ()
+        broken = verify(self.instance, placement)
+        if broken:
+            raise VerificationFailed(_complaint(incumbent.method or "", [violation.message for violation in broken]))
+        values = score(self.instance, placement)
+        if tuple(value.value for value in values) != incumbent.values:
+            raise VerificationFailed(f"the values of {incumbent.method} are {incumbent.values}, not those of {values}")
+        objective = judge(values, incumbent.bounds())
+        wrong = [judged for judged in objective if judged.beyond]
+        if not wrong:
+            return objective
+        self.findings += [
+            Finding(
+                "BoundContradicted",
+                judged.value.name,
+                f"{judged.bound.by if judged.bound else ''} claimed that {judged.value.name} cannot be better than "
+                f"{judged.bound.value if judged.bound else ''}, but a verified placement has {judged.value.value}; "
+                "no bound of this run is shown.",
+            )
+            for judged in wrong
+        ]
+        return judge(values, [None] * len(values))
+
+    def _weight(self, placement: Placement | None, incumbent: Incumbent) -> Judged:
+        value = Value("weight", 0 if placement is None else placed_weight(self.instance, placement))
+        total = sum(self.instance.weights.values())
+        return Judged(value, Bound(total, "volume") if value.value == total else incumbent.weight_bound())
+
+    def _reasons(self, incumbent: Incumbent) -> dict[GroupKey, Reason]:
+        from placer.reasons import reasons
+
+        return dict(reasons(self.instance, self.dense, incumbent.solution or {}))
+
+
+def _verdict(
+    instance: Instance, objective: tuple[Judged, ...], placement: Placement | None, require_all: bool
+) -> Verdict:
+    if placement is None:
+        return Verdict.UNKNOWN
+    if require_all and _cannot_place_all(instance, objective):
+        return Verdict.INFEASIBLE
+    return Verdict.OPTIMAL if all(judged.met for judged in objective) else Verdict.FEASIBLE
+
+
+def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool:
+    """Whether a bound on ``placed`` proves that one pending pod stays out.
+
+    A bound holds among the placements that equal this answer on the values above it; a placement of all pods is among
+    them only while those values are what all pods together would give.
+    """
+    for judged in objective:
+        if judged.value.name not in ("admitted", "placed"):
+            return False
+        groups = [group for group in instance.groups.values() if group.priority == judged.value.priority]
+        if judged.value.name == "admitted":
+            every = sum(instance.need_weights[group.key] for group in groups)
+        else:
+            every = sum(instance.weights[pod] for group in groups for pod in group.pending)
+        if judged.bound is not None and judged.bound.value < every:
+            return True
+        if judged.value.value != every:
+            return False
+    return False
+
+
+def _complaint(method: str, messages: list[str]) -> str:
+    shown = "\n".join(f"  {message}" for message in messages[:20])
+    return f"the answer of {method} breaks {len(messages)} rules; this is a bug in placer:\n{shown}"
