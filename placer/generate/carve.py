@@ -9,22 +9,14 @@ left.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from placer.generate.dice import Dice
-from placer.generate.fabric import NODE_TYPES, Fabric
-from placer.generate.options import GangMix, whole
+from placer.generate.fabric import Fabric
+from placer.generate.ground import Ground, Kind, cut_nodes
+from placer.generate.options import GangMix
 
 __all__ = ["Gang", "Part", "carve"]
-
-
-class Kind(NamedTuple):
-    """What tells slots apart: GPUs of the slot, kind of the node."""
-
-    gpus: int
-    node_type: int
 
 
 @dataclass(frozen=True)
@@ -37,6 +29,8 @@ class Part:
         Name of the role.
     gpus
         GPUs of a pod.
+    grade
+        1: rich in CPU and poor in memory, -1 the reverse, 0 neither.
     node_type
         The kind of node that its pods select; None where any will do.
     blocks
@@ -46,11 +40,12 @@ class Part:
     sub_tier
         Tier within which each subgroup lies, below that of the gang; 0: the subgroups have no limit of their own.
     cpu, memory
-        Milli-cores and MiB that a pod asks for.
+        Milli-cores and MiB that a pod asks for; :func:`~placer.generate.weigh.weigh` sets them.
     """
 
     role: str
     gpus: int
+    grade: int
     node_type: int | None
     blocks: tuple[tuple[int, ...], ...]
     sub_size: int = 0
@@ -82,56 +77,6 @@ class Gang:
         return sum(len(part.nodes) * part.gpus for part in self.parts)
 
 
-@dataclass
-class Ground:
-    """Free slots by leaf and kind, counted for every domain of every tier."""
-
-    fabric: Fabric
-    dice: Dice
-    leaves: list[dict[Kind, list[int]]] = field(init=False)
-    counts: list[list[Counter[Kind]]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.leaves = [{} for _ in range(self.fabric.domains(1))]
-        self.counts = [[Counter() for _ in range(self.fabric.domains(t + 1))] for t in range(self.fabric.tiers)]
-
-    def add(self, node: int, kind: Kind) -> None:
-        """Add a free slot."""
-        self.leaves[self.fabric.domain(1, node)].setdefault(kind, []).append(node)
-        for tier, counts in enumerate(self.counts, start=1):
-            counts[self.fabric.domain(tier, node)][kind] += 1
-
-    def free(self, tier: int, domain: int, kinds: Iterable[Kind]) -> int:
-        """Count the free slots of some kinds in a domain."""
-        counts = self.counts[tier - 1][domain]
-        return sum(counts[kind] for kind in kinds)
-
-    def take(self, tier: int, domain: int, kinds: Sequence[Kind], pods: int) -> tuple[int, ...]:
-        """Take up to ``pods`` slots out of a domain, leaf by leaf, so that few leaves are left in pieces."""
-        taken: list[int] = []
-        for leaf in self.dice.shuffled(self.fabric.below(tier, domain, 1)):
-            for kind in kinds:
-                slots = self.leaves[leaf].get(kind, [])
-                count = min(pods - len(taken), len(slots))
-                if count:
-                    taken += slots[-count:]
-                    del slots[-count:]
-                    self._uncount(leaf, kind, count)
-            if len(taken) == pods:
-                break
-        return tuple(taken)
-
-    def _uncount(self, leaf: int, kind: Kind, count: int) -> None:
-        node = leaf * self.fabric.widths[0]
-        for tier, counts in enumerate(self.counts, start=1):
-            counts[self.fabric.domain(tier, node)][kind] -= count
-
-    @property
-    def all_free(self) -> Counter[Kind]:
-        """Free slots of the whole cluster by kind."""
-        return self.counts[-1][0]
-
-
 def carve(fabric: Fabric, mix: GangMix, dice: Dice, fill: float = 1.0) -> list[Gang]:
     """Cut the cluster into gangs.
 
@@ -147,28 +92,14 @@ def carve(fabric: Fabric, mix: GangMix, dice: Dice, fill: float = 1.0) -> list[G
     Returns
     -------
     list of Gang
-        In the order they were cut.
+        In the order they were cut, pods without CPU and memory yet.
     """
-    ground = _cut_nodes(fabric, mix, dice, fill)
+    ground = cut_nodes(fabric, mix, dice, fill)
     gangs = _wide_gangs(ground, mix)
     for tier in range(1, fabric.tiers + 1):
         for domain in dice.shuffled(range(fabric.domains(tier))):
             gangs += _share_out(ground, mix, tier, domain)
-    return _weigh(gangs, fabric, mix, dice)
-
-
-def _cut_nodes(fabric: Fabric, mix: GangMix, dice: Dice, fill: float) -> Ground:
-    """Cut nodes into slots: sizes drawn one after another, each such that the rest of the node can still be filled."""
-    ground = Ground(fabric, dice)
-    reach = whole(mix.gpus, mix.pod_sizes)
-    count = max(1, round(fill * fabric.nodes))
-    for node in dice.shuffled(range(fabric.nodes))[:count]:
-        left = mix.gpus
-        while left:
-            size = dice.pick([size for size in mix.pod_sizes if size <= left and reach[left - size]])
-            ground.add(node, Kind(size, fabric.types[node]))
-            left -= size
-    return ground
+    return gangs
 
 
 def _span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
@@ -192,12 +123,12 @@ def _span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]
 
 
 def _draw_kinds(ground: Ground, mix: GangMix, counts: Counter[Kind], gpus: int | None = None) -> tuple[Kind, ...]:
-    """Draw what pods a part has, in proportion to the free GPUs; several kinds of node where it selects none."""
+    """Draw what pods a part has, in proportion to the free GPUs; several where it selects no node type."""
     kinds = sorted(kind for kind, count in counts.items() if count and gpus in (None, kind.gpus))
     chosen = ground.dice.weighted(kinds, [counts[kind] * kind.gpus for kind in kinds])
     if mix.node_types > 1 and ground.dice.chance(mix.selectors):
         return (chosen,)
-    return tuple(kind for kind in kinds if kind.gpus == chosen.gpus)
+    return tuple(kind for kind in kinds if (kind.gpus, kind.grade) == (chosen.gpus, chosen.grade))
 
 
 def _wide_gangs(ground: Ground, mix: GangMix) -> list[Gang]:
@@ -246,8 +177,10 @@ def _gang(ground: Ground, mix: GangMix, tier: int, domain: int, kinds: tuple[Kin
 
 
 def _part(role: str, kinds: tuple[Kind, ...], mix: GangMix, blocks: tuple[tuple[int, ...], ...]) -> Part:
-    single = kinds[0].node_type if mix.node_types > 1 and len(kinds) == 1 else None
-    return Part(role, kinds[0].gpus, single, blocks)
+    """Make a part; what differs between its kinds of slot is left open: the grade, the node type to select."""
+    first = kinds[0]
+    grade = first.grade if all(kind.grade == first.grade for kind in kinds) else 0
+    return Part(role, first.gpus, grade, first.node_type if mix.node_types > 1 and len(kinds) == 1 else None, blocks)
 
 
 def _subgrouped(
@@ -288,63 +221,10 @@ def _share_out(ground: Ground, mix: GangMix, tier: int, domain: int) -> list[Gan
         while sum(count for kind, count in counts.items() if kind.gpus == gpus) >= floor:
             kinds = _draw_kinds(ground, mix, counts, gpus)
             free = ground.free(tier, domain, kinds)
-            if free < floor:  # of this kind of node too few, of all together enough
+            if free < floor:  # of these too few, of all together enough
                 kinds = tuple(sorted(kind for kind, count in counts.items() if count and kind.gpus == gpus))
                 free = ground.free(tier, domain, kinds)
             pods = int(ground.dice.log_between(low, high + 0.999))
             pods = free if free - pods < floor and free <= high else min(pods, free)
             gangs.append(_gang(ground, mix, tier, domain, kinds, pods))
     return gangs
-
-
-def _weigh(gangs: list[Gang], fabric: Fabric, mix: GangMix, dice: Dice) -> list[Gang]:
-    """Give the pods their CPU and memory, so that every node holds what was cut from it."""
-    loads = {name: _Loads(gangs, fabric, mix, dice, name) for name in ("cpu", "memory")}
-    amounts = {name: load.amounts() for name, load in loads.items()}
-    weighed: list[Gang] = []
-    position = 0
-    for gang in gangs:
-        parts = []
-        for part in gang.parts:
-            parts.append(replace(part, cpu=amounts["cpu"][position], memory=amounts["memory"][position]))
-            position += 1
-        weighed.append(replace(gang, parts=tuple(parts)))
-    return weighed
-
-
-class _Loads:
-    """One resource over all parts: each asks its GPUs' share times a factor, and factors above 1 shrink until nodes
-    hold.
-    """
-
-    def __init__(self, gangs: list[Gang], fabric: Fabric, mix: GangMix, dice: Dice, resource: str) -> None:
-        rates = [getattr(each, resource) for each in NODE_TYPES]
-        self.parts = [part for gang in gangs for part in gang.parts]
-        self.factors = [dice.between(1 - mix.uneven, 1 + mix.uneven) for _ in self.parts]
-        #: The GPUs' share of a pod, on the poorest kind of node that its part was cut from.
-        self.shares = [
-            part.gpus * min(rates[kind] for kind in {fabric.types[node] for node in part.nodes}) for part in self.parts
-        ]
-        self.rooms = [mix.gpus * rates[kind] for kind in fabric.types]
-        #: CPU in tenths of a core and memory in 64 MiB, as people write requests.
-        self.grain = 100 if resource == "cpu" else 64
-
-    def amounts(self) -> list[int]:
-        """Amount per pod of each part, rounded down."""
-        on_node: dict[int, list[int]] = {}
-        for index, part in enumerate(self.parts):
-            for node in part.nodes:
-                on_node.setdefault(node, []).append(index)
-        for node in sorted(on_node):
-            self._shrink(self.rooms[node], on_node[node])
-        scaled = zip(self.shares, self.factors, strict=True)
-        return [int(share * factor) // self.grain * self.grain for share, factor in scaled]
-
-    def _shrink(self, room: int, parts: list[int]) -> None:
-        """Bring the factors above 1 on one node nearer to 1; a smaller factor helps every other node too."""
-        base = sum(self.shares[index] * min(1.0, self.factors[index]) for index in parts)
-        excess = sum(self.shares[index] * max(0.0, self.factors[index] - 1) for index in parts)
-        if base + excess > room:
-            for index in set(parts):
-                if self.factors[index] > 1:
-                    self.factors[index] = 1 + (self.factors[index] - 1) * (room - base) / excess

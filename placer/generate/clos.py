@@ -13,6 +13,7 @@ from placer.generate.dice import Dice
 from placer.generate.fabric import Fabric, build_fabric
 from placer.generate.jobs import draw_jobs
 from placer.generate.options import GangMix, option
+from placer.generate.weigh import weigh
 
 __all__ = ["ClosOptions", "clos"]
 
@@ -90,7 +91,7 @@ def _running(fabric: Fabric, mix: ClosOptions) -> list[Gang]:
     """Gangs of a full cluster, by chance, as long as the load is not exceeded."""
     budget, chosen = mix.load * mix.nodes * mix.gpus, list[Gang]()
     dice = Dice(mix.seed, "running gangs")
-    for gang in dice.shuffled(carve(fabric, mix, dice)) if mix.load else []:
+    for gang in dice.shuffled(weigh(carve(fabric, mix, dice), fabric, mix, dice)) if mix.load else []:
         if gang.gpus <= budget:
             chosen.append(gang)
             budget -= gang.gpus
@@ -112,7 +113,8 @@ def _stream(fabric: Fabric, mix: ClosOptions, dice: Dice) -> Iterator[Gang]:
     """Gangs without end; where sizes are asked for, only those that have them."""
     least, most = mix.gang_pods or (1, mix.nodes * mix.gpus)
     while True:
-        gangs = [gang for gang in dice.shuffled(carve(fabric, mix, dice)) if least <= gang.pods <= most]
+        cut = weigh(carve(fabric, mix, dice), fabric, mix, dice)
+        gangs = [gang for gang in dice.shuffled(cut) if least <= gang.pods <= most]
         mix.demand(bool(gangs), "gang_pods", f"{least},{most}", "sizes that the fabric can hold")
         yield from gangs
 

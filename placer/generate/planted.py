@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from placer.generate.carve import Gang, carve
 from placer.generate.cluster import Generated, job_names, name_cluster, write_jobs
 from placer.generate.dice import Dice
-from placer.generate.fabric import build_fabric
+from placer.generate.fabric import Fabric, build_fabric
 from placer.generate.jobs import Job, draw_jobs
 from placer.generate.options import GangMix, option, options_of
+from placer.generate.weigh import weigh
 
 __all__ = ["PlantedOptions", "planted"]
 
@@ -65,13 +66,18 @@ def planted(options: PlantedOptions) -> Generated:
     mix = options.settled()
     fabric = build_fabric(mix.nodes, mix, Dice(mix.seed, "fabric"))
     cluster = name_cluster(fabric, Dice(mix.seed, "names of nodes"))
-    inside = carve(fabric, mix, Dice(mix.seed, "planted gangs"), mix.fill)
-    beyond = _beyond(carve(fabric, mix, Dice(mix.seed, "gangs beyond")), mix) if mix.overfull else []
+    inside = _weighed(fabric, mix, "planted gangs", mix.fill)
+    beyond = _beyond(_weighed(fabric, mix, "gangs beyond", 1.0), mix) if mix.overfull else []
     gangs = [*inside, *beyond]
     names = job_names(len(gangs), Dice(mix.seed, "names of jobs"))
     jobs = draw_jobs(gangs, names, mix, Dice(mix.seed, "jobs"), _running(len(inside), len(beyond), mix))
     documents, cut = write_jobs(jobs, jobs[: len(inside)], cluster, mix, Dice(mix.seed, "pods"))
     return Generated([*cluster.documents(mix), *documents], cut, _summary(mix, jobs, len(inside), len(cut)))
+
+
+def _weighed(fabric: Fabric, mix: PlantedOptions, purpose: str, fill: float) -> list[Gang]:
+    dice = Dice(mix.seed, purpose)
+    return weigh(carve(fabric, mix, dice, fill), fabric, mix, dice)
 
 
 def _beyond(gangs: list[Gang], mix: PlantedOptions) -> list[Gang]:
