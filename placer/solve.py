@@ -53,8 +53,8 @@ def solve(
     instance
         What :func:`placer.read` returned.
     method
-        ``auto`` (greedy, then exact for the time that is left; never worse than greedy), ``greedy``, or ``exact`` (shows
-        only what the exact search found itself).
+        ``auto`` (greedy, then exact for the time that is left; never worse than greedy), ``greedy``, or ``exact``
+        (shows only what the exact search found itself).
     time_limit
         Seconds for the whole call; verifying and explaining always finish. None: until everything is proved.
     work_limit
@@ -183,7 +183,7 @@ class _Job:
         return self._termination(ended, name)
 
     def _reserve(self, solution: dict[tuple[int, int], int]) -> float:
-        """Seconds to keep for verifying, explaining and writing: three times what verifying the greedy's answer takes."""
+        """Seconds to keep for verifying, explaining and writing: three times what the greedy's answer needs."""
         start = time.monotonic()
         placement = self.dense.placement(solution)
         broken = verify(self.instance, placement)

@@ -8,6 +8,9 @@ import sys
 import time
 from collections.abc import Callable
 
+from placer.dense import Dense
+from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
+
 
 def honest(value: int, emit: Callable[[object], None]) -> str:
     emit(("found", value))
@@ -55,3 +58,49 @@ def tells_its_pid(emit: Callable[[object], None]) -> str:
     emit(os.getpid())
     time.sleep(3600)
     return "never"
+
+
+# Searches as ``placer.solve`` starts them: (dense, options, emit) -> how it ended.
+
+
+def _best_known(dense: Dense, options: SearchOptions, emit: Emit) -> None:
+    """Put one pod of every class on the first node that takes it: enough for instances of lone pods with room."""
+    solution = {}
+    for index in range(len(dense.classes)):
+        solution[(index, int(dense.fits(index).argmax()))] = dense.classes[index].size
+    emit(Improved(solution, "test"))
+
+
+def finds_and_hangs(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    _best_known(dense, options, emit)
+    time.sleep(3600)
+    return "proved"
+
+
+def finds_and_aborts(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    _best_known(dense, options, emit)
+    os.abort()
+
+
+def aborts_at_once(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    os.abort()
+
+
+def is_killed_at_once(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "proved"
+
+
+def hangs_at_once(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    time.sleep(3600)
+    return "proved"
+
+
+def claims_a_false_bound(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    emit(BoundFound(level=0, bound=0, by="liar"))
+    return "proved"
+
+
+def overfills_a_node(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    emit(Improved({(index, 0): pods.size for index, pods in enumerate(dense.classes)}, "test"))
+    return "proved"

@@ -1,0 +1,73 @@
+"""The JSON Schemas that ship with the package say what is written and what is read."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from placer.document import PlacementDocument
+from placer.kube.policy import Policy
+
+POLICY = {"apiVersion": "placer.dev/v1alpha1", "kind": "Policy", "metadata": {"name": "default"}}
+
+GOOD = [
+    {},
+    {"levels": ["locality", "placed"]},
+    {"levels": []},
+    {"networkCost": "majority", "network": {"topology": "default/nt", "weights": "UserDefined"}},
+    {"topologyKeys": ["switch", "rack"], "locality": "all"},
+    {"resourceWeights": {"nvidia.com/gpu": 2.5, "cpu": 1}},
+    {"rules": {"C8": "off", "C9": False, "C10": "off", "C11": None}},
+    {"levels": None, "network": None, "rules": None},
+]
+BAD = [
+    {"levels": ["placed", "placed"]},
+    {"levels": ["speed"]},
+    {"levels": "placed"},
+    {"networkCost": "most"},
+    {"network": {"topology": "no-namespace"}},
+    {"topologyKeys": ["rack", "rack"]},
+    {"topologyKeys": [""]},
+    {"locality": "some"},
+    {"resourceWeights": {"cpu": 0}},
+    {"resourceWeights": {"cpu": -1}},
+    {"resourceWeights": {"cpu": "2"}},
+    {"resourceWeights": {"cpu": True}},
+    {"rules": {"C7": "off"}},
+    {"rules": {"C8": True}},
+    {"rules": {"C8": "on"}},
+    {"level": ["placed"]},
+]
+
+
+def shipped(name: str) -> Any:
+    text = (importlib.resources.files("placer") / "schemas" / f"{name}.schema.json").read_text()
+    schema = json.loads(text)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return schema
+
+
+def test_placement_schema_is_that_of_the_document() -> None:
+    made = PlacementDocument.model_json_schema(by_alias=True, mode="serialization")
+    assert shipped("placement") == {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+@pytest.mark.parametrize("spec", GOOD, ids=json.dumps)
+def test_policy_schema_and_reader_accept(spec: dict[str, Any]) -> None:
+    document = {**POLICY, "spec": spec}
+    jsonschema.validate(document, shipped("policy"))
+    TypeAdapter(Policy).validate_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("spec", BAD, ids=json.dumps)
+def test_policy_schema_and_reader_refuse(spec: dict[str, Any]) -> None:
+    document = {**POLICY, "spec": spec}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, shipped("policy"))
+    with pytest.raises(ValidationError):
+        TypeAdapter(Policy).validate_json(json.dumps(document))

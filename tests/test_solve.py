@@ -1,0 +1,142 @@
+"""The assembly keeps its promises whatever its methods do: they hang, abort, lie or find nothing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from world import World, hard
+
+import placer.solve as assembly
+from placer.errors import UsageError, VerificationFailed
+from placer.instance import Instance
+from placer.result import Termination, Verdict
+from placer.solve import solve
+from placer.verify import verify
+
+
+@pytest.fixture
+def search(monkeypatch: pytest.MonkeyPatch) -> object:
+    """Make a badly behaved search stand for the exact one."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+    def choose(name: str) -> None:
+        monkeypatch.setitem(assembly.SEARCH, "exact", f"searches:{name}")
+
+    return choose
+
+
+def two_gangs() -> Instance:
+    """Two nodes of 4 GPUs in one leaf each; a gang of three 2-GPU pods and a lone pod of 2 GPUs fit exactly."""
+    world = World()
+    world.nodes("a b")
+    world.hyper("leaf-a", 1, "a")
+    world.hyper("leaf-b", 1, "b")
+    world.hyper("spine", 2, "leaf-a leaf-b")
+    world.pods_of("train-0 train-1 train-2", world.gang("train", 3, topology=hard(2)), 2)
+    world.pod("lone", gpu=2)
+    return world.instance()
+
+
+def _competing() -> Instance:
+    """Three gangs for the room of two, of sizes that no counting settles: the search is really asked."""
+    world = World()
+    world.nodes("a b c", 5)
+    for gang, size in (("x", 3), ("y", 2), ("z", 4)):
+        world.pods_of(f"{gang}-0 {gang}-1 {gang}-2", world.gang(gang, 3), size)
+    return world.instance()
+
+
+@pytest.mark.parametrize("name", ["aborts_at_once", "is_killed_at_once", "hangs_at_once"])
+def test_auto_answers_with_the_greedy_when_the_solver_fails(search: object, name: str) -> None:
+    assert callable(search)
+    search(name)
+    start = time.monotonic()
+    result = solve(_competing(), time_limit=4)
+    assert time.monotonic() - start < 40
+    assert result.placement is not None
+    assert result.method == "greedy"
+    assert verify(result.instance, result.placement) == []
+    assert result.verdict in (Verdict.FEASIBLE, Verdict.OPTIMAL)
+    died = [finding for finding in result.findings if finding.code == "SolverDied"]
+    assert len(died) == (0 if name == "hangs_at_once" or result.verdict is Verdict.OPTIMAL else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "termination"), [("finds_and_hangs", Termination.TIME), ("finds_and_aborts", Termination.FINISHED)]
+)
+def test_what_a_search_found_survives_its_end(search: object, name: str, termination: Termination) -> None:
+    assert callable(search)
+    search(name)
+    world = World()
+    world.node("a")
+    world.pod("one")
+    result = solve(world.instance(), method="exact", time_limit=5)
+    assert result.method == "exact"
+    assert result.everything_placed
+    assert result.termination in (termination, Termination.PROVED)
+
+
+def test_exact_that_found_nothing_shows_nothing(search: object) -> None:
+    assert callable(search)
+    search("hangs_at_once")
+    result = solve(two_gangs(), method="exact", time_limit=3)
+    assert (result.placement, result.verdict, result.termination) == (None, Verdict.UNKNOWN, Termination.TIME)
+    assert result.objective == ()
+
+
+def test_a_bound_that_a_verified_answer_beats_is_not_shown(search: object) -> None:
+    assert callable(search)
+    search("claims_a_false_bound")
+    result = solve(_competing(), time_limit=20)
+    assert result.placement is not None
+    assert result.placement.bindings
+    if result.verdict is not Verdict.OPTIMAL:
+        assert [finding.object for finding in result.findings if finding.code == "BoundContradicted"] == ["admitted"]
+        assert all(judged.bound is None for judged in result.objective)
+
+
+def test_an_answer_that_breaks_a_rule_is_a_bug_and_no_result(search: object) -> None:
+    assert callable(search)
+    search("overfills_a_node")
+    with pytest.raises(VerificationFailed, match="bug"):
+        solve(_competing(), method="exact", time_limit=20)
+
+
+def test_every_bad_argument_is_named_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        solve(two_gangs(), method="magic", time_limit=-1, work_limit=0, workers=0, seed=-5)
+    faults = ("method: found magic", "time limit: found -1", "work limit: found 0", "workers: found 0", "seed: found -5")
+    for words in faults:
+        assert words in str(caught.value)
+
+
+def test_the_same_call_gives_the_same_placement(method: str) -> None:
+    one, other = (solve(two_gangs(), method=method, workers=1) for _ in range(2))
+    assert one.placement == other.placement
+    assert [judged.value for judged in one.objective] == [judged.value for judged in other.objective]
+
+
+def test_a_proved_answer_says_so_and_every_gap_is_zero() -> None:
+    result = solve(two_gangs(), time_limit=60)
+    assert (result.termination, result.verdict) == (Termination.PROVED, Verdict.OPTIMAL)
+    assert result.everything_placed
+    assert [judged.gap for judged in result.objective] == [0.0] * len(result.objective)
+    assert result.weight.gap == 0.0
+
+
+def test_require_all_is_infeasible_only_with_a_proof() -> None:
+    result = solve(_competing(), time_limit=60, require_all=True)
+    assert result.verdict is Verdict.INFEASIBLE
+    assert result.placement is not None
+    assert result.placement.bindings
+    assert solve(two_gangs(), time_limit=60, require_all=True).verdict is Verdict.OPTIMAL
+
+
+def test_the_limit_counts_from_the_beginning_of_the_call() -> None:
+    """A call that began long ago has no time left: greedy, verifying and explaining still finish."""
+    result = solve(_competing(), time_limit=5, began=time.monotonic() - 100)
+    assert result.placement is not None
+    assert result.method == "greedy"
+    assert result.seconds["read"] >= 99
