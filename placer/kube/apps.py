@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from placer.kube.base import Count, LabelSelector, NamespacedObject, schema
+from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, schema
 from placer.kube.pod import PodTemplateSpec
 
-__all__ = ["Deployment", "Job", "JobCondition", "JobSpec", "JobStatus", "ReplicaSet", "StatefulSet", "WorkloadSpec"]
+__all__ = [
+    "ClaimTemplate",
+    "Deployment",
+    "Job",
+    "JobCondition",
+    "JobSpec",
+    "JobStatus",
+    "Ordinals",
+    "ReplicaSet",
+    "StatefulSet",
+    "StatefulSetSpec",
+    "WorkloadSpec",
+]
 
 
 @schema
@@ -25,10 +37,39 @@ class Deployment(NamespacedObject):
 
 
 @schema
+class ClaimTemplateMetadata:
+    """Name of a claim template: that of the volume, and the start of the claim's name."""
+
+    name: Name
+
+
+@schema
+class ClaimTemplate:
+    """A claim that every pod of a StatefulSet gets one of."""
+
+    metadata: ClaimTemplateMetadata
+
+
+@schema
+class Ordinals:
+    """Where the numbers of a StatefulSet's pods begin."""
+
+    start: Count | None = None
+
+
+@schema
+class StatefulSetSpec(WorkloadSpec):
+    """Equal pods with a number and claims of their own."""
+
+    ordinals: Ordinals | None = None
+    volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
+
+
+@schema
 class StatefulSet(NamespacedObject):
     """apps/v1 StatefulSet."""
 
-    spec: WorkloadSpec
+    spec: StatefulSetSpec
 
 
 @schema

@@ -29,6 +29,7 @@ __all__ = [
     "HyperNodeSpec",
     "Job",
     "JobSpec",
+    "JobVolume",
     "MemberSelector",
     "NetworkTopologySpec",
     "PartitionPolicy",
@@ -135,6 +136,13 @@ class Task:
 
 
 @schema
+class JobVolume:
+    """A claim that all pods of a job mount; without a name the controller makes one and names it."""
+
+    volume_claim_name: str | None = None
+
+
+@schema
 class JobSpec:
     """What a job runs."""
 
@@ -144,6 +152,7 @@ class JobSpec:
     scheduler_name: str | None = None
     network_topology: NetworkTopologySpec | None = None
     tasks: tuple[Task, ...] | None = None
+    volumes: tuple[JobVolume, ...] | None = None
 
 
 @schema
