@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from world import World, hard
 
 import placer.solve as assembly
 from placer.errors import UsageError, VerificationFailed
@@ -14,6 +13,7 @@ from placer.instance import Instance
 from placer.result import Termination, Verdict
 from placer.solve import solve
 from placer.verify import verify
+from tests.world import World, hard
 
 
 @pytest.fixture
