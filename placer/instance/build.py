@@ -1,0 +1,169 @@
+"""From Kubernetes objects to an instance: the spec's reading of every object, in one place to start from.
+
+Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.errors import BadInstance, Fault
+from placer.instance.anti_affinity import StandingAntiAffinity
+from placer.instance.findings import Findings
+from placer.instance.gangs import Gang, GangReader
+from placer.instance.group import Group, GroupKey
+from placer.instance.label_tree import label_tree
+from placer.instance.model import Instance
+from placer.instance.node import Node
+from placer.instance.nodes import read_nodes
+from placer.instance.notices import note_limits_without_tree, note_preferences, note_unread_owners
+from placer.instance.pod import Key, Pod, PodState
+from placer.instance.pods import PodReader, group_of_one, node_of
+from placer.instance.policies import read_policy
+from placer.instance.policy import Policy
+from placer.instance.priority import Priorities
+from placer.instance.queues import Queues
+from placer.instance.refusal import Refusals
+from placer.instance.roster import Entry, assemble, call_roster
+from placer.instance.standing import note_broken_rules
+from placer.instance.state import Ownership
+from placer.instance.tier_names import TierNames
+from placer.instance.topology import TopologyTree
+from placer.instance.tree import read_tree
+from placer.instance.unmodelled import UnmodelledRules
+from placer.instance.volumes import Volumes
+
+if TYPE_CHECKING:
+    from placer.manifests import Objects
+
+__all__ = ["build"]
+
+
+def build(
+    objects: Objects, *, scheduler_name: str | None = None, cluster: bool = False, gates: bool = False
+) -> Instance:
+    """Make the instance that a set of Kubernetes objects states.
+
+    Parameters
+    ----------
+    objects
+        The objects, read and each of them sound in itself; their order does not matter.
+    scheduler_name
+        Whose pending pods are ours; None: any name offline, ``placer`` in a cluster.
+    cluster
+        The objects are those of a live cluster: only pods that exist are placed, no workload is expanded.
+    gates
+        In a cluster: pods that carry the hold gate alone are ours (``--enforce gates``).
+
+    Returns
+    -------
+    Instance
+        With every finding, sorted.
+
+    Raises
+    ------
+    BadInstance
+        There are two Policies, or pods are pending and there is no Node at all.
+    """
+    findings = Findings()
+    policy = read_policy(objects.policies)
+    nodes = read_nodes(objects.nodes)
+    topology, tier_names = _topology(objects, policy, nodes, findings)
+    queues = Queues(objects.queues, objects.namespaces, findings)
+    priorities = Priorities(objects.priority_classes, findings)
+    reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings)
+    gangs = _gangs(objects, reader)
+    entries = call_roster(objects.pods, Ownership(scheduler_name, cluster, gates), gangs, priorities, findings)
+    groups, sub_groups = _groups(gangs, entries, reader)
+    present = [entry for entry in entries if entry.state is not None]
+    _check_nodes(nodes, present)
+    refusals = _refusals(objects, policy, nodes, present, findings)
+    pods = _pods(present, PodReader(nodes, gangs, groups, sub_groups, queues, refusals, findings))
+    groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
+    instance = Instance(
+        nodes=nodes,
+        pods=pods,
+        groups=dict(sorted(groups.items())),
+        topology=topology,
+        queues=queues.by_name,
+        policy=policy,
+        digest=objects.digest,
+        skipped=objects.skipped,
+    )
+    _note(instance, objects, present, findings)
+    return replace(instance, findings=findings.all())
+
+
+def _topology(
+    objects: Objects, policy: Policy, nodes: Mapping[str, Node], findings: Findings
+) -> tuple[TopologyTree, TierNames]:
+    """The tree of the HyperNodes, or of the policy's node labels where there is none, and what its tierNames mean."""
+    if objects.hyper_nodes or not policy.topology_keys:
+        named = ((each.name, each.spec.tier, each.spec.tier_name or "") for each in objects.hyper_nodes)
+        return read_tree(objects.hyper_nodes, nodes, findings), TierNames(named, findings)
+    keys = policy.topology_keys
+    return label_tree(keys, nodes), TierNames((("", tier, key) for tier, key in enumerate(keys, 1)), findings)
+
+
+def _gangs(objects: Objects, reader: GangReader) -> dict[GroupKey, Gang]:
+    """Every PodGroup, of either kind."""
+    gangs = (*map(reader.of_volcano, objects.pod_groups), *map(reader.of_coscheduling, objects.coscheduling_pod_groups))
+    return {gang.group.key: gang for gang in gangs}
+
+
+def _groups(
+    gangs: Mapping[GroupKey, Gang], entries: Sequence[Entry], reader: GangReader
+) -> tuple[dict[GroupKey, Group], dict[Key, int]]:
+    """Every PodGroup with its pods, one that is only named included, and the subgroup that each pod is in."""
+    members: dict[GroupKey, list[Entry]] = {key: [] for key in gangs}
+    for entry in entries:
+        if entry.group is not None and entry.state not in (PodState.TERMINATING, PodState.NOMINATED):
+            members.setdefault(entry.group, []).append(entry)
+            if entry.group not in gangs:
+                reader.findings.missing(str(entry.group), f"Pod {entry.key}")
+    groups: dict[GroupKey, Group] = {}
+    sub_groups: dict[Key, int] = {}
+    for key, pods in members.items():
+        groups[key], indices = assemble(gangs.get(key) or reader.absent(key), pods)
+        sub_groups.update((entry.key, indices[entry.slot]) for entry in pods if entry.slot is not None)
+    return groups, sub_groups
+
+
+def _check_nodes(nodes: Mapping[str, Node], entries: Sequence[Entry]) -> None:
+    pending = sum(entry.state is PodState.PENDING for entry in entries)
+    if pending and not nodes:
+        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one, as {pending} pods are pending")])
+
+
+def _refusals(
+    objects: Objects, policy: Policy, nodes: Mapping[str, Node], entries: Sequence[Entry], findings: Findings
+) -> Refusals:
+    standing = [(entry.pod, node) for entry in entries if (node := node_of(entry)) is not None]
+    users = [entry.pod for entry in entries]
+    return Refusals(
+        volumes=Volumes(objects.persistent_volume_claims, objects.persistent_volumes, users, findings),
+        anti_affinity=StandingAntiAffinity(standing, nodes, objects.namespaces),
+        rules=UnmodelledRules(
+            policy,
+            objects.app_groups,
+            objects.network_topologies,
+            objects.replica_sets,
+            objects.node_resource_topologies,
+        ),
+    )
+
+
+def _pods(entries: Sequence[Entry], reader: PodReader) -> dict[Key, Pod]:
+    return {entry.key: reader.read(entry) for entry in entries}
+
+
+def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findings: Findings) -> None:
+    """Note what is not read, what decides nothing, and what is broken before anything is placed."""
+    pending = [entry for entry in entries if entry.state is PodState.PENDING]
+    note_unread_owners((entry.pod for entry in pending if entry.group is None), findings)
+    note_preferences([entry.pod for entry in pending], objects.nodes, findings)
+    if not instance.topology.hyper_nodes and not objects.hyper_nodes:
+        note_limits_without_tree(instance.groups.values(), findings)
+    note_broken_rules(instance, findings)

@@ -1,0 +1,79 @@
+"""What a pod asks of a node's own properties (C3) and the ports that it takes there (C2), read from its spec."""
+
+from __future__ import annotations
+
+from placer.instance.constraints import Constraints, Toleration
+from placer.instance.pod import HostPort
+from placer.instance.requests import is_sidecar
+from placer.instance.selectors import node_terms
+from placer.kube.base import NodeSelector
+from placer.kube.pod import Container, PodSpec
+from placer.kube.pod import Toleration as KubeToleration
+
+__all__ = ["ConstraintsPool", "host_ports"]
+
+_ANY_ADDRESS = "0.0.0.0"
+
+
+class ConstraintsPool:
+    """Makes constraints; pods that ask for the same, in whatever order, share one object."""
+
+    def __init__(self) -> None:
+        self._by_spec: dict[object, Constraints] = {}
+        self._by_value: dict[Constraints, Constraints] = {}
+
+    def of(self, spec: PodSpec, volumes: tuple[NodeSelector, ...] = ()) -> Constraints:
+        """Read the constraints of a pod; ``volumes`` are the node affinities of its bound volumes."""
+        selector = tuple(sorted((spec.node_selector or {}).items()))
+        written = (spec.tolerations, selector, _required(spec), volumes)
+        found = self._by_spec.get(written)
+        if found is None:
+            made = _constraints(*written)
+            found = self._by_spec[written] = self._by_value.setdefault(made, made)
+        return found
+
+
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Read the ports that app containers and sidecars take on the node, sorted.
+
+    With ``hostNetwork`` every container port is a host port, as the API server fills it in.
+    """
+    staying = (*(spec.containers or ()), *(each for each in spec.init_containers or () if is_sidecar(each)))
+    return tuple(sorted({port for container in staying for port in _ports(container, bool(spec.host_network))}))
+
+
+def _ports(container: Container, host_network: bool) -> list[HostPort]:
+    found = []
+    for port in container.ports or ():
+        number = port.host_port or (port.container_port if host_network else None)
+        if number:
+            found.append(HostPort(port.protocol or "TCP", port.host_ip or _ANY_ADDRESS, number))
+    return found
+
+
+def _required(spec: PodSpec) -> NodeSelector | None:
+    node_affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    return node_affinity.required if node_affinity is not None else None
+
+
+def _constraints(
+    tolerations: tuple[KubeToleration, ...] | None,
+    selector: tuple[tuple[str, str], ...],
+    required: NodeSelector | None,
+    volumes: tuple[NodeSelector, ...],
+) -> Constraints:
+    selectors = volumes if required is None else (required, *volumes)
+    return Constraints(
+        tolerations=tuple(sorted({_toleration(each) for each in tolerations or () if _compares_text(each)})),
+        selector=selector,
+        required=tuple(sorted({node_terms(each) for each in selectors})),
+    )
+
+
+def _compares_text(toleration: KubeToleration) -> bool:
+    """Leave out Lt and Gt: Kubernetes matches them only behind a feature gate that is off by default."""
+    return toleration.operator not in ("Lt", "Gt")
+
+
+def _toleration(written: KubeToleration) -> Toleration:
+    return Toleration(written.key or "", written.operator or "Equal", written.value or "", written.effect or "")

@@ -1,0 +1,110 @@
+"""Findings about what nobody reads or nothing can bind to: unknown owners, preferences, limits without a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from placer.instance.findings import Findings, counted
+from placer.instance.group import Group
+from placer.instance.owners import controller
+from placer.kube.core import Node
+from placer.kube.pod import Pod
+
+__all__ = ["note_limits_without_tree", "note_preferences", "note_unread_owners"]
+
+#: (API group, kind) of owners whose pods are no gang, or whose gang placer reads.
+_READ_OWNERS = frozenset(
+    {
+        ("", "Node"),
+        ("", "ReplicationController"),
+        ("apps", "DaemonSet"),
+        ("apps", "Deployment"),
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("batch", "CronJob"),
+        ("batch", "Job"),
+        ("batch.volcano.sh", "Job"),
+    }
+)
+#: Labels that tell of an owner above the pod's own one.
+_GANG_LABELS = {"jobset.sigs.k8s.io/jobset-name": "JobSet", "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet"}
+
+
+def note_unread_owners(pods: Iterable[Pod], findings: Findings) -> None:
+    """Note, once per kind, owners and gangs of kinds that are not read: their pods are placed one by one.
+
+    Parameters
+    ----------
+    pods
+        Pending pods that are in no PodGroup which is read.
+    findings
+        Takes the findings.
+    """
+    found: dict[str, set[str]] = {}
+    for pod in pods:
+        for kind in _unread(pod):
+            found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for kind, subjects in found.items():
+        message = f"{kind} is not read: {counted(subjects)} one, and each is placed by itself, not as a gang"
+        findings.add("UnsupportedKind", kind, message)
+
+
+def note_preferences(pods: Sequence[Pod], nodes: Iterable[Node], findings: Findings) -> None:
+    """Note, once per kind, preferences that decide nothing yet.
+
+    Parameters
+    ----------
+    pods
+        The pending pods.
+    nodes
+        The nodes; their PreferNoSchedule taints matter where a pod is pending.
+    findings
+        Takes the findings.
+    """
+    found: dict[str, set[str]] = {}
+    for pod in pods:
+        for kind in _preferences(pod):
+            found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for node in nodes if pods else ():
+        taints = (node.spec.taints if node.spec is not None else None) or ()
+        if any(taint.effect == "PreferNoSchedule" for taint in taints):
+            found.setdefault("PreferNoSchedule", set()).add(f"Node {node.name}")
+    for kind, subjects in found.items():
+        findings.add("PreferenceIgnored", min(subjects), f"{kind} decides nothing: {counted(subjects)} it")
+
+
+def note_limits_without_tree(groups: Iterable[Group], findings: Findings) -> None:
+    """Note that groups have tier limits although there is no HyperNode: the whole cluster is one domain of tier 1."""
+    limited = {str(group.key) for group in groups if _has_limit(group)}
+    if limited:
+        message = f"there is no HyperNode, and {counted(limited)} a highest tier: all nodes are one domain of tier 1"
+        findings.add("NoHyperNodes", min(limited), message)
+
+
+def _has_limit(group: Group) -> bool:
+    topologies = (group.topology, *(policy.topology for policy in group.policies))
+    return any(topology is not None and topology.limit is not None for topology in topologies)
+
+
+def _unread(pod: Pod) -> Iterator[str]:
+    if pod.spec.workload_ref is not None:
+        yield "Workload.scheduling.k8s.io"
+    if pod.spec.scheduling_group is not None:
+        yield "PodGroup.scheduling.k8s.io"
+    labels = pod.metadata.labels or {}
+    yield from (kind for label, kind in _GANG_LABELS.items() if label in labels)
+    owner = controller(pod.metadata)
+    if owner is not None:
+        group = owner.api_version.rpartition("/")[0]
+        if (group, owner.kind) not in _READ_OWNERS:
+            yield f"{owner.kind}.{group}" if group else owner.kind
+
+
+def _preferences(pod: Pod) -> Iterator[str]:
+    affinity = pod.spec.affinity
+    if affinity is not None:
+        parts = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
+        if any(part is not None and part.preferred for part in parts):
+            yield "preferred affinity"
+    if any(each.when_unsatisfiable == "ScheduleAnyway" for each in pod.spec.topology_spread_constraints or ()):
+        yield "ScheduleAnyway"

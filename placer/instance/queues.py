@@ -1,0 +1,90 @@
+"""Volcano queues, and which of them a pod counts against (C11)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+
+from placer.instance.findings import Findings
+from placer.instance.queue import Queue
+from placer.kube import core, volcano
+from placer.kube.base import Metadata
+from placer.quantity import CPU, NANO
+
+__all__ = ["Queues"]
+
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+#: The queue that Volcano's CRD fills in; it binds only where there is such an object.
+_DEFAULT_QUEUE = "default"
+_CLOSED = ("Closed", "Closing")
+
+
+class Queues:
+    """The queues of an instance, and who is in which.
+
+    Parameters
+    ----------
+    queues
+        The Queue objects.
+    namespaces
+        The Namespace objects, whose annotation may name a queue for their PodGroups.
+    findings
+        Takes queues that are named and not there, and circles of parents.
+    """
+
+    def __init__(
+        self, queues: Sequence[volcano.Queue], namespaces: Sequence[core.Namespace], findings: Findings
+    ) -> None:
+        self._findings = findings
+        known = {each.name for each in queues}
+        self.by_name = {each.name: _queue(each, known) for each in sorted(queues, key=lambda each: each.name)}
+        self._of_namespace = {each.name: (each.metadata.annotations or {}).get(QUEUE_ANNOTATION) for each in namespaces}
+        for each in queues:
+            if each.spec is not None and each.spec.parent and each.spec.parent not in known:
+                findings.missing(f"Queue {each.spec.parent}", f"Queue {each.name}")
+        for circle in _circles(self.by_name):
+            message = f"queues {', '.join(circle)} are each other's parents; the capability of each binds once"
+            findings.add("QueueCycle", f"Queue {circle[0]}", message)
+
+    def of_group(self, spec: volcano.PodGroupSpec | None, namespace: str, subject: str) -> str | None:
+        """Queue of a Volcano PodGroup: the one it names, else its namespace's, else Volcano's default if it exists."""
+        named = (spec.queue if spec is not None else None) or self._of_namespace.get(namespace)
+        if named is None:
+            return _DEFAULT_QUEUE if _DEFAULT_QUEUE in self.by_name else None
+        return self._known(named, subject)
+
+    def of_pod(self, metadata: Metadata, subject: str) -> str | None:
+        """Queue of a pod in no Volcano PodGroup: only the one that its own annotation names."""
+        named = (metadata.annotations or {}).get(QUEUE_ANNOTATION)
+        return self._known(named, subject) if named else None
+
+    def _known(self, name: str, subject: str) -> str:
+        if name not in self.by_name:
+            self._findings.missing(f"Queue {name}", subject)
+        return name
+
+
+def _queue(written: volcano.Queue, known: Container[str]) -> Queue:
+    spec = written.spec
+    parent = spec.parent if spec is not None else None
+    state = written.status.state if written.status is not None else None
+    return Queue(
+        name=written.name,
+        capability=_capability(spec.capability or {}) if spec is not None else {},
+        parent=parent if parent in known else None,
+        open=state not in _CLOSED,
+    )
+
+
+def _capability(nano: Mapping[str, int]) -> dict[str, int]:
+    """Round a limit down to its unit: sums of whole requests below it are the same, and none is above it."""
+    return {name: amount // (NANO // 1000 if name == CPU else NANO) for name, amount in sorted(nano.items())}
+
+
+def _circles(queues: Mapping[str, Queue]) -> Iterator[tuple[str, ...]]:
+    """Every circle of parents, each once, from its first queue by name."""
+    for start in queues:
+        walked = [start]
+        while (parent := queues[walked[-1]].parent) is not None and parent not in walked:
+            walked.append(parent)
+        if parent == start and start == min(walked):
+            yield tuple(sorted(walked))
