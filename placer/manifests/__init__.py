@@ -1,0 +1,79 @@
+"""Kubernetes objects from files and back: text in every form that kubectl prints or takes, all faults at once.
+
+Here belongs everything about text: files, packing, encoding, YAML and JSON, lists, limits, the wording of faults,
+what-if edits, writing. What a field is called and which values it may have belongs to ``placer.kube``; what objects mean
+together belongs to ``placer.instance``.
+
+The way of a text, one file for each step::
+
+    files      read_texts   paths -> texts, unpacked within the limits
+    objects    split        texts -> one slice of JSON text for each object   (with jsontext, yamltext, scalars)
+    edit       edit         the what-if options
+    validate   validate     slices -> typed objects   (with wording)
+    write      dump         plain values -> a file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from placer.manifests.edit import edit
+from placer.manifests.files import Text, read_texts
+from placer.manifests.limits import Faults
+from placer.manifests.objects import RawObject, from_documents, split
+from placer.manifests.validate import Objects, validate
+from placer.manifests.write import dump
+
+__all__ = [
+    "Objects",
+    "RawObject",
+    "Text",
+    "dump",
+    "edit",
+    "from_documents",
+    "load",
+    "read_texts",
+    "split",
+    "validate",
+]
+
+
+def load(
+    paths: Sequence[str | Path],
+    *,
+    with_: Sequence[str | Path] = (),
+    without: Sequence[str] = (),
+    set_: Sequence[str] = (),
+) -> Objects:
+    """Read an instance's objects from files.
+
+    Parameters
+    ----------
+    paths
+        Files, folders (searched recursively) and ``-`` for standard input.
+    with_
+        Files with objects to add; one of the same kind, namespace and name is replaced.
+    without
+        Objects to leave out, ``KIND/[NAMESPACE/]NAME``.
+    set_
+        Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``.
+
+    Returns
+    -------
+    Objects
+        Typed, in the order of the input.
+
+    Raises
+    ------
+    BadInstance
+        With every fault of every file.
+    UsageError
+        An edit names what is not there, or names several things.
+    """
+    faults = Faults()
+    raws = split(read_texts(paths, faults), faults)
+    added = split(read_texts(with_, faults), faults, added=True)
+    if not len(faults):
+        raws = edit(raws, with_=added, without=without, set_=set_)
+    return validate(raws, faults)

@@ -1,0 +1,220 @@
+"""Files, folders and standard input to texts, unpacked within the limits.
+
+What a text is, JSON or YAML, is told by its first character and not by its name: ``kubectl`` output on standard input
+has no name, and a YAML file may well hold JSON. Packed files are known by their first two bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from placer.errors import Fault
+from placer.manifests.limits import JSON_TEXT, YAML_TEXT, Faults, shown
+
+__all__ = ["STDIN", "Text", "read_texts"]
+
+STDIN = "-"
+_SUFFIXES = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
+_PIECE = 2**20
+_BOM = b"\xef\xbb\xbf"
+_SPACE = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Text:
+    """The unpacked text of one file.
+
+    Parameters
+    ----------
+    name
+        The file as the caller named it, for messages.
+    data
+        The bytes, UTF-8 without a byte order mark.
+    """
+
+    name: str
+    data: bytes | bytearray
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the text begins as a JSON object or list does."""
+        return _looks_like_json(self.data)
+
+
+class _Refused(Exception):
+    """A file cannot be used; carries what was found and expected."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(found)
+        self.found = found
+        self.expected = expected
+
+
+class _Budget:
+    """What is left of the limits on text."""
+
+    def __init__(self) -> None:
+        self.json = JSON_TEXT
+        self.yaml = YAML_TEXT
+
+    def check(self, length: int, *, is_json: bool) -> None:
+        """Refuse a text that is longer than what is left."""
+        if length > (self.json if is_json else self.yaml):
+            kind, limit = ("JSON", "2 GiB") if is_json else ("YAML", "256 MiB")
+            raise _Refused(f"more than {limit} of {kind} in all", f"at most {limit} of {kind}, unpacked")
+
+    def take(self, length: int, *, is_json: bool) -> None:
+        """Take the length of a whole text off what is left."""
+        if is_json:
+            self.json -= length
+        else:
+            self.yaml -= length
+
+
+def read_texts(paths: Sequence[str | Path], faults: Faults | None = None) -> list[Text]:
+    """Read files, folders and standard input.
+
+    Parameters
+    ----------
+    paths
+        Files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the order of
+        their names; ``-`` is standard input.
+    faults
+        Takes the faults instead of an exception.
+
+    Returns
+    -------
+    list of Text
+        One for each file that could be read.
+
+    Raises
+    ------
+    BadInstance
+        A file cannot be read or unpacked, or there is more text than the limits allow; only without ``faults``.
+    """
+    log = Faults() if faults is None else faults
+    budget = _Budget()
+    texts = []
+    for name in _files(paths, log):
+        try:
+            texts.append(_read(name, budget))
+        except _Refused as refusal:
+            log.add(Fault(shown(name, 400), None, "", "", refusal.found, refusal.expected))
+        except OSError as error:
+            log.add(Fault(shown(name, 400), None, "", "", error.strerror or str(error), "a file that can be read"))
+    if faults is None:
+        log.raise_any()
+    return texts
+
+
+def _files(paths: Iterable[str | Path], faults: Faults) -> Iterator[str]:
+    """Names of all files, folders replaced by what is in them."""
+    for path in map(str, paths):
+        if path == STDIN or not os.path.isdir(path):
+            yield path
+            continue
+        found = sorted(_in_folder(path, faults))
+        yield from found
+        if not found:
+            expected = "a folder with .yaml, .yml or .json files"
+            faults.add(Fault(shown(path, 400), None, "", "", "no such file in it", expected))
+
+
+def _in_folder(folder: str, faults: Faults) -> Iterator[str]:
+    def unreadable(error: OSError) -> None:
+        name = str(error.filename)
+        faults.add(Fault(shown(name, 400), None, "", "", error.strerror or str(error), "a folder that can be read"))
+
+    for root, _, names in os.walk(folder, onerror=unreadable):
+        yield from (os.path.join(root, name) for name in names if name.lower().endswith(_SUFFIXES))
+
+
+def _read(name: str, budget: _Budget) -> Text:
+    if name == STDIN:
+        data = _take(sys.stdin.buffer, budget)
+    else:
+        with open(name, "rb") as file:
+            data = _take(file, budget)
+    _check_encoding(data)
+    if data.startswith(_BOM):
+        del data[: len(_BOM)]
+    budget.take(len(data), is_json=_looks_like_json(data))
+    return Text(name, data)
+
+
+def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
+    """Read a whole file piece by piece, so that no limit is passed by more than one piece."""
+    data = bytearray()
+    first = file.read(_PIECE)
+    pieces = _unpacked(first, file) if first[:2] == b"\x1f\x8b" else _pieces(first, file)
+    is_json = False
+    for piece in pieces:
+        data += piece
+        is_json = is_json or _looks_like_json(data[:_PIECE])
+        budget.check(len(data), is_json=is_json)
+    return data
+
+
+def _pieces(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
+    while first:
+        yield first
+        first = file.read(_PIECE)
+
+
+def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
+    """Unpack gzip, one member after another, never more than one piece at a time."""
+    member, packed = zlib.decompressobj(wbits=31), first
+    try:
+        while packed or not member.eof:
+            piece = member.decompress(packed, _PIECE)
+            packed = member.unused_data if member.eof else member.unconsumed_tail
+            if piece:
+                yield piece
+            if not packed:
+                packed = file.read(_PIECE)
+            if member.eof:
+                packed = _skip_padding(packed, file)
+                member = zlib.decompressobj(wbits=31) if packed else member
+            elif not (packed or piece):
+                raise _Refused("a gzip file that ends too early", "a whole gzip file")
+    except zlib.error as error:
+        raise _Refused(f"a damaged gzip file ({error})", "a whole gzip file") from None
+
+
+def _skip_padding(packed: bytes, file: BinaryIO | io.BufferedIOBase) -> bytes:
+    """Drop the zeros that may follow a member of a gzip file."""
+    rest = packed.lstrip(b"\0")
+    while packed and not rest:
+        packed = file.read(_PIECE)
+        rest = packed.lstrip(b"\0")
+    return rest
+
+
+def _check_encoding(data: bytearray) -> None:
+    """Refuse what is not UTF-8, with the place of the first wrong byte."""
+    with memoryview(data) as view:
+        start = 0
+        while start < len(view):
+            stop = min(start + 16 * _PIECE, len(view))
+            while stop < len(view) and view[stop] & 0xC0 == 0x80 and stop - start > _PIECE:
+                stop -= 1  # do not cut a character in two
+            try:
+                str(view[start:stop], "utf-8")
+            except UnicodeDecodeError as error:
+                place = start + error.start
+                line = data.count(b"\n", 0, place) + 1
+                found = f"byte 0x{view[place]:02x} at line {line}, which is not UTF-8"
+                raise _Refused(found, "text in UTF-8") from None
+            start = stop
+
+
+def _looks_like_json(data: bytes | bytearray) -> bool:
+    head = bytes(data[:_PIECE]).removeprefix(_BOM).lstrip(_SPACE)
+    return head[:1] in (b"{", b"[")
