@@ -1,0 +1,44 @@
+"""What still fits beside a solution, without moving anything: every answer is maximal."""
+
+from __future__ import annotations
+
+from placer.dense import Dense, Solution
+from placer.methods.greedy.gang import Style, admit
+from placer.methods.greedy.layout import Layout
+from placer.methods.greedy.optional import extend, is_ready
+from placer.methods.greedy.state import State
+
+__all__ = ["complete"]
+
+#: Ways to place a group that found no place so far: every domain is tried, with different choices of nodes.
+THOROUGH = (Style(tries=10**9), Style(few=False, tries=10**9), Style(few=False, reuse=False, tries=10**9))
+
+
+def complete(dense: Dense, solution: Solution) -> Solution:
+    """Add whole pending groups, then optional pods, until nothing more fits.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    solution
+        Keeps all rules; is not changed.
+
+    Returns
+    -------
+    Solution
+        Contains ``solution``. The same one where ``placed`` is not the first level of the policy, since more pods may
+        then be worse.
+    """
+    if not dense.levels or dense.levels[0][0] != "admitted":
+        return dict(solution)
+    state = State(Layout(dense), solution)
+    for priority in sorted({group.priority for group in dense.groups}, reverse=True):
+        level = [index for index, group in enumerate(dense.groups) if group.priority == priority]
+        for group in level:
+            if not is_ready(state, group):
+                any(admit(state, group, style) for style in THOROUGH)
+        for group in level:
+            if is_ready(state, group):
+                extend(state, group, THOROUGH[0])
+    return state.solution()

@@ -1,0 +1,166 @@
+"""What never changes while the greedy runs: shapes of pods, the tree in depth-first order, prices of resources."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense
+from placer.instance import HostPort
+from placer.methods.greedy.plan import Block, everything, least
+
+__all__ = ["IntArray", "Layout", "Shape"]
+
+IntArray = npt.NDArray[np.int64]
+
+#: Price of all free room of an average node, in whole numbers so that comparisons never depend on rounding.
+UNIT = 2**20
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What nodes can tell of a pod: classes of one shape, of whatever groups, fit the same nodes.
+
+    Parameters
+    ----------
+    request
+        int64, shape (resources,), scaled.
+    asked
+        Indices of the resources it requests.
+    mask
+        Row of ``Dense.masks``.
+    ports
+        Host ports; not empty: at most one per node.
+    total
+        Pending pods of this shape.
+    price
+        What a pod takes, in the unit of :meth:`Layout.prices`.
+    """
+
+    request: IntArray
+    asked: tuple[int, ...]
+    mask: int
+    ports: tuple[HostPort, ...]
+    total: int
+    price: int
+
+
+class Layout:
+    """Static arrays shared by all runs of the greedy over one instance.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    """
+
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
+        self.domains = dense.domains
+        self.free = np.ascontiguousarray(dense.free.T)
+        self.rates = self._rates()
+        self.shape_of, self.shapes = self._shapes()
+        self.class_prices = [self.shapes[shape].price for shape in self.shape_of]
+        self.rows_of = self._rows_of()
+        self._whole: dict[int, tuple[Block, ...]] = {}
+        self._needed: dict[int, tuple[Block, ...] | None] = {}
+        self._order_domains()
+        changes = np.flatnonzero(np.diff(dense.leaf_unit, prepend=-1))
+        #: First node of each leaf (a node in no HyperNode is a leaf of its own), and the number of nodes at the end.
+        self.leaf_begin = np.append(changes, len(dense.nodes)).astype(np.int64)
+        #: Running number of the leaf of each node.
+        self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
+
+    def _rates(self) -> npt.NDArray[np.float64]:
+        """Price per unit of each resource: the scarcer it is, the dearer.
+
+        Demand over supply says how scarce a resource is, and the price of what an average node has of it is that share.
+        """
+        dense = self.dense
+        sizes = np.array([pod_class.size for pod_class in dense.classes], dtype=np.float64)
+        demand = sizes @ dense.requests.astype(np.float64) if len(sizes) else np.zeros(len(dense.resources))
+        supply = np.maximum(dense.free.sum(axis=0, dtype=np.float64), 1.0)
+        rates: npt.NDArray[np.float64] = UNIT * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
+        return rates
+
+    def prices(self, amounts: IntArray) -> IntArray:
+        """Price of amounts, int64 of shape (..., resources) to shape (...); each resource is rounded on its own."""
+        each: IntArray = np.rint(amounts * self.rates).astype(np.int64).sum(axis=-1)
+        return each
+
+    def _shapes(self) -> tuple[list[int], list[Shape]]:
+        dense = self.dense
+        numbers: dict[tuple[bytes, int, tuple[HostPort, ...]], int] = {}
+        shape_of = [
+            numbers.setdefault((pods.request.tobytes(), pods.mask, pods.host_ports), len(numbers))
+            for pods in dense.classes
+        ]
+        total: dict[int, int] = defaultdict(int)
+        first: dict[int, int] = {}
+        for index, shape in enumerate(shape_of):
+            total[shape] += dense.classes[index].size
+            first.setdefault(shape, index)
+        prices = self.prices(dense.requests)
+        shapes = []
+        for shape, index in first.items():
+            pods = dense.classes[index]
+            asked = tuple(int(resource) for resource in np.flatnonzero(pods.request))
+            shapes.append(Shape(pods.request, asked, pods.mask, pods.host_ports, total[shape], int(prices[index])))
+        return shape_of, shapes
+
+    def _rows_of(self) -> list[tuple[tuple[int, int], ...]]:
+        """Per class the queue rows it counts in, each with the amount of one pod."""
+        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for index, row in enumerate(self.dense.queue_rows):
+            for member in row.classes:
+                found[member].append((index, int(self.dense.classes[member].request[row.resource])))
+        return [tuple(found.get(index, ())) for index in range(len(self.dense.classes))]
+
+    def _order_domains(self) -> None:
+        """Depth-first order of the domains that hold a node, so that what lies in a domain is a slice too."""
+        tree = self.domains
+        filled = np.flatnonzero(tree.begin < tree.end)
+        order = np.lexsort((-tree.tier[filled], -tree.end[filled], tree.begin[filled]))
+        self.tree_order = filled[order]
+        self.position = np.full(len(tree.names), -1, dtype=np.int64)
+        self.position[self.tree_order] = np.arange(len(self.tree_order))
+        ends = np.searchsorted(tree.begin[self.tree_order], tree.end, side="left")
+        self.subtree_end = ends
+
+    def inside(self, domain: int) -> IntArray:
+        """Domains that hold a node and lie in ``domain``, itself first."""
+        return self.tree_order[self.position[domain] : self.subtree_end[domain]]
+
+    def slice_of(self, domain: int) -> tuple[int, int]:
+        """First node and the one after the last."""
+        return int(self.domains.begin[domain]), int(self.domains.end[domain])
+
+    def whole(self, group: int) -> tuple[Block, ...]:
+        """All pending pods of a group."""
+        if group not in self._whole:
+            self._whole[group] = everything(self.dense, self.dense.groups[group], self.class_prices)
+        return self._whole[group]
+
+    def needed(self, group: int) -> tuple[Block, ...] | None:
+        """As few pods as make a group ready, by counting; None where no choice of its pods does."""
+        if group not in self._needed:
+            self._needed[group] = least(self.dense, self.dense.groups[group], self.class_prices, {})
+        return self._needed[group]
+
+    def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+        """What makes lone pods interchangeable (shape and queue rows); None for any other group."""
+        gang = self.dense.groups[group]
+        scope = self.dense.scopes[gang.scope]
+        alone = len(gang.classes) == 1 and self.dense.classes[gang.classes[0]].size == 1 == gang.short
+        if not alone or gang.sub_groups or scope.wanted or scope.limit is not None:
+            return None
+        return self.shape_of[gang.classes[0]], self.rows_of[gang.classes[0]]
+
+    @cached_property
+    def sub_limits(self) -> list[int | None]:
+        """Tier limit of each subgroup; None where it has none of its own."""
+        return [self.dense.scopes[sub.scope].limit for sub in self.dense.sub_groups]

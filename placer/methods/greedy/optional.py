@@ -1,0 +1,126 @@
+"""Pods beyond what a ready gang needs: as many as still fit, without moving anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from placer.dense import DenseGroup
+from placer.dense.score import ready
+from placer.methods.greedy.domains import anchor, candidates, demand_of, tops
+from placer.methods.greedy.gang import Style, pack, touched_leaves
+from placer.methods.greedy.pack import choose
+from placer.methods.greedy.plan import Block
+from placer.methods.greedy.state import State
+
+__all__ = ["extend", "is_ready"]
+
+
+def is_ready(state: State, group: int) -> bool:
+    """Whether the group is ready as things stand (C5)."""
+    gang = state.dense.groups[group]
+    return ready(state.dense, group, {index: state.placed[index] for index in gang.classes})
+
+
+def extend(state: State, group: int, style: Style) -> None:
+    """Place what is left of a ready group, as much as fits: subgroups whole or at their size, other pods one by one."""
+    gang = state.dense.groups[group]
+    if not any(state.left(index) for index in gang.classes):
+        return
+    for sub in gang.sub_groups:
+        part = state.dense.sub_groups[sub]
+        if part.short and not any(state.placed[index] for index in part.classes):
+            _start(state, gang, sub, style)
+    for index in sorted(gang.classes, key=lambda index: (-state.layout.class_prices[index], index)):
+        sub = state.dense.classes[index].sub_group
+        if state.left(index) and (sub < 0 or _started(state, sub)):
+            _fill(state, gang, index, style)
+
+
+def _started(state: State, sub: int) -> bool:
+    part = state.dense.sub_groups[sub]
+    return not part.short or any(state.placed[index] for index in part.classes)
+
+
+def _start(state: State, gang: DenseGroup, sub: int, style: Style) -> bool:
+    """Place a subgroup that has nothing yet: all its pods, else as few as it may have (C6)."""
+    part = state.dense.sub_groups[sub]
+    for items in _sizes(state, part.classes, part.short):
+        block = Block(sub, items)
+        for outer in tops(state, gang.scope, state.layout.domains.root):
+            for domain in candidates(state, part.scope, outer, demand_of(state, (block,))):
+                if pack(state, items, domain, part.scope if style.few else None, style):
+                    return True
+    return False
+
+
+def _sizes(state: State, classes: tuple[int, ...], short: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """All pods of a subgroup, then its cheapest ``short`` ones."""
+    prices = state.layout.class_prices
+    dearest = sorted(classes, key=lambda index: (-prices[index], index))
+    yield tuple((index, state.left(index)) for index in dearest if state.left(index))
+    taken: list[tuple[int, int]] = []
+    for index in reversed(dearest):
+        count = min(short, state.left(index))
+        if count:
+            taken.insert(0, (index, count))
+            short -= count
+    yield tuple(taken)
+
+
+def _fill(state: State, gang: DenseGroup, index: int, style: Style) -> None:
+    """Place as many pods of one class as its scopes, its queues and the room allow, nearest first."""
+    sub = state.dense.classes[index].sub_group
+    shape = state.layout.shape_of[index]
+    scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
+    for domain in _nearest_first(state, scopes, index):
+        begin, end = state.layout.slice_of(domain)
+        room = int(state.fits(shape)[begin:end].sum())
+        count = min(state.left(index), state.queue_limit(index), room)
+        if count:
+            wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
+            leaves = touched_leaves(state, wanted[-1]) if wanted and style.few else None
+            chosen = choose(state, shape, count, (begin, end), leaves=leaves, reuse=style.reuse)
+            if chosen is not None:
+                state.take(index, *chosen)
+        if not state.left(index):
+            return
+
+
+def _nearest_first(state: State, scopes: list[int], index: int) -> Iterator[int]:
+    """Domains for one more pod, narrow ones before those around them; the caller places pods after each."""
+    root = state.layout.domains.root
+    shape = state.layout.shape_of[index]
+    for outer in _roomiest_first(state, tops(state, scopes[0], root), shape):
+        inner = [outer] if len(scopes) == 1 else _roomiest_first(state, tops(state, scopes[1], outer), shape)
+        for top in inner:
+            before = state.placed[index]
+            yield from _upward(state, scopes[-1], top, index)
+            limited = any(state.dense.scopes[scope].limit is not None for scope in scopes)
+            if limited and state.placed[index] > before:  # what is placed now ties the scopes to this domain
+                return
+
+
+def _upward(state: State, scope: int, top: int, index: int) -> Iterator[int]:
+    """From where the scope is up to ``top``; where it is nowhere, first the lowest domain that takes all pods."""
+    if state.dense.scopes[scope].wanted:
+        domain = anchor(state, scope)
+        if domain is None:
+            demand = {state.layout.shape_of[index]: state.left(index)}
+            yield from candidates(state, scope, top, demand)[:1]
+        else:
+            tree = state.layout.domains
+            inside = set(state.layout.inside(top).tolist())
+            while domain in inside and domain != top:
+                yield domain
+                domain = int(tree.parent[domain])
+    yield top
+
+
+def _roomiest_first(state: State, domains: list[int], shape: int) -> list[int]:
+    if len(domains) < 2:
+        return domains
+    fit = np.concatenate(([0], np.cumsum(state.fits(shape))))
+    tree = state.layout.domains
+    return sorted(domains, key=lambda domain: (int(fit[tree.begin[domain]] - fit[tree.end[domain]]), domain))

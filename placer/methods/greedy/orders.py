@@ -1,0 +1,87 @@
+"""In which order groups get their turn, and how they are placed: the runs of which the best is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from placer.methods.greedy.gang import Style
+from placer.methods.greedy.layout import Layout
+
+__all__ = ["ORDERS", "Measures", "Order"]
+
+#: Sort key of a group within its priority: smaller is earlier.
+Key = Callable[["Measures", int], tuple[float, ...]]
+
+
+class Measures:
+    """What orders look at, per group: sizes in prices, and how much of the largest domain allowed it needs."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.dense = layout, layout.dense
+        self.size = [self._price(group.classes) for group in self.dense.groups]
+        self.largest_pod = [
+            max((layout.class_prices[index] for index in group.classes), default=0) for group in self.dense.groups
+        ]
+
+    def _price(self, classes: tuple[int, ...]) -> int:
+        return sum(self.layout.class_prices[index] * self.dense.classes[index].size for index in classes)
+
+    @cached_property
+    def _most(self) -> dict[int, int]:
+        """Tier to the price of all room in the roomiest domain of at most that tier."""
+        tree = self.dense.domains
+        total = np.concatenate(([0], np.cumsum(self.layout.prices(self.dense.free))))
+        rooms = total[tree.end] - total[tree.begin]
+        return {int(tier): int(rooms[tree.tier <= tier].max()) for tier in np.unique(tree.tier)}
+
+    def _part(self, scope: int, price: int) -> float:
+        limit = self.dense.scopes[scope].limit
+        tiers = [tier for tier in self._most if limit is None or tier <= limit]
+        return price / max(1, self._most[max(tiers)]) if tiers else 2.0
+
+    @cached_property
+    def share(self) -> list[float]:
+        """Share that each group, or its most demanding subgroup, needs of the roomiest domain within its limit."""
+        found = []
+        for group, size in zip(self.dense.groups, self.size, strict=True):
+            parts = [self._part(group.scope, size)]
+            for sub in group.sub_groups:
+                part = self.dense.sub_groups[sub]
+                parts.append(self._part(part.scope, self._price(part.classes)))
+            found.append(max(parts))
+        return found
+
+    @cached_property
+    def tier(self) -> list[int]:
+        """Tier limit of each group, the virtual root's where it has none."""
+        top = int(self.dense.domains.tier[self.dense.domains.root])
+        limits = [self.dense.scopes[group.scope].limit for group in self.dense.groups]
+        return [top if limit is None else limit for limit in limits]
+
+
+@dataclass(frozen=True)
+class Order:
+    """A run: ``key`` sorts groups of one priority (ties: older first), ``style`` says how each is placed."""
+
+    name: str
+    key: Key
+    style: Style = field(default_factory=Style)
+
+
+def _by_age(measures: Measures, group: int) -> tuple[float, ...]:
+    """Older first: the order in which groups are numbered."""
+    return (-measures.dense.groups[group].priority, group)
+
+
+#: Every order, the one that did best on planted and on crowded queues first.
+ORDERS = (
+    Order("share", lambda measures, group: (-measures.share[group], -measures.size[group])),
+    Order("size", lambda measures, group: (-measures.size[group],)),
+    Order("pod", lambda measures, group: (-measures.largest_pod[group], -measures.share[group])),
+    Order("tier", lambda measures, group: (measures.tier[group], -measures.size[group])),
+    Order("age", _by_age),
+)

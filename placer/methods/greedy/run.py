@@ -1,0 +1,71 @@
+"""One run over all groups, priority by priority: gangs first, then their optional pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from placer.methods.greedy.gang import Style, admit
+from placer.methods.greedy.layout import Layout
+from placer.methods.greedy.optional import extend
+from placer.methods.greedy.pack import choose
+from placer.methods.greedy.state import State
+
+__all__ = ["run"]
+
+
+def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, list[int]]:
+    """Place groups one after the other.
+
+    Parameters
+    ----------
+    layout
+        Of the instance.
+    sequence
+        Groups to place, higher priority first.
+    style
+        How.
+
+    Returns
+    -------
+    The state at the end, and the groups that were not made ready.
+    """
+    state = State(layout)
+    failed: list[int] = []
+    groups = layout.dense.groups
+    for _, level in groupby(sequence, key=lambda group: groups[group].priority):
+        admitted = []
+        for batch in _batches(layout, list(level)):
+            if len(batch) > 1:
+                failed += _place_alike(state, batch, style)
+            elif admit(state, batch[0], style):
+                admitted.append(batch[0])
+            else:
+                failed.append(batch[0])
+        for group in admitted:
+            extend(state, group, style)
+    return state, failed
+
+
+def _batches(layout: Layout, level: Sequence[int]) -> Iterator[list[int]]:
+    """Neighbours that are lone pods and alike are placed together; every other group is a batch of its own."""
+    for kind, batch in groupby(level, key=layout.lone_kind):
+        if kind is None:
+            for group in batch:
+                yield [group]
+        else:
+            yield list(batch)
+
+
+def _place_alike(state: State, batch: Sequence[int], style: Style) -> list[int]:
+    """Place as many of equal lone pods as fit, older ones first; return those left."""
+    classes = [state.dense.groups[group].classes[0] for group in sorted(batch)]
+    shape = state.layout.shape_of[classes[0]]
+    rows = state.layout.rows_of[classes[0]]
+    room = int(state.fits(shape).sum())
+    count = min([len(classes), room, *(state.queue_room[row] // amount for row, amount in rows)])
+    if count > 0:
+        chosen = choose(state, shape, count, (0, len(state.price)), reuse=style.reuse)
+        if chosen is not None:
+            state.take_one_each(classes[:count], *chosen)
+    return sorted(batch)[max(0, count) :]

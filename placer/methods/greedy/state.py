@@ -1,0 +1,183 @@
+"""Room left while the greedy runs: take, undo, and how many pods of a shape fit where."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Solution
+from placer.instance import HostPort
+from placer.methods.greedy.layout import IntArray, Layout, Shape
+
+__all__ = ["State"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: Entries that the cached counts of all shapes together may have (8 bytes each).
+CACHE_ENTRIES = 16 * 10**6
+
+
+class State:
+    """What is placed so far and the room that is left.
+
+    Parameters
+    ----------
+    layout
+        Of the instance.
+    solution
+        Where to start; must keep the rules.
+    """
+
+    def __init__(self, layout: Layout, solution: Mapping[tuple[int, int], int] | None = None) -> None:
+        dense = layout.dense
+        self.layout, self.dense = layout, dense
+        #: int64, shape (resources, nodes): a row per resource is what the counting below reads at once.
+        self.free = layout.free.copy()
+        self.price = layout.prices(dense.free)
+        self.used = dense.node_used.copy()
+        self.queue_room = [row.room for row in dense.queue_rows]
+        self.placed = [0] * len(dense.classes)
+        self.where: dict[int, dict[int, int]] = defaultdict(dict)
+        self.ports: dict[int, list[HostPort]] = defaultdict(list)
+        #: Elements looked at so far: a measure of work that is the same on every machine.
+        self.work = 0
+        self._log: list[tuple[int, int, int, bool]] = []
+        self._changed: list[int] = []
+        self._fits: dict[int, tuple[IntArray, int]] = {}
+        self._most_fits = max(8, CACHE_ENTRIES // max(1, len(dense.nodes)))
+        for (index, node), count in sorted((solution or {}).items()):
+            self.take(index, [node], [count])
+
+    def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
+        """Place ``counts`` pods of a class on ``nodes`` (distinct ones)."""
+        pods = self.dense.classes[index]
+        for node, count in zip(nodes, counts, strict=True):
+            opened = not (pods.daemon or self.used[node])
+            self._log.append((index, node, count, opened))
+            self._add(index, node, count)
+            if opened:
+                self.used[node] = True
+        self._move(self.layout.shapes[self.layout.shape_of[index]], nodes, counts)
+
+    def take_one_each(self, classes: Sequence[int], nodes: Sequence[int], counts: Sequence[int]) -> None:
+        """Place one pod of each class, all of one shape: ``counts`` of them on each of ``nodes``, in order."""
+        left = iter(classes)
+        for node, count in zip(nodes, counts, strict=True):
+            for _ in range(count):
+                index = next(left)
+                opened = not (self.dense.classes[index].daemon or self.used[node])
+                self._log.append((index, node, 1, opened))
+                self._add(index, node, 1)
+                if opened:
+                    self.used[node] = True
+        self._move(self.layout.shapes[self.layout.shape_of[classes[0]]], nodes, counts)
+
+    def _add(self, index: int, node: int, count: int) -> None:
+        """Count pods in or out, everything but the room on the node."""
+        self.placed[index] += count
+        there = self.where[index]
+        now = there.get(node, 0) + count
+        if now:
+            there[node] = now
+        else:
+            del there[node]
+        for row, amount in self.layout.rows_of[index]:
+            self.queue_room[row] -= amount * count
+        ports = self.dense.classes[index].host_ports
+        if ports and count > 0:
+            self.ports[node].extend(ports)
+        for port in ports if count < 0 else ():
+            self.ports[node].remove(port)
+
+    def _move(self, shape: Shape, nodes: Sequence[int], counts: Sequence[int]) -> None:
+        """Take room on distinct nodes (counts may be negative)."""
+        if len(nodes) == 1:
+            node, count = nodes[0], counts[0]
+            self.free[:, node] -= shape.request * count
+            self.price[node] -= shape.price * count
+        else:
+            where, many = np.asarray(nodes), np.asarray(counts)
+            self.free[:, where] -= shape.request[:, None] * many
+            self.price[where] -= shape.price * many
+        self._changed.extend(nodes)
+
+    def mark(self) -> int:
+        """Return a point to come back to."""
+        return len(self._log)
+
+    def undo(self, mark: int) -> None:
+        """Take back everything since ``mark``."""
+        while len(self._log) > mark:
+            index, node, count, opened = self._log.pop()
+            self._add(index, node, -count)
+            if opened:
+                self.used[node] = False
+            self._move(self.layout.shapes[self.layout.shape_of[index]], [node], [-count])
+
+    def fits(self, number: int) -> IntArray:
+        """How many pods of a shape each node could still take: int64, shape (nodes,), read-only, at most its total."""
+        shape = self.layout.shapes[number]
+        known = self._fits.get(number)
+        if known is None or shape.ports or 2 * (len(self._changed) - known[1]) > len(self.price):
+            counts = self._count(shape, None)
+            if shape.ports:
+                self._close_ports(shape, counts)
+            if len(self._fits) >= self._most_fits:
+                self._fits.clear()
+        else:
+            counts, seen = known
+            if seen < len(self._changed):
+                nodes = np.array(self._changed[seen:], dtype=np.int64)
+                counts[nodes] = self._count(shape, nodes)
+        self._fits[number] = (counts, len(self._changed))
+        return counts
+
+    def _count(self, shape: Shape, nodes: IntArray | None) -> IntArray:
+        """Count what fits on some nodes, None: on all, new host ports apart."""
+        mask = self.dense.masks[shape.mask]
+        allowed = mask if nodes is None else mask[nodes]
+        self.work += len(allowed) * (1 + len(shape.asked))
+        counts = np.full(len(allowed), 1 if shape.ports else shape.total, dtype=np.int64)
+        for resource in shape.asked:
+            room = self.free[resource] if nodes is None else self.free[resource, nodes]
+            np.minimum(counts, room // shape.request[resource], out=counts)
+        counts *= allowed
+        return counts
+
+    def _close_ports(self, shape: Shape, counts: IntArray) -> None:
+        for taken in (self.dense.ports, self.ports):
+            for node, ports in taken.items():
+                if any(port.clashes(other) for port in shape.ports for other in ports):
+                    counts[node] = 0
+
+    def has_room(self, number: int) -> BoolArray:
+        """Where one pod of a shape fits: bool, shape (nodes,); cheaper than counting for a shape that comes once."""
+        shape = self.layout.shapes[number]
+        if shape.ports or number in self._fits:
+            able: BoolArray = self.fits(number) > 0
+            return able
+        self.work += len(self.price) * (1 + len(shape.asked)) // 4
+        where: BoolArray = self.dense.masks[shape.mask].copy()
+        for resource in shape.asked:
+            where &= self.free[resource] >= shape.request[resource]
+        return where
+
+    def queue_limit(self, index: int) -> int:
+        """How many more pods of a class its queues allow, at most the size of the class (C11)."""
+        rows = self.layout.rows_of[index]
+        return min((self.queue_room[row] // amount for row, amount in rows), default=self.dense.classes[index].size)
+
+    def nodes_of(self, classes: Iterable[int]) -> list[int]:
+        """Nodes that have new pods of the classes."""
+        return [node for index in classes if index in self.where for node in self.where[index]]
+
+    def left(self, index: int) -> int:
+        """Pods of a class that are not placed."""
+        return self.dense.classes[index].size - self.placed[index]
+
+    def solution(self) -> Solution:
+        """What is placed."""
+        return {(index, node): count for index, there in self.where.items() for node, count in there.items()}
