@@ -188,7 +188,6 @@ def _read(options: argparse.Namespace, paths: Sequence[str]) -> Instance:
 
 def _solve(options: argparse.Namespace) -> int:
     from placer.document import bindings_document, placement_document
-    from placer.manifests import dump
     from placer.progress import Progress
     from placer.solve import solve
 
@@ -213,11 +212,11 @@ def _solve(options: argparse.Namespace) -> int:
         raise NothingFound(f"{result.method} found nothing before it had to stop ({result.termination})")
     document = placement_document(result).as_dict()
     if options.bindings:
-        dump(bindings_document(result.placement), options.bindings)
+        _write(bindings_document(result.placement), options.bindings)
     if options.output:
-        dump(document, options.output)
+        _write(document, options.output)
     if options.output != "-" and options.json:
-        dump(document, "-")
+        _write(document, "-")
     elif options.output != "-":
         from placer.summary import print_summary
 
@@ -263,16 +262,17 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _expand(options: argparse.Namespace) -> int:
-    from placer.manifests import dump
-    from placer.read import expansion
+    from placer.read import read_expansion
 
-    dump(expansion(options.instance, strict=options.strict), options.output)
+    documents, findings = read_expansion(options.instance, strict=options.strict)
+    _write(documents, options.output, as_json=options.json or None)
+    for finding in findings:
+        print(f"placer: {finding.code} {finding.object}: {finding.message}", file=sys.stderr)
     return OK
 
 
 def _generate(options: argparse.Namespace) -> int:
     from placer.generate import FAMILIES, bindings, generate
-    from placer.manifests import dump
 
     flags = {option.name: option for option in FAMILIES[options.family].flags}
     given = {name: getattr(options, f"option_{name}") for name in flags}
@@ -283,12 +283,24 @@ def _generate(options: argparse.Namespace) -> int:
     }
     _writable([Path(options.output)] if options.output != "-" else [])
     made = generate(options.family, **values)
-    dump({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
+    _write({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
     if options.output != "-":
         if made.planted is not None:
-            dump(bindings(made), _beside(options.output))
+            _write(bindings(made), _beside(options.output))
         print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
     return OK
+
+
+def _write(document: Any, target: str, as_json: bool | None = True) -> None:
+    """Write to a file by its ending; to standard output as JSON, which YAML readers take too."""
+    from placer.manifests import dump
+
+    try:
+        dump(document, target, as_json=as_json if target == "-" else None)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
 
 
 def _beside(output: str) -> str:
