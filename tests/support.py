@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import yaml
 
 from placer.instance import Instance
 from placer.instance.build import build
-from placer.kube import BY_ATTRIBUTE, KINDS
+from placer.manifests import Objects, Text, from_documents, split, validate
 
 DATA = Path(__file__).parent / "data"
 
 Document = Mapping[str, Any]
 
 
-def documents_of(*docs: str | Document) -> list[Document]:
-    """Objects as dictionaries; a text may hold several YAML documents."""
-    found: list[Document] = []
-    for doc in docs:
-        found.extend(yaml.safe_load_all(doc) if isinstance(doc, str) else [doc])
-    return [doc for doc in found if doc]
-
-
-def objects_of(*docs: str | Document) -> Any:
-    """Validated Kubernetes objects, a sequence per kind, as reading files gives them."""
-    found: dict[str, list[Any]] = {attribute: [] for attribute in BY_ATTRIBUTE}
-    for doc in documents_of(*docs):
-        info = KINDS[str(doc["apiVersion"]).rpartition("/")[0], doc["kind"]]
-        found[info.attribute].append(info.adapter.validate_json(json.dumps(doc, default=str)))
-    return SimpleNamespace(**found, digest="", skipped={})
+def objects_of(*docs: str | Document) -> Objects:
+    """Objects as reading files gives them; a text may hold several YAML documents."""
+    raws = [
+        raw
+        for number, doc in enumerate(docs)
+        for raw in (split([Text(f"text-{number}", doc.encode())]) if isinstance(doc, str) else from_documents([doc]))
+    ]
+    return validate(raws)
 
 
 def instance_of(*docs: str | Document, **options: Any) -> Instance:

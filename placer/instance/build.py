@@ -5,20 +5,26 @@ Everything is sorted by name before anything is decided, so the order of the inp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
 from placer.instance.anti_affinity import StandingAntiAffinity
+from placer.instance.expand import expand
 from placer.instance.findings import Findings
-from placer.instance.gangs import Gang, GangReader
+from placer.instance.gangs import COSCHEDULING, Gang, GangReader
 from placer.instance.group import Group, GroupKey
 from placer.instance.label_tree import label_tree
 from placer.instance.model import Instance
 from placer.instance.node import Node
 from placer.instance.nodes import read_nodes
-from placer.instance.notices import note_limits_without_tree, note_preferences, note_unread_owners
+from placer.instance.notices import (
+    note_limits_without_tree,
+    note_preferences,
+    note_unknown_app_groups,
+    note_unread_owners,
+)
 from placer.instance.pod import Key, Pod, PodState
 from placer.instance.pods import PodReader, group_of_one, node_of
 from placer.instance.policies import read_policy
@@ -34,6 +40,7 @@ from placer.instance.topology import TopologyTree
 from placer.instance.tree import read_tree
 from placer.instance.unmodelled import UnmodelledRules
 from placer.instance.volumes import Volumes
+from placer.kube import coscheduling, volcano
 
 if TYPE_CHECKING:
     from placer.manifests import Objects
@@ -53,7 +60,7 @@ def build(
     scheduler_name
         Whose pending pods are ours; None: any name offline, ``placer`` in a cluster.
     cluster
-        The objects are those of a live cluster: only pods that exist are placed, no workload is expanded.
+        The objects are those of a live cluster: of workloads only those that came by ``--with`` are expanded.
     gates
         In a cluster: pods that carry the hold gate alone are ours (``--enforce gates``).
 
@@ -68,14 +75,17 @@ def build(
         There are two Policies, or pods are pending and there is no Node at all.
     """
     findings = Findings()
-    policy = read_policy(objects.policies)
+    made = expand(objects, only_added=cluster)
+    findings.update(made.findings)
+    policy = read_policy(objects)
     nodes = read_nodes(objects.nodes)
     topology, tier_names = _topology(objects, policy, nodes, findings)
     queues = Queues(objects.queues, objects.namespaces, findings)
     priorities = Priorities(objects.priority_classes, findings)
     reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings)
-    gangs = _gangs(objects, reader)
-    entries = call_roster(objects.pods, Ownership(scheduler_name, cluster, gates), gangs, priorities, findings)
+    gangs = _gangs((*objects.pod_groups, *made.pod_groups), objects.coscheduling_pod_groups, reader)
+    pods_written = (*objects.pods, *made.pods)
+    entries = call_roster(pods_written, Ownership(scheduler_name, cluster, gates), gangs, priorities, findings)
     groups, sub_groups = _groups(gangs, entries, reader)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
@@ -89,7 +99,7 @@ def build(
         topology=topology,
         queues=queues.by_name,
         policy=policy,
-        digest=objects.digest,
+        digest=objects.sha256,
         skipped=objects.skipped,
     )
     _note(instance, objects, present, findings)
@@ -107,9 +117,13 @@ def _topology(
     return label_tree(keys, nodes), TierNames((("", tier, key) for tier, key in enumerate(keys, 1)), findings)
 
 
-def _gangs(objects: Objects, reader: GangReader) -> dict[GroupKey, Gang]:
+def _gangs(
+    of_volcano: Iterable[volcano.PodGroup], of_coscheduling: Iterable[coscheduling.PodGroup], reader: GangReader
+) -> dict[GroupKey, Gang]:
     """Every PodGroup, of either kind."""
-    gangs = (*map(reader.of_volcano, objects.pod_groups), *map(reader.of_coscheduling, objects.coscheduling_pod_groups))
+    # Should a PodGroup be there under the API group in use and an older one, the former counts: it comes last.
+    by_age = sorted(of_coscheduling, key=lambda each: (each.group == COSCHEDULING, each.group))
+    gangs = (*map(reader.of_volcano, of_volcano), *map(reader.of_coscheduling, by_age))
     return {gang.group.key: gang for gang in gangs}
 
 
@@ -164,6 +178,7 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findin
     pending = [entry for entry in entries if entry.state is PodState.PENDING]
     note_unread_owners((entry.pod for entry in pending if entry.group is None), findings)
     note_preferences([entry.pod for entry in pending], objects.nodes, findings)
-    if not instance.topology.hyper_nodes and not objects.hyper_nodes:
-        note_limits_without_tree(instance.groups.values(), findings)
+    note_unknown_app_groups((entry.pod for entry in entries), objects.app_groups, findings)
+    if not objects.hyper_nodes:
+        note_limits_without_tree(instance, findings)
     note_broken_rules(instance, findings)

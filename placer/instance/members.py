@@ -6,13 +6,12 @@ an empty label selector takes nothing, and a HyperNode is a member by its exact 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import re2
 
 from placer.instance.findings import Findings
 from placer.instance.node import Node
+from placer.instance.patterns import names_found, pattern_error
 from placer.instance.selectors import label_requirements, matches
 from placer.kube.base import LabelSelector
 from placer.kube.volcano import HyperNode, HyperNodeMember
@@ -20,10 +19,6 @@ from placer.kube.volcano import HyperNode, HyperNodeMember
 __all__ = ["Members", "read_members"]
 
 CODE = "HyperNodeMember"
-
-#: A bad pattern is a finding; RE2 shall not write to standard error on its own.
-_QUIET = re2.Options()
-_QUIET.log_errors = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +31,18 @@ class Members:
 
 def read_members(hyper_nodes: Sequence[HyperNode], nodes: Mapping[str, Node], findings: Findings) -> dict[str, Members]:
     """Find the members of every HyperNode; what leads nowhere is a finding and adds nothing."""
-    reader = _Reader(nodes, frozenset(each.name for each in hyper_nodes), findings)
+    reader = _Reader(hyper_nodes, nodes, findings)
     return {each.name: reader.members(each) for each in hyper_nodes}
 
 
 class _Reader:
     """Looks members up among the nodes and HyperNodes there are."""
 
-    def __init__(self, nodes: Mapping[str, Node], hyper_nodes: frozenset[str], findings: Findings) -> None:
+    def __init__(self, hyper_nodes: Sequence[HyperNode], nodes: Mapping[str, Node], findings: Findings) -> None:
         self._nodes = nodes
-        self._hyper_nodes = hyper_nodes
+        self._hyper_nodes = frozenset(each.name for each in hyper_nodes)
         self._findings = findings
+        self._by_pattern = names_found(_patterns(hyper_nodes), tuple(nodes))
         self._labelled: dict[tuple[str, str], list[str]] = {}
         for node in nodes.values():
             for label in node.labels.items():
@@ -84,12 +80,11 @@ class _Reader:
         return ()
 
     def _found_by_pattern(self, owner: str, pattern: str) -> Iterable[str]:
-        try:
-            compiled = re2.compile(pattern, _QUIET)
-        except re2.error as error:
-            self._report(owner, f"its pattern {pattern!r} is no regular expression of RE2: {_text(error)}")
+        error = pattern_error(pattern)
+        if error is not None:
+            self._report(owner, f"its pattern {pattern!r} is no regular expression of RE2: {error}")
             return ()
-        return [name for name in self._nodes if compiled.search(name)]
+        return self._by_pattern[pattern]
 
     def _found_by_labels(self, owner: str, selector: LabelSelector) -> Iterable[str]:
         requirements = label_requirements(selector)
@@ -109,7 +104,9 @@ def _single(operator: str, values: tuple[str, ...]) -> bool:
     return operator == "In" and len(values) == 1
 
 
-def _text(error: Exception) -> str:
-    """Text of an RE2 error, which carries it as bytes."""
-    raw = error.args[0] if error.args else ""
-    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)
+def _patterns(hyper_nodes: Sequence[HyperNode]) -> Iterator[str]:
+    """Patterns without error that take nodes."""
+    for member in (member for hyper_node in hyper_nodes for member in hyper_node.spec.members):
+        regex = member.selector.regex_match
+        if member.type == "Node" and regex is not None and pattern_error(regex.pattern) is None:
+            yield regex.pattern

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from placer.instance.findings import Findings, counted
 from placer.instance.group import Group
+from placer.instance.model import Instance
 from placer.instance.owners import controller
+from placer.instance.unmodelled import APP_GROUP_LABEL
 from placer.kube.core import Node
+from placer.kube.diktyo import AppGroup
 from placer.kube.pod import Pod
 
-__all__ = ["note_limits_without_tree", "note_preferences", "note_unread_owners"]
+__all__ = ["note_limits_without_tree", "note_preferences", "note_unknown_app_groups", "note_unread_owners"]
 
 #: (API group, kind) of owners whose pods are no gang, or whose gang placer reads.
 _READ_OWNERS = frozenset(
@@ -45,7 +48,7 @@ def note_unread_owners(pods: Iterable[Pod], findings: Findings) -> None:
         for kind in _unread(pod):
             found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
     for kind, subjects in found.items():
-        message = f"{kind} is not read: {counted(subjects)} one, and each is placed by itself, not as a gang"
+        message = f"{kind} is not read, so {counted(subjects)} count as pods by themselves and not as a gang of it"
         findings.add("UnsupportedKind", kind, message)
 
 
@@ -70,15 +73,25 @@ def note_preferences(pods: Sequence[Pod], nodes: Iterable[Node], findings: Findi
         if any(taint.effect == "PreferNoSchedule" for taint in taints):
             found.setdefault("PreferNoSchedule", set()).add(f"Node {node.name}")
     for kind, subjects in found.items():
-        findings.add("PreferenceIgnored", min(subjects), f"{kind} decides nothing: {counted(subjects)} it")
+        findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
 
 
-def note_limits_without_tree(groups: Iterable[Group], findings: Findings) -> None:
-    """Note that groups have tier limits although there is no HyperNode: the whole cluster is one domain of tier 1."""
-    limited = {str(group.key) for group in groups if _has_limit(group)}
-    if limited:
-        message = f"there is no HyperNode, and {counted(limited)} a highest tier: all nodes are one domain of tier 1"
+def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
+    """Note that groups have tier limits although there is no domain but the whole cluster."""
+    limited = {str(group.key) for group in instance.groups.values() if _has_limit(group)}
+    if limited and not instance.topology.hyper_nodes:
+        cluster = f"all nodes are one domain of tier {instance.topology.root_tier}"
+        message = f"there is no HyperNode: for the tier limit of {counted(limited)} {cluster}"
         findings.add("NoHyperNodes", min(limited), message)
+
+
+def note_unknown_app_groups(pods: Iterable[Pod], app_groups: Iterable[AppGroup], findings: Findings) -> None:
+    """Note AppGroups that pods name and that are not there: such a pod has no dependencies."""
+    known = {each.name for each in app_groups}
+    for pod in pods:
+        name = (pod.metadata.labels or {}).get(APP_GROUP_LABEL)
+        if name is not None and name not in known:
+            findings.missing(f"AppGroup {name}", f"Pod {pod.namespace}/{pod.name}")
 
 
 def _has_limit(group: Group) -> bool:

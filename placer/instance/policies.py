@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
 from placer.instance.policy import LEVELS, Policy
 from placer.kube import policy as kube
 
+if TYPE_CHECKING:
+    from placer.manifests import Objects
+
 __all__ = ["read_policy"]
 
 
-def read_policy(written: Sequence[kube.Policy]) -> Policy:
+def read_policy(objects: Objects) -> Policy:
     """Read the policy of an instance.
 
     Raises
@@ -20,10 +23,14 @@ def read_policy(written: Sequence[kube.Policy]) -> Policy:
     BadInstance
         There are two of them, and nothing says which one decides.
     """
+    written = objects.policies
     if len(written) > 1:
-        names = sorted(each.name for each in written)
+        found = f"{len(written)} Policies"
         raise BadInstance(
-            [Fault("instance", None, f"Policy {names[1]}", "kind", f"{len(written)} Policies", "at most one Policy")]
+            [
+                Fault(objects.source(each), None, f"Policy {each.name}", "kind", found, "at most one Policy")
+                for each in written
+            ]
         )
     spec = written[0].spec if written else None
     return _policy(spec) if spec is not None else Policy()

@@ -16,9 +16,9 @@ from placer.kube.diktyo import AppGroup, NetworkTopology
 from placer.kube.numa import NodeResourceTopology
 from placer.kube.pod import Container, Pod, PodSpec
 
-__all__ = ["UnmodelledRules"]
+__all__ = ["APP_GROUP_LABEL", "UnmodelledRules"]
 
-_APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
+APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 _STRICT = ("single-numa-node", "restricted")
 _NATIVE = ("cpu", "memory", "ephemeral-storage", "storage", "pods")
 #: ``topologyPolicies`` is the older way to say what the attributes say.
@@ -90,9 +90,9 @@ class UnmodelledRules:
 
     def _app_group(self, pod: Pod) -> tuple[str, str] | None:
         """AppGroup of a pod, and the field that says so: its label, else its owner's kind and name."""
-        label = (pod.metadata.labels or {}).get(_APP_GROUP_LABEL)
+        label = (pod.metadata.labels or {}).get(APP_GROUP_LABEL)
         if label is not None:
-            return (label, f"metadata.labels[{_APP_GROUP_LABEL}]") if label in self._labelled else None
+            return (label, f"metadata.labels[{APP_GROUP_LABEL}]") if label in self._labelled else None
         owner = controller(pod.metadata)
         if owner is not None and owner.kind == "ReplicaSet":
             owner = self._deployments.get((pod.namespace, owner.name), owner)
