@@ -149,8 +149,7 @@ class _Job:
         start = time.monotonic()
         self.dense: Dense = make_dense(self.instance)
         incumbent = Incumbent(self.dense, self.began, self.watch)
-        for bound in named_bounds(self.dense):
-            incumbent.bounded(bound)
+        incumbent.bounded(*named_bounds(self.dense))
         self.seconds["build"] = time.monotonic() - start
         return incumbent
 
@@ -162,8 +161,15 @@ class _Job:
         self.hint = greedy(self.dense, seed=self.seed)
         if self.method != "exact":
             incumbent.offer(self.hint, "greedy")
+            self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
         return Termination.FINISHED
+
+    def _count(self, incumbent: Incumbent) -> None:
+        """Add the bounds that counting gives for the values in hand."""
+        from placer.bounds import bounds_for
+
+        incumbent.bounded(*bounds_for(self.dense, incumbent.values))
 
     def search(self, incumbent: Incumbent, name: str) -> Termination:
         """Run a search in a process of its own for the time that is left."""
@@ -217,6 +223,7 @@ class _Job:
 
         if incumbent.solution is not None and incumbent.method is not None:
             incumbent.offer(complete(self.dense, incumbent.solution), incumbent.method, "complete")
+            self._count(incumbent)
 
     def result(self, incumbent: Incumbent, termination: Termination, require_all: bool) -> Result:
         """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from placer.bounds import NamedBound
 from placer.dense import Solution
 
 __all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions"]
@@ -43,28 +44,8 @@ class Improved:
     phase: str
 
 
-@dataclass(frozen=True)
-class BoundFound:
-    """No placement that equals the best on every earlier value beats ``bound`` on value ``level``.
-
-    Parameters
-    ----------
-    level
-        Index into ``Dense.levels``; None: the sum of placed weight over all priorities.
-    bound
-        The number.
-    by
-        Who proved it, as in ``provedBy``.
-    context
-        The values of the levels before ``level`` that the bound takes as given; the bound holds for answers that equal
-        them. Empty for level 0 and for None.
-    """
-
-    level: int | None
-    bound: int
-    by: str
-    context: tuple[int, ...] = ()
-
+#: A bound that a search proved, in the same terms as one that counting gives.
+BoundFound = NamedBound
 
 Event = Improved | BoundFound
 Emit = Callable[[Event], None]

@@ -53,12 +53,12 @@ class Incumbent:
         else:
             self.bounded(event)
 
-    def bounded(self, bound: BoundFound) -> None:
-        """Take a bound; whether it counts is decided by the values it was proved for."""
+    def bounded(self, *bounds: BoundFound) -> None:
+        """Take bounds; whether one counts is decided by the values it was proved for."""
         before = self.bounds()
-        self._bounds.append(bound)
+        self._bounds += bounds
         if self.solution is not None and self.bounds() != before:
-            self._note(bound.by)
+            self._note(bounds[-1].by)
 
     def bounds(self) -> list[Bound | None]:
         """Best bound per level that holds for the solution in hand."""

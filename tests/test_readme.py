@@ -1,0 +1,56 @@
+"""What the README says to type works as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_first_command_solves_a_shipped_instance() -> None:
+    """The part after the installation, which this environment has behind it already."""
+    command = next(line for line in "".join(blocks("sh")).splitlines() if "placer solve" in line)
+    words = shlex.split(command.split("&&")[-1])
+    assert words[0] == ".venv/bin/placer"
+    placer = shutil.which("placer", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    assert placer is not None
+    done = subprocess.run([placer, *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(("OPTIMAL", "FEASIBLE"))
+    assert done.stderr == ""
+
+
+def test_the_second_command_is_the_one_of_ci() -> None:
+    command = next(line for line in "".join(blocks("sh")).splitlines() if "pytest" in line)
+    assert command == ".venv/bin/python -m pytest -n auto"
+    script = (ROOT / ".ci" / "run").read_text()
+    assert "PLACER_REQUIRE_TOOLS=1" in script
+    assert "python -m pytest -n" in script
+
+
+def test_the_notebook_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    (example,) = blocks("python")
+    exec(compile(example, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("admitted 0 ")
+
+
+def test_every_command_and_folder_it_names_exists() -> None:
+    for name in re.findall(r"`(placer/[a-z_/.]+|instances/[a-z_/.]*|tests/[a-z_/.]+)`", README):
+        assert (ROOT / name).exists(), name
+    for command in re.findall(r"^\| `placer ([a-z]+)", README, re.MULTILINE):
+        done = subprocess.run([sys.executable, "-m", "placer.cli", command, "--help"], capture_output=True, check=False)
+        assert done.returncode == 0, command
