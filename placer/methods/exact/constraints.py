@@ -1,0 +1,225 @@
+"""The hard rules as constraints: one method per rule, in the order and under the names of :mod:`placer.verify`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ortools.sat.python.cp_model import IntVar
+
+from placer.methods.exact.bundles import Bundle, Reach
+from placer.methods.exact.variables import Linear, Variables
+
+__all__ = ["Constraints"]
+
+
+class Constraints:
+    """Adds every rule to the model of ``variables``.
+
+    C3 ``eligibility`` is in the variables: a count exists only where the pods may be. C4 ``refusal``: such pods are not
+    in the arrays at all.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self.variables = variables
+        self.dense, self.model = variables.dense, variables.model
+        self.places, self.items = variables.places, variables.bundles.items
+        self.requests = variables.requests
+        self._parts: dict[int, list[tuple[Bundle, IntVar | None]]] = defaultdict(list)
+        active = variables.active[len(variables.bundles.gangs) :]
+        for part, ready in zip(variables.bundles.parts, active, strict=True):
+            self._parts[part.gang].append((part, ready))
+
+    def add(self) -> None:
+        """Add all rules, in the order of the spec."""
+        self.once()
+        self.capacity()
+        self.gang()
+        self.subgroup()
+        self.tier_limit()
+        # C8 network_cost: issue 6
+        # C9 bandwidth: issue 6
+        # C10 numa: issue 7
+        self.queue()
+
+    def once(self) -> None:
+        """C1: of an item no more pods are placed than there are: sum over p of y[i, p] <= total(i)."""
+        for index, item in enumerate(self.items):
+            if len(self.variables.counts[index]) > 1:
+                self._at_most(Linear().add(1, *self.variables.placed(index)), item.total)
+
+    def capacity(self) -> None:
+        """C2: a node's room holds per resource: sum over i of request(i, r) y[i, n] <= free(n, r); host ports do not
+        clash.
+
+        On a place that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= room in pieces of s.
+        """
+        at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
+        for item, counts in enumerate(self.variables.counts):
+            for place, variable in counts.items():
+                at[place].append((item, variable))
+        for place, counts_there in at.items():
+            if self.places[place].resource is None:
+                self._room_of_node(self.places[place].nodes[0], counts_there)
+                self._ports_of_node(counts_there)
+            else:
+                self._room_by_size(place, counts_there)
+
+    def _room_of_node(self, node: int, counts: list[tuple[int, IntVar]]) -> None:
+        for resource, room in enumerate(self.dense.free[node]):
+            row = Linear()
+            for item, variable in counts:
+                amount = self.requests[item][resource]
+                if amount:
+                    row.add(amount, variable)
+            self._at_most(row, int(room))
+
+    def _room_by_size(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
+        where = self.places[place]
+        assert where.resource is not None
+        free = [int(self.dense.free[node, where.resource]) for node in where.nodes]
+        for size in where.sizes:
+            row = Linear()
+            for item, variable in counts:
+                amount = int(self.requests[item][where.resource])
+                if amount >= size:
+                    row.add(amount // size, variable)
+            self._at_most(row, sum(room // size for room in free))
+
+    def _ports_of_node(self, counts: list[tuple[int, IntVar]]) -> None:
+        """Per port and protocol: of the pods on one address and those on every address, one at most."""
+        holders: dict[tuple[str, int], dict[str, list[IntVar]]] = defaultdict(lambda: defaultdict(list))
+        for item, variable in counts:
+            for port in set(self.variables.first(item).host_ports):
+                holders[port.protocol, port.port][port.ip].append(variable)
+        for by_address in holders.values():
+            everywhere = by_address.pop("0.0.0.0", [])
+            for variables in by_address.values() or [[]]:
+                clique = [*everywhere, *variables]
+                if len(clique) > 1:
+                    self._at_most(Linear().add(1, *clique), 1)
+
+    def gang(self) -> None:
+        """C5: a group that is not ready gets nothing. Ready: enough pods in all, per role, and ready subgroups per
+        policy.
+
+        Whole: sum over p of y[i, p] = size(i) a; elastic: sum of y >= short a, and y > 0 only with a.
+        """
+        for index, bundle in enumerate(self.variables.bundles.gangs):
+            active = self.variables.active[index]
+            if active is not None:
+                self._gate(bundle, active)
+                if not bundle.whole:
+                    self._ready(bundle, index, active)
+
+    def _ready(self, bundle: Bundle, index: int, active: IntVar) -> None:
+        group = self.dense.groups[bundle.members[0]]
+        self._at_least(bundle.items, bundle.least, active)
+        for role, short in group.short_by_role:
+            self._at_least([item for item in bundle.items if self.variables.first(item).role == role], short, active)
+        for policy, short in group.short_by_policy:
+            row = Linear().add(-short, active)
+            for part, ready in self._parts[index]:
+                if part.policy == policy and ready is not None:
+                    row.add(1, ready)
+            self.model.add(row.expression >= 0)
+
+    def subgroup(self) -> None:
+        """C6: a subgroup gets its size or nothing: as C5 for each kind, and sum of the kind's ready ones <= many a."""
+        for index, gang in enumerate(self.variables.bundles.gangs):
+            above = self.variables.active[index]
+            for part, active in self._parts[index]:
+                if active is not None:
+                    self._gate(part, active)
+                    if not part.whole:
+                        self._at_least(part.items, part.least, active)
+                    if above is not None:
+                        row = Linear().add(1, active).add(-part.many, above).expression
+                        self.model.add(row == 0 if gang.whole else row <= 0)
+
+    def tier_limit(self) -> None:
+        """C7: all pods of a member lie in one home: y[i, leaf] > 0 only with a home at or above the leaf.
+
+        LEAF: sum over p in d of y[i, p] = size(i) m[d]. TREE: sum over p in l of y[i, p] <= most sum over d above l of
+        z[d], and for whole members sum over p in d of y[i, p] >= size(i) sum over homes h in d of z[h] (implied; it
+        tightens). The same rows say where a scope is for O2.
+        """
+        for index, bundle in enumerate(self.variables.all):
+            homes = self.variables.homes[index]
+            if bundle.reach is Reach.FREE or not homes:
+                continue
+            self._one_home(index, bundle)
+            if bundle.reach is Reach.LEAF:
+                self._leaf_homes(bundle, homes)
+            else:
+                self._tree_homes(bundle, homes)
+
+    def _one_home(self, index: int, bundle: Bundle) -> None:
+        """As many homes as members are placed; an elastic member that runs already has one in any case."""
+        row = Linear().add(1, *self.variables.homes[index].values())
+        active = self.variables.active[index]
+        if self.dense.scopes[bundle.scope].bound:
+            self.model.add(row.expression == 1)
+        elif bundle.whole and active is not None:
+            self.model.add(row.add(-1, active).expression == 0)
+        else:
+            self._at_most(row, bundle.many)
+
+    def _leaf_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
+        for item in bundle.items:
+            by_leaf = self.variables.by_leaf(item)
+            for domain, members in homes.items():
+                row = Linear().add(1, *by_leaf.get(domain, ())).add(-self.items[item].total // bundle.many, members)
+                self.model.add(row.expression == 0)
+
+    def _tree_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
+        tight = bundle.whole and not self.dense.scopes[bundle.scope].bound
+        inner: dict[int, list[IntVar]] = defaultdict(list)
+        for home, chosen in homes.items():
+            for domain in self.variables.path(home):
+                inner[domain].append(chosen)
+        for item in bundle.items:
+            each = self.items[item]
+            for leaf, counts in self.variables.by_leaf(item).items():
+                most = min(each.total, int(each.fits[self._slice(leaf)].sum()))
+                above = [homes[domain] for domain in self.variables.path(leaf) if domain in homes]
+                self.model.add(Linear().add(1, *counts).add(-most, *above).expression <= 0)
+            for domain, counts in self.variables.by_domain(item).items() if tight else ():
+                if domain in homes and domain != self.dense.domains.root:
+                    self.model.add(Linear().add(1, *counts).add(-each.total, *inner[domain]).expression >= 0)
+
+    def queue(self) -> None:
+        """C11: sum over the pods in a queue of request(i, r) y[i, p] <= what its capability has left."""
+        for limit in self.dense.queue_rows:
+            row, members = Linear(), set(limit.classes)
+            for item, each in enumerate(self.items):
+                if each.classes[0] in members:
+                    row.add(self.requests[item][limit.resource], *self.variables.placed(item))
+            self._at_most(row, limit.room)
+
+    # Rows that several rules share
+
+    def _gate(self, bundle: Bundle, active: IntVar) -> None:
+        """Whole members bring all their pods; of elastic ones no pod comes without ``active``."""
+        for item in bundle.items:
+            row = Linear().add(1, *self.variables.placed(item))
+            row.add(-self.items[item].total // bundle.many, active)
+            if bundle.whole:
+                self.model.add(row.expression == 0)
+            else:
+                self.model.add(row.expression <= 0)
+
+    def _at_least(self, items: Sequence[int], least: int, active: IntVar) -> None:
+        """Of the items together at least ``least`` pods are placed where ``active``."""
+        if least:
+            row = Linear().add(-least, active)
+            for item in items:
+                row.add(1, *self.variables.placed(item))
+            self.model.add(row.expression >= 0)
+
+    def _at_most(self, row: Linear, most: int) -> None:
+        if row.variables:
+            self.model.add(row.expression <= most)
+
+    def _slice(self, domain: int) -> slice:
+        return slice(int(self.dense.domains.begin[domain]), int(self.dense.domains.end[domain]))

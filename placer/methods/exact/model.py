@@ -1,0 +1,88 @@
+"""The exact model: variables, rules and values of one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from placer.dense import Dense, Solution
+from placer.methods.exact.bundles import make_bundles
+from placer.methods.exact.constraints import Constraints
+from placer.methods.exact.objective import Objective
+from placer.methods.exact.places import make_places
+from placer.methods.exact.solutions import decode, encode
+from placer.methods.exact.variables import Linear, Variables, count_sizes
+from placer.placement import MAXIMISED
+
+__all__ = ["MOST_VARIABLES", "Model", "TooLarge"]
+
+#: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
+#: it.
+MOST_VARIABLES = 1_000_000
+
+
+class TooLarge(Exception):
+    """The model would have more than :data:`MOST_VARIABLES` variables; ``size`` says how many."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"{size:,} variables, at most {MOST_VARIABLES:,}")
+        self.size = size
+
+
+class Model:
+    """One CP-SAT model for all values; values reached are kept by rows that are added one after another.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+
+    Raises
+    ------
+    TooLarge
+        Nothing was built.
+    """
+
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
+        bundles, places = make_bundles(dense), make_places(dense)
+        size = sum(int(np.count_nonzero(row)) for row in count_sizes(dense, bundles, places))
+        size += sum(len(bundle.homes) for bundle in (*bundles.gangs, *bundles.parts))
+        if size > MOST_VARIABLES:
+            raise TooLarge(size)
+        self.variables = Variables(dense, bundles, places)
+        Constraints(self.variables).add()
+        self.objective = Objective(self.variables)
+        self.proto = self.variables.model
+
+    def aim(self, level: int) -> Linear:
+        """Make a level the objective, and return its expression."""
+        value = self.objective.level(level)
+        self.proto.proto.clear_objective()
+        if self.dense.levels[level][0] in MAXIMISED:
+            self.proto.maximize(value.expression + value.constant)
+        else:
+            self.proto.minimize(value.expression + value.constant)
+        return value
+
+    def keep(self, level: int, reached: int) -> None:
+        """From now on a level is at least as good as ``reached``."""
+        value = self.objective.level(level)
+        if self.dense.levels[level][0] in MAXIMISED:
+            self.proto.add(value.expression >= reached - value.constant)
+        else:
+            self.proto.add(value.expression <= reached - value.constant)
+
+    def hint(self, solution: Solution) -> list[int]:
+        """Hint every variable with a solution that keeps all rules; return the values."""
+        values = encode(self.variables, solution)
+        self.proto.proto.clear_solution_hint()
+        hint = self.proto.proto.solution_hint
+        hint.vars.extend(range(len(values)))
+        hint.values.extend(values)
+        return values
+
+    def read(self, values: Sequence[int]) -> Solution:
+        """Solution that values of the variables mean."""
+        return decode(self.variables, values)
