@@ -17,7 +17,11 @@ from hypothesis import strategies as st
 
 from placer.errors import UsageError
 from placer.generate import FAMILIES, ClosOptions, Generated, PlantedOptions, bindings, clos, generate, planted
+from placer.instance.build import build
+from placer.manifests import from_documents, validate
+from placer.placement import Placement
 from placer.quantity import Resources
+from placer.verify import verify
 
 GPU = "nvidia.com/gpu"
 
@@ -324,3 +328,46 @@ def test_options_describe_themselves_for_a_command_line() -> None:
             with pytest.raises(UsageError, match=flag):
                 flags[flag].parse(text)
     assert next(each for each in FAMILIES["planted"].flags if each.name == "like_volcano").switch
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"nodes": 50},
+        {"nodes": 64, "pod_sizes": (1, 2, 4, 8), "subgroup_sizes": (3, 5, 7), "subgroups": 0.6, "priorities": 3},
+        {
+            "nodes": 60,
+            "pod_sizes": (1, 2, 4),
+            "node_types": 3,
+            "uneven": 0.5,
+            "roles": 0.4,
+            "elastic": 0.5,
+            "queues": 2,
+        },
+        {
+            "nodes": 96,
+            "leaf_size": 4,
+            "spines_per_pod": 2,
+            "running": 0.3,
+            "anchored": 0.3,
+            "overfull": 0.3,
+            "queues": 3,
+        },
+        {"nodes": 300, "like_volcano": True},
+    ],
+)
+def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> None:
+    made = generate("planted", seed=11, **values)
+    instance = build(validate(from_documents(made.documents)))
+    assert instance.findings == ()
+    placement = Placement.of(made.planted or {})
+    assert list(verify(instance, placement)) == []
+    if not values.get("overfull"):
+        assert len(placement.bindings) == len(instance.pending)
+
+
+def test_running_jobs_of_clos_break_nothing() -> None:
+    made = generate("clos", seed=2, load=0.8, services=2, pod_sizes=(2, 4, 8), queues=2, priorities=3)
+    instance = build(validate(from_documents(made.documents)))
+    assert instance.findings == ()
+    assert len(instance.pending) == made.summary["podsPending"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 from placer.generate.dice import Dice
 from placer.generate.options import GangMix
@@ -31,47 +34,61 @@ NODE_TYPES = (
 
 @dataclass(frozen=True)
 class Fabric:
-    """Nodes by number; domain ``d`` of tier ``t`` holds the nodes ``d * widths[t - 1]`` up to the next domain's first.
+    """Nodes by number, in an order in which every domain is a range of them.
 
     Parameters
     ----------
-    nodes
-        Number of nodes.
-    widths
-        Nodes per domain of each tier, lowest first; the last one is ``nodes``.
+    starts
+        First node of each domain, by tier, lowest first; the highest tier has one domain, the core. A domain starts
+        where one of every lower tier does.
     types
         Kind of each node, an index into :data:`NODE_TYPES`.
     """
 
-    nodes: int
-    widths: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]
     types: tuple[int, ...]
 
     @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.types)
+
+    @property
     def tiers(self) -> int:
-        """Number of tiers; the highest has one domain, the core."""
-        return len(self.widths)
+        """Number of tiers."""
+        return len(self.starts)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Nodes of the largest domain of each tier, lowest first."""
+        return tuple(max(end - start for start, end in pairwise((*starts, self.nodes))) for starts in self.starts)
 
     def domains(self, tier: int) -> int:
-        """Count the domains of a tier; the last of them may be smaller than the others."""
-        return -(-self.nodes // self.widths[tier - 1])
+        """Count the domains of a tier."""
+        return len(self.starts[tier - 1])
 
     def domain(self, tier: int, node: int) -> int:
         """Return the domain of a node on a tier."""
-        return node // self.widths[tier - 1]
+        return bisect_right(self.starts[tier - 1], node) - 1
+
+    def members(self, tier: int, domain: int) -> range:
+        """Return the nodes of a domain."""
+        starts = self.starts[tier - 1]
+        return range(starts[domain], starts[domain + 1] if domain + 1 < len(starts) else self.nodes)
 
     def below(self, tier: int, domain: int, lower: int) -> range:
         """Return the domains of tier ``lower`` that lie in a domain of ``tier``."""
-        step = self.widths[tier - 1]
-        first, end = domain * step, min(self.nodes, (domain + 1) * step)
-        return range(first // self.widths[lower - 1], -(-end // self.widths[lower - 1]))
+        nodes = self.members(tier, domain)
+        return range(self.domain(lower, nodes[0]), self.domain(lower, nodes[-1]) + 1)
 
 
 def build_fabric(nodes: int, mix: GangMix, dice: Dice) -> Fabric:
-    """Lay out ``nodes`` nodes; kinds of nodes are mixed within every leaf."""
+    """Lay out ``nodes`` nodes in domains of equal size, the last ones as large as is left.
+
+    Kinds of nodes are mixed within every leaf.
+    """
     widths = [mix.leaf_size, mix.leaf_size * mix.leaves_per_spine]
     if mix.spines_per_pod:
         widths.append(widths[-1] * mix.spines_per_pod)
-    types = tuple(dice.below(mix.node_types) for _ in range(nodes))
-    # The core is never narrower than what it stands above, also where the cluster does not fill one spine.
-    return Fabric(nodes, (*widths, max(nodes, widths[-1])), types)
+    starts = [tuple(range(0, nodes, width)) for width in widths]
+    return Fabric((*starts, (0,)), tuple(dice.below(mix.node_types) for _ in range(nodes)))

@@ -66,7 +66,7 @@ class Ground:
         return tuple(taken)
 
     def _uncount(self, leaf: int, kind: Kind, count: int) -> None:
-        node = leaf * self.fabric.widths[0]
+        node = self.fabric.members(1, leaf)[0]
         for tier, counts in enumerate(self.counts, start=1):
             counts[self.fabric.domain(tier, node)][kind] -= count
 

@@ -71,8 +71,7 @@ def hyper_nodes(fabric: Fabric, nodes: Sequence[str], domains: Sequence[Sequence
     for tier in range(1, fabric.tiers + 1):
         for domain, name in enumerate(domains[tier - 1]):
             if tier == 1:
-                first = domain * fabric.widths[0]
-                members = [("Node", each) for each in nodes[first : first + fabric.widths[0]]]
+                members = [("Node", nodes[i]) for i in fabric.members(1, domain)]
             else:
                 members = [("HyperNode", domains[tier - 2][i]) for i in fabric.below(tier, domain, tier - 1)]
             yield _hyper_node(name, tier, TIER_NAMES[fabric.tiers][tier - 1], sorted(members))

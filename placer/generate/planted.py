@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from placer.generate.carve import Gang, carve
-from placer.generate.cluster import Generated, job_names, name_cluster, write_jobs
+from placer.generate.cluster import Cluster, Generated, job_names, name_cluster, write_jobs
 from placer.generate.dice import Dice
 from placer.generate.fabric import Fabric, build_fabric
 from placer.generate.jobs import Job, draw_jobs
 from placer.generate.options import GangMix, option, options_of
 from placer.generate.weigh import weigh
 
-__all__ = ["PlantedOptions", "planted"]
+__all__ = ["PlantedOptions", "plant", "planted"]
 
 #: The layout that Volcano's scheduler was timed on: one pod fills a node, everything hard, 5 % of the nodes stay empty.
 LIKE_VOLCANO = {
@@ -48,11 +48,6 @@ class PlantedOptions(GangMix):
 def planted(options: PlantedOptions) -> Generated:
     """Make a full cluster and a queue cut from it.
 
-    Every GPU of every full node is in exactly one planted pod, every hard limit and every subgroup is kept by the
-    planted placement, and each queue's capability is exactly what its planted jobs ask for. With ``overfull`` there
-    are more jobs than fit; the planted placement then leaves these out (and where priorities differ it need not be
-    the best one).
-
     Parameters
     ----------
     options
@@ -61,11 +56,35 @@ def planted(options: PlantedOptions) -> Generated:
     Returns
     -------
     Generated
-        With the planted placement of all pending pods that are not beyond the full cluster.
+        See :func:`plant`.
     """
     mix = options.settled()
     fabric = build_fabric(mix.nodes, mix, Dice(mix.seed, "fabric"))
-    cluster = name_cluster(fabric, Dice(mix.seed, "names of nodes"))
+    return plant(name_cluster(fabric, Dice(mix.seed, "names of nodes")), mix)
+
+
+def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
+    """Fill a cluster, and make a queue of what it was filled with.
+
+    Every GPU of every full node is in exactly one planted pod, every hard limit and every subgroup is kept by the
+    planted placement, and each queue's capability is exactly what its planted jobs ask for. With ``overfull`` there
+    are more jobs than fit; the planted placement then leaves these out (and where priorities differ it need not be
+    the best one).
+
+    Parameters
+    ----------
+    cluster
+        Any tree of nodes.
+    mix
+        The options; those that lay out a cluster say nothing here, but ``nodes`` has to be the number of nodes there
+        are.
+
+    Returns
+    -------
+    Generated
+        With the planted placement of all pending pods that are not beyond the full cluster.
+    """
+    fabric = cluster.fabric
     inside = _weighed(fabric, mix, "planted gangs", mix.fill)
     beyond = _beyond(_weighed(fabric, mix, "gangs beyond", 1.0), mix) if mix.overfull else []
     gangs = [*inside, *beyond]
