@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.methods.greedy.layout import IntArray
+from placer.methods.greedy.layout import Inside
 from placer.methods.greedy.plan import Block
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import STEP, BoolArray, State
 
-__all__ = ["Demand", "anchor", "candidates", "demand_of", "room_in", "tops"]
+__all__ = ["Demand", "anchor", "candidates", "demand_of", "tops"]
 
-BoolArray = npt.NDArray[np.bool_]
 #: Shape to pods of it.
 Demand = Mapping[int, int]
 
@@ -34,73 +32,60 @@ def anchor(state: State, scope: int) -> int | None:
     return state.dense.common((*it.bound, *state.nodes_of(it.classes)))
 
 
-def room_in(state: State, shape: int, outer: int, inside: IntArray) -> IntArray:
-    """How many pods of a shape fit into each domain of ``inside``, all of which lie in ``outer``."""
-    begin, end = state.layout.slice_of(outer)
-    state.work += end - begin
-    return _sums(state.fits(shape)[begin:end], begin, state, inside)
-
-
-def _sums(amounts: IntArray, begin: int, state: State, inside: IntArray) -> IntArray:
-    """Sum over each domain of amounts per node, given from node ``begin`` on."""
-    if len(inside) == 1:
-        return np.array([amounts.sum()], dtype=np.int64)
-    total = np.zeros(len(amounts) + 1, dtype=np.int64)
-    np.cumsum(amounts, out=total[1:])
-    tree = state.layout.domains
-    sums: IntArray = total[tree.end[inside] - begin] - total[tree.begin[inside] - begin]
-    return sums
-
-
-def _allowed(state: State, scope: int, inside: IntArray) -> BoolArray:
-    """Which domains keep the limit of the scope and hold what it has placed."""
-    tree = state.layout.domains
-    limit = state.dense.scopes[scope].limit
-    keep = np.ones(len(inside), dtype=bool) if limit is None else tree.tier[inside] <= limit
+def _allowed(state: State, scope: int, outer: int) -> Inside:
+    """Domains in ``outer`` that keep the limit of the scope and hold what it has placed."""
+    inside = state.layout.inside(outer, state.dense.scopes[scope].limit)
     held = anchor(state, scope)
-    if held is not None:
-        keep &= (tree.begin[inside] <= tree.begin[held]) & (tree.end[inside] >= tree.end[held])
-        keep &= tree.tier[inside] >= tree.tier[held]
-    return keep
+    if held is None or not len(inside.domains):
+        return inside
+    tree = state.layout.domains
+    keep = (tree.begin[inside.domains] <= tree.begin[held]) & (tree.end[inside.domains] >= tree.end[held])
+    return inside.where(keep & (inside.tiers >= tree.tier[held]))
 
 
 def tops(state: State, scope: int, outer: int) -> list[int]:
     """Highest domains in ``outer`` of which one must hold the whole scope, disjoint."""
-    inside = state.layout.inside(outer)
-    allowed = inside[_allowed(state, scope, inside)]
-    known, parent = set(allowed.tolist()), state.layout.domains.parent
-    return [int(domain) for domain in allowed if domain == outer or int(parent[domain]) not in known]
+    allowed = _allowed(state, scope, outer).domains.tolist()
+    known, parent = set(allowed), state.layout.domains.parent
+    return [domain for domain in allowed if domain == outer or int(parent[domain]) not in known]
 
 
-def candidates(state: State, scope: int, outer: int, demand: Demand) -> list[int]:
+def candidates(state: State, scope: int, outer: int, demand: Demand) -> Iterator[int]:
     """Domains in ``outer`` that could hold the demand, counting shape by shape.
 
     Lowest tier first (O2); within a tier the one with least room left over, then the one whose parent has least.
+    Between two of them the caller leaves the state as it was.
     """
-    layout, tree = state.layout, state.layout.domains
-    inside = layout.inside(outer)
-    inside = inside[_allowed(state, scope, inside)]
-    for shape, count in demand.items():
-        if len(inside):
-            inside = inside[room_in(state, shape, outer, inside) >= count]
-    if len(demand) > 1 and len(inside):
-        inside = inside[_together(state, demand, outer, inside)]
-    if len(inside) <= 1:
-        return [int(domain) for domain in inside]
-    begin, end = layout.slice_of(outer)
-    price = state.price[begin:end]
-    above = np.where(inside == outer, inside, tree.parent[inside])
-    left, left_above = _sums(price, begin, state, inside), _sums(price, begin, state, above)
-    order = np.lexsort((layout.position[inside], left_above, left, tree.tier[inside]))
-    return [int(domain) for domain in inside[order]]
-
-
-def _together(state: State, demand: Demand, outer: int, inside: IntArray) -> BoolArray:
-    """Where the requests of all shapes together are no more than the room, resource by resource."""
+    state.work += STEP
+    inside = _allowed(state, scope, outer)
     begin, end = state.layout.slice_of(outer)
-    asked = np.sum([state.layout.shapes[shape].request * count for shape, count in demand.items()], axis=0)
-    keep = np.ones(len(inside), dtype=bool)
+    for shape, count in demand.items():
+        if len(inside.domains):
+            state.work += end - begin
+            inside = inside.where(inside.sums(state.fits(shape)[begin:end]) >= count)
+    if len(demand) > 1 and len(inside.domains):
+        inside = inside.where(_together(state, demand, begin, end, inside))
+    if len(inside.domains) <= 1:
+        yield from inside.domains.tolist()
+        return
+    left, above = inside.sums_and_above(state.price[begin:end])
+    tiers = inside.tiers
+    low = int(tiers.min())
+    while True:
+        of_tier = np.flatnonzero(tiers == low)
+        order = np.lexsort((above[of_tier], left[of_tier]))
+        yield from inside.domains[of_tier[order]].tolist()
+        higher = tiers[tiers > low]
+        if not len(higher):
+            return
+        low = int(higher.min())
+
+
+def _together(state: State, demand: Demand, begin: int, end: int, inside: Inside) -> BoolArray:
+    """Where the requests of all shapes together are no more than the room, resource by resource."""
+    asked = sum(state.layout.shapes[shape].request * count for shape, count in demand.items())
+    keep = np.ones(len(inside.domains), dtype=bool)
     for resource in np.flatnonzero(asked):
-        keep &= _sums(state.free[resource, begin:end], begin, state, inside) >= asked[resource]
-    state.work += (end - begin) * len(asked)
+        keep &= inside.sums(state.free[resource, begin:end]) >= asked[resource]  # type: ignore[index]
+        state.work += end - begin
     return keep

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from placer.dense import DenseGroup
@@ -41,12 +41,10 @@ def admit(state: State, group: int, style: Style) -> bool:
     needed, whole = state.layout.needed(group), state.layout.whole(group)
     if needed is None:
         return False
-    rigid = sum(block.pods for block in needed) == sum(block.pods for block in whole)
-    if (rigid or style.whole) and _place(state, group, whole, style):
+    elastic = state.layout.elastic(group)
+    if (style.whole or not elastic) and _place(state, group, whole, style):
         return True
-    if rigid:
-        return False
-    return _place(state, group, needed, style) or _place_any(state, group, style)
+    return elastic and (_place(state, group, needed, style) or _place_any(state, group, style))
 
 
 def _place(state: State, group: int, blocks: Sequence[Block], style: Style) -> bool:
@@ -94,7 +92,7 @@ def _learn(state: State, blocks: Sequence[Block], failed: Block | None, domain: 
             return
 
 
-def _first_of_each_tier(state: State, domains: Sequence[int], tries: int) -> Iterator[int]:
+def _first_of_each_tier(state: State, domains: Iterable[int], tries: int) -> Iterator[int]:
     tier = state.layout.domains.tier
     seen: dict[int, int] = {}
     for domain in domains:

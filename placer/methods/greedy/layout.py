@@ -13,7 +13,7 @@ from placer.dense import Dense
 from placer.instance import HostPort
 from placer.methods.greedy.plan import Block, everything, least
 
-__all__ = ["IntArray", "Layout", "Shape"]
+__all__ = ["Inside", "IntArray", "Layout", "Shape"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -49,6 +49,56 @@ class Shape:
     price: int
 
 
+@dataclass(frozen=True)
+class Inside:
+    """Some domains within an outer one, depth first.
+
+    Parameters
+    ----------
+    domains, tiers
+        Their indices and tiers.
+    begin, end, begin_above, end_above
+        Slices of each and of its parent (of the outer one: its own), counted from the first node of the outer one.
+    """
+
+    domains: IntArray
+    tiers: IntArray
+    begin: IntArray
+    end: IntArray
+    begin_above: IntArray
+    end_above: IntArray
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Inside:
+        """Only some of them."""
+        if keep.all():
+            return self
+        return Inside(
+            self.domains[keep],
+            self.tiers[keep],
+            self.begin[keep],
+            self.end[keep],
+            self.begin_above[keep],
+            self.end_above[keep],
+        )
+
+    def sums(self, amounts: IntArray) -> IntArray:
+        """Sum over each domain of amounts per node of the outer one."""
+        total = _running(amounts)
+        sums: IntArray = total[self.end] - total[self.begin]
+        return sums
+
+    def sums_and_above(self, amounts: IntArray) -> tuple[IntArray, IntArray]:
+        """Sums over each domain and over its parent."""
+        total = _running(amounts)
+        return total[self.end] - total[self.begin], total[self.end_above] - total[self.begin_above]
+
+
+def _running(amounts: IntArray) -> IntArray:
+    total = np.zeros(len(amounts) + 1, dtype=np.int64)
+    amounts.cumsum(out=total[1:])
+    return total
+
+
 class Layout:
     """Static arrays shared by all runs of the greedy over one instance.
 
@@ -66,6 +116,7 @@ class Layout:
         self.shape_of, self.shapes = self._shapes()
         self.class_prices = [self.shapes[shape].price for shape in self.shape_of]
         self.rows_of = self._rows_of()
+        self._inside: dict[tuple[int, int | None], Inside] = {}
         self._whole: dict[int, tuple[Block, ...]] = {}
         self._needed: dict[int, tuple[Block, ...] | None] = {}
         self._order_domains()
@@ -131,9 +182,18 @@ class Layout:
         ends = np.searchsorted(tree.begin[self.tree_order], tree.end, side="left")
         self.subtree_end = ends
 
-    def inside(self, domain: int) -> IntArray:
-        """Domains that hold a node and lie in ``domain``, itself first."""
-        return self.tree_order[self.position[domain] : self.subtree_end[domain]]
+    def inside(self, outer: int, limit: int | None = None) -> Inside:
+        """Domains that hold a node, lie in ``outer`` (itself among them) and have at most tier ``limit``."""
+        if (outer, limit) not in self._inside:
+            tree = self.domains
+            found = self.tree_order[self.position[outer] : self.subtree_end[outer]]
+            if limit is not None:
+                found = found[tree.tier[found] <= limit]
+            above = np.where(found == outer, found, tree.parent[found])
+            begin = tree.begin[outer]
+            slices = [tree.begin[found], tree.end[found], tree.begin[above], tree.end[above]]
+            self._inside[outer, limit] = Inside(found, tree.tier[found], *(ends - begin for ends in slices))
+        return self._inside[outer, limit]
 
     def slice_of(self, domain: int) -> tuple[int, int]:
         """First node and the one after the last."""
@@ -150,6 +210,11 @@ class Layout:
         if group not in self._needed:
             self._needed[group] = least(self.dense, self.dense.groups[group], self.class_prices, {})
         return self._needed[group]
+
+    def elastic(self, group: int) -> bool:
+        """Whether a group is ready with fewer than all of its pods."""
+        needed = self.needed(group)
+        return needed is not None and sum(b.pods for b in needed) < sum(b.pods for b in self.whole(group))
 
     def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
         """What makes lone pods interchangeable (shape and queue rows); None for any other group."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -108,10 +109,10 @@ def _upward(state: State, scope: int, top: int, index: int) -> Iterator[int]:
         domain = anchor(state, scope)
         if domain is None:
             demand = {state.layout.shape_of[index]: state.left(index)}
-            yield from candidates(state, scope, top, demand)[:1]
+            yield from islice(candidates(state, scope, top, demand), 1)
         else:
             tree = state.layout.domains
-            inside = set(state.layout.inside(top).tolist())
+            inside = set(state.layout.inside(top).domains.tolist())
             while domain in inside and domain != top:
                 yield domain
                 domain = int(tree.parent[domain])

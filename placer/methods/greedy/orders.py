@@ -1,14 +1,13 @@
-"""In which order groups get their turn, and how they are placed: the runs of which the best is kept."""
+"""In which order groups get their turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from placer.methods.greedy.gang import Style
 from placer.methods.greedy.layout import Layout
 
 __all__ = ["ORDERS", "Measures", "Order"]
@@ -65,11 +64,10 @@ class Measures:
 
 @dataclass(frozen=True)
 class Order:
-    """A run: ``key`` sorts groups of one priority (ties: older first), ``style`` says how each is placed."""
+    """``key`` sorts groups of one priority; ties: older first."""
 
     name: str
     key: Key
-    style: Style = field(default_factory=Style)
 
 
 def _by_age(measures: Measures, group: int) -> tuple[float, ...]:
@@ -77,11 +75,11 @@ def _by_age(measures: Measures, group: int) -> tuple[float, ...]:
     return (-measures.dense.groups[group].priority, group)
 
 
-#: Every order, the one that did best on planted and on crowded queues first.
+#: Every order. The first two place most, of whole nodes and of mixed pods; the others may place the same nearer.
 ORDERS = (
     Order("share", lambda measures, group: (-measures.share[group], -measures.size[group])),
-    Order("size", lambda measures, group: (-measures.size[group],)),
     Order("pod", lambda measures, group: (-measures.largest_pod[group], -measures.share[group])),
+    Order("size", lambda measures, group: (-measures.size[group],)),
     Order("tier", lambda measures, group: (measures.tier[group], -measures.size[group])),
     Order("age", _by_age),
 )

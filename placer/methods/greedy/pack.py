@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from placer.methods.greedy.layout import IntArray
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import STEP, State
 
 __all__ = ["Chosen", "choose"]
 
@@ -47,6 +47,7 @@ def choose(
     Nodes and counts that sum to ``count``; None where there is no room for so many.
     """
     begin, end = where
+    state.work += STEP // (1 if leaves is not None else 3)
     if count == 1 and not leaves:
         return _one(state, shape, begin, end, reuse)
     fit = state.fits(shape)[begin:end]
@@ -102,19 +103,28 @@ def _leaf_by_leaf(
     begins = layout.leaf_begin[first : last + 2].copy()
     starts = begins[:-1] - begin
     able = np.add.reduceat(fit, starts)
-    chosen: list[tuple[int, int]] = []
-    for leaf in sorted(set(touched)):
+    whole = np.zeros(len(able), dtype=bool)
+    part: list[tuple[int, int]] = []
+    for leaf in sorted(touched):
         if first <= leaf <= last and able[leaf - first] and count:
             taken = min(count, int(able[leaf - first]))
-            chosen.append((leaf - first, taken))
+            if taken == able[leaf - first]:
+                whole[leaf - first] = True
+            else:
+                part.append((leaf - first, taken))
             count -= taken
             able[leaf - first] = 0
     if count:
         room = np.add.reduceat(state.price[begin:end], starts)
-        chosen += _leaves(able, room, count)
+        full, rest = _leaves(able, room, count)
+        whole[full] = True
+        part.append(rest)
     nodes: list[int] = []
     counts: list[int] = []
-    for leaf, taken in chosen:
+    if whole.any():
+        places = np.flatnonzero(fit * np.repeat(whole, np.diff(begins)))
+        nodes, counts = (begin + places).tolist(), fit[places].tolist()
+    for leaf, taken in part:
         low, high = int(starts[leaf]), int(begins[leaf + 1]) - begin
         some = _nodes(state, shape, fit[low:high], taken, begin + low, reuse)
         nodes += some[0]
@@ -122,8 +132,8 @@ def _leaf_by_leaf(
     return nodes, counts
 
 
-def _leaves(able: IntArray, room: IntArray, count: int) -> list[tuple[int, int]]:
-    """Choose leaves: whole ones from the roomiest down, then the tightest that takes the rest."""
+def _leaves(able: IntArray, room: IntArray, count: int) -> tuple[IntArray, tuple[int, int]]:
+    """Choose leaves: whole ones from the roomiest down, then the tightest that takes the rest, and that rest."""
     order = np.lexsort((room, -able))
     total = np.cumsum(able[order])
     whole = int(np.searchsorted(total, count))
@@ -131,4 +141,4 @@ def _leaves(able: IntArray, room: IntArray, count: int) -> list[tuple[int, int]]
     others = order[whole:]
     enough = others[able[others] >= rest]
     best = enough[np.lexsort((enough, able[enough], room[enough]))[0]]
-    return [*((int(leaf), int(able[leaf])) for leaf in order[:whole]), (int(best), rest)]
+    return order[:whole], (int(best), rest)

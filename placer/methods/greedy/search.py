@@ -1,17 +1,32 @@
-"""Runs in several orders, the best one kept."""
+"""Runs in several orders, then again with what was left out moved forward; the best answer is kept."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from placer.dense import Dense, Solution, score_solution
 from placer.methods.greedy.complete import complete
+from placer.methods.greedy.gang import Style
 from placer.methods.greedy.layout import Layout
 from placer.methods.greedy.orders import ORDERS, Measures, Order
 from placer.methods.greedy.run import run
+from placer.methods.greedy.state import STEP
 from placer.placement import MAXIMISED
 
 __all__ = ["greedy"]
+
+#: Work of all runs together, in the unit of ``State.work``; about one second. The first run has no limit.
+WORK = 100 * 10**6
+
+#: Rounds of repairs at most; each round begins every chain again.
+ROUNDS = 16
+
+#: Rounds without a better answer after which a chain places by best fit alone, leaves of a gang few or not.
+PATIENCE = 3
 
 
 def greedy(dense: Dense, seed: int = 0, deadline: float | None = None) -> Solution:
@@ -24,7 +39,7 @@ def greedy(dense: Dense, seed: int = 0, deadline: float | None = None) -> Soluti
     seed
         Part of every method's call; the greedy draws nothing.
     deadline
-        ``time.monotonic()`` after which no further order is begun; the first one always ends. Without it the same
+        ``time.monotonic()`` after which no further run is begun; the first one always ends. Without it the same
         instance gives the same answer on every machine.
 
     Returns
@@ -33,24 +48,136 @@ def greedy(dense: Dense, seed: int = 0, deadline: float | None = None) -> Soluti
         Keeps all rules; never worse than placing nothing; maximal while ``placed`` is the policy's first level.
     """
     del seed
-    layout = Layout(dense)
-    measures = Measures(layout)
-    best: tuple[tuple[int, ...], Solution] = (_rank(dense, {}), {})
-    for order in ORDERS:
-        state, _ = run(layout, _sequence(measures, order), order.style)
+    search = _Search(dense, deadline)
+    if dense.levels and dense.levels[0][0] not in MAXIMISED:
+        search.offer(_cautious(dense), ties=True)
+    search.orders()
+    search.repairs()
+    search.refinements()
+    return complete(dense, search.solution)
+
+
+@dataclass
+class _Chain:
+    """Runs that follow from one another: the last sequence, and the groups it left out, entirely or in part."""
+
+    sequence: list[int]
+    style: Style
+    left_out: set[int]
+    in_part: set[int]
+    rank: tuple[int, ...]
+    stalled: int = 0
+
+
+class _Search:
+    """The best answer so far, and the work it took."""
+
+    def __init__(self, dense: Dense, deadline: float | None) -> None:
+        self.dense, self.deadline = dense, deadline
+        self.layout = Layout(dense)
+        self.measures = Measures(self.layout)
+        self.solution: Solution = {}
+        self.rank = self._rank({})
+        self.chains: list[_Chain] = []
+        self.work = self.last = 0
+
+    def orders(self) -> None:
+        """Run the orders that place most; where gangs are elastic also by as few pods as they need."""
+        elastic = any(self.layout.elastic(group) for group in range(len(self.dense.groups)))
+        for style in [Style(whole=True), Style()] if elastic else [Style()]:
+            for order in ORDERS[:2]:
+                if self._may_run():
+                    self.chains.append(self._run(self._sequence(order), style))
+
+    def repairs(self) -> None:
+        """Begin chains again with the groups they left out moved forward, the best chain first.
+
+        Source: Joslin and Clements, "Squeaky Wheel" Optimization, JAIR 10 (1999).
+        """
+        for _ in range(ROUNDS):
+            self.chains.sort(key=lambda chain: chain.rank, reverse=True)
+            for place, chain in enumerate(self.chains):
+                if not (chain.left_out or chain.in_part) or not self._may_run():
+                    return
+                style = replace(chain.style, few=not chain.style.few) if chain.stalled == PATIENCE else chain.style
+                following = self._run(self._moved_forward(chain), style)
+                if following.rank <= chain.rank:
+                    following.stalled = chain.stalled + 1
+                self.chains[place] = following
+
+    def refinements(self) -> None:
+        """Try the other orders and styles, for nearer and tighter placements of the same pods."""
+        for order in ORDERS:
+            for style in (Style(), Style(reuse=False)):
+                if (order not in ORDERS[:2] or not style.reuse) and self._may_run():
+                    self._run(self._sequence(order), style)
+
+    def offer(self, solution: Solution, *, ties: bool = False) -> tuple[int, ...]:
+        """Keep the solution if it is better than the best so far, or as good with ``ties``; return its rank."""
+        rank = self._rank(solution)
+        if rank > self.rank or (ties and rank == self.rank):
+            self.rank, self.solution = rank, solution
+        return rank
+
+    def _may_run(self) -> bool:
+        """Whether there is work left for a run like the last one; the clock matters only to who asked for it."""
+        if not self.work:
+            return True
+        in_time = self.deadline is None or time.monotonic() < self.deadline
+        return in_time and self.work + self.last <= WORK
+
+    def _sequence(self, order: Order) -> list[int]:
+        groups = self.dense.groups
+        key = order.key
+        return sorted(
+            range(len(groups)), key=lambda group: (-groups[group].priority, *key(self.measures, group), group)
+        )
+
+    def _moved_forward(self, chain: _Chain) -> list[int]:
+        """Halve the places of groups left out, and shorten those of groups with optional pods left."""
+        place: dict[int, float] = {}
+        for number, group in enumerate(chain.sequence):
+            factor = 0.5 if group in chain.left_out else 0.8 if group in chain.in_part else 1.0
+            place[group] = number * factor - (0.1 if factor < 1 else 0.0)
+        groups = self.dense.groups
+        return sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[group]))
+
+    def _run(self, sequence: list[int], style: Style) -> _Chain:
+        state, failed = run(self.layout, sequence, style)
         solution = state.solution()
-        best = max(best, (_rank(dense, solution), solution), key=lambda found: found[0])
-        if deadline is not None and time.monotonic() > deadline:
-            break
-    return complete(dense, best[1])
+        # Scoring looks at every group and every entry of the solution.
+        self.last = 1 + state.work + STEP // 20 * (len(sequence) + len(solution))
+        self.work += self.last
+        left_out = set(failed)
+        groups = self.dense.groups
+        in_part = {
+            group
+            for group in sequence
+            if group not in left_out and any(state.left(index) for index in groups[group].classes)
+        }
+        return _Chain(sequence, style, left_out, in_part, self.offer(solution))
+
+    def _rank(self, solution: Solution) -> tuple[int, ...]:
+        """The values, more being better on every one."""
+        levels = zip(self.dense.levels, score_solution(self.dense, solution), strict=True)
+        return tuple(value if name in MAXIMISED else -value for (name, _), value in levels)
 
 
-def _sequence(measures: Measures, order: Order) -> list[int]:
-    groups = measures.dense.groups
-    return sorted(range(len(groups)), key=lambda group: (-groups[group].priority, *order.key(measures, group), group))
+def _cautious(dense: Dense) -> Solution:
+    """Place only what cannot make worse the values that come before the placed pods in the policy."""
+    names = [name for name, _ in dense.levels]
+    before = names[: next((place for place, name in enumerate(names) if name in MAXIMISED), len(names))]
+    groups: Sequence[int] = range(len(dense.groups))
+    if "locality" in before:
+        groups = [group for group in groups if not any(_wanted(dense, group))]
+    if "packedNodes" in before:
+        dense = replace(dense, free=np.where(dense.node_used[:, None], dense.free, 0))
+    state, _ = run(Layout(dense), groups, Style())
+    return state.solution()
 
 
-def _rank(dense: Dense, solution: Solution) -> tuple[int, ...]:
-    """The values, more being better on every one."""
-    values = score_solution(dense, solution)
-    return tuple(value if name in MAXIMISED else -value for (name, _), value in zip(dense.levels, values, strict=True))
+def _wanted(dense: Dense, group: int) -> Iterable[bool]:
+    """Whether each scope of the group counts in ``locality``."""
+    gang = dense.groups[group]
+    yield dense.scopes[gang.scope].wanted
+    yield from (dense.scopes[dense.sub_groups[sub].scope].wanted for sub in gang.sub_groups)

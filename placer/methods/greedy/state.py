@@ -12,9 +12,12 @@ from placer.dense import Solution
 from placer.instance import HostPort
 from placer.methods.greedy.layout import IntArray, Layout, Shape
 
-__all__ = ["State"]
+__all__ = ["STEP", "BoolArray", "State"]
 
 BoolArray = npt.NDArray[np.bool_]
+
+#: What a step of a few numpy calls costs whatever the size of its arrays, in array elements.
+STEP = 10_000
 
 #: Entries that the cached counts of all shapes together may have (8 bytes each).
 CACHE_ENTRIES = 16 * 10**6
@@ -42,7 +45,7 @@ class State:
         self.placed = [0] * len(dense.classes)
         self.where: dict[int, dict[int, int]] = defaultdict(dict)
         self.ports: dict[int, list[HostPort]] = defaultdict(list)
-        #: Elements looked at so far: a measure of work that is the same on every machine.
+        #: Array elements looked at so far and :data:`STEP` per step: work, the same on every machine.
         self.work = 0
         self._log: list[tuple[int, int, int, bool]] = []
         self._changed: list[int] = []
@@ -60,11 +63,13 @@ class State:
             self._add(index, node, count)
             if opened:
                 self.used[node] = True
+        self.work += STEP // 50 * len(nodes)
         self._move(self.layout.shapes[self.layout.shape_of[index]], nodes, counts)
 
     def take_one_each(self, classes: Sequence[int], nodes: Sequence[int], counts: Sequence[int]) -> None:
         """Place one pod of each class, all of one shape: ``counts`` of them on each of ``nodes``, in order."""
         left = iter(classes)
+        self.work += STEP // 50 * len(classes)
         for node, count in zip(nodes, counts, strict=True):
             for _ in range(count):
                 index = next(left)
@@ -110,6 +115,7 @@ class State:
 
     def undo(self, mark: int) -> None:
         """Take back everything since ``mark``."""
+        self.work += STEP // 10 * (len(self._log) - mark)
         while len(self._log) > mark:
             index, node, count, opened = self._log.pop()
             self._add(index, node, -count)
@@ -139,7 +145,7 @@ class State:
         """Count what fits on some nodes, None: on all, new host ports apart."""
         mask = self.dense.masks[shape.mask]
         allowed = mask if nodes is None else mask[nodes]
-        self.work += len(allowed) * (1 + len(shape.asked))
+        self.work += STEP // 4 + len(allowed) * (1 + len(shape.asked))
         counts = np.full(len(allowed), 1 if shape.ports else shape.total, dtype=np.int64)
         for resource in shape.asked:
             room = self.free[resource] if nodes is None else self.free[resource, nodes]

@@ -1,0 +1,138 @@
+"""Trying everything for one group in the room that is left: what rules of thumb miss on tight nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from placer.dense.score import ready
+from placer.methods.greedy.domains import candidates, demand_of, tops
+from placer.methods.greedy.state import State
+
+__all__ = ["Effort", "force"]
+
+#: A group with more pods than this is not tried: the search is as deep as it has pods.
+MOST_PODS = 200
+
+
+class Effort:
+    """How many nodes may still be looked at; shared by all groups of a call, so that the whole stays short."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def share(self, part: int) -> Effort:
+        """Set aside ``1 / part`` of it for one group."""
+        mine = Effort(self.looks // part)
+        self.looks -= mine.looks
+        return mine
+
+
+def force(state: State, group: int, effort: Effort) -> bool:
+    """Make a group ready by depth-first search over its pods, dearest subgroup first.
+
+    Returns
+    -------
+    False, and nothing placed, where there is no way, or none was found within the effort.
+    """
+    gang = state.dense.groups[group]
+    if sum(state.dense.classes[index].size for index in gang.classes) > MOST_PODS or not _possible(state, group):
+        return False
+    return _Search(state, group, effort).place(0, 0)
+
+
+def _possible(state: State, group: int) -> bool:
+    """Whether some domain could hold what the group needs, by counting; only told where it needs all its pods."""
+    layout = state.layout
+    if layout.needed(group) is None or layout.elastic(group):
+        return layout.elastic(group)
+    whole = layout.whole(group)
+    scope = state.dense.groups[group].scope
+    return any(True for _ in candidates(state, scope, state.layout.domains.root, demand_of(state, whole)))
+
+
+class _Search:
+    """Depth-first search for one group; a level is a pod, equal pods go to nodes of rising number."""
+
+    def __init__(self, state: State, group: int, effort: Effort) -> None:
+        self.state, self.group, self.effort = state, group, effort
+        self.gang = state.dense.groups[group]
+        prices = state.layout.class_prices
+        size = {
+            sub: sum(prices[index] * state.dense.classes[index].size for index in state.dense.sub_groups[sub].classes)
+            for sub in self.gang.sub_groups
+        }
+        self.order = sorted(
+            self.gang.classes,
+            key=lambda index: (-size.get(self._sub(index), -1), self._sub(index), -prices[index], index),
+        )
+        self.masks = state.dense.masks[sorted({state.dense.classes[index].mask for index in self.gang.classes})]
+
+    def _sub(self, index: int) -> int:
+        return self.state.dense.classes[index].sub_group
+
+    def place(self, position: int, first: int) -> bool:
+        """Place pods of the class at ``position`` from node ``first`` on, then those of the classes after it."""
+        if self._done():
+            return True
+        if position == len(self.order) or self.effort.looks <= 0 or not self._hopeful(position):
+            return False
+        index = self.order[position]
+        if self.state.left(index) and self.state.queue_limit(index) > 0:
+            for node in self._nodes(index, first):
+                mark = self.state.mark()
+                self.state.take(index, [node], [1])
+                if self.place(position, node):
+                    return True
+                self.state.undo(mark)
+        return self.place(position + 1, 0)
+
+    def _done(self) -> bool:
+        """Whether the group is ready and no subgroup stands below its size."""
+        placed = self.state.placed
+        for sub in self.gang.sub_groups:
+            part = self.state.dense.sub_groups[sub]
+            if 0 < sum(placed[index] for index in part.classes) < part.short:
+                return False
+        return ready(self.state.dense, self.group, {index: placed[index] for index in self.gang.classes})
+
+    def _hopeful(self, position: int) -> bool:
+        """Whether the pods still to come could make everything whole."""
+        sizes = self.state.dense.classes
+        most = {index: self.state.placed[index] for index in self.gang.classes}
+        most.update({index: sizes[index].size for index in self.order[position:]})
+        for sub in self.gang.sub_groups:
+            classes = self.state.dense.sub_groups[sub].classes
+            short = self.state.dense.sub_groups[sub].short
+            if any(self.state.placed[index] for index in classes) and sum(most[index] for index in classes) < short:
+                return False
+        return ready(self.state.dense, self.group, most)
+
+    def _nodes(self, index: int, first: int) -> Iterator[int]:
+        """Nodes for one pod, tightest first; of nodes that nothing tells apart only the first."""
+        state, layout = self.state, self.state.layout
+        fit = state.fits(layout.shape_of[index])
+        found: list[int] = []
+        sub = self._sub(index)
+        for outer in tops(state, self.gang.scope, layout.domains.root):
+            inner = [outer] if sub < 0 else tops(state, state.dense.sub_groups[sub].scope, outer)
+            for domain in inner:
+                begin, end = layout.slice_of(domain)
+                begin = max(begin, first)
+                if begin < end:
+                    found += (begin + np.flatnonzero(fit[begin:end])).tolist()
+        self.effort.looks -= 1 + len(found)
+        seen: set[object] = set()
+        for node in sorted(found, key=lambda node: (int(state.price[node]), node)):
+            kind = self._kind(node)
+            # The node filled last stays a choice of its own: going on there is not the same as opening its twin.
+            if node == first or kind not in seen:
+                seen.add(kind)
+                yield node
+
+    def _kind(self, node: int) -> object:
+        """What tells a node from others for the pods of this group."""
+        state = self.state
+        ports = tuple(sorted(state.ports.get(node, ()))), tuple(sorted(state.dense.ports.get(node, ())))
+        return state.layout.leaf_number[node], state.free[:, node].tobytes(), self.masks[:, node].tobytes(), ports
