@@ -72,12 +72,12 @@ def build(
     Raises
     ------
     BadInstance
-        There are two Policies, or pods are pending and there is no Node at all.
+        Pods are pending and there is no Node at all.
     """
     findings = Findings()
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
-    policy = read_policy(objects)
+    policy = read_policy(objects.policies)
     nodes = read_nodes(objects.nodes)
     topology, tier_names = _topology(objects, policy, nodes, findings)
     queues = Queues(objects.queues, objects.namespaces, findings)

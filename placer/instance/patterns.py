@@ -49,7 +49,7 @@ def names_found(patterns: Iterable[str], names: Sequence[str]) -> dict[str, list
             found[pattern] = [name for name in names if compiled.search(name)]
         return found
     for name in names:
-        for index in together.Match(name):
+        for index in together.Match(name) or ():
             found[wanted[index]].append(name)
     return found
 

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from placer.errors import BadInstance, Fault
 from placer.instance.policy import LEVELS, Policy
 from placer.kube import policy as kube
-
-if TYPE_CHECKING:
-    from placer.manifests import Objects
 
 __all__ = ["read_policy"]
 
 
-def read_policy(objects: Objects) -> Policy:
-    """Read the policy of an instance.
-
-    Raises
-    ------
-    BadInstance
-        There are two of them, and nothing says which one decides.
-    """
-    written = objects.policies
-    if len(written) > 1:
-        found = f"{len(written)} Policies"
-        raise BadInstance(
-            [
-                Fault(objects.source(each), None, f"Policy {each.name}", "kind", found, "at most one Policy")
-                for each in written
-            ]
-        )
+def read_policy(written: Sequence[kube.Policy]) -> Policy:
+    """Read the policy of an instance: the only one there is (reading refuses a second), else the default."""
     spec = written[0].spec if written else None
     return _policy(spec) if spec is not None else Policy()
 

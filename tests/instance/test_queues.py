@@ -1,0 +1,118 @@
+"""Queues: capability, parents, who is in which (C11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from placer.instance import Instance, Key
+from tests.support import Document, instance_of, node, pod, pod_group, queue
+
+QUEUE = "scheduling.volcano.sh/queue-name"
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def namespace(name: str, annotated: str | None = None) -> Document:
+    metadata: dict[str, Any] = {"name": name, "annotations": {QUEUE: annotated} if annotated else {}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def codes(instance: Instance) -> list[tuple[str, str]]:
+    return [(finding.code, finding.object) for finding in instance.findings]
+
+
+def queue_of(*docs: Document, name: str = "p") -> str | None:
+    return instance_of(node("n1"), *docs).pods[Key("default", name)].queue
+
+
+def test_capability_in_the_units_of_requests_zeros_kept() -> None:
+    read = instance_of(queue("q", {"cpu": "1500m", "memory": "1Gi", "gpu": 0})).queues["q"]
+    assert read.capability == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 0}
+    assert (read.parent, read.open) == (None, True)
+
+
+def test_a_capability_is_rounded_down() -> None:
+    assert instance_of(queue("q", {"cpu": "1500500u", "gpu": "2500m"})).queues["q"].capability == {
+        "cpu": 1500,
+        "nvidia.com/gpu": 2,
+    }
+
+
+def test_a_queue_without_capability_is_unlimited() -> None:
+    assert instance_of(queue("q")).queues["q"].capability == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "is_open"),
+    [({"state": "Open"}, True), ({}, True), ({"state": "Closed"}, False), ({"state": "Closing"}, False)],
+)
+def test_state(status: dict[str, str], is_open: bool) -> None:
+    assert instance_of(queue("q") | {"status": status}).queues["q"].open is is_open
+
+
+def test_parents() -> None:
+    instance = instance_of(queue("root"), queue("a", parent="root"), queue("b", parent="a"), queue("c", parent="x"))
+    assert instance.queue_path("b") == ("b", "a", "root")
+    assert instance.queues["c"].parent is None
+    assert codes(instance) == [("UnknownReference", "Queue x")]
+
+
+def test_a_circle_of_parents_is_a_finding() -> None:
+    instance = instance_of(
+        queue("c", parent="a"), queue("a", parent="b"), queue("b", parent="c"), queue("d", parent="a")
+    )
+    assert codes(instance) == [("QueueCycle", "Queue a")]
+    assert set(instance.queue_path("d")) == {"a", "b", "c", "d"}
+
+
+def test_a_pod_is_in_the_queue_of_its_pod_group() -> None:
+    member = pod("p", group="g", annotations={QUEUE: "other"})
+    assert queue_of(queue("q"), queue("other"), pod_group("g", queue="q"), member) == "q"
+
+
+def test_the_namespace_names_the_queue_where_the_pod_group_does_not() -> None:
+    docs = (queue("q"), queue("r"), namespace("default", "r"))
+    assert queue_of(*docs, pod_group("g"), pod("p", group="g")) == "r"
+    assert queue_of(*docs, pod_group("g", queue="q"), pod("p", group="g")) == "q"
+    assert queue_of(*docs, pod("p")) is None
+
+
+def test_volcanos_default_queue_binds_where_it_exists() -> None:
+    docs = (pod_group("g"), pod("p", group="g"), namespace("default"))
+    assert queue_of(queue("default"), *docs) == "default"
+    assert queue_of(queue("q"), *docs) is None
+
+
+def test_a_pod_without_a_volcano_group_is_only_in_the_queue_it_names() -> None:
+    label = {"scheduling.x-k8s.io/pod-group": "c"}
+    group = pod_group("c") | {"apiVersion": "scheduling.x-k8s.io/v1alpha1"}
+    docs = (queue("q"), queue("default"), group)
+    assert queue_of(*docs, pod("p", annotations={QUEUE: "q"})) == "q"
+    assert queue_of(*docs, pod("p")) is None
+    assert queue_of(*docs, pod("p", labels=label)) is None
+    assert queue_of(*docs, pod("p", labels=label, annotations={QUEUE: "q"})) == "q"
+    assert queue_of(*docs, pod("p", group="absent", annotations={QUEUE: "q"})) == "q"
+
+
+def test_bound_and_terminating_pods_keep_their_queue() -> None:
+    instance = instance_of(
+        node("n1"),
+        queue("q"),
+        pod_group("g", queue="q"),
+        pod("p", group="g", node="n1"),
+        pod("r", group="g", node="n1", metadata=DELETED),
+    )
+    assert [each.queue for each in instance.pods.values()] == ["q", "q"]
+
+
+def test_an_unknown_queue_is_a_finding() -> None:
+    instance = instance_of(node("n1"), pod_group("g", queue="x"), pod("p", annotations={QUEUE: "y"}))
+    assert codes(instance) == [("UnknownReference", "Queue x"), ("UnknownReference", "Queue y")]
+    assert instance.findings[0].message == "Queue x, named by PodGroup default/g, is not in the instance"
+    assert instance.queue_path("x") == ()
+
+
+def test_a_lone_pods_group_is_in_its_queue() -> None:
+    (group,) = instance_of(node("n1"), queue("q"), pod("p", annotations={QUEUE: "q"})).groups.values()
+    assert group.queue == "q"

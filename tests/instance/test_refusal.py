@@ -1,0 +1,264 @@
+"""Pods that ask for what is not modelled are refused, with the field that said so (C4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from placer.instance import Key
+from tests.support import Document, instance_of, node, pod, policy
+
+NODES = (node("n1", {"zone": "a"}), node("n2"))
+
+
+def refused(*docs: Document, name: str = "p") -> tuple[str, ...]:
+    return instance_of(*NODES, *docs).pods[Key("default", name)].unsupported
+
+
+def pod_affinity(kind: str, *terms: dict[str, Any]) -> dict[str, Any]:
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
+
+
+def anti(**term: Any) -> dict[str, Any]:
+    return pod_affinity("podAntiAffinity", {"topologyKey": "zone", **term})
+
+
+def claim(name: str, phase: str | None, **spec: Any) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+        "status": {"phase": phase} if phase else {},
+    }
+
+
+DATA = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}
+EPHEMERAL = {"volumes": [{"name": "tmp", "ephemeral": {"volumeClaimTemplate": {}}}]}
+HARD_SPREAD = {"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}
+
+OWN = {
+    "nothing": ({}, ()),
+    "pod affinity": (
+        pod_affinity("podAffinity", {"topologyKey": "zone", "labelSelector": {}}),
+        ("spec.affinity.podAffinity: required pod affinity over zone",),
+    ),
+    "pod anti-affinity": (
+        anti(labelSelector={"matchLabels": {"app": "x"}}),
+        ("spec.affinity.podAntiAffinity: required pod anti-affinity over zone",),
+    ),
+    "hard spread": (
+        {"topologySpreadConstraints": [{**HARD_SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}, HARD_SPREAD]},
+        ("spec.topologySpreadConstraints[1]: DoNotSchedule over zone",),
+    ),
+    "a claim nobody has seen": (
+        DATA,
+        ("spec.volumes[data].persistentVolumeClaim: claim c is not in the instance, so it is not seen Bound",),
+    ),
+    "a generic ephemeral volume": (
+        EPHEMERAL,
+        ("spec.volumes[tmp].ephemeral: claim p-tmp is not in the instance, so it is not seen Bound",),
+    ),
+    "devices by claim": (
+        {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
+        ("spec.resourceClaims[gpu]: devices allocated by claim",),
+    ),
+    "volumes without claims": ({"volumes": [{"name": "e", "emptyDir": {}}, {"name": "m", "configMap": {}}]}, ()),
+    "preferences": (
+        {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}},
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_own_fields(case: str) -> None:
+    spec, expected = OWN[case]
+    assert refused(pod("p", spec=spec)) == expected
+
+
+def test_every_field_is_named() -> None:
+    assert len(refused(pod("p", spec=DATA | EPHEMERAL | anti(labelSelector={})))) == 2
+    spec = {"volumes": DATA["volumes"] + EPHEMERAL["volumes"], **anti(labelSelector={})}
+    assert len(refused(pod("p", spec=spec))) == 3
+
+
+def test_bound_pods_are_never_refused() -> None:
+    assert refused(pod("p", node="n1", spec=DATA)) == ()
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason"),
+    [("Bound", None), ("Pending", "is not Bound"), ("Lost", "is not Bound"), (None, "is not Bound")],
+)
+def test_claims(phase: str | None, reason: str | None) -> None:
+    expected = () if reason is None else (f"spec.volumes[data].persistentVolumeClaim: claim c {reason}",)
+    assert refused(pod("p", spec=DATA), claim("c", phase)) == expected
+
+
+def test_a_generic_ephemeral_volume_whose_claim_is_bound() -> None:
+    assert refused(pod("p", spec=EPHEMERAL), claim("p-tmp", "Bound")) == ()
+
+
+def test_a_claim_for_one_pod() -> None:
+    once = claim("c", "Bound", accessModes=["ReadWriteOncePod"])
+    reason = "spec.volumes[data].persistentVolumeClaim: claim c is ReadWriteOncePod and more than one pod names it"
+    assert refused(pod("p", spec=DATA), once) == ()
+    assert refused(pod("p", spec=DATA), pod("q", node="n1", spec=DATA), once) == (reason,)
+    done = pod("q", node="n1", spec=DATA, status={"phase": "Succeeded"})
+    assert refused(pod("p", spec=DATA), done, once) == ()
+
+
+# anti-affinity of pods that have a node
+
+WEB = {"labelSelector": {"matchLabels": {"app": "web"}}}
+OTHERS = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
+EVERYWHERE: dict[str, Any] = {"namespaceSelector": {}}
+
+AGAINST: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "labels match": (WEB, {}, True),
+    "labels do not match": ({"labelSelector": {"matchLabels": {"app": "db"}}}, {}, False),
+    "an empty selector takes every pod": ({"labelSelector": {}}, {}, True),
+    "no selector takes none": ({}, {}, False),
+    "expressions": (
+        {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["db", "web"]}]}},
+        {},
+        True,
+    ),
+    "an expression without values": (
+        {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}},
+        {},
+        False,
+    ),
+    "other namespaces": (WEB | {"namespaces": ["other"]}, {}, False),
+    "our namespace among others": (WEB | {"namespaces": ["other", "default"]}, {}, True),
+    "a pod of another namespace means its own": (WEB, {"namespace": "other"}, False),
+    "namespaces by label, labels unknown": (WEB | OTHERS, {"namespace": "other"}, True),
+    "all namespaces": (WEB | EVERYWHERE, {"namespace": "other"}, True),
+    "the node lacks the topology key": (WEB, {"node": "n2"}, False),
+    "the node is not there": (WEB, {"node": "gone"}, True),
+    "being deleted": (WEB, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, True),
+    "it has ended": (WEB, {"status": {"phase": "Failed"}}, False),
+    "a key whose value differs": (WEB | {"matchLabelKeys": ["v"]}, {"labels": {"v": "1"}}, False),
+    "a key whose value is the same": (WEB | {"matchLabelKeys": ["v"]}, {"labels": {"v": "2"}}, True),
+    "a key that the bound pod lacks": (WEB | {"matchLabelKeys": ["v"]}, {}, True),
+    "a key whose value must differ, and does": (WEB | {"mismatchLabelKeys": ["v"]}, {"labels": {"v": "1"}}, True),
+    "a key whose value must differ, and does not": (WEB | {"mismatchLabelKeys": ["v"]}, {"labels": {"v": "2"}}, False),
+}
+
+
+@pytest.mark.parametrize("case", AGAINST)
+def test_anti_affinity_of_a_bound_pod(case: str) -> None:
+    term, options, expected = AGAINST[case]
+    bound = pod("bound", spec=anti(**term), **({"node": "n1"} | options))
+    ours = pod("p", labels={"app": "web", "v": "2"})
+    name = f"{options.get('namespace', 'default')}/bound"
+    message = f"spec.affinity.podAntiAffinity of bound Pod {name}: required, and matches this pod"
+    assert refused(bound, ours) == ((message,) if expected else ())
+
+
+@pytest.mark.parametrize(("labels", "expected"), [({"team": "x"}, 1), ({"team": "y"}, 0), ({}, 0)])
+def test_namespaces_by_label(labels: dict[str, str], expected: int) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
+    bound = pod("bound", node="n1", namespace="other", spec=anti(**WEB, **OTHERS))
+    assert len(refused(namespace, bound, pod("p", labels={"app": "web"}))) == expected
+
+
+def test_the_first_bound_pod_by_name_is_named() -> None:
+    bound = [pod(name, node="n1", spec=anti(**WEB)) for name in ("c", "a", "b")]
+    (message,) = refused(*bound, pod("p", labels={"app": "web"}))
+    assert "Pod default/a" in message
+
+
+def test_pending_pods_keep_nobody_off() -> None:
+    assert refused(pod("other", spec=anti(**WEB)), pod("p", labels={"app": "web"})) == ()
+
+
+# rules that are still to come
+
+WORKLOAD = {"kind": "Deployment", "name": "web", "selector": "web"}
+APP_GROUP = {
+    "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
+    "kind": "AppGroup",
+    "metadata": {"name": "shop", "namespace": "default"},
+    "spec": {"numMembers": 1, "topologySortingAlgorithm": "KahnSort", "workloads": [{"workload": WORKLOAD}]},
+}
+DEPENDENT = APP_GROUP | {"spec": {"workloads": [{"workload": WORKLOAD, "dependencies": [{"workload": WORKLOAD}]}]}}
+NETWORK = {
+    "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
+    "kind": "NetworkTopology",
+    "metadata": {"name": "nt-default", "namespace": "default"},
+    "spec": {"weights": []},
+}
+IN_SHOP = pod("p", labels={"appgroup.diktyo.x-k8s.io": "shop"})
+REPLICA_SET = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {
+        "name": "web-1",
+        "namespace": "default",
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}],
+    },
+}
+OWNED = pod("p", metadata={"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1"}]})
+SHOP = "metadata.labels[appgroup.diktyo.x-k8s.io]: network costs of AppGroup shop (C8, C9)"
+
+NETWORKED = {
+    "dependencies and a network": ((IN_SHOP, DEPENDENT, NETWORK), (SHOP,)),
+    "no network": ((IN_SHOP, DEPENDENT), ()),
+    "no dependencies": ((IN_SHOP, APP_GROUP, NETWORK), ()),
+    "another pod": ((pod("p"), DEPENDENT, NETWORK), ()),
+    "both rules off": ((IN_SHOP, DEPENDENT, NETWORK, policy(rules={"C8": "off", "C9": "off"})), ()),
+    "one rule off": ((IN_SHOP, DEPENDENT, NETWORK, policy(rules={"C8": "off"})), (SHOP,)),
+    "by its owner": (
+        (OWNED, REPLICA_SET, DEPENDENT, NETWORK),
+        ("metadata.ownerReferences: network costs of AppGroup shop (C8, C9)",),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NETWORKED)
+def test_pods_that_need_network_rules(case: str) -> None:
+    docs, expected = NETWORKED[case]
+    assert refused(*docs) == expected
+
+
+def numa(*, attribute: str | None = None, policies: tuple[str, ...] = ()) -> Document:
+    zone = {"name": "node-0", "type": "Node", "resources": [{"name": "nvidia.com/gpu", "capacity": 4, "available": 4}]}
+    return {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": "n1"},
+        "attributes": [{"name": "topologyManagerPolicy", "value": attribute}] if attribute else [],
+        "topologyPolicies": list(policies),
+        "zones": [zone],
+    }
+
+
+def limited(**limits: Any) -> Document:
+    resources = {"limits": {name.replace("gpu", "nvidia.com/gpu"): value for name, value in limits.items()}}
+    return pod("p", spec={"containers": [{"name": "main", "resources": resources}]})
+
+
+GUARANTEED = limited(cpu=2, memory="1Gi")
+ALIGNED = "spec.containers: Guaranteed pod: NUMA alignment on nodes such as n1 (C10)"
+DEVICE = "spec.containers[main].resources.requests[nvidia.com/gpu]: NUMA alignment on nodes such as n1 (C10)"
+
+NUMA = {
+    "single-numa-node": ((GUARANTEED, numa(attribute="single-numa-node")), (ALIGNED,)),
+    "restricted": ((GUARANTEED, numa(attribute="restricted")), (ALIGNED,)),
+    "in the older field": ((GUARANTEED, numa(policies=("SingleNUMANodePodLevel",))), (ALIGNED,)),
+    "the attribute wins": ((GUARANTEED, numa(attribute="none", policies=("SingleNUMANodePodLevel",))), ()),
+    "best-effort": ((GUARANTEED, numa(attribute="best-effort")), ()),
+    "burstable": ((pod("p", cpu=1, memory="1Gi"), numa(attribute="single-numa-node")), ()),
+    "a device": ((limited(gpu=1), numa(attribute="single-numa-node")), (DEVICE,)),
+    "off": ((GUARANTEED, numa(attribute="restricted"), policy(rules={"C10": False})), ()),
+    "no zones": ((GUARANTEED,), ()),
+}
+
+
+@pytest.mark.parametrize("case", NUMA)
+def test_pods_that_need_numa_alignment(case: str) -> None:
+    docs, expected = NUMA[case]
+    assert refused(*docs) == expected
