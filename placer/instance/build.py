@@ -1,6 +1,20 @@
 """From Kubernetes objects to an instance: the spec's reading of every object, in one place to start from.
 
 Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
+
+=================================================  ========================================================
+modules                                            what they read
+=================================================  ========================================================
+``policies``, ``nodes``, ``queues``, ``priority``  Policy; Node; Queue; PriorityClass
+``members``, ``patterns``, ``tree``                HyperNode to the tier tree
+``label_tree``                                     the tree from node labels instead
+``tier_names``, ``gangs``                          PodGroup, before its pods are known
+``state``, ``roster``                              which pods count, and in which group, role and subgroup
+``pods``, ``requests``, ``eligibility``            the pods themselves
+``refusal``, ``volumes``, ``anti_affinity``        what is not modelled and refused (C4)
+``unmodelled``                                     what is refused until its rules are there (C8, C9, C10)
+``notices``, ``standing``                          findings about the whole
+=================================================  ========================================================
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ an empty label selector takes nothing, and a HyperNode is a member by its exact 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from placer.instance.findings import Findings
@@ -73,7 +73,7 @@ class _Reader:
         self._report(owner, f"members of type HyperNode are taken by exactMatch only, and {way} adds none")
         return ()
 
-    def _existing(self, owner: str, kind: str, name: str, known: Iterable[str]) -> Iterable[str]:
+    def _existing(self, owner: str, kind: str, name: str, known: Container[str]) -> Iterable[str]:
         if name in known:
             return (name,)
         self._report(owner, f"its member {kind} {name} is not in the instance")

@@ -81,10 +81,15 @@ def _capability(nano: Mapping[str, int]) -> dict[str, int]:
 
 
 def _circles(queues: Mapping[str, Queue]) -> Iterator[tuple[str, ...]]:
-    """Every circle of parents, each once, from its first queue by name."""
+    """Every circle of parents, once, its queues sorted."""
+    seen: set[str] = set()
     for start in queues:
-        walked = [start]
-        while (parent := queues[walked[-1]].parent) is not None and parent not in walked:
-            walked.append(parent)
-        if parent == start and start == min(walked):
-            yield tuple(sorted(walked))
+        walked: dict[str, None] = {}
+        name: str | None = start
+        while name is not None and name not in seen and name not in walked:
+            walked[name] = None
+            name = queues[name].parent
+        if name in walked:
+            way = list(walked)
+            yield tuple(sorted(way[way.index(name) :]))
+        seen.update(walked)

@@ -1,0 +1,132 @@
+"""Findings about what nobody reads: unknown owners and gangs, preferences, AppGroups that are not there; the policy."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from placer.instance import Finding, Instance, Policy
+from tests.support import Document, instance_of, node, pod, pod_group, policy
+
+
+def codes(instance: Instance) -> list[tuple[str, str]]:
+    return [(finding.code, finding.object) for finding in instance.findings]
+
+
+def owned(name: str, kind: str, version: str, **options: Any) -> Document:
+    owner = {"apiVersion": version, "kind": kind, "name": "o", "controller": True}
+    return pod(name, metadata={"ownerReferences": [owner]}, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [
+        ("ReplicaSet", "apps/v1"),
+        ("Job", "batch/v1"),
+        ("Job", "batch.volcano.sh/v1alpha1"),
+        ("DaemonSet", "apps/v1"),
+        ("Node", "v1"),
+    ],
+)
+def test_owners_that_are_read_are_no_finding(kind: str, version: str) -> None:
+    assert instance_of(node("n1"), owned("p", kind, version)).findings == ()
+
+
+def test_an_owner_that_is_not_read_is_one_finding_per_kind() -> None:
+    pods = [owned(name, "PyTorchJob", "kubeflow.org/v1") for name in ("b", "a")]
+    instance = instance_of(node("n1"), *pods, owned("c", "RayCluster", "ray.io/v1"))
+    message = (
+        "PyTorchJob.kubeflow.org is not read, so Pod default/a and 1 other count as pods by themselves and not as a "
+        "gang of it"
+    )
+    assert instance.findings[0] == Finding("UnsupportedKind", "PyTorchJob.kubeflow.org", message)
+    assert codes(instance)[1:] == [("UnsupportedKind", "RayCluster.ray.io")]
+
+
+def test_an_owner_is_no_finding_where_the_pod_is_in_a_gang_or_runs() -> None:
+    gang = owned("p", "PyTorchJob", "kubeflow.org/v1", group="g")
+    running = owned("q", "PyTorchJob", "kubeflow.org/v1", node="n1")
+    assert instance_of(node("n1"), pod_group("g"), gang, running).findings == ()
+
+
+UPSTREAM = {
+    "workload": (pod("p", spec={"workloadRef": {"name": "w"}}), "Workload.scheduling.k8s.io"),
+    "pod group": (pod("p", spec={"schedulingGroup": {"podGroupName": "g"}}), "PodGroup.scheduling.k8s.io"),
+    "job set": (pod("p", labels={"jobset.sigs.k8s.io/jobset-name": "j"}), "JobSet"),
+    "leader and workers": (pod("p", labels={"leaderworkerset.sigs.k8s.io/name": "l"}), "LeaderWorkerSet"),
+}
+
+
+@pytest.mark.parametrize("case", UPSTREAM)
+def test_gangs_that_are_not_read(case: str) -> None:
+    written, kind = UPSTREAM[case]
+    assert codes(instance_of(node("n1"), written)) == [("UnsupportedKind", kind)]
+
+
+def test_kinds_that_are_skipped_are_counted_and_no_finding() -> None:
+    job_set = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "j"}}
+    instance = instance_of(node("n1"), job_set)
+    assert instance.findings == ()
+    assert instance.skipped == {"jobset.x-k8s.io/v1alpha2 JobSet": 1}
+
+
+def preferred(kind: str) -> dict[str, Any]:
+    return {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}}}
+
+
+SPREAD = {"topologySpreadConstraints": [{"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]}
+
+
+def test_preferences_are_one_finding_per_kind() -> None:
+    soft = {**node("n1"), "spec": {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}}
+    pods = (
+        pod("a", spec=preferred("nodeAffinity")),
+        pod("b", spec=preferred("podAffinity")),
+        pod("c", spec=preferred("podAntiAffinity")),
+        pod("d", spec=SPREAD),
+        pod("e", node="n1", spec=SPREAD),
+    )
+    instance = instance_of(soft, *pods)
+    assert [(each.code, each.object, each.message) for each in instance.findings] == [
+        ("PreferenceIgnored", "Node n1", "PreferNoSchedule of Node n1 decides nothing"),
+        ("PreferenceIgnored", "Pod default/a", "preferred affinity of Pod default/a and 2 others decides nothing"),
+        ("PreferenceIgnored", "Pod default/d", "ScheduleAnyway of Pod default/d decides nothing"),
+    ]
+
+
+def test_preferences_of_nodes_do_not_matter_where_nothing_is_pending() -> None:
+    soft = {**node("n1"), "spec": {"taints": [{"key": "a", "effect": "PreferNoSchedule"}]}}
+    assert instance_of(soft, pod("e", node="n1", spec=SPREAD)).findings == ()
+
+
+def test_an_app_group_that_is_not_there() -> None:
+    pods = [pod(name, labels={"appgroup.diktyo.x-k8s.io": "shop"}) for name in ("a", "b")]
+    assert codes(instance_of(node("n1"), *pods)) == [("UnknownReference", "AppGroup shop")]
+
+
+def test_the_policy_is_the_default_where_there_is_none() -> None:
+    assert instance_of(node("n1")).policy == instance_of(node("n1"), policy()).policy == Policy()
+
+
+def test_the_policy_as_written() -> None:
+    written = policy(
+        levels=["packing", "placed"],
+        networkCost="majority",
+        network={"topology": "net/nt", "weights": "UserDefined"},
+        topologyKeys=["rack"],
+        locality="all",
+        resourceWeights={"cpu": 0.1, "nvidia.com/gpu": 2},
+        rules={"C8": False, "C11": "off"},
+    )
+    assert instance_of(node("n1"), written).policy == Policy(
+        levels=("packing", "placed"),
+        network_cost="majority",
+        network_topology="net/nt",
+        network_weights="UserDefined",
+        topology_keys=("rack",),
+        locality_all=True,
+        resource_weights={"cpu": Fraction(1, 10), "nvidia.com/gpu": Fraction(2)},
+        rules_off=frozenset({"C8", "C11"}),
+    )
