@@ -153,6 +153,7 @@ def mixes(draw: st.DrawFn) -> dict[str, Any]:
         "gang_pods": draw(st.sampled_from([(), (1, 3), (5, 40), (900, 1000)])),
         "subgroups": draw(share),
         "subgroup_sizes": draw(st.sampled_from([(2,), (3, 5, 7), (12, 24)])),
+        "tight": draw(share),
         "soft": draw(share),
         "elastic": draw(share),
         "roles": draw(share),
@@ -188,6 +189,14 @@ def test_what_runs_in_clos_keeps_all_rules(mix: dict[str, Any], spines: int, loa
     assert made.summary["gpusRunning"] == sum(used[node][GPU] for node in used)
     assert made.summary["gpusRunning"] <= load * made.summary["gpus"]
     assert made.summary["podsPending"] == len(of_kind(made, "Pod")) - len(placed)
+
+
+def test_tight_leaves_are_made_of_subgroups_only() -> None:
+    made = check_planted(PlantedOptions(nodes=64, tight=1.0, subgroup_sizes=(3, 5), soft=0.0, seed=3))
+    policies = [group["spec"].get("subGroupPolicy") for group in of_kind(made, "PodGroup")]
+    assert all(policies)
+    limits = {json.dumps(policy[0]["networkTopology"]) for policy in policies if policy}
+    assert limits == {'{"mode": "hard", "highestTierAllowed": 1}'}
 
 
 def test_queues_have_room_for_exactly_what_is_planted() -> None:
@@ -301,6 +310,7 @@ def test_bindings_are_the_planted_placement() -> None:
         ("planted", {"nodes": 0}, ["--nodes", "found 0", "from 1"]),
         ("planted", {"pod_sizes": (3,)}, ["--pod-sizes", "found 3", "8 GPUs"]),
         ("planted", {"pod_sizes": ()}, ["--pod-sizes", "an empty list"]),
+        ("planted", {"tight": 0.5, "subgroups": 0.0, "subgroup_sizes": ()}, ["--subgroup-sizes", "an empty list"]),
         ("planted", {"gang_pods": (5, 2)}, ["--gang-pods", "found 5,2"]),
         ("planted", {"tier_shares": (1.0,)}, ["--tier-shares", "3 numbers"]),
         ("planted", {"uneven": 2.0}, ["--uneven", "found 2", "0.9"]),

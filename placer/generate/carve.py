@@ -1,6 +1,7 @@
 """Cut a full cluster into gangs: the gangs are known to fit because this is where they were cut from.
 
-Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Gangs limited to the wider tiers then
+Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Leaves may first be cut wholly into
+subgroups (``tight``). Gangs limited to the wider tiers then
 claim slots, largest first, leaf by leaf, each inside one domain of its tier; the leaves that remain are shared out
 among gangs of tier 1. What is too small for a gang of its own goes to gangs of the next tier, so that no slot is
 left.
@@ -9,72 +10,16 @@ left.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from placer.generate.dice import Dice
 from placer.generate.fabric import Fabric
+from placer.generate.gang import Gang, Part, span
 from placer.generate.ground import Ground, Kind, cut_nodes
 from placer.generate.options import GangMix
+from placer.generate.tight import tight_gangs
 
-__all__ = ["Gang", "Part", "carve"]
-
-
-@dataclass(frozen=True)
-class Part:
-    """Equal pods of a gang, and where they were cut from.
-
-    Parameters
-    ----------
-    role
-        Name of the role.
-    gpus
-        GPUs of a pod.
-    grade
-        1: rich in CPU and poor in memory, -1 the reverse, 0 neither.
-    node_type
-        The kind of node that its pods select; None where any will do.
-    blocks
-        Node numbers, a list per subgroup; one list where there are no subgroups.
-    sub_size
-        Pods per subgroup; 0: no subgroups.
-    sub_tier
-        Tier within which each subgroup lies, below that of the gang; 0: the subgroups have no limit of their own.
-    cpu, memory
-        Milli-cores and MiB that a pod asks for; :func:`~placer.generate.weigh.weigh` sets them.
-    """
-
-    role: str
-    gpus: int
-    grade: int
-    node_type: int | None
-    blocks: tuple[tuple[int, ...], ...]
-    sub_size: int = 0
-    sub_tier: int = 0
-    cpu: int = 0
-    memory: int = 0
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Node of each pod."""
-        return tuple(node for block in self.blocks for node in block)
-
-
-@dataclass(frozen=True)
-class Gang:
-    """A gang: its parts all lie in one domain of ``tier``."""
-
-    tier: int
-    parts: tuple[Part, ...]
-
-    @property
-    def pods(self) -> int:
-        """Number of pods."""
-        return sum(len(part.nodes) for part in self.parts)
-
-    @property
-    def gpus(self) -> int:
-        """Number of GPUs."""
-        return sum(len(part.nodes) * part.gpus for part in self.parts)
+__all__ = ["carve"]
 
 
 def carve(fabric: Fabric, mix: GangMix, dice: Dice, fill: float = 1.0) -> list[Gang]:
@@ -95,31 +40,11 @@ def carve(fabric: Fabric, mix: GangMix, dice: Dice, fill: float = 1.0) -> list[G
         In the order they were cut, pods without CPU and memory yet.
     """
     ground = cut_nodes(fabric, mix, dice, fill)
-    gangs = _wide_gangs(ground, mix)
+    gangs = [*(tight_gangs(ground, mix) if mix.tight else ()), *_wide_gangs(ground, mix)]
     for tier in range(1, fabric.tiers + 1):
         for domain in dice.shuffled(range(fabric.domains(tier))):
             gangs += _share_out(ground, mix, tier, domain)
     return gangs
-
-
-def _span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
-    """Least and most pods of a gang of a tier: of tier 1 from a quarter of a leaf, of a wider one from what no child
-    holds.
-
-    The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such
-    queues), and never more than half of the cluster, so that a small one holds several gangs too.
-    """
-    if mix.gang_pods:
-        return mix.gang_pods[0], mix.gang_pods[1]
-    per_node = mix.gpus / gpus
-    if tier == 1:
-        least, most = fabric.widths[0] / 4, float(fabric.widths[0])
-    elif tier < fabric.tiers:
-        least, most = fabric.widths[tier - 2] + 1, 0.95 * fabric.widths[tier - 1]
-    else:
-        least, most = fabric.widths[0] + 1, 0.54 * fabric.widths[tier - 2]
-    high = max(1, round(min(most, fabric.nodes / 2) * per_node))
-    return min(high, max(1, round(least * per_node))), high
 
 
 def _draw_kinds(ground: Ground, mix: GangMix, counts: Counter[Kind], gpus: int | None = None) -> tuple[Kind, ...]:
@@ -140,7 +65,7 @@ def _wide_gangs(ground: Ground, mix: GangMix) -> list[Gang]:
         room = mix.shares[tier - 1] * total
         while room > 0:
             kinds = _draw_kinds(ground, mix, ground.all_free)
-            low, high = _span(mix, fabric, tier, kinds[0].gpus)
+            low, high = span(mix, fabric, tier, kinds[0].gpus)
             pods = int(dice.log_between(low, high + 0.999))
             room -= pods * kinds[0].gpus
             if room >= 0 or dice.chance(0.5):  # on average the share is met
@@ -157,7 +82,7 @@ def _claim(ground: Ground, mix: GangMix, tier: int, kinds: tuple[Kind, ...], pod
     fits = [(ground.free(tier, domain, kinds), domain) for domain in range(ground.fabric.domains(tier))]
     good = [domain for count, domain in fits if count >= pods]
     count, domain = max(fits) if not good else (pods, ground.dice.pick(good))
-    low, _ = _span(mix, ground.fabric, tier, kinds[0].gpus)
+    low, _ = span(mix, ground.fabric, tier, kinds[0].gpus)
     return _gang(ground, mix, tier, domain, kinds, count) if count >= low else None
 
 
@@ -216,7 +141,7 @@ def _share_out(ground: Ground, mix: GangMix, tier: int, domain: int) -> list[Gan
     counts = ground.counts[tier - 1][domain]
     top = tier == ground.fabric.tiers
     for gpus in sorted({kind.gpus for kind in counts}, reverse=True):
-        low, high = _span(mix, ground.fabric, 1, gpus)
+        low, high = span(mix, ground.fabric, 1, gpus)
         floor = 1 if top else max(2, low)
         while sum(count for kind, count in counts.items() if kind.gpus == gpus) >= floor:
             kinds = _draw_kinds(ground, mix, counts, gpus)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placer.generate.carve import Gang, carve
+from placer.generate.carve import carve
 from placer.generate.cluster import Cluster, Generated, job_names, name_cluster, write_jobs
 from placer.generate.dice import Dice
 from placer.generate.fabric import Fabric, build_fabric
+from placer.generate.gang import Gang
 from placer.generate.jobs import draw_jobs
 from placer.generate.options import GangMix, option
 from placer.generate.weigh import weigh

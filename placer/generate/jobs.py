@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from placer.generate.carve import Gang, Part
 from placer.generate.dice import Dice
 from placer.generate.fabric import NODE_TYPES
+from placer.generate.gang import Gang, Part
 from placer.generate.objects import GPU, INSTANCE_TYPE, Document, requests
 from placer.generate.options import GangMix
 

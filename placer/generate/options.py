@@ -159,6 +159,7 @@ class GangMix:
     gang_pods: tuple[int, ...] = option((), "least and most pods of a gang; empty: what suits its tier", 1, 10**6)
     subgroups: float = option(0.3, "share of gangs that are made of subgroups")
     subgroup_sizes: tuple[int, ...] = option((2, 3, 4), "pods of a subgroup", 1, 4096)
+    tight: float = option(0.0, "share of leaves that are cut wholly into subgroups of wider gangs: harder to place")
     soft: float = option(0.25, "share of gangs whose networkTopology is soft")
     elastic: float = option(0.0, "share of gangs with more pods than they need")
     roles: float = option(0.0, "share of gangs with a second role, of other pods")
@@ -180,9 +181,8 @@ class GangMix:
         self.demand(
             reach[self.gpus], "pod_sizes", _listed(self.pod_sizes), f"sizes that sum to {self.gpus} GPUs, a full node"
         )
-        self.demand(
-            not self.subgroups or bool(self.subgroup_sizes), "subgroup_sizes", "an empty list", "at least one size"
-        )
+        sized = bool(self.subgroup_sizes) or not (self.subgroups or self.tight)
+        self.demand(sized, "subgroup_sizes", "an empty list", "at least one size")
         pair = not self.gang_pods or (len(self.gang_pods) == 2 and self.gang_pods[0] <= self.gang_pods[1])
         self.demand(pair, "gang_pods", _listed(self.gang_pods), "two numbers, the least one first")
         shares = self.tier_shares

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from placer.generate.carve import Gang, carve
+from placer.generate.carve import carve
 from placer.generate.cluster import Cluster, Generated, job_names, name_cluster, write_jobs
 from placer.generate.dice import Dice
 from placer.generate.fabric import Fabric, build_fabric
+from placer.generate.gang import Gang
 from placer.generate.jobs import Job, draw_jobs
 from placer.generate.options import GangMix, option, options_of
 from placer.generate.weigh import weigh

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from placer.generate.carve import Gang
 from placer.generate.dice import Dice
 from placer.generate.fabric import NODE_TYPES, Fabric
+from placer.generate.gang import Gang
 from placer.generate.options import GangMix
 
 __all__ = ["weigh"]
