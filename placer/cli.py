@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import placer
 from placer.errors import BadInstance, NothingFound, PlacerError, UsageError
+from placer.solve import METHODS
 
 if TYPE_CHECKING:
     from placer.instance import Instance
@@ -23,7 +24,7 @@ __all__ = ["main"]
 OK, VIOLATIONS, REQUIRE_ALL_NOT_MET = 0, 1, 5
 INTERRUPTED = 130  #: Ctrl-C before there was an answer, as shells expect it
 
-METHODS = ("auto", "greedy", "exact")
+PIPE_WIDTH = 140  #: columns of the summary where standard output is no terminal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -323,7 +324,7 @@ def _writable(targets: Sequence[Path]) -> None:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,13 @@ MEANING = {
 }
 
 WORDS = {
-    "admitted": "needed by admitted groups",
-    "placed": "placed weight",
-    "locality": "pods × tier",
-    "span": "leaves touched",
-    "networkCost": "network cost",
-    "packedHyperNodes": "HyperNodes opened",
-    "packedNodes": "nodes opened",
+    "admitted": "what admitted groups need, micro-nodes",
+    "placed": "all that is placed, micro-nodes",
+    "locality": "placed pods × tier, less is better",
+    "span": "leaf HyperNodes touched, less is better",
+    "networkCost": "network cost, less is better",
+    "packedHyperNodes": "empty HyperNodes used, less is better",
+    "packedNodes": "empty nodes used, less is better",
 }
 
 
@@ -76,7 +76,8 @@ def _counts(document: PlacementDocument) -> Table:
         ("groups admitted", f"{sum(group.admitted for group in groups):,} of {len(groups):,} with pending pods"),
     ]
     if document.weight.gap is not None:
-        proof = f"at most {document.weight.gap:.2%} more is possible ({document.weight.proved_by})"
+        more = f"at most {document.weight.gap:.2%} more is possible" if document.weight.gap else "no more is possible"
+        proof = f"{more} ({document.weight.proved_by})"
         rows.append(("placed weight", f"{document.weight.value / 1e6:,.2f} average nodes; {proof}"))
     for name, value in rows:
         table.add_row(name, value)
@@ -85,18 +86,20 @@ def _counts(document: PlacementDocument) -> Table:
 
 def _objective(document: PlacementDocument) -> Table:
     table = Table(title="Values, in the order they are compared", title_justify="left", box=None, padding=(0, 2))
-    for column, justify in (("value", "left"), ("priority", "right"), ("found", "right"), ("bound", "right")):
-        table.add_column(column, justify="right" if justify == "right" else "left")
-    table.add_column("gap", justify="right")
-    table.add_column("proved by")
+    table.add_column("value", no_wrap=True)
+    for column in ("priority", "found", "bound", "gap"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("proved by", no_wrap=True)
+    table.add_column("what it is", style="dim")
     for value in document.objective:
         table.add_row(
-            f"{value.name} [dim]({WORDS[value.name]})[/dim]",
+            value.name,
             "" if value.priority is None else str(value.priority),
             f"{value.value:,}",
             "-" if value.bound is None else f"{value.bound:,}",
             "-" if value.gap is None else f"{value.gap:.2%}",
             value.proved_by or "",
+            WORDS[value.name],
         )
     return table
 
