@@ -1,0 +1,32 @@
+"""One test, every method: a test that solves takes ``method``, and ``--method`` says which one that is."""
+
+from __future__ import annotations
+
+import pytest
+
+#: Methods whose answer is proved to be the best when they are given time.
+PROVING = ("exact", "milp", "auto")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--method",
+        choices=["auto", "greedy", "exact", "decomposed", "milp"],
+        help="method that tests solve with (default: exact where the optimum is asserted, else greedy)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "optimal: asserts the optimum, so only a method that proves one can pass")
+
+
+@pytest.fixture
+def method(request: pytest.FixtureRequest) -> str:
+    """The method to solve with."""
+    chosen: str | None = request.config.getoption("--method")
+    optimal = request.node.get_closest_marker("optimal") is not None
+    if chosen is None:
+        return "exact" if optimal else "greedy"
+    if optimal and chosen not in PROVING:
+        pytest.skip(f"{chosen} does not claim the optimum")
+    return chosen

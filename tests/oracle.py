@@ -1,0 +1,174 @@
+"""The optimum of a tiny instance by trying everything: no solver, no array, no bound, only the executable rules.
+
+Every placement that the rules of :mod:`placer.verify` allow is looked at and scored by :mod:`placer.score`. Three
+things keep that short, and none of them looks at the objective:
+
+* a branch ends where a rule is broken that no further pod can mend (all but C5 and C6, which are then checked group by
+  group: no pod of another group changes them);
+* equal pods of a group are counted, not named;
+* of placements that differ only by renaming equal nodes or equal groups, the lexicographically greatest is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
+from placer.outcome import Outcome
+from placer.placement import Placement, Score, better
+from placer.score import score
+from placer.verify import RULES, verify
+
+#: Rules that a partly built placement may break because pods still to come can mend it.
+MENDABLE = ("C5", "C6")
+
+#: Per class of equal pods of a group, how many go to each node.
+Counts = tuple[tuple[int, ...], ...]
+
+
+def best(instance: Instance) -> tuple[Score, Placement]:
+    """The best score there is and a placement that has it."""
+    found: tuple[Score, Placement] | None = None
+    for placement in _Search(instance).placements():
+        value = score(instance, placement)
+        if found is None or better(value, found[0]):
+            found = value, placement
+    assert found is not None, "placing nothing is always allowed"
+    assert verify(instance, found[1]) == []
+    return found
+
+
+def binds(instance: Instance, rule: str, optimum: Score, most: int = 2000) -> bool:
+    """Whether leaving the rule out is seen to make a better placement possible, among the first ``most``."""
+    search = _Search(let_go(instance)) if rule == "C1" else _Search(instance, without=rule)
+    return any(better(score(search.instance, placement), optimum) for placement in islice(search.placements(), most))
+
+
+def let_go(instance: Instance) -> Instance:
+    """The instance without C1: running pods count as before but no longer keep their nodes."""
+    pods = {key: replace(pod, node=None) if pod.state is PodState.BOUND else pod for key, pod in instance.pods.items()}
+    return replace(instance, pods=pods)
+
+
+class _Search:
+    """All placements of an instance, one of each kind."""
+
+    def __init__(self, instance: Instance, without: str | None = None) -> None:
+        self.instance = instance
+        rules = [(name, rule) for name, rule in RULES if name not in (without, *instance.policy.rules_off)]
+        self.rules = [rule for _, rule in rules]
+        self.unmendable = [rule for name, rule in rules if name not in MENDABLE]
+        self.nodes = list(instance.nodes)
+        self.groups = sorted((group for group in instance.groups.values() if group.pending), key=self._group_kind)
+        self.classes = {group.key: _classes(instance, group) for group in self.groups}
+        self.options = {group.key: sorted(self._options(group), key=_size, reverse=True) for group in self.groups}
+        self.equal_nodes = self._equal_nodes()
+
+    def placements(self) -> Iterator[Placement]:
+        """Every valid placement, the one that places nothing among them."""
+        yield from self._extend(0, {}, [], ())
+
+    def _extend(
+        self, index: int, chosen: dict[GroupKey, Counts], rows: Sequence[tuple[int, ...]], last: Counts
+    ) -> Iterator[Placement]:
+        placement = self._placement(chosen)
+        if index == len(self.groups):
+            yield placement
+            return
+        group = self.groups[index]
+        twin = index > 0 and self._group_kind(self.groups[index - 1]) == self._group_kind(group)
+        for option in self.options[group.key]:
+            if twin and option > last:
+                continue
+            grown = [*rows, *option]
+            if not self._leads(grown):
+                continue
+            more = {**chosen, group.key: option}
+            if not any(map(any, option)) or self._holds(self._placement(more), whole=False):
+                yield from self._extend(index + 1, more, grown, option)
+
+    def _options(self, group: Group) -> Iterator[Counts]:
+        """What the rules allow the group when it is alone."""
+        for counts in self._fill(group, ()):
+            if self._holds(self._placement({group.key: counts}), whole=True):
+                yield counts
+
+    def _fill(self, group: Group, done: Counts) -> Iterator[Counts]:
+        """Extend the counts by the classes still to come, as far as nothing is broken for good."""
+        if len(done) == len(self.classes[group.key]):
+            yield done
+            return
+        for row in _rows(len(self.classes[group.key][len(done)]), len(self.nodes)):
+            counts = (*done, row)
+            if self._holds(self._placement({group.key: counts}), whole=False):
+                yield from self._fill(group, counts)
+
+    def _placement(self, chosen: dict[GroupKey, Counts]) -> Placement:
+        """Name the pods that the counts mean: of each class the first ones, node by node."""
+        pairs: list[tuple[Key, str]] = []
+        for key, counts in chosen.items():
+            for members, row in zip(self.classes[key], counts, strict=False):
+                targets = [name for name, count in zip(self.nodes, row, strict=True) for _ in range(count)]
+                pairs += zip(members, targets, strict=False)
+        return Placement.of(pairs)
+
+    def _holds(self, placement: Placement, *, whole: bool) -> bool:
+        outcome = Outcome(self.instance, placement)
+        return not any(True for rule in (self.rules if whole else self.unmendable) for _ in rule(outcome))
+
+    def _leads(self, rows: Sequence[tuple[int, ...]]) -> bool:
+        """Whether no exchange of equal nodes makes the rows lexicographically greater."""
+        return all([row[first] for row in rows] >= [row[second] for row in rows] for first, second in self.equal_nodes)
+
+    def _equal_nodes(self) -> list[tuple[int, int]]:
+        """Neighbouring pairs of nodes that nothing tells apart."""
+        seen: dict[object, int] = {}
+        pairs = []
+        for index, name in enumerate(self.nodes):
+            kind = self._node_kind(self.instance.nodes[name])
+            if kind in seen:
+                pairs.append((seen[kind], index))
+            seen[kind] = index
+        return pairs
+
+    def _node_kind(self, node: Node) -> object:
+        """What tells a node from others; one that holds something already is like no other."""
+        if any(pod.node == node.name for pod in self.instance.pods.values()):
+            return node.name
+        admitted = tuple(pod.constraints.admits(node) for pod in self.instance.pending)
+        return node.allocatable, self.instance.topology.leaf.get(node.name), admitted
+
+    def _group_kind(self, group: Group) -> str:
+        """What tells a group from others; only pods in no group can be alike."""
+        pod = self.instance.pods[group.pending[0]]
+        return repr(group.key if group.key.api_group else (group.min_member, group.priority, group.invalid, _kind(pod)))
+
+
+def _kind(pod: Pod) -> object:
+    """Everything about a pending pod that can matter, its name apart."""
+    return pod.requests, pod.constraints, pod.host_ports, pod.sub_group, pod.role, pod.queue, pod.unsupported
+
+
+def _classes(instance: Instance, group: Group) -> list[list[Key]]:
+    """The group's pending pods in sets of equal ones."""
+    found: dict[object, list[Key]] = {}
+    for key in group.pending:
+        found.setdefault(_kind(instance.pods[key]), []).append(key)
+    return list(found.values())
+
+
+def _size(counts: Counts) -> int:
+    """How many pods are placed."""
+    return sum(map(sum, counts))
+
+
+def _rows(most: int, width: int) -> Iterator[tuple[int, ...]]:
+    """Every way to put at most ``most`` equal things into ``width`` places."""
+    if not width:
+        yield ()
+        return
+    for count in range(most + 1):
+        for rest in _rows(most - count, width - 1):
+            yield (count, *rest)

@@ -1,0 +1,259 @@
+"""Seeded tiny instances that together use every feature the rules know, small enough to try everything.
+
+Each is at most 9 pending pods on at most 6 nodes. ``tags`` names the features in use, so that a test can ask for
+instances of a kind and count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
+
+from placer.instance import GroupKey, Instance, NetworkTopology, PodState, Policy, SubGroupPolicy
+from placer.instance.group import NO_TIER
+from placer.instance.policy import LEVELS
+from tests.world import COSCHEDULING, GPU, VOLCANO, World, hard, port, soft
+
+#: Most pending pods by number of nodes, so that everything can be tried.
+MOST_PODS = {3: 9, 4: 8, 5: 7, 6: 6}
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """An instance, what it uses, and the seed that makes it again."""
+
+    seed: int
+    instance: Instance
+    tags: frozenset[str]
+
+
+def tiny(seed: int) -> Tiny:
+    """Make the instance of a seed."""
+    maker = _Maker(Random(f"tiny {seed}"))
+    return Tiny(seed, maker.make(), frozenset(maker.tags))
+
+
+class _Maker:
+    """One instance in the making; every chance comes from ``random``."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.tags: set[str] = set()
+        self.world = World(self._policy())
+        self.size = random.randint(min(MOST_PODS), max(MOST_PODS))
+        self.left = random.randint(4, MOST_PODS[self.size])
+        self.count = 0
+
+    def make(self) -> Instance:
+        """Cluster first, then what runs there, then who waits."""
+        self._nodes()
+        self._tree()
+        self._queues()
+        self._strangers()
+        for _ in range(self.random.randint(1, 3)):
+            if self.left > 0:
+                self._gang()
+        while self.left > 0 and self._chance(0.5):
+            self._alone()
+        return self.world.instance()
+
+    def _chance(self, probability: float, tag: str = "") -> bool:
+        """Toss a coin; where it says yes the instance has the tag."""
+        yes = self.random.random() < probability
+        if yes and tag:
+            self.tags.add(tag)
+        return yes
+
+    def _name(self) -> str:
+        """A name whose order is not the order of making."""
+        self.count += 1
+        return f"{self.random.choice('abcxyz')}{self.count}"
+
+    def _policy(self) -> Policy:
+        levels: tuple[str, ...] = LEVELS
+        if self._chance(0.15, "levels"):
+            levels = self.random.choice(
+                [
+                    ("packing", "placed", "locality"),
+                    ("placed", "packing", "locality"),
+                    ("locality", "placed"),
+                    ("placed",),
+                    ("placed", "packing"),
+                ]
+            )
+        weights = {}
+        if self._chance(0.1, "resourceWeights"):
+            weights = {self.random.choice([GPU, "cpu"]): Fraction(self.random.choice(["1", "2.5", "0.1"]))}
+        off = frozenset({"C11"}) if self._chance(0.05, "ruleOff") else frozenset[str]()
+        return Policy(
+            levels=levels,
+            resource_weights=weights,
+            rules_off=off,
+            locality_all=self._chance(0.07, "localityAll"),
+        )
+
+    def _nodes(self) -> None:
+        mixed = self._chance(0.4, "unequalNodes")
+        size = self.random.choice([2, 2, 3, 4])
+        for index in range(self.size):
+            self.world.node(
+                f"n{index}",
+                self.random.randint(1, 4) if mixed else size,
+                cpu=self.random.choice([1000, 2000, 3000]) if mixed else 2000,
+                pods=2 if self._chance(0.1, "podsLimit") else 110,
+                labels={"disk": "ssd"} if self._chance(0.3) else {},
+                taints=["gpu"] if self._chance(0.08, "taint") else [],
+                unschedulable=self._chance(0.03, "unschedulable"),
+                ready=not self._chance(0.03, "notReady"),
+            )
+
+    def _tree(self) -> None:
+        nodes = list(self.world.node_list)
+        shape = self.random.choice(["none", "leaves", "leaves", "spines", "spines", "mixed", "zero"])
+        self.tags.add(f"tree:{shape}")
+        if shape == "none":
+            return
+        if self._chance(0.25, "outsideNode"):
+            nodes.pop(self.random.randrange(len(nodes)))
+        cut = self.random.randint(1, max(1, len(nodes) - 1))
+        halves = [half for half in (nodes[:cut], nodes[cut:]) if half]
+        low = 0 if shape == "zero" else 1
+        leaves = [self.world.hyper(f"leaf{i}", low, " ".join(half)) for i, half in enumerate(halves)]
+        if shape in ("spines", "zero"):
+            self.world.hyper("spine", low + self.random.randint(1, 2), " ".join(leaves))
+        if shape == "mixed":  # a HyperNode with both kinds of members, and one that lists a node of its child again
+            self.world.hyper("spine", 3, f"{leaves[0]} {' '.join(nodes[cut:])} {nodes[0]}")
+            self.world.domains.pop("leaf1", None)
+
+    def _queues(self) -> None:
+        if self._chance(0.4, "queue"):
+            parent = None
+            if self._chance(0.4, "parentQueue"):
+                parent = self.world.queue("root", gpu=self.random.randint(1, 5), closed=self._chance(0.1))
+            closed = self._chance(0.1, "closedQueue")
+            limit = {"gpu": self.random.randint(0, 4)} if self._chance(0.8) else {"cpu": 1000}
+            self.world.queue("tight", parent=parent, closed=closed, **limit)
+            self.world.queue("wide", parent=parent)
+
+    def _queue(self) -> str | None:
+        return self.random.choice(["tight", "tight", "wide", "unknown"]) if self._chance(0.7) else None
+
+    def _strangers(self) -> None:
+        """Pods that hold room and are nobody's of ours."""
+        nodes = list(self.world.node_list)
+        for state, probability in ((PodState.BOUND, 0.5), (PodState.TERMINATING, 0.15), (PodState.NOMINATED, 0.15)):
+            if self._chance(probability, state.value):
+                for _ in range(self.random.randint(1, 2)):
+                    daemon = state is PodState.BOUND and self._chance(0.3, "daemon")
+                    self.world.pod(
+                        self._name(),
+                        None,
+                        0 if daemon else self.random.randint(1, 2),
+                        cpu=self.random.choice([0, 500]),
+                        queue=self._queue(),
+                        ports=[port(80)] if self._chance(0.1, "hostPort") else [],
+                        daemon=daemon,
+                        state=state,
+                        node=self.random.choice(nodes),
+                    )
+        if self._chance(0.07, "overcommit"):
+            self.world.running(self._name(), self.random.choice(nodes), None, 9)
+
+    def _topology(self) -> NetworkTopology | None:
+        kind = self.random.choices(
+            ["", "hard", "soft", "hardNoLimit", "unknownTier"], [0.35, 0.4, 0.2, 0.03, 0.02], k=1
+        )[0]
+        self.tags.add(kind or "noTopology")
+        made = {"hard": hard(self.random.choice([0, 1, 1, 1, 2, 2, 3])), "soft": soft(), "hardNoLimit": hard()}
+        made["unknownTier"] = hard(NO_TIER)
+        return made.get(kind)
+
+    def _group_topology(self, coscheduling: bool) -> NetworkTopology | None:
+        asked = None if coscheduling else self._topology()
+        return soft() if asked is None and self.world.policy.locality_all else asked
+
+    def _gang(self) -> None:
+        size = min(self.left, self.random.randint(1, 4))
+        coscheduling = self._chance(0.15, "coscheduling")
+        parted = not coscheduling and size > 1 and self._chance(0.45, "subGroups")
+        elastic = self._chance(0.4, "elastic")
+        policies = self._policies(size) if parted else []
+        roles = {}
+        if not parted and not coscheduling and size > 1 and self._chance(0.3, "roles"):
+            roles = {"worker": self.random.randint(1, size - 1), "master": 1}
+        least = self.random.randint(0, size) if elastic or parted else size
+        gang = self.world.gang(
+            self._name(),
+            max(least, sum(roles.values())),
+            roles=roles,
+            topology=self._group_topology(coscheduling),
+            policies=policies,
+            queue=self._queue(),
+            priority=10 if self._chance(0.25, "priority") else 0,
+            invalid="its PodGroup is not there" if self._chance(0.04, "invalid") else None,
+            api_group=COSCHEDULING if coscheduling else VOLCANO,
+        )
+        if not coscheduling and self._chance(0.1, "succeeded"):
+            self.world.finished(gang, role="worker", part="0" if policies else None)
+        self._members(gang, size, list(roles), len(policies))
+
+    def _policies(self, size: int) -> list[SubGroupPolicy]:
+        count = 2 if self._chance(0.25, "twoPolicies") else 1
+        return [
+            SubGroupPolicy(
+                f"policy{index}",
+                self.random.randint(1, max(1, min(3, size))),
+                1 if self._chance(0.5, "minSubGroups") else 0,
+                self._topology(),
+            )
+            for index in range(count)
+        ]
+
+    def _members(self, gang: GroupKey, size: int, roles: Sequence[str], policies: int) -> None:
+        """The gang's pods: mostly equal ones, some of them running already."""
+        gpu, cpu = self.random.choice([(1, 0), (1, 500), (2, 0), (2, 1000), (0, 1000)])
+        runs = self._chance(0.25, "running")
+        for index in range(size):
+            odd = self._chance(0.15, "unequalPods")
+            state, node = PodState.PENDING, None
+            if runs and self._chance(0.4):
+                state, node = PodState.BOUND, self.random.choice([*self.world.node_list, *self.world.node_list, "gone"])
+                if self._chance(0.2, "terminatingMember"):
+                    state = PodState.TERMINATING
+            self.world.pod(
+                self._name(),
+                gang,
+                1 if odd else gpu,
+                cpu=cpu,
+                part=f"{index % 2}" if policies and self._chance(0.9) else None,
+                policy=self.random.randrange(policies) if policies else 0,
+                role=self.random.choice([*roles, "worker"]) if index >= len(roles) else roles[index],
+                selector={"disk": "ssd"} if odd and self._chance(0.5, "selector") else {},
+                tolerates=["gpu"] if self._chance(0.1, "toleration") else [],
+                unsupported=["spec.resourceClaims: devices"] if self._chance(0.05, "unsupported") else [],
+                state=state,
+                node=node,
+            )
+            if state is PodState.PENDING:
+                self.left -= 1
+
+    def _alone(self) -> None:
+        """A pod in no group."""
+        nodes = list(self.world.node_list)
+        self.tags.add("alone")
+        self.world.pod(
+            self._name(),
+            None,
+            self.random.choice([0, 1, 1, 2]),
+            cpu=self.random.choice([0, 0, 1000]),
+            queue=self._queue(),
+            priority=self.random.choice([0, 0, 10]),
+            selector={"disk": "ssd"} if self._chance(0.15, "selector") else {},
+            not_on=[self.random.choice(nodes)] if self._chance(0.1, "affinity") else [],
+            ports=[port(80)] if self._chance(0.3, "hostPort") else [],
+            unsupported=["spec.resourceClaims: devices"] if self._chance(0.1, "unsupported") else [],
+            daemon=self._chance(0.05, "newDaemon"),
+        )
+        self.left -= 1

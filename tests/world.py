@@ -1,0 +1,242 @@
+"""Small instances written in a few lines, straight as values: no YAML between a test and the rule it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from placer.instance import (
+    Constraints,
+    Group,
+    GroupKey,
+    HostPort,
+    HyperNode,
+    Instance,
+    Key,
+    NetworkTopology,
+    Node,
+    Pod,
+    PodState,
+    Policy,
+    Queue,
+    Requirement,
+    SubGroup,
+    SubGroupPolicy,
+    Taint,
+    Term,
+    Toleration,
+    TopologyTree,
+)
+from placer.quantity import CPU, PODS, Resources
+
+GPU = "nvidia.com/gpu"
+VOLCANO = "scheduling.volcano.sh"
+COSCHEDULING = "scheduling.x-k8s.io"
+SPACE = "default"
+
+
+def hard(tier: int | None = None) -> NetworkTopology:
+    return NetworkTopology(hard=True, highest_tier=tier)
+
+
+def soft(tier: int | None = None) -> NetworkTopology:
+    return NetworkTopology(hard=False, highest_tier=tier)
+
+
+def port(number: int, ip: str = "0.0.0.0", protocol: str = "TCP") -> HostPort:
+    return HostPort(protocol, ip, number)
+
+
+@dataclass
+class _Gang:
+    """A group in the making; ``parts`` are its subgroups, in the order in which pods name them."""
+
+    group: Group
+    parts: dict[tuple[int, str], SubGroup] = field(default_factory=dict)
+
+
+class World:
+    """An instance in the making.
+
+    Amounts are plain integers: GPUs and pods in pieces, cpu in milli-cpu. A node holds 4 GPUs and 110 pods, a pod asks
+    for one GPU, unless said otherwise. Names of parents and members may be given in any order.
+    """
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+        self.node_list: dict[str, Node] = {}
+        self.domains: dict[str, tuple[int, tuple[str, ...]]] = {}
+        self.gangs: dict[GroupKey, _Gang] = {}
+        self.pods: dict[Key, Pod] = {}
+        self.queues: dict[str, Queue] = {}
+
+    def node(
+        self,
+        name: str,
+        gpu: int = 4,
+        *,
+        cpu: int = 0,
+        pods: int = 110,
+        labels: Mapping[str, str] | None = None,
+        taints: Iterable[str] = (),
+        unschedulable: bool = False,
+        ready: bool = True,
+    ) -> str:
+        """Add a node; ``taints`` are keys of NoSchedule taints without a value."""
+        room = Resources({GPU: gpu, CPU: cpu, PODS: pods})
+        marks = tuple(Taint(key, "", "NoSchedule") for key in taints)
+        self.node_list[name] = Node(name, room, labels or {}, marks, unschedulable, ready)
+        return name
+
+    def nodes(self, names: str, gpu: int = 4, *, cpu: int = 0, pods: int = 110) -> list[str]:
+        """Add equal nodes, named in one string."""
+        return [self.node(name, gpu, cpu=cpu, pods=pods) for name in names.split()]
+
+    def hyper(self, name: str, tier: int, members: str) -> str:
+        """Add a HyperNode; ``members`` are names of nodes and of HyperNodes in one string."""
+        self.domains[name] = (tier, tuple(members.split()))
+        return name
+
+    def queue(self, name: str, *, parent: str | None = None, closed: bool = False, **capability: int) -> str:
+        """Add a queue; ``capability`` in ``gpu``, ``cpu`` and ``pods``."""
+        limits = {{"gpu": GPU}.get(resource, resource): amount for resource, amount in capability.items()}
+        self.queues[name] = Queue(name, limits, parent, not closed)
+        return name
+
+    def gang(
+        self,
+        name: str,
+        least: int = 0,
+        *,
+        roles: Mapping[str, int] | None = None,
+        topology: NetworkTopology | None = None,
+        policies: Iterable[SubGroupPolicy] = (),
+        queue: str | None = None,
+        priority: int = 0,
+        invalid: str | None = None,
+        api_group: str = VOLCANO,
+    ) -> GroupKey:
+        """Add a PodGroup whose minMember is ``least``."""
+        key = GroupKey(api_group, SPACE, name)
+        group = Group(key, least, roles or {}, topology, tuple(policies), (), queue, priority, invalid=invalid)
+        self.gangs[key] = _Gang(group)
+        return key
+
+    def finished(self, gang: GroupKey, *, role: str = "", part: str | None = None, policy: int = 0) -> None:
+        """Let a member of the gang have succeeded before."""
+        home = self.gangs[gang]
+        roles = home.group.succeeded
+        home.group = replace(home.group, succeeded={**roles, role: roles.get(role, 0) + 1})
+        index = _part_index(home, part, policy)
+        if index is not None:
+            key = list(home.parts)[index]
+            home.parts[key] = replace(home.parts[key], succeeded=home.parts[key].succeeded + 1)
+
+    def pod(
+        self,
+        name: str,
+        gang: GroupKey | None = None,
+        gpu: int = 1,
+        *,
+        cpu: int = 0,
+        part: str | None = None,
+        policy: int = 0,
+        role: str = "",
+        queue: str | None = None,
+        priority: int = 0,
+        selector: Mapping[str, str] | None = None,
+        tolerates: Iterable[str] = (),
+        not_on: Iterable[str] = (),
+        ports: Iterable[HostPort] = (),
+        unsupported: Iterable[str] = (),
+        daemon: bool = False,
+        state: PodState = PodState.PENDING,
+        node: str | None = None,
+    ) -> Key:
+        """Add a pod: to a gang and one part of it, or alone; pending, unless ``state`` and ``node`` say otherwise.
+
+        ``part`` names the subgroup within the gang's subgroup policy of index ``policy``; ``not_on`` names nodes that
+        its required affinity excludes.
+        """
+        key = Key(SPACE, name)
+        if gang is None and state is PodState.PENDING:
+            gang = GroupKey("", SPACE, name)
+            self.gangs[gang] = _Gang(Group(gang, 1, queue=queue, priority=priority))
+        home = self.gangs.get(gang) if gang is not None and state is not PodState.NOMINATED else None
+        self.pods[key] = Pod(
+            SPACE,
+            name,
+            state,
+            Resources({GPU: gpu, CPU: cpu, PODS: 1}),
+            _constraints(selector or {}, tolerates, tuple(not_on)),
+            tuple(ports),
+            node,
+            priority,
+            gang,
+            _part_index(home, part, policy),
+            role,
+            queue if home is None else home.group.queue,
+            daemon=daemon,
+            unsupported=tuple(unsupported),
+        )
+        return key
+
+    def pods_of(self, names: str, gang: GroupKey, gpu: int = 1, *, cpu: int = 0, part: str | None = None) -> list[Key]:
+        """Add equal pending pods of a gang, named in one string."""
+        return [self.pod(name, gang, gpu, cpu=cpu, part=part) for name in names.split()]
+
+    def running(self, name: str, node: str, gang: GroupKey | None = None, gpu: int = 1, **more: object) -> Key:
+        """Add a pod that runs on ``node``; ``more`` as in :meth:`pod`."""
+        return self.pod(name, gang, gpu, state=PodState.BOUND, node=node, **more)  # type: ignore[arg-type]
+
+    def instance(self) -> Instance:
+        """The finished instance."""
+        groups = {key: self._finished(gang) for key, gang in sorted(self.gangs.items())}
+        tree = TopologyTree(self._hyper_nodes(), max((tier for tier, _ in self.domains.values()), default=0) + 1)
+        nodes, pods = dict(sorted(self.node_list.items())), dict(sorted(self.pods.items()))
+        return Instance(nodes, pods, groups, tree, dict(sorted(self.queues.items())), self.policy)
+
+    def _finished(self, gang: _Gang) -> Group:
+        """Hand a group the pods that name it."""
+        members = [pod for pod in self.pods.values() if pod.group == gang.group.key]
+        parts = []
+        for index, part in enumerate(gang.parts.values()):
+            pending, bound = _pending_and_bound(pod for pod in members if pod.sub_group == index)
+            parts.append(replace(part, pending=pending, bound=bound))
+        pending, bound = _pending_and_bound(members)
+        return replace(gang.group, sub_groups=tuple(parts), pending=pending, bound=bound)
+
+    def _hyper_nodes(self) -> dict[str, HyperNode]:
+        parents = {member: name for name, (_, members) in self.domains.items() for member in members}
+        return {
+            name: HyperNode(
+                name,
+                tier,
+                parent=parents.get(name),
+                children=tuple(sorted(member for member in members if member in self.domains)),
+                nodes=tuple(sorted(member for member in members if member in self.node_list)),
+            )
+            for name, (tier, members) in sorted(self.domains.items())
+        }
+
+
+def _pending_and_bound(pods: Iterable[Pod]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Keys of the pending and of the bound pods, sorted; terminating ones count for nothing."""
+    all_of = sorted(pods, key=lambda pod: pod.key)
+    pending = tuple(pod.key for pod in all_of if pod.state is PodState.PENDING)
+    return pending, tuple(pod.key for pod in all_of if pod.state is PodState.BOUND)
+
+
+def _part_index(gang: _Gang | None, part: str | None, policy: int) -> int | None:
+    """Index of the part within its gang; a part is made when a pod first names it."""
+    if gang is None or part is None:
+        return None
+    name = f"{gang.group.policies[policy].name}-{part}"
+    gang.parts.setdefault((policy, name), SubGroup(name, policy))
+    return list(gang.parts).index((policy, name))
+
+
+def _constraints(selector: Mapping[str, str], tolerates: Iterable[str], not_on: tuple[str, ...]) -> Constraints:
+    tolerations = tuple(sorted(Toleration(key, "Exists") for key in tolerates))
+    required = ((Term(fields=(Requirement("metadata.name", "NotIn", not_on),)),),) if not_on else ()
+    return Constraints(tolerations, tuple(sorted(selector.items())), required)
