@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from placer.instance.expand.blueprint import Blueprint
 from placer.instance.owners import controller
@@ -45,25 +45,31 @@ class Census:
         self._orphans: dict[tuple[str, str], Pod] = {}
         self._by_label: set[tuple[str, str, str]] = set()
         self._by_stem: dict[tuple[str, str], list[Labels]] = defaultdict(list)
+        seen: set[tuple[str, str, str, str, str, str]] = set()
         for pod in pods:
             owner = controller(pod.metadata)
             if owner is None:
                 self._add_orphan(pod)
-            else:
-                for each in self._owners(pod, owner):
-                    self._owned[(pod.namespace, _group(each), each.kind, each.name)].add(each.uid or "")
+                continue
+            ending = (pod.metadata.labels or {}).get(_HASH, "")
+            key = (pod.namespace, owner.api_version, owner.kind, owner.name, owner.uid or "", ending)
+            if key not in seen:  # pods of one template tell the same
+                seen.add(key)
+                self._add_owner(pod.namespace, owner, ending)
 
-    def _owners(self, pod: Pod, owner: OwnerReference) -> Iterator[OwnerReference]:
-        """The owner, and the Deployment above it where it is a ReplicaSet."""
-        yield owner
+    def _add_owner(self, namespace: str, owner: OwnerReference, ending: str) -> None:
+        """Note that an owner has a pod, and the Deployment above it where it is a ReplicaSet."""
+        self._note(namespace, owner)
         if (_group(owner), owner.kind) == ("apps", "ReplicaSet"):
-            above = self._above.get((pod.namespace, owner.name))
+            above = self._above.get((namespace, owner.name))
             if above is not None:
-                yield above
+                self._note(namespace, above)
             else:
-                ending = (pod.metadata.labels or {}).get(_HASH) or owner.name.rpartition("-")[2]
-                name = owner.name.removesuffix(f"-{ending}")
-                yield OwnerReference(api_version="apps/v1", kind="Deployment", name=name)
+                name = owner.name.removesuffix(f"-{ending or owner.name.rpartition('-')[2]}")
+                self._owned[(namespace, "apps", "Deployment", name)].add("")
+
+    def _note(self, namespace: str, owner: OwnerReference) -> None:
+        self._owned[(namespace, _group(owner), owner.kind, owner.name)].add(owner.uid or "")
 
     def _add_orphan(self, pod: Pod) -> None:
         self._orphans[(pod.namespace, pod.name)] = pod
