@@ -133,11 +133,11 @@ def gang(outcome: Outcome) -> Iterator[Violation]:
             continue
         subject = str(group.key)
         if group.invalid is not None:
-            message = f"{subject} gets {len(new)} pods but must wait: {group.invalid}"
+            message = f"{subject} gets {_count(len(new), 'pod')} but must wait: {group.invalid}"
             yield Violation("C5", (subject,), len(new), message)
             continue
         for shortage in outcome.shortages(group):
-            message = f"{subject} gets {len(new)} pods but is not ready: {shortage.message}"
+            message = f"{subject} gets {_count(len(new), 'pod')} but is not ready: {shortage.message}"
             yield Violation("C5", (subject,), shortage.missing, message)
 
 
@@ -195,7 +195,7 @@ def queue(outcome: Outcome) -> Iterator[Violation]:
     before = _by_queue(instance, [pod for pod in instance.pods.values() if pod.state in running])
     for name, pods in sorted(new.items()):
         if not instance.queues[name].open:
-            message = f"Queue {name} is closed and gets {len(pods)} new pods"
+            message = f"Queue {name} is closed and gets {_count(len(pods), 'new pod')}"
             yield Violation("C11", (f"Queue {name}",), len(pods), message)
         held, added = _requested(before.get(name, ())), _requested(pods)
         for resource, excess, sums in _excesses(held, added, instance.queues[name].capability):
@@ -220,6 +220,10 @@ RULES: tuple[tuple[str, Rule], ...] = (
 
 def _pod(key: Key) -> str:
     return f"Pod {key}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _port(port: HostPort) -> str:
