@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from placer.dense import Dense, Solution
+from placer.methods.greedy.alike import place_alike
 from placer.methods.greedy.backtrack import Effort, force
 from placer.methods.greedy.gang import Style, admit
 from placer.methods.greedy.layout import Layout
@@ -39,10 +42,20 @@ def complete(dense: Dense, solution: Solution) -> Solution:
     state, effort = State(Layout(dense), solution), Effort(LOOKS)
     for priority in sorted({group.priority for group in dense.groups}, reverse=True):
         level = [index for index, group in enumerate(dense.groups) if group.priority == priority]
+        alike: dict[object, list[int]] = defaultdict(list)
+        gangs = []
         for group in level:
+            kind = state.layout.lone_kind(group)
+            if kind is None:
+                gangs.append(group)
+            elif state.left(dense.groups[group].classes[0]):
+                alike[kind].append(group)
+        for group in gangs:
             if not is_ready(state, group):
                 squeeze_in(state, group, effort)
-        for group in level:
+        for groups in alike.values():
+            place_alike(state, groups, reuse=True)
+        for group in gangs:
             if is_ready(state, group):
                 extend(state, group, THOROUGH[0])
     return state.solution()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from placer.dense import DenseGroup
 from placer.methods.greedy.domains import candidates, demand_of
 from placer.methods.greedy.pack import choose
@@ -64,11 +66,13 @@ def _place(state: State, group: int, blocks: Sequence[Block], style: Style) -> b
 def _place_any(state: State, group: int, style: Style) -> bool:
     """Place some choice of pods that makes an elastic group ready: what found no place is left out next time."""
     gang, layout = state.dense.groups[group], state.layout
+    if len(gang.classes) == 1:
+        return False  # there is but one choice
     mark = state.mark()
-    domains = candidates(state, gang.scope, layout.domains.root, {})
-    for domain in _first_of_each_tier(state, domains, style.tries):
-        most: dict[int, int] = {}
-        blocks = layout.needed(group)
+    rooms = _rooms(state, gang)
+    for domain in _first_of_each_tier(state, rooms, style.tries):
+        most = rooms[domain]
+        blocks = least(state.dense, gang, layout.class_prices, most)
         while blocks is not None:
             failed = None
             if _queues_allow(state, blocks):
@@ -76,20 +80,46 @@ def _place_any(state: State, group: int, style: Style) -> bool:
                 if failed is None:
                     return True
                 state.undo(mark)
-            _learn(state, blocks, failed, domain, most)
+            _leave_out(blocks, failed, most)
             blocks = least(state.dense, gang, layout.class_prices, most)
     return False
 
 
-def _learn(state: State, blocks: Sequence[Block], failed: Block | None, domain: int, most: dict[int, int]) -> None:
-    """Leave out what found no place: of a subgroup all classes, else the dearest one."""
-    begin, end = state.layout.slice_of(domain)
-    items = [item for block in blocks for item in block.items] if failed is None else list(failed.items)
-    for index, count in items:
-        fit = int(state.fits(state.layout.shape_of[index])[begin:end].sum())
-        most[index] = min(count - 1, fit, state.queue_limit(index))
-        if failed is None or failed.sub_group < 0:
-            return
+def _rooms(state: State, gang: DenseGroup) -> dict[int, dict[int, int]]:
+    """Domains with room for some choice of pods that makes the group ready, by counting each class on its own.
+
+    Returns
+    -------
+    Domain to how many pods of each class fit there, in the order of :func:`candidates`.
+    """
+    root = state.layout.domains.root
+    domains = list(candidates(state, gang.scope, root, {}))
+    tree, shape_of = state.layout.domains, state.layout.shape_of
+    most = np.empty((len(gang.classes), len(domains)), dtype=np.int64)
+    for row, index in enumerate(gang.classes):
+        total = np.concatenate(([0], np.cumsum(state.fits(shape_of[index]))))
+        limit = min(state.dense.classes[index].size, state.queue_limit(index))
+        most[row] = np.minimum(total[tree.end[domains]] - total[tree.begin[domains]], limit)
+        state.work += len(total)
+    found: dict[int, dict[int, int]] = {}
+    suffices: dict[tuple[int, ...], bool] = {}
+    for column in np.flatnonzero(most.sum(axis=0) >= gang.short):
+        counts = tuple(most[:, column].tolist())
+        room = dict(zip(gang.classes, counts, strict=True))
+        if counts not in suffices:
+            suffices[counts] = least(state.dense, gang, state.layout.class_prices, room) is not None
+        if suffices[counts]:
+            found[domains[column]] = room
+    return found
+
+
+def _leave_out(blocks: Sequence[Block], failed: Block | None, most: dict[int, int]) -> None:
+    """Use less of what found no place: none of a subgroup, else one pod less of the dearest class."""
+    if failed is not None and failed.sub_group >= 0:
+        most.update({index: 0 for index, _ in failed.items})
+    else:
+        index, count = (failed or blocks[0]).items[0]
+        most[index] = count - 1
 
 
 def _first_of_each_tier(state: State, domains: Iterable[int], tries: int) -> Iterator[int]:

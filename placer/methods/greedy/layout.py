@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Dense
+from placer.dense import Dense, DenseGroup
 from placer.instance import HostPort
 from placer.methods.greedy.plan import Block, everything, least
 
@@ -117,7 +117,9 @@ class Layout:
         self.class_prices = [self.shapes[shape].price for shape in self.shape_of]
         self.rows_of = self._rows_of()
         self._inside: dict[tuple[int, int | None], Inside] = {}
+        self._lone: dict[int, tuple[int, tuple[tuple[int, int], ...]] | None] = {}
         self._whole: dict[int, tuple[Block, ...]] = {}
+        self._elastic: dict[int, bool] = {}
         self._needed: dict[int, tuple[Block, ...] | None] = {}
         self._order_domains()
         changes = np.flatnonzero(np.diff(dense.leaf_unit, prepend=-1))
@@ -213,12 +215,22 @@ class Layout:
 
     def elastic(self, group: int) -> bool:
         """Whether a group is ready with fewer than all of its pods."""
-        needed = self.needed(group)
-        return needed is not None and sum(b.pods for b in needed) < sum(b.pods for b in self.whole(group))
+        if group not in self._elastic:
+            gang = self.dense.groups[group]
+            size = {index: self.dense.classes[index].size for index in gang.classes}
+            self._elastic[group] = gang.short < sum(size.values()) and any(
+                least(self.dense, gang, self.class_prices, {index: size[index] - 1}) is not None for index in size
+            )
+        return self._elastic[group]
 
     def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
         """What makes lone pods interchangeable (shape and queue rows); None for any other group."""
-        gang = self.dense.groups[group]
+        if group in self._lone:
+            return self._lone[group]
+        self._lone[group] = kind = self._kind_of(self.dense.groups[group])
+        return kind
+
+    def _kind_of(self, gang: DenseGroup) -> tuple[int, tuple[tuple[int, int], ...]] | None:
         scope = self.dense.scopes[gang.scope]
         alone = len(gang.classes) == 1 and self.dense.classes[gang.classes[0]].size == 1 == gang.short
         if not alone or gang.sub_groups or scope.wanted or scope.limit is not None:

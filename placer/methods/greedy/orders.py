@@ -75,10 +75,10 @@ def _by_age(measures: Measures, group: int) -> tuple[float, ...]:
     return (-measures.dense.groups[group].priority, group)
 
 
-#: Every order. The first two place most, of whole nodes and of mixed pods; the others may place the same nearer.
+#: Every order. The first places most where pods differ, the second now and then; the others may place the same nearer.
 ORDERS = (
-    Order("share", lambda measures, group: (-measures.share[group], -measures.size[group])),
     Order("pod", lambda measures, group: (-measures.largest_pod[group], -measures.share[group])),
+    Order("share", lambda measures, group: (-measures.share[group], -measures.size[group])),
     Order("size", lambda measures, group: (-measures.size[group],)),
     Order("tier", lambda measures, group: (measures.tier[group], -measures.size[group])),
     Order("age", _by_age),

@@ -96,7 +96,22 @@ class _Needs:
             if not self._start(self.group.sub_groups, 1):
                 return False
             self._choose(self.cheap, self.total)
+        self._give_back()
         return True
+
+    def _give_back(self) -> None:
+        """Leave out pods that a subgroup's size has made one too many, the dearest first."""
+        for index in reversed(self.cheap):
+            pods = self.dense.classes[index]
+            spare = min(self.take[index], -self.total, -self.roles.get(pods.role, self.total))
+            part = self.dense.sub_groups[pods.sub_group] if pods.sub_group >= 0 else None
+            if part is not None and part.short:
+                spare = min(spare, sum(self.take[member] for member in part.classes) - part.short)
+            if spare > 0:
+                self.take[index] -= spare
+                self.total += spare
+                if pods.role in self.roles:
+                    self.roles[pods.role] += spare
 
     def _meet_role(self, role: str) -> bool:
         mine = [index for index in self.cheap if self.dense.classes[index].role == role]

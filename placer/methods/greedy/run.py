@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from placer.methods.greedy.alike import place_alike
 from placer.methods.greedy.gang import Style, admit
 from placer.methods.greedy.layout import Layout
 from placer.methods.greedy.optional import extend
-from placer.methods.greedy.pack import choose
 from placer.methods.greedy.state import State
 
 __all__ = ["run"]
@@ -36,8 +36,8 @@ def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, l
     for _, level in groupby(sequence, key=lambda group: groups[group].priority):
         admitted = []
         for batch in _batches(layout, list(level)):
-            if len(batch) > 1:
-                failed += _place_alike(state, batch, style)
+            if layout.lone_kind(batch[0]) is not None:
+                failed += place_alike(state, batch, reuse=style.reuse)
             elif admit(state, batch[0], style):
                 admitted.append(batch[0])
             else:
@@ -55,17 +55,3 @@ def _batches(layout: Layout, level: Sequence[int]) -> Iterator[list[int]]:
                 yield [group]
         else:
             yield list(batch)
-
-
-def _place_alike(state: State, batch: Sequence[int], style: Style) -> list[int]:
-    """Place as many of equal lone pods as fit, older ones first; return those left."""
-    classes = [state.dense.groups[group].classes[0] for group in sorted(batch)]
-    shape = state.layout.shape_of[classes[0]]
-    rows = state.layout.rows_of[classes[0]]
-    room = int(state.fits(shape).sum())
-    count = min([len(classes), room, *(state.queue_room[row] // amount for row, amount in rows)])
-    if count > 0:
-        chosen = choose(state, shape, count, (0, len(state.price)), reuse=style.reuse)
-        if chosen is not None:
-            state.take_one_each(classes[:count], *chosen)
-    return sorted(batch)[max(0, count) :]

@@ -19,8 +19,11 @@ from placer.placement import MAXIMISED
 
 __all__ = ["greedy"]
 
-#: Work of all runs together, in the unit of ``State.work``; about one second. The first run has no limit.
-WORK = 100 * 10**6
+#: Work of all runs together, in the unit of ``State.work``: about one second for 5,000 pods on as many nodes.
+WORK = 160 * 10**6
+
+#: A few runs are made even where they take more, up to the most work; beyond that there is the first run alone.
+FEW_RUNS, MOST_WORK = 3, 600 * 10**6
 
 #: Rounds of repairs at most; each round begins every chain again.
 ROUNDS = 16
@@ -79,7 +82,7 @@ class _Search:
         self.solution: Solution = {}
         self.rank = self._rank({})
         self.chains: list[_Chain] = []
-        self.work = self.last = 0
+        self.work = self.last = self.limit = 0
 
     def orders(self) -> None:
         """Run the orders that place most; where gangs are elastic also by as few pods as they need."""
@@ -124,7 +127,7 @@ class _Search:
         if not self.work:
             return True
         in_time = self.deadline is None or time.monotonic() < self.deadline
-        return in_time and self.work + self.last <= WORK
+        return in_time and self.work + self.last <= self.limit
 
     def _sequence(self, order: Order) -> list[int]:
         groups = self.dense.groups
@@ -147,6 +150,7 @@ class _Search:
         solution = state.solution()
         # Scoring looks at every group and every entry of the solution.
         self.last = 1 + state.work + STEP // 20 * (len(sequence) + len(solution))
+        self.limit = self.limit or max(WORK, min(FEW_RUNS * self.last, MOST_WORK))
         self.work += self.last
         left_out = set(failed)
         groups = self.dense.groups
