@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -44,47 +44,53 @@ def _started(state: State, sub: int) -> bool:
     return not part.short or any(state.placed[index] for index in part.classes)
 
 
-def _start(state: State, gang: DenseGroup, sub: int, style: Style) -> bool:
-    """Place a subgroup that has nothing yet: all its pods, else as few as it may have (C6)."""
+def _start(state: State, gang: DenseGroup, sub: int, style: Style) -> None:
+    """Place a subgroup that has nothing yet: all its pods where they fit, else at least as many as it may have (C6)."""
     part = state.dense.sub_groups[sub]
-    for items in _sizes(state, part.classes, part.short):
-        block = Block(sub, items)
-        for outer in tops(state, gang.scope, state.layout.domains.root):
-            for domain in candidates(state, part.scope, outer, demand_of(state, (block,))):
-                if pack(state, items, domain, part.scope if style.few else None, style):
-                    return True
+    prices = state.layout.class_prices
+    dearest = sorted(part.classes, key=lambda index: (-prices[index], index))
+    whole = tuple((index, state.left(index)) for index in dearest)
+    leaves = part.scope if style.few else None
+    outers = tops(state, gang.scope, state.layout.domains.root)
+    for outer in outers:
+        for domain in candidates(state, part.scope, outer, demand_of(state, (Block(sub, whole),))):
+            if pack(state, whole, domain, leaves, style):
+                return
+    for outer in outers:
+        for domain in tops(state, part.scope, outer):
+            if any(_as_many(state, order, domain, part.short, style) for order in (dearest, dearest[::-1])):
+                return
+
+
+def _as_many(state: State, classes: Sequence[int], domain: int, least: int, style: Style) -> bool:
+    """Place as many pods as fit of one class after the other; undone where they are fewer than ``least``."""
+    mark = state.mark()
+    for index in classes:
+        _place(state, index, domain, None, style)
+    if sum(state.placed[index] for index in classes) >= least:
+        return True
+    state.undo(mark)
     return False
 
 
-def _sizes(state: State, classes: tuple[int, ...], short: int) -> Iterator[tuple[tuple[int, int], ...]]:
-    """All pods of a subgroup, then its cheapest ``short`` ones."""
-    prices = state.layout.class_prices
-    dearest = sorted(classes, key=lambda index: (-prices[index], index))
-    yield tuple((index, state.left(index)) for index in dearest if state.left(index))
-    taken: list[tuple[int, int]] = []
-    for index in reversed(dearest):
-        count = min(short, state.left(index))
-        if count:
-            taken.insert(0, (index, count))
-            short -= count
-    yield tuple(taken)
+def _place(state: State, index: int, domain: int, leaves: set[int] | None, style: Style) -> None:
+    """Place as many pods of a class in a domain as its queues and the room allow."""
+    begin, end = state.layout.slice_of(domain)
+    shape = state.layout.shape_of[index]
+    count = min(state.left(index), state.queue_limit(index), int(state.fits(shape)[begin:end].sum()))
+    chosen = choose(state, shape, count, (begin, end), leaves=leaves, reuse=style.reuse) if count > 0 else None
+    if chosen is not None:
+        state.take(index, *chosen)
 
 
 def _fill(state: State, gang: DenseGroup, index: int, style: Style) -> None:
     """Place as many pods of one class as its scopes, its queues and the room allow, nearest first."""
     sub = state.dense.classes[index].sub_group
-    shape = state.layout.shape_of[index]
     scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
+    wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
     for domain in _nearest_first(state, scopes, index):
-        begin, end = state.layout.slice_of(domain)
-        room = int(state.fits(shape)[begin:end].sum())
-        count = min(state.left(index), state.queue_limit(index), room)
-        if count:
-            wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
-            leaves = touched_leaves(state, wanted[-1]) if wanted and style.few else None
-            chosen = choose(state, shape, count, (begin, end), leaves=leaves, reuse=style.reuse)
-            if chosen is not None:
-                state.take(index, *chosen)
+        leaves = touched_leaves(state, wanted[-1]) if wanted and style.few else None
+        _place(state, index, domain, leaves, style)
         if not state.left(index):
             return
 
