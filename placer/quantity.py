@@ -133,7 +133,7 @@ class Resources(Mapping[str, int]):
 
     def __init__(self, amounts: Mapping[str, int] | Iterable[tuple[str, int]] = ()) -> None:
         pairs = amounts.items() if isinstance(amounts, Mapping) else amounts
-        self._amounts = {name: amount for name, amount in sorted(pairs) if amount}
+        self._amounts: dict[str, int] = {name: amount for name, amount in sorted(pairs) if amount}
         self._hash: int | None = None
 
     @classmethod

@@ -107,7 +107,13 @@ def test_an_answer_that_breaks_a_rule_is_a_bug_and_no_result(search: object) -> 
 def test_every_bad_argument_is_named_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         solve(two_gangs(), method="magic", time_limit=-1, work_limit=0, workers=0, seed=-5)
-    faults = ("method: found magic", "time limit: found -1", "work limit: found 0", "workers: found 0", "seed: found -5")
+    faults = (
+        "method: found magic",
+        "time limit: found -1",
+        "work limit: found 0",
+        "workers: found 0",
+        "seed: found -5",
+    )
     for words in faults:
         assert words in str(caught.value)
 
