@@ -10,10 +10,9 @@ JSON ``null`` means *left out*, as the API server treats it, so optional fields 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar, cast, dataclass_transform
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, PlainValidator, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
@@ -83,11 +82,12 @@ def problem(expected: str, found: str | None = None) -> PydanticCustomError:
     return PydanticCustomError("placer", "{expected}", context)
 
 
-@lru_cache(maxsize=65536)
-def _amount(text: str) -> int:
-    """Nano-units of a quantity that may not be negative; each distinct text is read once."""
+def _quantity(value: object) -> int:
+    """Read a quantity that is not negative; ``quantity.parse`` reads each distinct text once."""
+    if type(value) is not str:
+        value = _number_text(value)
     try:
-        nano = quantity.parse(text)
+        nano = quantity.parse(value)
     except ValueError as error:
         if "beyond" in str(error):
             raise problem("a quantity of at most 2^63 - 1 units") from None
@@ -97,19 +97,17 @@ def _amount(text: str) -> int:
     return nano
 
 
-def _quantity(value: object) -> int:
-    """Read a quantity given as text or as a number."""
-    if type(value) is str:
-        return _amount(value)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if abs(value) > 1e30:  # infinity among them: not worth writing out
-            raise problem("a quantity of at most 2^63 - 1 units")
-        return _amount(quantity.decimal_text(value))
-    raise problem("a quantity such as 500m, 2 or 4Gi")
+def _number_text(value: object) -> str:
+    """Write a quantity that is given as a number as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise problem("a quantity such as 500m, 2 or 4Gi")
+    if abs(value) > 1e30:  # infinity among them: not worth writing out
+        raise problem("a quantity of at most 2^63 - 1 units")
+    return quantity.decimal_text(value)
 
 
 #: An amount in nano-units, exactly; ``placer.quantity.from_nano`` brings it to the integer that scheduling compares.
-Quantity = Annotated[int, BeforeValidator(_quantity)]
+Quantity = Annotated[int, PlainValidator(_quantity)]
 #: Resource name to amount in nano-units; ``placer.quantity.Resources.from_nano`` makes it a vector.
 Quantities = dict[str, Quantity]
 Labels = dict[str, str]

@@ -62,6 +62,16 @@ class KindInfo:
         """Validator of the model, made when it is first needed."""
         return TypeAdapter(self.model)
 
+    def read(self, text: bytes) -> Any:
+        """Read JSON text as an object of this kind.
+
+        Raises
+        ------
+        pydantic.ValidationError
+            With every fault of the object.
+        """
+        return self.adapter.validator.validate_json(text, by_alias=True, by_name=False)
+
 
 _VOLCANO = "scheduling.volcano.sh"
 _COSCHEDULING = ("scheduling.x-k8s.io", "scheduling.sigs.x-k8s.io", "scheduling.sigs.k8s.io")

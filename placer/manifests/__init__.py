@@ -1,8 +1,8 @@
 """Kubernetes objects from files and back: text in every form that kubectl prints or takes, all faults at once.
 
 Here belongs everything about text: files, packing, encoding, YAML and JSON, lists, limits, the wording of faults,
-what-if edits, writing. What a field is called and which values it may have belongs to ``placer.kube``; what objects mean
-together belongs to ``placer.instance``.
+what-if edits, writing. What a field is called and which values it may have belongs to ``placer.kube``; what objects
+mean together belongs to ``placer.instance``.
 
 The way of a text, one file for each step::
 
@@ -74,6 +74,6 @@ def load(
     faults = Faults()
     raws = split(read_texts(paths, faults), faults)
     added = split(read_texts(with_, faults), faults, added=True)
-    if not len(faults):
+    if not faults:
         raws = edit(raws, with_=added, without=without, set_=set_)
     return validate(raws, faults)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -153,7 +152,7 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
             del place[key]
     else:
         place[key] = value
-    return replace(raw, text=msgspec.Raw(msgspec.json.encode(document)))
+    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)))
 
 
 def _key(place: Any, step: str, steps: list[str], option: str) -> Any:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from placer.errors import Fault
-from placer.manifests.limits import JSON_TEXT, YAML_TEXT, Faults, shown
+from placer.manifests.limits import JSON_TEXT, UNPACKED_FREE, UNPACKED_TIMES, YAML_TEXT, Faults, shown
 
 __all__ = ["STDIN", "Text", "read_texts"]
 
@@ -171,6 +171,7 @@ def _pieces(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]
 def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[bytes]:
     """Unpack gzip, one member after another, never more than one piece at a time."""
     member, packed = zlib.decompressobj(wbits=31), first
+    taken, given = len(first), 0
     try:
         while packed or not member.eof:
             piece = member.decompress(packed, _PIECE)
@@ -179,6 +180,10 @@ def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[byte
                 yield piece
             if not packed:
                 packed = file.read(_PIECE)
+                taken += len(packed)
+            given += len(piece)
+            if given > UNPACKED_FREE + taken * UNPACKED_TIMES:
+                raise _Refused(f"text of more than {UNPACKED_TIMES} times the size it is packed in", "less of it")
             if member.eof:
                 packed = _skip_padding(packed, file)
                 member = zlib.decompressobj(wbits=31) if packed else member

@@ -18,6 +18,7 @@ __all__ = ["place", "refusal"]
 _PIECE = 4 * 2**20
 _NOT_BRACKET = bytes(byte for byte in range(256) if byte not in b'"{}[]')
 _NOT_TOKEN = bytes(byte for byte in range(256) if byte not in b'"{[,')
+_CONTINUATION = bytes(range(0x80, 0xC0))
 _AFTER_BACKSLASHES = re.compile(rb"[^\\]")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[][{}]', re.DOTALL)
 _STEP = np.zeros(256, np.int8)
@@ -93,6 +94,8 @@ def place(text: bytes | bytearray, offset: int) -> str:
     'line 2, column 3'
     """
     before = text.rfind(b"\n", 0, offset) + 1
-    column = len(bytes(text[before:offset]).decode("utf-8", "replace")) + 1
     line = text.count(b"\n", 0, before) + 1
+    column = 1
+    for start in range(before, offset, _PIECE):  # a line may be the whole text
+        column += len(text[start : min(start + _PIECE, offset)].translate(None, _CONTINUATION))
     return f"line {line}, column {column}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ from placer.errors import Fault
 from placer.kube import KINDS, KindInfo
 from placer.manifests import jsontext, yamltext
 from placer.manifests.files import Text
-from placer.manifests.limits import DOCUMENTS, OBJECT_TEXT, Faults, shown
+from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, Faults, shown
 
 __all__ = ["Identity", "RawObject", "from_documents", "split"]
 
@@ -22,10 +21,13 @@ Identity = tuple[str, str, str, str]
 
 _BYTE = re.compile(r"^(?:JSON is malformed: )?(.*?)(?: \(byte (\d+)\))?$", re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*")
+_FLOW_YAML = re.compile(rb"\s*[\[{]\s*(?![\"{}\[\]\s0-9tfn-])")
+_HALF_PAIR = re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F])")
+#: Lists may hold lists, as kubectl get of several resources once printed them, but not lists of lists.
+_LISTS_DEEP = 2
 
 
-@dataclass(frozen=True, slots=True)
-class RawObject:
+class RawObject(msgspec.Struct, frozen=True, gc=False):
     """One object as text.
 
     Parameters
@@ -123,7 +125,7 @@ def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = 
     raws: list[RawObject] = []
     for text in texts:
         if not log.enough:
-            raws.extend(_Splitter(text, log, added=added).objects())
+            _Splitter(text, raws, log, added=added).run()
     if faults is None:
         log.raise_any()
     return raws
@@ -138,8 +140,10 @@ def from_documents(documents: Iterable[Mapping[str, Any]], name: str = "memory")
         One of them is no object.
     """
     log = Faults()
-    splitter = _Splitter(Text(name, b""), log, added=False)
-    raws = [raw for document in documents for raw in splitter.document(msgspec.Raw(msgspec.json.encode(document)))]
+    raws: list[RawObject] = []
+    splitter = _Splitter(Text(name, b""), raws, log, added=False)
+    for document in documents:
+        splitter.document(msgspec.Raw(msgspec.json.encode(document)))
     log.raise_any()
     return raws
 
@@ -147,43 +151,46 @@ def from_documents(documents: Iterable[Mapping[str, Any]], name: str = "memory")
 class _Splitter:
     """Takes one text apart."""
 
-    def __init__(self, text: Text, faults: Faults, *, added: bool) -> None:
+    def __init__(self, text: Text, raws: list[RawObject], faults: Faults, *, added: bool) -> None:
         self._text = text
+        self._raws = raws
         self._faults = faults
         self._added = added
         self._position = 0
 
-    def objects(self) -> Iterator[RawObject]:
-        """Every object of the text."""
+    def run(self) -> None:
+        """Add every object of the text, or faults."""
         if self._text.is_json and not self._is_flow_yaml():
-            return self._of_json()
-        return self._of_yaml()
+            self._json()
+        else:
+            self._yaml()
 
     def _is_flow_yaml(self) -> bool:
         """Whether a text that begins like JSON is YAML in flow style: its first key has no quotes."""
-        return re.match(rb"\s*[\[{]\s*(?![\"{}\[\]\s0-9tfn-])", self._text.data) is not None
+        return _FLOW_YAML.match(self._text.data) is not None
 
     def _fault(self, field: str, found: str, expected: str, label: str = "") -> None:
-        self._faults.add(Fault(self._text.name, self._position or None, label, field, found, expected))
+        self._faults.add(Fault(shown(self._text.name, 400), self._position or None, label, field, found, expected))
 
-    # JSON
+    # JSON: one document after another
 
-    def _of_json(self) -> Iterator[RawObject]:
+    def _json(self) -> None:
         data = self._text.data
         refusal = jsontext.refusal(data)
         if refusal is not None:
             self._fault(*refusal)
             return
         view = memoryview(data)
-        start = _end_of_space(data, 0)
+        start, count = _end_of_space(data, 0), 0
         while start < len(data) and not self._faults.enough:
-            if self._position >= DOCUMENTS:
-                self._fault("", f"more than {DOCUMENTS} documents", f"at most {DOCUMENTS} documents")
+            count += 1
+            if count > JSON_DOCUMENTS:
+                self._fault("", f"more than {JSON_DOCUMENTS} documents", f"at most {JSON_DOCUMENTS}")
                 return
             stop = self._end_of_document(view, start)
             if stop is None:
                 return
-            yield from self.document(msgspec.Raw(view[start:stop]))
+            self.document(msgspec.Raw(view[start:stop]))
             start = _end_of_space(data, stop)
 
     def _end_of_document(self, view: memoryview, start: int) -> int | None:
@@ -191,101 +198,108 @@ class _Splitter:
         try:
             _read_raw(view[start:])
         except (msgspec.DecodeError, RecursionError) as error:
-            reason, offset = _malformed(error, len(view) - start)
+            reason, offset = _malformed(error, view, start)
             if reason == "trailing characters":
-                return start + offset - 1  # the parser has taken the first of them
+                return offset - 1  # the parser has taken the first of them
             self._position += 1
-            where = jsontext.place(self._text.data, start + offset)
-            there = bytes(view[start + offset : start + offset + 20]).decode("utf-8", "replace").split("\n")[0]
-            expected = reason.removeprefix("expected ") if reason.startswith("expected ") else "JSON"
-            found = f"{shown(there)!r}" if there else "the end of the text"
-            self._fault(where, found if expected != "JSON" else f"{found} ({reason})", expected)
+            self._not_json(reason, offset)
             return None
         return len(view)
 
-    # YAML
+    def _not_json(self, reason: str, offset: int) -> None:
+        there = bytes(self._text.data[offset : offset + 20]).decode("utf-8", "replace").split("\n")[0]
+        found = f"{shown(there)!r}" if there else "the end of the text"
+        expected = "JSON"
+        if reason.startswith("expected "):
+            expected = reason.removeprefix("expected ")
+        elif reason != "ends too early":
+            found = f"{found} ({reason})"
+        self._fault(jsontext.place(self._text.data, offset), found, expected)
 
-    def _of_yaml(self) -> Iterator[RawObject]:
+    # YAML: documents that were made JSON
+
+    def _yaml(self) -> None:
         try:
             for document in yamltext.documents(bytes(self._text.data)):
-                yield from self._yaml_document(document)
+                self._yaml_document(document)
                 if self._faults.enough:
                     return
         except yamltext.YamlError as error:
             self._position += 1
             self._fault(error.place, error.found, error.expected)
 
-    def _yaml_document(self, document: yamltext.Document) -> Iterator[RawObject]:
+    def _yaml_document(self, document: yamltext.Document) -> None:
         pieces, items = document.pieces, document.items
         if not pieces:
             self._position += 1
-            return
-        if not items:
-            yield from self.document(msgspec.Raw("".join(pieces).encode()))
-            return
-        head = "".join(pieces[: items[0]] + pieces[items[-1] + 1 :]).encode()
-        header = self._header(msgspec.Raw(head))
-        if header is not None and (header.kind or "").endswith("List"):
-            yield from self._items(header, (msgspec.Raw(pieces[item].encode()) for item in items))
+        elif items and (header := _list_header(pieces, items)):
+            self._items(header, (msgspec.Raw(pieces[item].encode()) for item in items))
         else:
-            yield from self.document(msgspec.Raw("".join(pieces).encode()))
+            self.document(msgspec.Raw("".join(pieces).encode()))
 
-    # Both
+    # Both: documents to objects
 
-    def document(self, text: msgspec.Raw, parent: _Header | None = None) -> Iterator[RawObject]:
-        """Objects of one document: itself, or the items of a list."""
-        try:
-            top = _read_top(text)
-        except (msgspec.DecodeError, RecursionError):
-            top = None
-        if top is None:  # something has the wrong type; the object's own faults are told later
-            yield from self._one(text, parent)
-        elif top.items is not None and (top.kind or "").endswith("List"):
-            yield from self._items(top, top.items)
+    def document(self, text: msgspec.Raw) -> None:
+        """Add the objects of one document: itself, or the items of a list."""
+        top = _top(text)
+        if top is not None and top.items is not None and _is_list(top):
+            self._items(top, top.items)
         else:
-            yield from self._one(text, parent)
+            self._slowly(text, _Header())
 
-    def _items(self, header: _Header, items: Iterable[msgspec.Raw]) -> Iterator[RawObject]:
-        """Objects of a list; of a typed list the items may leave out what the list says."""
-        kind, version = header.kind or "", header.apiVersion or ""
-        typed = _Header(apiVersion=version, kind=kind.removesuffix("List")) if kind != "List" else _Header()
+    def _items(self, parent: _Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
+        """Add the objects of a list; of a typed list the items may leave out what the list says."""
+        typed = _Header(parent.apiVersion, (parent.kind or "").removesuffix("List") or None)
         for item in items:
             if self._faults.enough:
                 return
-            yield from self._one(item, typed)
+            try:
+                header = _read_header(item)
+            except (msgspec.DecodeError, RecursionError):
+                self._slowly(item, typed)
+                continue
+            if not header.kind or not header.apiVersion:
+                self._slowly(item, typed)
+            elif _is_list(header) and (top := _top(item)) is not None and top.items is not None:
+                self._list_in_list(top, top.items, depth)
+            else:
+                self._position += 1
+                self._add(header, item)
 
-    def _one(self, text: msgspec.Raw, parent: _Header | None) -> Iterator[RawObject]:
-        """One object, unless it is a list in a list."""
-        header = self._header(text)
-        if header is None:
-            self._position += 1
-            self._fault("", f"{_value(text)}", "a Kubernetes object")
-            return
-        if (header.kind or "").endswith("List") and parent is not None and _has_items(text):
-            yield from self.document(text)
-            return
+    def _list_in_list(self, header: _Header, items: Iterable[msgspec.Raw], depth: int) -> None:
+        if depth >= _LISTS_DEEP:
+            self._fault("", "a list in a list in a list", "objects, or a list of them")
+        else:
+            self._items(header, items, depth + 1)
+
+    def _slowly(self, text: msgspec.Raw, parent: _Header) -> None:
+        """Add one object of which something is left out or has the wrong type."""
         self._position += 1
-        inherited = parent or _Header()
-        missing = {
-            key: value
-            for key, value in (("apiVersion", inherited.apiVersion), ("kind", inherited.kind))
-            if value and getattr(header, key) is None
+        header = _lenient_header(text)
+        if header is None:
+            self._fault("", _value(text), "a Kubernetes object")
+            return
+        inherited = {
+            key: getattr(parent, key)
+            for key in ("apiVersion", "kind")
+            if getattr(header, key) is None and getattr(parent, key)
         }
-        if missing:
-            text = _completed(text, missing)
-        yield from self._raw(header, inherited, text)
+        for key, value in inherited.items():
+            setattr(header, key, value)
+        self._add(header, _completed(text, inherited) if inherited else text)
 
-    def _raw(self, header: _Header, inherited: _Header, text: msgspec.Raw) -> Iterator[RawObject]:
-        metadata = header.metadata or _HeaderMetadata()
+    def _add(self, header: _Header, text: msgspec.Raw) -> None:
+        metadata = header.metadata
+        name, namespace = (metadata.name or "", metadata.namespace or "") if metadata else ("", "")
         raw = RawObject(
-            api_version=header.apiVersion or inherited.apiVersion or "",
-            kind=header.kind or inherited.kind or "",
-            namespace=metadata.namespace or "",
-            name=metadata.name or "",
-            text=text,
-            file=self._text.name,
-            document=self._position,
-            added=self._added,
+            header.apiVersion or "",
+            header.kind or "",
+            namespace,
+            name,
+            text,
+            self._text.name,
+            self._position,
+            self._added,
         )
         size = len(memoryview(text))
         if size > OBJECT_TEXT:
@@ -295,43 +309,61 @@ class _Splitter:
         elif not raw.kind:
             self._fault("kind", "nothing", "a kind such as Pod", raw.label)
         else:
-            yield raw
-
-    def _header(self, text: msgspec.Raw) -> _Header | None:
-        """What an object is called; None if it is no object. Parts of the wrong type are left out."""
-        try:
-            return _read_header(text)
-        except (msgspec.DecodeError, RecursionError):
-            pass
-        try:
-            fields = _read_fields(text)
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        header = _Header()
-        header.apiVersion = self._text_field(fields, "apiVersion")
-        header.kind = self._text_field(fields, "kind")
-        header.metadata = _HeaderMetadata()
-        try:
-            metadata = _read_fields(fields.get("metadata", msgspec.Raw(b"{}")))
-        except msgspec.DecodeError:
-            return header
-        header.metadata.name = self._text_field(metadata, "name")
-        header.metadata.namespace = self._text_field(metadata, "namespace")
-        return header
-
-    def _text_field(self, fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
-        try:
-            return msgspec.json.decode(fields.get(key, msgspec.Raw(b"null")), type=str | None)
-        except msgspec.DecodeError:
-            return None
+            self._raws.append(raw)
 
 
-def _malformed(error: Exception, length: int) -> tuple[str, int]:
+def _is_list(header: _Header) -> bool:
+    return header.kind is not None and header.kind.endswith("List")
+
+
+def _top(text: msgspec.Raw) -> _Top | None:
+    try:
+        return _read_top(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _list_header(pieces: list[str], items: list[int]) -> _Header | None:
+    """Header of a document that is a list, read without its items; None if it is none."""
+    head = "".join(pieces[: items[0]] + pieces[items[-1] + 1 :]).encode()
+    header = _lenient_header(msgspec.Raw(head))
+    return header if header is not None and _is_list(header) else None
+
+
+def _lenient_header(text: msgspec.Raw) -> _Header | None:
+    """What an object is called, without what has the wrong type; None if it is no object."""
+    try:
+        return _read_header(text)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        fields = _read_fields(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    try:
+        metadata = _read_fields(fields.get("metadata", msgspec.Raw(b"{}")))
+    except msgspec.DecodeError:
+        metadata = {}
+    names = _HeaderMetadata(_text_field(metadata, "name"), _text_field(metadata, "namespace"))
+    return _Header(_text_field(fields, "apiVersion"), _text_field(fields, "kind"), names)
+
+
+def _text_field(fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
+    try:
+        return msgspec.json.decode(fields.get(key, msgspec.Raw(b"null")), type=str | None)
+    except msgspec.DecodeError:
+        return None
+
+
+def _malformed(error: Exception, view: memoryview, start: int) -> tuple[str, int]:
     """Reason and offset of a parser's error."""
     if isinstance(error, RecursionError):
-        return "too deeply nested", 0
+        return "too deeply nested", start
     match = _BYTE.match(str(error))
-    return (match[1], int(match[2])) if match and match[2] else ("ends too early", length)
+    if match and match[2]:
+        return match[1], start + int(match[2])
+    surrogate = _HALF_PAIR.search(view, start)
+    return ("half of a surrogate pair", surrogate.start()) if surrogate else ("ends too early", len(view))
 
 
 def _end_of_space(data: bytes | bytearray, start: int) -> int:
@@ -346,13 +378,6 @@ def _value(text: msgspec.Raw) -> str:
     if start.startswith("["):
         return "a list"
     return shown(start) if start else "nothing"
-
-
-def _has_items(text: msgspec.Raw) -> bool:
-    try:
-        return _read_top(text).items is not None
-    except (msgspec.DecodeError, RecursionError):
-        return False
 
 
 def _completed(text: msgspec.Raw, missing: Mapping[str, str]) -> msgspec.Raw:

@@ -6,11 +6,11 @@ import gc
 import hashlib
 import os
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -18,9 +18,9 @@ import msgspec
 from pydantic import ValidationError
 
 from placer.errors import Fault
-from placer.kube import KindInfo, apps, core, coscheduling, diktyo, numa, policy, volcano
+from placer.kube import BY_ATTRIBUTE, apps, core, coscheduling, diktyo, numa, policy, volcano
 from placer.kube.pod import Pod
-from placer.manifests.limits import Faults, memory_allowed
+from placer.manifests.limits import KINDS_MOST, Faults, memory_allowed, shown
 from placer.manifests.objects import Identity, RawObject
 from placer.manifests.wording import wrongs
 
@@ -108,27 +108,28 @@ class Objects:
         return {key: value for key, value in self.__dict__.items() if key != "_places"}
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Origins:
     """Where the objects of one kind came from, by their index."""
 
-    files: list[str]
-    file: array[int] = field(default_factory=lambda: array("L"))
-    document: array[int] = field(default_factory=lambda: array("L"))
-    added: set[int] = field(default_factory=set)
-    texts: dict[int, bytes] = field(default_factory=dict)
+    files: tuple[str, ...]
+    file: array[int]
+    document: array[int]
+    added: frozenset[int]
+    texts: Mapping[int, bytes]
 
-    def add(self, raw: RawObject, *, keeps_text: bool) -> None:
-        """Take the origin of the next object."""
-        if not self.files or self.files[-1] != raw.file:
-            self.files.append(raw.file)
-        index = len(self.file)
-        self.file.append(len(self.files) - 1)
-        self.document.append(raw.document)
-        if raw.added:
-            self.added.add(index)
-        if keeps_text:
-            self.texts[index] = bytes(raw.text)
+    @classmethod
+    def of(cls, attribute: str, raws: Sequence[RawObject]) -> _Origins:
+        """Keep the origins of objects, and their text where pods are made from it."""
+        files = {name: index for index, name in enumerate(dict.fromkeys(raw.file for raw in raws))}
+        texts = enumerate(raws) if BY_ATTRIBUTE[attribute].keeps_text else ()
+        return cls(
+            files=tuple(files),
+            file=array("L", [files[raw.file] for raw in raws]),
+            document=array("L", [raw.document for raw in raws]),
+            added=frozenset(index for index, raw in enumerate(raws) if raw.added),
+            texts={index: bytes(raw.text) for index, raw in texts},
+        )
 
 
 def validate(raws: Iterable[RawObject], faults: Faults | None = None) -> Objects:
@@ -159,18 +160,32 @@ def validate(raws: Iterable[RawObject], faults: Faults | None = None) -> Objects
     return work.finish()
 
 
+_Seen = dict[tuple[str, str], RawObject]
+_Held = tuple[list[Any], list[RawObject]]
+
+
+class _Kind:
+    """What one pass knows of an apiVersion and kind; versions and old groups of one kind share their lists."""
+
+    def __init__(self, raw: RawObject, seen: _Seen, held: _Held) -> None:
+        self.info = raw.info
+        self.is_read = self.info is not None and raw.api_version.rpartition("/")[2] in self.info.versions
+        self.is_namespaced = self.info is not None and self.info.namespaced
+        self.seen = seen
+        self.items, self.raws = held
+        self.count = 0
+
+
 class _Validation:
     """The state of one pass over all objects."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
-        self._seen: dict[Identity, tuple[str, int]] = {}
-        self._items: dict[str, list[Any]] = {}
-        self._origins: dict[str, _Origins] = {}
-        self._skipped: Counter[str] = Counter()
-        self._skipped_names: set[Identity] = set()
-        self._hash = hashlib.sha256()
+        self._kinds: dict[tuple[str, str], _Kind] = {}
+        self._seen: dict[tuple[str, str], _Seen] = {}
+        self._held: dict[str, _Held] = {}
         self._memory = _Memory()
+        self._hash = hashlib.sha256()
 
     def take(self, raw: RawObject) -> None:
         """Validate one object."""
@@ -180,64 +195,77 @@ class _Validation:
             return
         if self._memory.is_exceeded(len(text)):
             self._fault(raw, "", "an input that needs far more memory than its text", "fewer values in all")
-            self._faults.count(10**9)  # enough: nothing more is read
+            self._faults.enough = True
             return
-        identity = raw.identity
-        info = raw.info
-        self._check_once(raw, identity)
-        if info is None:
-            self._skip(raw, identity)
-        elif raw.api_version.rpartition("/")[2] not in info.versions:
-            versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in info.versions)
-            self._fault(raw, "apiVersion", repr(raw.api_version), versions)
-        else:
-            self._type(raw, info, text)
+        kind = self._kinds.get((raw.api_version, raw.kind)) or self._new_kind(raw)
+        kind.count += 1
+        if raw.name:
+            self._check_once(raw, kind)
+        if kind.is_read:
+            self._type(raw, kind, text)
+        elif kind.info is not None:
+            versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in kind.info.versions)
+            self._fault(raw, "apiVersion", repr(shown(raw.api_version)), versions)
 
-    def _type(self, raw: RawObject, info: KindInfo, text: bytes) -> None:
-        try:
-            item = info.adapter.validate_json(text, by_alias=True, by_name=False)
-        except ValidationError as error:
-            if not self._faults.tells:
-                self._faults.count(error.error_count())
-                return
-            for where, found, expected in wrongs(error):
-                self._fault(raw, where, found, expected)
-            return
-        if (item.kind, item.api_version) != (raw.kind, raw.api_version):
-            self._fault(raw, "kind", "apiVersion or kind twice", "each key once")
-        if not len(self._faults):
-            self._items.setdefault(info.attribute, []).append(item)
-            self._origins.setdefault(info.attribute, _Origins([])).add(raw, keeps_text=info.keeps_text)
+    def _new_kind(self, raw: RawObject) -> _Kind:
+        if len(self._kinds) >= KINDS_MOST:
+            self._fault(raw, "kind", f"more than {KINDS_MOST} kinds", f"at most {KINDS_MOST}")
+            self._faults.enough = True
+        seen = self._seen.setdefault((raw.group, raw.kind), {})
+        held = self._held.setdefault(raw.info.attribute if raw.info else "", ([], []))
+        kind = self._kinds[raw.api_version, raw.kind] = _Kind(raw, seen, held)
+        return kind
 
-    def _check_once(self, raw: RawObject, identity: Identity) -> None:
-        if not raw.name:
-            return
-        first = self._seen.setdefault(identity, (raw.file, raw.document))
-        if first != (raw.file, raw.document):
-            self._fault(raw, "", f"the object of {first[0]} (document {first[1]}) again", "each object once")
-        elif raw.info is not None and raw.info.attribute == "policies" and len(self._policies()) > 1:
+    def _check_once(self, raw: RawObject, kind: _Kind) -> None:
+        namespace = raw.namespace
+        if kind.info is not None:
+            namespace = (namespace or "default") if kind.is_namespaced else ""
+        first = kind.seen.setdefault((namespace, raw.name), raw)
+        if first is not raw:
+            where = f"{shown(first.file, 400)} (document {first.document})"
+            self._fault(raw, "", f"the object of {where} again", "each object once")
+        elif len(kind.seen) == 2 and kind.info is not None and kind.info.attribute == "policies":
             self._fault(raw, "", "a second Policy", "at most one")
 
-    def _policies(self) -> list[Identity]:
-        return [identity for identity in self._seen if identity[:2] == ("placer.dev", "Policy")]
+    def _type(self, raw: RawObject, kind: _Kind, text: bytes) -> None:
+        info = kind.info
+        assert info is not None
+        try:
+            item = info.read(text)
+        except ValidationError as error:
+            self._wrong(raw, error)
+            return
+        if item.kind != raw.kind or item.api_version != raw.api_version:
+            self._fault(raw, "kind", "apiVersion or kind twice", "each key once")
+        elif not self._faults:
+            kind.items.append(item)
+            kind.raws.append(raw)
 
-    def _skip(self, raw: RawObject, identity: Identity) -> None:
-        self._skipped[f"{raw.api_version} {raw.kind}"] += 1
-        if len(self._skipped_names) < _SKIPPED_NAMES:
-            self._skipped_names.add(identity)
+    def _wrong(self, raw: RawObject, error: ValidationError) -> None:
+        if not self._faults.tells:
+            self._faults.count(error.error_count())
+            return
+        told = 0
+        for where, found, expected in wrongs(error):
+            self._fault(raw, where, found, expected)
+            told += 1
+        self._faults.count(error.error_count() - told)
 
     def _fault(self, raw: RawObject, where: str, found: str, expected: str) -> None:
-        self._faults.add(Fault(raw.file, raw.document, raw.label, where, found, expected))
+        self._faults.add(Fault(shown(raw.file, 400), raw.document, raw.label, where, found, expected))
 
     def finish(self) -> Objects:
         """Give all objects, or raise all faults."""
         self._faults.raise_any()
+        skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.info is None}
+        names = (raw.identity for kind in skipped.values() for raw in kind.seen.values())
+        held = {attribute: pair for attribute, pair in self._held.items() if attribute}
         return Objects(
-            skipped=MappingProxyType(dict(sorted(self._skipped.items()))),
-            skipped_names=frozenset(self._skipped_names),
+            skipped=MappingProxyType({" ".join(words): kind.count for words, kind in skipped.items()}),
+            skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
             sha256=self._hash.hexdigest(),
-            _origins=self._origins,
-            **{attribute: tuple(items) for attribute, items in self._items.items()},
+            _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in held.items()},
+            **{attribute: tuple(items) for attribute, (items, _) in held.items()},
         )
 
 

@@ -23,11 +23,11 @@ import yaml
 
 from placer.manifests.jsontext import place
 from placer.manifests.limits import (
-    ALIAS_NODES,
     ALIAS_TEXT,
-    DOCUMENTS,
+    ALIAS_VALUES,
     LEVELS,
     OBJECT_TEXT,
+    YAML_DOCUMENTS,
     shown,
     yaml_values_allowed,
 )
@@ -38,7 +38,6 @@ __all__ = ["Document", "YamlError", "documents"]
 #: PyYAML's stubs make every mark and tag optional, which would need a check for each event.
 _Event = Any
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_TAG_DIRECTIVE = re.compile(rb"^%TAG", re.MULTILINE)
 _CORE = "tag:yaml.org,2002:"
 #: What JSON text of a tagged scalar must look like, by tag.
 _TAGGED = {
@@ -48,6 +47,9 @@ _TAGGED = {
     "float": re.compile(r"-?\d.*"),
 }
 _EVENTS_PER_CHECK = 4096
+#: An element of ``items`` shorter than this is no object, and so many of them are no list of objects.
+_SMALLEST_OBJECT = 20
+_FEW_WORDS = 100_000
 _CACHED_SCALARS = 100_000
 
 
@@ -95,13 +97,13 @@ def documents(text: bytes) -> Iterator[Document]:
     YamlError
         The text does not parse or passes a limit; the documents before that place have been yielded.
     """
-    if len(_TAG_DIRECTIVE.findall(text)) > 100:  # libyaml compares each of them with all before it
+    if text.count(b"\n%TAG") > 100:  # libyaml compares each of them with all before it
         raise YamlError("", "more than 100 %TAG directives", "at most 100")
     reader = _Reader(text)
     try:
         for number, document in enumerate(reader.documents()):
-            if number >= DOCUMENTS:
-                raise YamlError("", f"more than {DOCUMENTS} documents", f"at most {DOCUMENTS} documents")
+            if number >= YAML_DOCUMENTS:
+                raise YamlError("", f"more than {YAML_DOCUMENTS} documents", f"at most {YAML_DOCUMENTS}")
             yield document
     except yaml.YAMLError as error:
         raise _syntax(error, text) from None
@@ -121,48 +123,23 @@ def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
     return YamlError(where, shown(f"text that is not YAML ({problem} {context or ''}".strip(), 200) + ")", "YAML")
 
 
-class _Frame:
-    """A collection that is being read."""
-
-    __slots__ = ("anchor", "first", "hook", "is_map", "key", "keys", "merged", "nodes", "start", "wants_key")
-
-    def __init__(self, start: int, nodes: int, anchor: str | None, *, is_map: bool) -> None:
-        self.start = start
-        self.nodes = nodes
-        self.anchor = anchor
-        self.is_map = is_map
-        self.wants_key = is_map
-        self.first = True
-        self.key = ""
-        self.keys: set[str] = set()
-        #: Called with the frame and the start of each value once that is complete; None for most collections.
-        self.hook: Any = None
-        self.merged: list[str] = []
-
-
 @dataclass(frozen=True, slots=True)
 class _Anchored:
     text: str
-    nodes: int
+    values: int
 
 
 class _Reader:
-    """Turns the events of one text into JSON text."""
+    """Turns the events of one text into JSON text, by recursive descent over at most 100 levels."""
 
     def __init__(self, text: bytes) -> None:
         self._loader = _Loader(text)
+        self._get: Callable[[], _Event] = self._loader.get_event
         self._events_left = yaml_values_allowed(len(text))
-        self._handlers: dict[type, Callable[[_Event], None]] = {
-            yaml.ScalarEvent: self._scalar,
-            yaml.MappingStartEvent: self._start_mapping,
-            yaml.MappingEndEvent: self._end_mapping,
-            yaml.SequenceStartEvent: self._start_sequence,
-            yaml.SequenceEndEvent: self._end_sequence,
-            yaml.AliasEvent: self._alias,
-        }
+        self._until_check = _EVENTS_PER_CHECK
         self._plain: dict[str, str] = {}
         self._keys: dict[str, str] = {}
-        self._expanded_nodes = 0
+        self._expanded_values = 0
         self._expanded_text = 0
 
     def close(self) -> None:
@@ -172,33 +149,21 @@ class _Reader:
     def documents(self) -> Iterator[Document]:
         """Read all documents."""
         while self._loader.check_event():
-            event = self._loader.get_event()
+            event = self._get()
             if event.__class__ is yaml.DocumentStartEvent:
-                yield self._document(event)
+                self._out: list[str] = []
+                self._items: list[int] = []
+                self._anchors: dict[str, _Anchored] = {}
+                mark: Any = event.start_mark
+                self._unit_start: int | None = mark.index
+                self._value(self._get(), 0)
+                self._get()
+                yield Document([] if self._out == ["null"] else self._out, self._items)
 
-    def _document(self, event: _Event) -> Document:
-        self._out: list[str] = []
-        self._items: list[int] = []
-        self._stack: list[_Frame] = []
-        self._frame = _Frame(0, 0, None, is_map=False)
-        self._anchors: dict[str, _Anchored] = {}
-        self._nodes = 0
-        self._unit_start: int | None = event.start_mark.index
-        get, handlers, end = self._loader.get_event, self._handlers, yaml.DocumentEndEvent
-        until_check = _EVENTS_PER_CHECK
-        while True:
-            event = get()
-            if event.__class__ is end:
-                break
-            handlers[event.__class__](event)
-            until_check -= 1
-            if not until_check:
-                until_check = self._check(event)
-        return Document([] if self._out == ["null"] else self._out, self._items)
-
-    def _check(self, event: _Event) -> int:
+    def _check(self, event: _Event) -> None:
         """See now and then that neither the text nor the object at hand grows beyond its limit."""
-        self._events_left -= _EVENTS_PER_CHECK
+        self._events_left -= _EVENTS_PER_CHECK - self._until_check
+        self._until_check = _EVENTS_PER_CHECK
         if self._events_left < 0:
             raise self._error(event, "too many values for the length of the text", "one value in eight bytes or fewer")
         here = event.start_mark.index
@@ -206,46 +171,120 @@ class _Reader:
             self._unit_start = here
         if here - self._unit_start > OBJECT_TEXT:
             raise self._error(event, f"an object of more than {OBJECT_TEXT >> 20} MiB", "a smaller object")
-        return _EVENTS_PER_CHECK
 
     def _error(self, event: _Event, found: str, expected: str) -> YamlError:
         mark = event.start_mark
         return YamlError(f"line {mark.line + 1}, column {mark.column + 1}", found, expected)
 
-    def _scalar(self, event: _Event) -> None:
-        frame = self._frame
-        if frame.wants_key:
-            self._key(frame, event)
+    # Values
+
+    def _value(self, event: _Event, depth: int) -> None:
+        """Write the value that begins with an event; ``depth`` is the number of collections around it."""
+        kind = event.__class__
+        start, expanded = len(self._out), self._expanded_values
+        if kind is yaml.MappingStartEvent:
+            self._mapping(event, depth + 1)
+        elif kind is yaml.SequenceStartEvent:
+            self._sequence(event, depth + 1)
+        elif kind is yaml.ScalarEvent:
+            self._out.append(self._scalar(event))
+        else:
+            self._alias(event)
             return
-        if frame.is_map:
-            frame.wants_key = True
-        elif frame.first:
-            frame.first = False
-        else:
-            self._out.append(",")
-        value = event.value
-        if event.implicit[0]:
-            text = self._plain.get(value) or self._resolve(event)
-        else:
-            text = encode_basestring(value) if event.tag is None else self._tagged(event)
-        self._out.append(text)
-        self._nodes += 1
         if event.anchor is not None:
-            self._keep(event.anchor, text, 1, event)
-        if frame.hook is not None:
-            frame.hook(frame, len(self._out) - 1, event)
+            pieces = self._out[start:]  # two to a value: its key or comma, and itself
+            self._keep(event, "".join(pieces), len(pieces) // 2 + 1 + self._expanded_values - expanded)
 
-    def _resolve(self, event: _Event) -> str:
-        try:
-            text = scalar(event.value)
-        except ValueError:
-            raise self._error(event, shown(event.value), "a number that JSON can hold, or text in quotes") from None
-        if len(event.value) <= 64 and len(self._plain) < _CACHED_SCALARS:
-            self._plain[event.value] = text
-        return text
+    def _sequence(self, event: _Event, depth: int) -> None:
+        if depth > LEVELS or event.tag is not None:
+            self._check_collection(event, depth, "seq")
+        out, get, plain = self._out, self._get, self._plain
+        start, count = len(out), 0
+        out.append("[")
+        while (event := get()).__class__ is not yaml.SequenceEndEvent:
+            out.append(",")
+            if event.__class__ is yaml.ScalarEvent and event.implicit[0] and event.anchor is None:
+                out.append(plain.get(event.value) or self._resolve(event))
+            else:
+                self._value(event, depth)
+            count += 1
+            if not count & 1023:
+                self._spend(1024, event)
+        if count:
+            out[start + 1] = ""  # the first comma is one too many
+        out.append("]")
+        self._spend(count & 1023, event)
 
-    def _tagged(self, event: _Event) -> str:
-        tag = event.tag.removeprefix(_CORE)
+    def _mapping(self, event: _Event, depth: int) -> None:
+        if depth > LEVELS or event.tag is not None:
+            self._check_collection(event, depth, "map")
+        out, get, plain = self._out, self._get, self._plain
+        start, keys, merged = len(out), set[str](), None
+        out.append("{")
+        while (event := get()).__class__ is not yaml.MappingEndEvent:
+            text = self._key(event, keys)
+            if text is None:
+                merged = self._merged(depth)
+                continue
+            out.append(text)
+            event = get()
+            if event.__class__ is yaml.ScalarEvent and event.implicit[0] and event.anchor is None:
+                out.append(plain.get(event.value) or self._resolve(event))
+            elif depth == 1 and text == ',"items":' and event.__class__ is yaml.SequenceStartEvent:
+                self._root_items(event)
+            else:
+                self._value(event, depth)
+        if merged is not None:
+            self._add_merged(merged, keys, event)
+        if keys:
+            out[start + 1] = out[start + 1][1:]  # the first comma is one too many
+        out.append("}")
+        self._spend(2 * len(keys), event)
+
+    def _spend(self, events: int, event: _Event) -> None:
+        """Take what a collection held off the limits."""
+        self._until_check -= events + 2
+        if self._until_check < 0:
+            self._check(event)
+
+    def _check_collection(self, event: _Event, depth: int, tag: str) -> None:
+        if depth > LEVELS:
+            raise self._error(event, f"more than {LEVELS} levels of nesting", f"at most {LEVELS} levels")
+        if event.tag not in ("!", _CORE + tag):
+            raise self._error(event, f"the tag {shown(event.tag)}", "a tag of the core schema, or none")
+
+    def _root_items(self, event: _Event) -> None:
+        """Write the list ``items`` at the root, each element as one piece."""
+        if event.tag is not None or event.anchor is not None:
+            self._value(event, 1)
+            return
+        out, few_words = self._out, 0
+        start = len(out)
+        out.append("[")
+        while (event := self._get()).__class__ is not yaml.SequenceEndEvent:
+            out.append(",")
+            item = len(out)
+            self._value(event, 2)
+            text = "".join(out[item:])
+            if len(text) > OBJECT_TEXT:
+                raise self._error(event, f"an object of more than {OBJECT_TEXT >> 20} MiB", "a smaller object")
+            few_words += len(text) < _SMALLEST_OBJECT
+            if few_words > _FEW_WORDS:
+                raise self._error(event, f"more than {_FEW_WORDS} items that are no objects", "Kubernetes objects")
+            out[item:] = [text]
+            self._items.append(item)
+            self._unit_start = None
+        if self._items:
+            out[start + 1] = ""
+        out.append("]")
+
+    # Scalars and keys
+
+    def _scalar(self, event: _Event) -> str:
+        """JSON text of a scalar."""
+        if event.implicit[0]:
+            return self._plain.get(event.value) or self._resolve(event)
+        tag = (event.tag or "!").removeprefix(_CORE)
         if tag in ("!", "str"):
             return encode_basestring(event.value)
         pattern = _TAGGED.get(tag)
@@ -256,84 +295,49 @@ class _Reader:
             raise self._error(event, shown(event.value), f"a value for the tag !!{tag}")
         return text
 
-    def _key(self, frame: _Frame, event: _Event) -> None:
+    def _resolve(self, event: _Event) -> str:
+        try:
+            text = scalar(event.value)
+        except ValueError:
+            raise self._error(event, shown(event.value), "a number that JSON can hold, or text in quotes") from None
+        if len(event.value) <= 64 and len(self._plain) < _CACHED_SCALARS:
+            self._plain[event.value] = text
+        return text
+
+    def _key(self, event: _Event, keys: set[str]) -> str | None:
+        """Comma, key and colon; None for a merge key."""
+        if event.__class__ is not yaml.ScalarEvent:
+            what = "an alias" if event.__class__ is yaml.AliasEvent else "a list or a mapping"
+            raise self._error(event, f"a key that is {what}", "a key that is a scalar")
         value = event.value
-        frame.wants_key = False
-        frame.key = value
-        if value in frame.keys:
+        if value in keys:
             raise self._error(event, f"the key {shown(value)!r} a second time", "each key once in a mapping")
-        frame.keys.add(value)
-        if value == "<<" and event.implicit[0]:
-            frame.hook = self._merge
-            return
-        if event.tag is not None:
-            self._tagged(event)
-        if event.anchor is not None:
-            self._keep(event.anchor, encode_basestring(value), 1, event)
+        keys.add(value)
         text = self._keys.get(value)
-        if text is None:
-            text = f",{encode_basestring(value)}:"
-            if len(value) <= 64 and len(self._keys) < _CACHED_SCALARS:
-                self._keys[value] = text
-        self._out.append(text[1:] if frame.first else text)
-        frame.first = False
+        if text is None or event.anchor is not None or event.tag is not None:
+            return self._new_key(event, keys)
+        return text
 
-    def _start(self, event: _Event, bracket: str, tag: str, *, is_map: bool) -> None:
-        frame, out = self._frame, self._out
-        if frame.wants_key:
-            raise self._error(event, "a key that is a list or a mapping", "a key that is a scalar")
-        if len(self._stack) >= LEVELS:
-            raise self._error(event, f"more than {LEVELS} levels of nesting", f"at most {LEVELS} levels")
-        if event.tag is not None and event.tag not in ("!", _CORE + tag):
-            raise self._error(event, f"the tag {shown(event.tag)}", "a tag of the core schema, or none")
-        if frame.is_map:
-            frame.wants_key = True
-        elif frame.first:
-            frame.first = False
-        else:
-            out.append(",")
-        self._stack.append(frame)
-        self._frame = _Frame(len(out), self._nodes, event.anchor, is_map=is_map)
-        self._nodes += 1
-        out.append(bracket)
+    def _new_key(self, event: _Event, keys: set[str]) -> str | None:
+        """Comma, key and colon of a key that was not seen before, or is more than text."""
+        value = event.value
+        if event.anchor is not None:
+            self._keep(event, encode_basestring(value), 1)
+        if event.tag is not None:
+            self._scalar(event)
+        if value == "<<" and event.implicit[0]:
+            return None
+        text = f",{encode_basestring(value)}:"
+        if len(value) <= 64 and len(self._keys) < _CACHED_SCALARS and value != "<<":
+            self._keys[value] = text
+        elif not len(keys) & 1023:  # only here can one mapping grow without an end
+            self._spend(2048, event)
+        return text
 
-    def _start_mapping(self, event: _Event) -> None:
-        self._start(event, "{", "map", is_map=True)
+    # Anchors, aliases, merge keys
 
-    def _start_sequence(self, event: _Event) -> None:
-        at_root = len(self._stack) == 1 and self._frame.is_map and self._frame.key == "items"
-        self._start(event, "[", "seq", is_map=False)
-        if at_root and self._stack[-1].hook is None:
-            self._frame.hook = self._item
-
-    def _end_mapping(self, event: _Event) -> None:
-        if self._frame.merged:
-            self._add_merged(self._frame, event)
-        self._end(event, "}")
-
-    def _end_sequence(self, event: _Event) -> None:
-        self._end(event, "]")
-
-    def _end(self, event: _Event, bracket: str) -> None:
-        frame = self._frame
-        self._out.append(bracket)
-        if frame.anchor is not None:
-            self._keep(frame.anchor, "".join(self._out[frame.start :]), self._nodes - frame.nodes, event)
-        self._frame = parent = self._stack.pop()
-        if parent.hook is not None:
-            parent.hook(parent, frame.start, event)
-
-    def _item(self, _frame: _Frame, start: int, event: _Event) -> None:
-        """Put the pieces of a complete element of ``items`` together."""
-        text = "".join(self._out[start:])
-        if len(text) > OBJECT_TEXT:
-            raise self._error(event, f"an object of more than {OBJECT_TEXT >> 20} MiB", "a smaller object")
-        self._out[start:] = [text]
-        self._items.append(start)
-        self._unit_start = None
-
-    def _keep(self, anchor: str, text: str, nodes: int, event: _Event) -> None:
-        self._anchors[anchor] = _Anchored(text, nodes)
+    def _keep(self, event: _Event, text: str, values: int) -> None:
+        self._anchors[event.anchor] = _Anchored(text, values)
         self._take_text(len(text), event)
 
     def _take_text(self, length: int, event: _Event) -> None:
@@ -343,49 +347,32 @@ class _Reader:
             raise self._error(event, found, "less text behind aliases")
 
     def _alias(self, event: _Event) -> None:
-        frame = self._frame
         anchored = self._anchors.get(event.anchor)
-        if frame.wants_key:
-            raise self._error(event, "a key that is an alias", "a key that is a scalar")
         if anchored is None:
             expected = "an anchor of that name, complete before the alias"
             raise self._error(event, f"the alias *{shown(event.anchor)}", expected)
-        self._expanded_nodes += anchored.nodes
-        if self._expanded_nodes > ALIAS_NODES:
-            raise self._error(event, f"more than {ALIAS_NODES} values behind aliases", f"at most {ALIAS_NODES}")
+        self._expanded_values += anchored.values
+        if self._expanded_values > ALIAS_VALUES:
+            raise self._error(event, f"more than {ALIAS_VALUES} values behind aliases", f"at most {ALIAS_VALUES}")
         self._take_text(len(anchored.text), event)
-        if frame.is_map:
-            frame.wants_key = True
-        elif frame.first:
-            frame.first = False
-        else:
-            self._out.append(",")
         self._out.append(anchored.text)
-        self._nodes += anchored.nodes
-        if frame.hook is not None:
-            frame.hook(frame, len(self._out) - 1, event)
 
-    def _merge(self, frame: _Frame, start: int, _event: _Event) -> None:
-        """Set the complete value of a merge key aside."""
-        frame.merged.append("".join(self._out[start:]))
+    def _merged(self, depth: int) -> str:
+        """JSON text of the value of a merge key."""
+        start = len(self._out)
+        self._value(self._get(), depth)
+        text = "".join(self._out[start:])
         del self._out[start:]
-        frame.hook = None
+        return text
 
-    def _add_merged(self, frame: _Frame, event: _Event) -> None:
+    def _add_merged(self, text: str, keys: set[str], event: _Event) -> None:
         """Write the merged keys that the mapping does not have itself; of several mappings the first wins."""
-        for text in frame.merged:
-            if text.startswith("["):
-                for raw in msgspec.json.decode(text, type=list[msgspec.Raw]):
-                    self._merge_one(frame, bytes(raw), event)
-            else:
-                self._merge_one(frame, text.encode(), event)
-
-    def _merge_one(self, frame: _Frame, text: bytes, event: _Event) -> None:
-        if not text.startswith(b"{"):
-            raise self._error(event, "a merge key << with something else", "a mapping, or a list of mappings, to merge")
-        for key, raw in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items():
-            if key not in frame.keys:
-                frame.keys.add(key)
-                comma = "" if frame.first else ","
-                frame.first = False
-                self._out.append(f"{comma}{encode_basestring(key)}:{bytes(raw).decode()}")
+        several = msgspec.json.decode(text, type=list[msgspec.Raw]) if text.startswith("[") else [text.encode()]
+        keys.discard("<<")
+        for mapping in map(bytes, several):
+            if not mapping.startswith(b"{"):
+                raise self._error(event, "a merge key << with something else", "a mapping, or a list of mappings")
+            for key, raw in msgspec.json.decode(mapping, type=dict[str, msgspec.Raw]).items():
+                if key not in keys:
+                    keys.add(key)
+                    self._out.append(f",{encode_basestring(key)}:{bytes(raw).decode()}")
