@@ -31,13 +31,18 @@ Counts = tuple[tuple[int, ...], ...]
 def best(instance: Instance) -> tuple[Score, Placement]:
     """The best score there is and a placement that has it."""
     found: tuple[Score, Placement] | None = None
-    for placement in _Search(instance).placements():
+    for placement in placements(instance):
         value = score(instance, placement)
         if found is None or better(value, found[0]):
             found = value, placement
     assert found is not None, "placing nothing is always allowed"
     assert verify(instance, found[1]) == []
     return found
+
+
+def placements(instance: Instance) -> Iterator[Placement]:
+    """Every valid placement, one of each kind; the one that places nothing among them."""
+    return _Search(instance).placements()
 
 
 def binds(instance: Instance, rule: str, optimum: Score, most: int = 2000) -> bool:
@@ -67,7 +72,7 @@ class _Search:
         self.equal_nodes = self._equal_nodes()
 
     def placements(self) -> Iterator[Placement]:
-        """Every valid placement, the one that places nothing among them."""
+        """Every valid placement of the kinds to look at."""
         yield from self._extend(0, {}, [], ())
 
     def _extend(

@@ -1,0 +1,114 @@
+"""Trying everything and every method find the same optimum, value by value, on seeded tiny instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import islice, product
+
+import pytest
+
+from placer.bounds import NamedBound
+from placer.dense import make_dense, score_solution
+from placer.instance import Instance
+from placer.placement import MAXIMISED, Placement, Score, better
+from placer.score import score
+from placer.verify import verify
+from tests.oracle import best, placements
+from tests.shrink import describe, shrink
+from tests.solving import solve_tiny
+from tests.tiny import tiny
+
+BLOCK = 40
+BLOCKS = [range(first, first + BLOCK) for first in range(0, 320, BLOCK)]
+
+blocks = pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+
+
+@cache
+def optimum(seed: int) -> Score:
+    return best(tiny(seed).instance)[0]
+
+
+def _check(seeds: range, complaint: Callable[[Instance, Score], str]) -> None:
+    """Fail with the smallest instance that still shows what is wrong."""
+    for seed in seeds:
+        if complaint(tiny(seed).instance, optimum(seed)):
+            small = shrink(tiny(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
+            pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n{describe(small)}")
+
+
+def _beaten(bounds: tuple[NamedBound, ...], values: Score) -> list[NamedBound]:
+    """Bounds that hold for the optimum and are beaten by it."""
+    reached = tuple(value.value for value in values)
+    found = []
+    for bound in bounds:
+        if bound.level is not None and bound.context in ((), reached[: bound.level]):
+            value = values[bound.level]
+            beaten = value.value > bound.bound if value.name in MAXIMISED else value.value < bound.bound
+            found += [bound] if beaten else []
+    return found
+
+
+@pytest.mark.optimal
+@blocks
+def test_the_optimum_is_found_and_proved(seeds: range, method: str) -> None:
+    def complaint(instance: Instance, most: Score) -> str:
+        solved = solve_tiny(instance, method)
+        if solved.score != most:
+            return f"{method} found {solved.score} by {solved.placement}, there is {most}"
+        if not solved.proved:
+            return f"{method} did not prove {most}"
+        beaten = _beaten(solved.bounds, most)
+        return f"bounds of {method} that {most} beats: {beaten}" if beaten else ""
+
+    _check(seeds, complaint)
+
+
+@blocks
+def test_an_answer_is_valid_and_maximal_and_no_bound_is_beaten(seeds: range, method: str) -> None:
+    def complaint(instance: Instance, most: Score) -> str:
+        solved = solve_tiny(instance, method)
+        if better(solved.score, most):
+            return f"{method} found {solved.score}, but trying everything only {most}"
+        beaten = _beaten(solved.bounds, most)
+        if beaten:
+            return f"bounds of {method} that {most} beats: {beaten}"
+        more = _addable(instance, solved.placement) if instance.policy.levels[0] == "placed" else None
+        return f"{method} left out {more}" if more else ""
+
+    _check(seeds, complaint)
+
+
+def _addable(instance: Instance, placement: Placement) -> Placement | None:
+    """A placement with more pods of one group, nothing moved; None where there is none."""
+    for group in instance.groups.values():
+        left = [key for key in group.pending if key not in placement.node_of]
+        for nodes in product([*instance.nodes, None], repeat=len(left)):
+            added = {key: node for key, node in zip(left, nodes, strict=True) if node is not None}
+            grown = Placement.of({**placement.node_of, **added})
+            if added and not verify(instance, grown):
+                return grown
+    return None
+
+
+@blocks
+def test_arrays_value_a_placement_as_names_do(seeds: range) -> None:
+    def complaint(instance: Instance, most: Score) -> str:
+        dense = make_dense(instance)
+        for placement in islice(placements(instance), 100):
+            by_name = score(instance, placement)
+            by_index = score_solution(dense, dense.solution(placement))
+            if tuple(value.value for value in by_name) != tuple(by_index):
+                return f"{by_index} is not {by_name} for {placement}"
+        return ""
+
+    _check(seeds, complaint)
+
+
+@pytest.mark.parametrize("seed", [3, 62, 117])
+def test_the_whole_assembly_agrees(seed: int) -> None:
+    """Through the process that users go through: greedy, exact in a process of its own, verified, judged."""
+    solved = solve_tiny(tiny(seed).instance, "auto")
+    assert solved.score == optimum(seed)
+    assert solved.proved
