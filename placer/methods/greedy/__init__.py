@@ -4,7 +4,28 @@ Belongs here: placing gangs one after the other by numpy on slices of the tree. 
 is placed already.
 """
 
-from placer.methods.greedy.complete import complete
+from placer.methods.greedy.backtrack import Effort, force
+from placer.methods.greedy.complete import complete, squeeze_in
+from placer.methods.greedy.domains import candidates, tops
+from placer.methods.greedy.gang import Style
+from placer.methods.greedy.layout import Layout
+from placer.methods.greedy.optional import extend, is_ready
+from placer.methods.greedy.plan import least
 from placer.methods.greedy.search import greedy
+from placer.methods.greedy.state import State
 
-__all__ = ["complete", "greedy"]
+__all__ = [
+    "Effort",
+    "Layout",
+    "State",
+    "Style",
+    "candidates",
+    "complete",
+    "extend",
+    "force",
+    "greedy",
+    "is_ready",
+    "least",
+    "squeeze_in",
+    "tops",
+]

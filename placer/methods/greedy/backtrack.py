@@ -17,10 +17,14 @@ MOST_PODS = 200
 
 
 class Effort:
-    """How many nodes may still be looked at; shared by all groups of a call, so that the whole stays short."""
+    """How many nodes may still be looked at; shared by all groups of a call, so that the whole stays short.
+
+    ``exhaustive`` says whether every search with it so far tried everything.
+    """
 
     def __init__(self, looks: int) -> None:
         self.looks = looks
+        self.exhaustive = True
 
     def share(self, part: int) -> Effort:
         """Set aside ``1 / part`` of it for one group."""
@@ -29,17 +33,33 @@ class Effort:
         return mine
 
 
-def force(state: State, group: int, effort: Effort) -> bool:
+def force(state: State, group: int, effort: Effort, *, whole: bool = False) -> bool:
     """Make a group ready by depth-first search over its pods, dearest subgroup first.
+
+    Parameters
+    ----------
+    state
+        Nothing new of the group is placed.
+    group
+        Index of the group.
+    effort
+        Is used up; with nothing left the search ends.
+    whole
+        Place all its pods, not only as many as it needs.
 
     Returns
     -------
     False, and nothing placed, where there is no way, or none was found within the effort.
     """
     gang = state.dense.groups[group]
-    if sum(state.dense.classes[index].size for index in gang.classes) > MOST_PODS or not _possible(state, group):
+    if not whole and not _possible(state, group):
         return False
-    return _Search(state, group, effort).place(0, 0)
+    if sum(state.dense.classes[index].size for index in gang.classes) > MOST_PODS:
+        effort.exhaustive = False
+        return False
+    found = _Search(state, group, effort, whole).place(0, 0)
+    effort.exhaustive &= effort.looks > 0
+    return found
 
 
 def _possible(state: State, group: int) -> bool:
@@ -55,8 +75,8 @@ def _possible(state: State, group: int) -> bool:
 class _Search:
     """Depth-first search for one group; a level is a pod, equal pods go to nodes of rising number."""
 
-    def __init__(self, state: State, group: int, effort: Effort) -> None:
-        self.state, self.group, self.effort = state, group, effort
+    def __init__(self, state: State, group: int, effort: Effort, whole: bool) -> None:
+        self.state, self.group, self.effort, self.whole = state, group, effort, whole
         self.gang = state.dense.groups[group]
         prices = state.layout.class_prices
         size = {
@@ -89,7 +109,9 @@ class _Search:
         return self.place(position + 1, 0)
 
     def _done(self) -> bool:
-        """Whether the group is ready and no subgroup stands below its size."""
+        """Whether the group is ready, or placed as a whole, and no subgroup stands below its size."""
+        if self.whole:
+            return not any(self.state.left(index) for index in self.gang.classes)
         placed = self.state.placed
         for sub in self.gang.sub_groups:
             part = self.state.dense.sub_groups[sub]
@@ -98,7 +120,9 @@ class _Search:
         return ready(self.state.dense, self.group, {index: placed[index] for index in self.gang.classes})
 
     def _hopeful(self, position: int) -> bool:
-        """Whether the pods still to come could make everything whole."""
+        """Whether the pods still to come could bring about what is wanted."""
+        if self.whole:
+            return not any(self.state.left(index) for index in self.order[:position])
         sizes = self.state.dense.classes
         most = {index: self.state.placed[index] for index in self.gang.classes}
         most.update({index: sizes[index].size for index in self.order[position:]})

@@ -1,0 +1,23 @@
+"""Why a group stays pending: counted where counting is enough, else found by placing the group alone.
+
+Belongs here: one reason per group, in the contract's order of codes, every number of which can be checked by hand.
+Does not: what would help (``explain``), any proof by a solver.
+
+==========================  ========================================  ============
+code                        found by                                  module
+==========================  ========================================  ============
+``InvalidGroup``            the objects                               ``standing``
+``GangIncomplete``          counting the pods that exist              ``standing``
+``Unsupported``             the pods                                  ``standing``
+``NoEligibleNode``          counting eligible nodes                   ``counting``
+``QueueCapability``         the queues' room                          ``counting``
+``InsufficientResources``   room per node, and summed                 ``counting``
+``TopologyTooNarrow``       room per HyperNode                        ``counting``
+``Outcompeted``             the greedy finds a place for it alone     ``alone``
+``NotDecided``              none of these                             ``alone``
+==========================  ========================================  ============
+"""
+
+from placer.reasons.reasons import reasons
+
+__all__ = ["reasons"]

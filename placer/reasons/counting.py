@@ -1,0 +1,270 @@
+"""Necessary conditions that a group alone must meet beside what runs now; the first that fails is the reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from placer.dense import DenseGroup
+from placer.dense.amounts import free_on
+from placer.instance import Constraints, Instance, Pod
+from placer.instance.group import NO_TIER
+from placer.methods.greedy import Layout, State, candidates, least, tops
+from placer.quantity import format_amount
+from placer.reasons.words import counted, plural, shape_text
+from placer.result import Reason
+
+__all__ = ["Counting"]
+
+#: Class to how many of its pods could be placed.
+Most = dict[int, int]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What must be placed: all pending pods of a group, or only what makes it ready."""
+
+    gang: DenseGroup
+    whole: bool
+    least_pods: int
+
+
+class Counting:
+    """Counts over one instance without any new pod.
+
+    Parameters
+    ----------
+    instance
+        By name, for the sentences.
+    layout
+        Its arrays.
+    """
+
+    def __init__(self, instance: Instance, layout: Layout) -> None:
+        self.instance, self.layout, self.dense = instance, layout, layout.dense
+        self.state = State(layout)
+        self._refusals: dict[Constraints, Counter[str]] = {}
+
+    def reason(self, group: int, *, whole: bool) -> Reason | None:
+        """Return the first reason that counting finds; None where it finds none.
+
+        Parameters
+        ----------
+        group
+            Index of the group.
+        whole
+            All its pending pods must be placed; else only what makes it ready.
+        """
+        gang = self.dense.groups[group]
+        sizes = {index: self.dense.classes[index].size for index in gang.classes}
+        whole = whole or not self.layout.elastic(group)
+        by_role = sum(short for _, short in gang.short_by_role)
+        target = Target(gang, whole, sum(sizes.values()) if whole else max(gang.short, by_role))
+        most = dict(sizes)
+        for step in (self._eligible, self._queues, self._resources, self._topology):
+            found = step(target, most)
+            if found is not None:
+                return found
+        return None
+
+    def _enough(self, target: Target, most: Most) -> bool:
+        if target.whole:
+            return all(most[index] == self.dense.classes[index].size for index in most)
+        return least(self.dense, target.gang, self.layout.class_prices, most) is not None
+
+    def _limit(self, target: Target, most: Most, room: Callable[[int], int]) -> int | None:
+        """Cut ``most`` to the room of each class; return the first class cut where the rest does not suffice."""
+        cut = [index for index in most if room(index) < most[index]]
+        for index in cut:
+            most[index] = max(0, room(index))
+        return cut[0] if cut and not self._enough(target, most) else None
+
+    def _eligible(self, target: Target, most: Most) -> Reason | None:
+        """C3: some node must be eligible."""
+        masks, classes = self.dense.masks, self.dense.classes
+        short = self._limit(target, most, lambda index: most[index] if masks[classes[index].mask].any() else 0)
+        if short is None:
+            return None
+        pod = self._pod(short)
+        refused = self._refused(pod.constraints)
+        message = f"0/{len(self.dense.nodes)} nodes are eligible for {self._pods(short)}: {counted(refused)}"
+        return Reason("NoEligibleNode", message)
+
+    def _refused(self, constraints: Constraints) -> Counter[str]:
+        if constraints not in self._refusals:
+            texts = (constraints.refusal(node) for node in self.instance.nodes.values())
+            self._refusals[constraints] = Counter(text for text in texts if text is not None)
+        return self._refusals[constraints]
+
+    def _queues(self, target: Target, most: Most) -> Reason | None:
+        """C11: pod by pod, then the least sum that any choice of enough pods asks for."""
+        for number, row in enumerate(self.dense.queue_rows):
+            members = [index for index in row.classes if index in most]
+            if not members:
+                continue
+            asked = self._least_sum(target, row.resource, set(members))
+            rooms = {index: row.room // int(self.dense.classes[index].request[row.resource]) for index in members}
+            short = self._limit(target, most, lambda index, rooms=rooms: rooms.get(index, most[index]))  # type: ignore[misc]
+            if asked > row.room or short is not None:
+                needed = asked if asked > row.room else self._asked_by(short, row.resource)
+                return Reason("QueueCapability", self._queue_text(number, needed))
+        return None
+
+    def _asked_by(self, index: int | None, resource: int) -> int:
+        """What all pods of a class ask for."""
+        pods = self.dense.classes[index or 0]
+        return pods.size * int(pods.request[resource])
+
+    def _queue_text(self, number: int, asked: int) -> str:
+        row = self.dense.queue_rows[number]
+        name = self.dense.resources[row.resource]
+        capability = self.instance.queues[row.queue].capability[name]
+        taken = sum(
+            pod.requests[name]
+            for pod in self.instance.pods.values()
+            if pod.holds_queue and row.queue in self.instance.queue_path(pod.queue)
+        )
+        texts = [format_amount(name, each) for each in (asked * self.dense.scale[row.resource], capability, taken)]
+        return f"needs {name} {texts[0]} in Queue {row.queue}: capability {texts[1]}, {texts[2]} of it taken"
+
+    def _least_sum(self, target: Target, resource: int, members: set[int]) -> int:
+        """Return the least that any ``least_pods`` of the group's pods ask for in classes that count."""
+        left, total = target.least_pods, 0
+        amounts = {
+            index: int(self.dense.classes[index].request[resource]) if index in members else 0
+            for index in target.gang.classes
+        }
+        for index in sorted(amounts, key=lambda index: amounts[index]):
+            count = min(left, self.dense.classes[index].size)
+            left -= count
+            total += count * amounts[index]
+        return total
+
+    def _resources(self, target: Target, most: Most) -> Reason | None:
+        """C2: pod by pod over all nodes, then summed per resource over the nodes eligible for any pod."""
+        rooms = {index: int(self.state.fits(self.layout.shape_of[index]).sum()) for index in most}
+        short = self._limit(target, most, lambda index: rooms[index])
+        if short is not None:
+            return Reason("InsufficientResources", self._room_text(short, rooms[short]))
+        masks = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})]
+        nodes = masks.any(axis=0)
+        for resource, name in enumerate(self.dense.resources):
+            asked = self._least_sum(target, resource, set(most))
+            free = int(self.dense.free[nodes, resource].sum())
+            if asked > free:
+                found = plural(int(nodes.sum()), "node")
+                free_text = self._free_text(resource, np.flatnonzero(nodes), asked)
+                message = f"needs {name} {self._amount(resource, asked)}; the {found} eligible for it have {free_text}"
+                return Reason("InsufficientResources", message)
+        return None
+
+    def _amount(self, resource: int, scaled: int) -> str:
+        return format_amount(self.dense.resources[resource], scaled * self.dense.scale[resource])
+
+    def _free_text(self, resource: int, nodes: Iterable[int], asked: int) -> str:
+        """Write how much of a resource is free on some nodes."""
+        name, step = self.dense.resources[resource], self.dense.scale[resource]
+        rooms = [max(0, free_on(self.instance, self.dense.nodes[node])[name]) for node in nodes]
+        if sum(rooms) < asked * step:
+            return f"{format_amount(name, sum(rooms))} free"
+        # Enough in all, but what is left on each node is not of use to its last unit.
+        usable = sum(room // step * step for room in rooms)
+        return f"{format_amount(name, usable)} free in pieces of {format_amount(name, step)}"
+
+    def _room_text(self, index: int, room: int) -> str:
+        if room:
+            return f"needs room for {self._pods(index)}; the nodes have room for {room}"
+        pod, pods = self._pod(index), self.dense.classes[index]
+        eligible = self.dense.masks[pods.mask]
+        causes: Counter[str] = Counter()
+        lacking = self.dense.free < pods.request
+        for resource, name in enumerate(self.dense.resources):
+            causes[f"insufficient {name}"] = int((lacking[:, resource] & eligible).sum())
+        causes["host port taken"] = int((eligible & ~lacking.any(axis=1)).sum())
+        causes["not eligible"] = int((~eligible).sum())
+        text = counted({cause: count for cause, count in causes.items() if count})
+        return f"0/{len(eligible)} nodes have room for a pod of {shape_text(pod.requests)}: {text}"
+
+    def _topology(self, target: Target, most: Most) -> Reason | None:
+        """C7: what each subgroup with a limit of its own finds in one domain, then the whole group."""
+        root = self.layout.domains.root
+        for sub in target.gang.sub_groups:
+            part = self.dense.sub_groups[sub]
+            pods = {index: self.dense.classes[index].size for index in part.classes}
+            asked = sum(pods.values()) if target.whole else part.short
+            if self._roomiest(part.scope, pods)[0] < asked:
+                most.update(dict.fromkeys(part.classes, 0))
+                if not self._enough(target, most):
+                    return self._narrow(part.scope, f"subgroup {part.name} ", asked)
+        scope = target.gang.scope
+        if target.whole:
+            demand: dict[int, int] = Counter()
+            for index in target.gang.classes:
+                demand[self.layout.shape_of[index]] += self.dense.classes[index].size
+            fits = any(True for _ in candidates(self.state, scope, root, demand))
+        else:
+            fits = any(self._enough(target, self._room(most, domain)) for domain in tops(self.state, scope, root))
+        return None if fits else self._narrow(scope, "", target.least_pods)
+
+    def _room(self, most: Most, domain: int) -> Most:
+        begin, end = self.layout.slice_of(domain)
+        fits = {index: int(self.state.fits(self.layout.shape_of[index])[begin:end].sum()) for index in most}
+        return {index: min(count, fits[index]) for index, count in most.items()}
+
+    def _roomiest(self, scope: int, pods: Most) -> tuple[int, int | None]:
+        """Most pods of some classes that one domain within the limit holds, counted class by class; and which."""
+        best, where = 0, None
+        for domain in tops(self.state, scope, self.layout.domains.root):
+            count = sum(self._room(pods, domain).values())
+            if where is None or count > best:
+                best, where = count, domain
+        return best, where
+
+    def _narrow(self, scope: int, who: str, asked: int) -> Reason:
+        """Say what the roomiest domain within the limit lacks."""
+        it, tree = self.dense.scopes[scope], self.layout.domains
+        pods = {index: self.dense.classes[index].size for index in it.classes}
+        best, where = self._roomiest(scope, pods)
+        anchor = self.dense.anchor(scope)
+        if it.limit == NO_TIER:
+            text = "asks for a tierName that admits nothing"
+        elif it.limit is not None and anchor is not None and tree.tier[anchor] > it.limit:
+            text = f"runs under {self._name(anchor)} already, above the highest tier {it.limit} allowed"
+        elif where is None:
+            text = f"needs a HyperNode of tier <= {it.limit}; none holds a node"
+        else:
+            tier = "" if it.limit is None else f" of tier <= {it.limit}"
+            text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(it.classes))}) in one HyperNode{tier}; "
+            text += f"{'the roomiest' if anchor is None else 'that of its running pods'} ({self._name(where)}) "
+            text += f"has room for {best}" if best < asked else self._lacking(pods, where)
+        return Reason("TopologyTooNarrow", who + text)
+
+    def _lacking(self, pods: Most, domain: int) -> str:
+        """What a domain lacks that has room enough for each class on its own."""
+        begin, end = self.layout.slice_of(domain)
+        for resource, name in enumerate(self.dense.resources):
+            asked = sum(int(self.dense.classes[index].request[resource]) * count for index, count in pods.items())
+            if asked > int(self.dense.free[begin:end, resource].sum()):
+                free_text = self._free_text(resource, range(begin, end), asked)
+                return f"has {name} {free_text} of {self._amount(resource, asked)}"
+        return "lacks room for enough of every role and subgroup"
+
+    def _name(self, domain: int) -> str:
+        name = self.layout.domains.names[domain]
+        return "the virtual root" if name is None else f"{name}, tier {int(self.layout.domains.tier[domain])}"
+
+    def _kinds(self, classes: tuple[int, ...]) -> Iterator[str]:
+        """Name each distinct request once, with how many pods there are of it."""
+        counts: Counter[str] = Counter()
+        for index in classes:
+            counts[shape_text(self._pod(index).requests)] += self.dense.classes[index].size
+        return (f"{count} x {text}" for text, count in counts.items())
+
+    def _pod(self, index: int) -> Pod:
+        return self.instance.pods[self.dense.classes[index].pods[0]]
+
+    def _pods(self, index: int) -> str:
+        return f"{plural(self.dense.classes[index].size, 'pod')} of {shape_text(self._pod(index).requests)}"

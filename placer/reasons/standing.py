@@ -1,0 +1,114 @@
+"""Reasons that stand in the group itself: what it asks for, which pods exist, what they need."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from placer.instance import Group, Instance, Key
+from placer.reasons.words import plural
+from placer.result import Reason
+
+__all__ = ["standing", "standing_of_pods"]
+
+
+def standing(instance: Instance, group: Group) -> Reason | None:
+    """Why the pods that exist can never make the group ready, wherever they go; None where they can."""
+    if group.invalid is not None:
+        return Reason("InvalidGroup", group.invalid)
+    missing = _missing(instance, group, group.pending)
+    if missing is not None:
+        return Reason("GangIncomplete", missing)
+    supported = [key for key in group.pending if not instance.pods[key].unsupported]
+    if _missing(instance, group, supported) is not None:
+        return _unsupported(instance, group.pending)
+    taking = [key for key in supported if _closed(instance, key) is None]
+    if _missing(instance, group, taking) is not None:
+        return _queue_closed(instance, supported)
+    return None
+
+
+def standing_of_pods(instance: Instance, group: Group, left: Sequence[Key]) -> Reason | None:
+    """Why some pods of a group that is ready without them can never be placed; None where that is not the case."""
+    small = next(_small_sub_groups(instance, group, group.pending, set(left)), None)
+    if small is not None:
+        return Reason("GangIncomplete", small)
+    if any(instance.pods[key].unsupported for key in left):
+        return _unsupported(instance, left)
+    if any(_closed(instance, key) is not None for key in left):
+        return _queue_closed(instance, left)
+    return None
+
+
+def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | None:
+    """Which minimum is above the pods there are (C5); None where all could be met."""
+    keys = _in_whole_sub_groups(instance, group, keys)
+    before = group.placed_before
+    if before + len(keys) < group.min_member:
+        return f"minMember is {group.min_member}, but there {_there_are(len(keys), before)}"
+    there, running = Counter(instance.pods[key].role for key in keys), Counter(group.succeeded)
+    running.update(instance.pods[key].role for key in group.bound)
+    for role, least in sorted(group.min_task_member.items()):
+        if there[role] + running[role] < least:
+            return f"minTaskMember of role {role} is {least}, but there {_there_are(there[role], running[role])}"
+    for index, policy in enumerate(group.policies):
+        counts = _sub_group_sizes(instance, group, keys)
+        whole = sum(part.policy == index and counts[at] >= policy.size for at, part in enumerate(group.sub_groups))
+        if whole < policy.min_sub_groups:
+            return (
+                f"minSubGroups of policy {policy.name} is {policy.min_sub_groups}, but {whole} of its subgroups "
+                f"have subGroupSize {policy.size} pods"
+            )
+    # A group that may do without all of its pods still has none to place where every subgroup is too small.
+    if not keys and group.pending:
+        return next(_small_sub_groups(instance, group, group.pending, set(group.pending)), None)
+    return None
+
+
+def _there_are(pending: int, before: int) -> str:
+    verb = "is" if pending == 1 else "are"
+    return f"{verb} {plural(pending, 'pending pod')}" + (f" and {before} placed before" if before else "")
+
+
+def _sub_group_sizes(instance: Instance, group: Group, keys: Iterable[Key]) -> Counter[int | None]:
+    counts = Counter(instance.pods[key].sub_group for key in keys)
+    for at, part in enumerate(group.sub_groups):
+        counts[at] += part.placed_before
+    return counts
+
+
+def _in_whole_sub_groups(instance: Instance, group: Group, keys: Sequence[Key]) -> list[Key]:
+    """Leave out pods of subgroups that cannot reach their size (C6)."""
+    counts = _sub_group_sizes(instance, group, keys)
+    small = {at for at, part in enumerate(group.sub_groups) if counts[at] < group.policies[part.policy].size}
+    return [key for key in keys if instance.pods[key].sub_group not in small]
+
+
+def _small_sub_groups(instance: Instance, group: Group, keys: Iterable[Key], left: set[Key]) -> Iterator[str]:
+    """Subgroups with a pod among ``left`` that cannot reach their size with the pods ``keys``."""
+    counts = _sub_group_sizes(instance, group, keys)
+    for at, part in enumerate(group.sub_groups):
+        size = group.policies[part.policy].size
+        if counts[at] < size and left & set(part.pending):
+            there = _there_are(counts[at] - part.placed_before, part.placed_before)
+            yield f"subGroupSize of subgroup {part.name} is {size}, but there {there}"
+
+
+def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:
+    asking = [key for key in keys if instance.pods[key].unsupported]
+    fields = sorted({text for key in asking for text in instance.pods[key].unsupported})
+    verb = "needs" if len(asking) == 1 else "need"
+    return Reason(
+        "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} what is not modelled: {'; '.join(fields)}"
+    )
+
+
+def _closed(instance: Instance, key: Key) -> str | None:
+    if "C11" in instance.policy.rules_off:
+        return None
+    return instance.closed_queue(instance.pods[key].queue)
+
+
+def _queue_closed(instance: Instance, keys: Sequence[Key]) -> Reason:
+    names = sorted({name for key in keys if (name := _closed(instance, key)) is not None})
+    return Reason("QueueCapability", f"Queue {', '.join(names)} is closed and takes no new pods")
