@@ -113,7 +113,7 @@ def test_verify_prints_every_violation_and_exits_1(cluster: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}', "found Pod x, expected Placement"),
+        ('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}', "found Pod default/x, expected Placement"),
         ('{"apiVersion": "placer.dev/v1alpha1", "kind": "Placement"}', "bindings: found nothing, expected a list"),
         (
             '{"apiVersion": "placer.dev/v1alpha1", "kind": "Placement", "bindings": [{"pod": 3}]}',

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import placer.solve as assembly
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Instance
 from placer.result import Termination, Verdict
-from placer.solve import solve
+from placer.solve import SEARCH, solve
 from placer.verify import verify
 from tests.world import World, hard
 
@@ -22,7 +21,7 @@ def search(monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
     def choose(name: str) -> None:
-        monkeypatch.setitem(assembly.SEARCH, "exact", f"searches:{name}")
+        monkeypatch.setitem(SEARCH, "exact", f"searches:{name}")
 
     return choose
 
