@@ -53,8 +53,8 @@ def tops(state: State, scope: int, outer: int) -> list[int]:
 def candidates(state: State, scope: int, outer: int, demand: Demand) -> Iterator[int]:
     """Domains in ``outer`` that could hold the demand, counting shape by shape.
 
-    Lowest tier first (O2); within a tier the one with least room left over, then the one whose parent has least.
-    Between two of them the caller leaves the state as it was.
+    Lowest tier first (O2); within a tier the one with least room left over, then most nodes in use (O4), then the
+    one whose parent has least room. Between two of them the caller leaves the state as it was.
     """
     state.work += STEP
     inside = _allowed(state, scope, outer)
@@ -69,11 +69,12 @@ def candidates(state: State, scope: int, outer: int, demand: Demand) -> Iterator
         yield from inside.domains.tolist()
         return
     left, above = inside.sums_and_above(state.price[begin:end])
+    used = inside.sums(state.used[begin:end].astype(np.int64))
     tiers = inside.tiers
     low = int(tiers.min())
     while True:
         of_tier = np.flatnonzero(tiers == low)
-        order = np.lexsort((above[of_tier], left[of_tier]))
+        order = np.lexsort((above[of_tier], -used[of_tier], left[of_tier]))
         yield from inside.domains[of_tier[order]].tolist()
         higher = tiers[tiers > low]
         if not len(higher):

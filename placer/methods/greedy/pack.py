@@ -116,7 +116,8 @@ def _leaf_by_leaf(
             able[leaf - first] = 0
     if count:
         room = np.add.reduceat(state.price[begin:end], starts)
-        full, rest = _leaves(able, room, count)
+        used = np.add.reduceat(state.used[begin:end].astype(np.int64), starts)
+        full, rest = _leaves(able, room, -used, count)
         whole[full] = True
         part.append(rest)
     nodes: list[int] = []
@@ -132,13 +133,13 @@ def _leaf_by_leaf(
     return nodes, counts
 
 
-def _leaves(able: IntArray, room: IntArray, count: int) -> tuple[IntArray, tuple[int, int]]:
+def _leaves(able: IntArray, room: IntArray, unused: IntArray, count: int) -> tuple[IntArray, tuple[int, int]]:
     """Choose leaves: whole ones from the roomiest down, then the tightest that takes the rest, and that rest."""
-    order = np.lexsort((room, -able))
+    order = np.lexsort((unused, room, -able))
     total = np.cumsum(able[order])
     whole = int(np.searchsorted(total, count))
     rest = count - (int(total[whole - 1]) if whole else 0)
     others = order[whole:]
     enough = others[able[others] >= rest]
-    best = enough[np.lexsort((enough, able[enough], room[enough]))[0]]
+    best = enough[np.lexsort((enough, able[enough], unused[enough], room[enough]))[0]]
     return order[:whole], (int(best), rest)
