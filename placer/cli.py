@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import placer
 from placer.errors import BadInstance, NothingFound, PlacerError, UsageError
@@ -23,6 +24,8 @@ __all__ = ["main"]
 
 OK, VIOLATIONS, REQUIRE_ALL_NOT_MET = 0, 1, 5
 INTERRUPTED = 130  #: Ctrl-C before there was an answer, as shells expect it
+
+SAME_WISH = 1.0  #: seconds within which signals are one and the same
 
 PIPE_WIDTH = 140  #: columns of the summary where standard output is no terminal
 
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code of contract.md.
     """
     began = time.monotonic()
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    _heed_signals()
     options = _parser().parse_args(arguments)
     options.began = began
     try:
@@ -60,8 +63,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _as_interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
+def _heed_signals() -> None:
+    """Let Ctrl-C and SIGTERM interrupt, once: timeout(1) and wrappers signal us and then our whole group, and the
+    second signal of one wish must not cost the answer that the first one asked for.
+    """
+    last = -math.inf
+
+    def interrupt(*_: object) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last > SAME_WISH:
+            last = now
+            raise KeyboardInterrupt
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(each) != signal.SIG_IGN:  # a job in the background of a script does not heed Ctrl-C
+            signal.signal(each, interrupt)
 
 
 def _complain(error: PlacerError, as_json: bool) -> None:

@@ -230,7 +230,7 @@ class _Job:
         start = time.monotonic()
         placement = None if incumbent.solution is None else self.dense.placement(incumbent.solution)
         objective = self._judged(placement, incumbent)
-        if objective and all(judged.met for judged in objective):
+        if placement is not None and all(judged.met for judged in objective):
             termination = Termination.PROVED
         elif termination is Termination.PROVED:
             termination = Termination.FINISHED
