@@ -9,6 +9,7 @@ import numpy as np
 from placer.dense import Dense, Solution
 from placer.methods.exact.bundles import make_bundles
 from placer.methods.exact.constraints import Constraints
+from placer.methods.exact.implied import Implied
 from placer.methods.exact.objective import Objective
 from placer.methods.exact.places import make_places
 from placer.methods.exact.solutions import decode, encode
@@ -53,6 +54,9 @@ class Model:
             raise TooLarge(size)
         self.variables = Variables(dense, bundles, places)
         Constraints(self.variables).add()
+        self.implied = Implied(self.variables)
+        self.implied.rooms()
+        self.implied.homes()
         self.objective = Objective(self.variables)
         self.proto = self.variables.model
 
@@ -73,6 +77,10 @@ class Model:
             self.proto.add(value.expression >= reached - value.constant)
         else:
             self.proto.add(value.expression <= reached - value.constant)
+
+    def fill(self) -> None:
+        """From now on everything is placed; to be said only where what is kept implies it."""
+        self.implied.full()
 
     def hint(self, solution: Solution) -> list[int]:
         """Hint every variable with a solution that keeps all rules; return the values."""

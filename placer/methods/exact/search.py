@@ -19,6 +19,10 @@ __all__ = ["SolverFault", "safe_bound", "search"]
 #: Share of what is left of the limit that a value may take while others come after it.
 SHARE = 0.6
 
+#: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
+#: bounds here; the workers that are left over do neighbourhood search.
+FEW_WORKERS = 3
+
 
 class SolverFault(RuntimeError):
     """The solver contradicted itself or us; nothing it said afterwards can be trusted."""
@@ -92,6 +96,7 @@ class _Search:
         self.told: tuple[int, ...] | None = None
         self.model: Model | None = None
         self.kept = 0
+        self.cut = self.filled = False
 
     def run(self) -> str:
         """Decide the values in order."""
@@ -111,7 +116,7 @@ class _Search:
                 self.offer(self.solution, "bound")
         if proved:
             return "proved"
-        return "time" if self.limits.over else "finished"
+        return "time" if self.cut else "finished"
 
     def offer(self, solution: Solution, phase: str) -> None:
         """Take and tell a solution that is better than what was told before, or the first one."""
@@ -166,6 +171,7 @@ class _Search:
             raise SolverFault(f"{name}: {bound} was called optimal, the solution has {value}")
         if proved:
             self.emit(BoundFound(level, bound, "exact", self.values[:level]))
+        self.cut = self.cut or value != bound
         return value == bound
 
     def _model_for(self, level: int) -> Model:
@@ -175,7 +181,17 @@ class _Search:
         for before in range(self.kept, level):
             self.model.keep(before, self.values[before])
         self.kept = level
+        if not self.filled and self._everything_kept(level):
+            self.filled = True
+            self.model.fill()
         return self.model
+
+    def _everything_kept(self, level: int) -> bool:
+        """Whether the values before ``level`` leave no choice but to place every pod."""
+        kept = {self.dense.levels[before] for before in range(level)}
+        if any(("placed", group.priority) not in kept for group in self.dense.groups):
+            return False
+        return sum(self.solution.values()) == sum(pod_class.size for pod_class in self.dense.classes)
 
     def _solver(self, level: int) -> cp_model.CpSolver:
         solver = cp_model.CpSolver()
@@ -183,6 +199,8 @@ class _Search:
         parameters = solver.parameters
         parameters.num_workers = self.options.workers
         parameters.random_seed = self.options.seed
+        if self.options.workers <= FEW_WORKERS:
+            parameters.subsolvers.extend(["max_lp"])
         if self.limits.seconds < math.inf:
             parameters.max_time_in_seconds = max(0.01, share * self.limits.seconds)
         if self.limits.work < math.inf:
