@@ -8,7 +8,7 @@ rule speaks only where something new takes part. :data:`RULES` lists them in the
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from placer.instance import HostPort, Instance, Key, Pod, PodState
 from placer.instance.group import NO_TIER
@@ -188,11 +188,11 @@ def queue(outcome: Outcome) -> Iterator[Violation]:
     the capability, in the resource's unit, or the number of new pods in a closed queue.
     """
     instance = outcome.instance
-    new = _by_queue(instance, [instance.pods[key] for key in outcome.new])
+    new = _by_queue(instance, (instance.pods[key] for key in outcome.new))
     if not new:
         return
     running = (PodState.BOUND, PodState.TERMINATING)
-    before = _by_queue(instance, [pod for pod in instance.pods.values() if pod.state in running])
+    before = _by_queue(instance, (pod for pod in instance.pods.values() if pod.state in running))
     for name, pods in sorted(new.items()):
         if not instance.queues[name].open:
             message = f"Queue {name} is closed and gets {_count(len(pods), 'new pod')}"
@@ -231,11 +231,11 @@ def _port(port: HostPort) -> str:
 
 
 def _requested(pods: Sequence[Pod]) -> Counter[str]:
-    """Sum of the requests of the pods, per resource."""
+    """Sum of the requests of the pods, per resource; equal requests are multiplied, not added one by one."""
     total: Counter[str] = Counter()
-    for pod in pods:
-        for resource, amount in pod.requests.items():
-            total[resource] += amount
+    for requests, count in Counter(pod.requests for pod in pods).items():
+        for resource, amount in requests.items():
+            total[resource] += count * amount
     return total
 
 
@@ -267,10 +267,14 @@ def _port_holders(instance: Instance) -> dict[str, list[Pod]]:
     return found
 
 
-def _by_queue(instance: Instance, pods: Sequence[Pod]) -> dict[str, list[Pod]]:
+def _by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """Known queue to those of the pods that count against it: its own and those of the queues below it."""
-    found: dict[str, list[Pod]] = defaultdict(list)
+    own: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
-        for name in instance.queue_path(pod.queue):
-            found[name].append(pod)
+        if pod.queue is not None:
+            own[pod.queue].append(pod)
+    found: dict[str, list[Pod]] = defaultdict(list)
+    for queue_name, members in own.items():
+        for name in instance.queue_path(queue_name):
+            found[name] += members
     return found
