@@ -82,6 +82,7 @@ class _Search:
         self.solution: Solution = {}
         self.rank = self._rank({})
         self.chains: list[_Chain] = []
+        self.tried: set[tuple[tuple[int, ...], Style]] = set()
         self.work = self.last = self.limit = 0
 
     def orders(self) -> None:
@@ -102,11 +103,19 @@ class _Search:
             for place, chain in enumerate(self.chains):
                 if not (chain.left_out or chain.in_part) or not self._may_run():
                     return
-                style = replace(chain.style, few=not chain.style.few) if chain.stalled == PATIENCE else chain.style
-                following = self._run(self._moved_forward(chain), style)
-                if following.rank <= chain.rank:
-                    following.stalled = chain.stalled + 1
-                self.chains[place] = following
+                self.chains[place] = self._following(chain)
+
+    def _following(self, chain: _Chain) -> _Chain:
+        """Run a chain once more; it stays as it is where that has been tried before."""
+        style = replace(chain.style, few=not chain.style.few) if chain.stalled == PATIENCE else chain.style
+        sequence = self._moved_forward(chain)
+        if (tuple(sequence), style) in self.tried:
+            chain.stalled += 1
+            return chain
+        following = self._run(sequence, style)
+        if following.rank <= chain.rank:
+            following.stalled = chain.stalled + 1
+        return following
 
     def refinements(self) -> None:
         """Try the other orders and styles, for nearer and tighter placements of the same pods."""
@@ -146,6 +155,7 @@ class _Search:
         return sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[group]))
 
     def _run(self, sequence: list[int], style: Style) -> _Chain:
+        self.tried.add((tuple(sequence), style))
         state, failed = run(self.layout, sequence, style)
         solution = state.solution()
         # Scoring looks at every group and every entry of the solution.
