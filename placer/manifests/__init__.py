@@ -8,9 +8,9 @@ The way of a text, one file for each step::
 
     files      read_texts   paths -> texts, unpacked within the limits
     objects    split        texts -> one slice of JSON text for each object   (with jsontext, yamltext, scalars)
-    edit       edit         the what-if options
-    validate   validate     slices -> typed objects   (with wording)
-    write      dump         plain values -> a file
+    edits      edit         the what-if options
+    validation validate     slices -> typed objects   (with wording)
+    writing    dump         plain values -> a file
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from placer.manifests.edit import edit
+from placer.manifests.edits import edit
 from placer.manifests.files import Text, read_texts
 from placer.manifests.limits import Faults
 from placer.manifests.objects import RawObject, from_documents, split
-from placer.manifests.validate import Objects, validate
-from placer.manifests.write import dump
+from placer.manifests.validation import Objects, validate
+from placer.manifests.writing import dump
 
 __all__ = [
     "Objects",

@@ -116,4 +116,9 @@ class Faults:
         if more:
             number = f"at least {more} more faults" if self.enough else f"{more} more faults"
             rest = [Fault("the input", None, "", "", number, "none")]
-        raise BadInstance([*self._told, *rest])
+        raise BadInstance([*self._in_order(), *rest])
+
+    def _in_order(self) -> list[Fault]:
+        """Faults file by file and document by document, whichever step found them."""
+        files = {name: rank for rank, name in enumerate(dict.fromkeys(fault.file for fault in self._told))}
+        return sorted(self._told, key=lambda fault: (files[fault.file], fault.document or 0))

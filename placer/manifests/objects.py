@@ -12,6 +12,17 @@ from placer.errors import Fault
 from placer.kube import KINDS, KindInfo
 from placer.manifests import jsontext, yamltext
 from placer.manifests.files import Text
+from placer.manifests.header import (
+    Header,
+    completed,
+    in_words,
+    is_list,
+    lenient_header,
+    list_header,
+    read_header,
+    read_top,
+    wrong_items,
+)
 from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, Faults, shown
 
 __all__ = ["Identity", "RawObject", "from_documents", "split"]
@@ -78,27 +89,6 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
         return shown(f"{kind} {full}".strip(), 400)
 
 
-class _HeaderMetadata(msgspec.Struct, gc=False):
-    name: str | None = None
-    namespace: str | None = None
-
-
-class _Header(msgspec.Struct, gc=False):
-    apiVersion: str | None = None  # noqa: N815 - the name in the text
-    kind: str | None = None
-    metadata: _HeaderMetadata | None = None
-
-
-class _Top(_Header):
-    items: list[msgspec.Raw] | None = None
-
-
-_read_header = msgspec.json.Decoder(_Header).decode
-_read_top = msgspec.json.Decoder(_Top).decode
-_read_raw = msgspec.json.Decoder(msgspec.Raw).decode
-_read_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
 def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = False) -> list[RawObject]:
     """Take texts apart into objects.
 
@@ -146,6 +136,9 @@ def from_documents(documents: Iterable[Mapping[str, Any]], name: str = "memory")
         splitter.document(msgspec.Raw(msgspec.json.encode(document)))
     log.raise_any()
     return raws
+
+
+_read_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class _Splitter:
@@ -232,7 +225,7 @@ class _Splitter:
         pieces, items = document.pieces, document.items
         if not pieces:
             self._position += 1
-        elif items and (header := _list_header(pieces, items)):
+        elif items and (header := list_header(pieces, items)):
             self._items(header, (msgspec.Raw(pieces[item].encode()) for item in items))
         else:
             self.document(msgspec.Raw("".join(pieces).encode()))
@@ -241,44 +234,54 @@ class _Splitter:
 
     def document(self, text: msgspec.Raw) -> None:
         """Add the objects of one document: itself, or the items of a list."""
-        top = _top(text)
-        if top is not None and top.items is not None and _is_list(top):
+        top = read_top(text)
+        if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
         else:
-            self._slowly(text, _Header())
+            self._slowly(text, Header())
 
-    def _items(self, parent: _Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
+    def _items(self, parent: Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
         """Add the objects of a list; of a typed list the items may leave out what the list says."""
-        typed = _Header(parent.apiVersion, (parent.kind or "").removesuffix("List") or None)
+        typed = Header()
+        if parent.kind != "List":
+            typed = Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
         for item in items:
             if self._faults.enough:
                 return
             try:
-                header = _read_header(item)
+                header = read_header(item)
             except (msgspec.DecodeError, RecursionError):
                 self._slowly(item, typed)
                 continue
             if not header.kind or not header.apiVersion:
                 self._slowly(item, typed)
-            elif _is_list(header) and (top := _top(item)) is not None and top.items is not None:
-                self._list_in_list(top, top.items, depth)
+            elif is_list(header):
+                self._list_in_list(item, depth)
             else:
                 self._position += 1
                 self._add(header, item)
 
-    def _list_in_list(self, header: _Header, items: Iterable[msgspec.Raw], depth: int) -> None:
-        if depth >= _LISTS_DEEP:
+    def _list_in_list(self, text: msgspec.Raw, depth: int) -> None:
+        top = read_top(text)
+        if top is None or top.items is None:
+            self._slowly(text, Header())
+        elif depth >= _LISTS_DEEP:
             self._fault("", "a list in a list in a list", "objects, or a list of them")
         else:
-            self._items(header, items, depth + 1)
+            self._items(top, top.items, depth + 1)
 
-    def _slowly(self, text: msgspec.Raw, parent: _Header) -> None:
+    def _slowly(self, text: msgspec.Raw, parent: Header) -> None:
         """Add one object of which something is left out or has the wrong type."""
         self._position += 1
-        header = _lenient_header(text)
+        header = lenient_header(text)
         if header is None:
-            self._fault("", _value(text), "a Kubernetes object")
+            self._fault("", in_words(text), "a Kubernetes object")
             return
+        if is_list(header) and (found := wrong_items(text)) is not None:
+            self._fault("items", found, "a list of objects", header.kind or "")
+            return
+        if header.kind == "List":
+            return  # without items
         inherited = {
             key: getattr(parent, key)
             for key in ("apiVersion", "kind")
@@ -286,9 +289,9 @@ class _Splitter:
         }
         for key, value in inherited.items():
             setattr(header, key, value)
-        self._add(header, _completed(text, inherited) if inherited else text)
+        self._add(header, completed(text, inherited) if inherited else text)
 
-    def _add(self, header: _Header, text: msgspec.Raw) -> None:
+    def _add(self, header: Header, text: msgspec.Raw) -> None:
         metadata = header.metadata
         name, namespace = (metadata.name or "", metadata.namespace or "") if metadata else ("", "")
         raw = RawObject(
@@ -312,49 +315,6 @@ class _Splitter:
             self._raws.append(raw)
 
 
-def _is_list(header: _Header) -> bool:
-    return header.kind is not None and header.kind.endswith("List")
-
-
-def _top(text: msgspec.Raw) -> _Top | None:
-    try:
-        return _read_top(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
-def _list_header(pieces: list[str], items: list[int]) -> _Header | None:
-    """Header of a document that is a list, read without its items; None if it is none."""
-    head = "".join(pieces[: items[0]] + pieces[items[-1] + 1 :]).encode()
-    header = _lenient_header(msgspec.Raw(head))
-    return header if header is not None and _is_list(header) else None
-
-
-def _lenient_header(text: msgspec.Raw) -> _Header | None:
-    """What an object is called, without what has the wrong type; None if it is no object."""
-    try:
-        return _read_header(text)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        fields = _read_fields(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    try:
-        metadata = _read_fields(fields.get("metadata", msgspec.Raw(b"{}")))
-    except msgspec.DecodeError:
-        metadata = {}
-    names = _HeaderMetadata(_text_field(metadata, "name"), _text_field(metadata, "namespace"))
-    return _Header(_text_field(fields, "apiVersion"), _text_field(fields, "kind"), names)
-
-
-def _text_field(fields: Mapping[str, msgspec.Raw], key: str) -> str | None:
-    try:
-        return msgspec.json.decode(fields.get(key, msgspec.Raw(b"null")), type=str | None)
-    except msgspec.DecodeError:
-        return None
-
-
 def _malformed(error: Exception, view: memoryview, start: int) -> tuple[str, int]:
     """Reason and offset of a parser's error."""
     if isinstance(error, RecursionError):
@@ -369,20 +329,3 @@ def _malformed(error: Exception, view: memoryview, start: int) -> tuple[str, int
 def _end_of_space(data: bytes | bytearray, start: int) -> int:
     match = _SPACE.match(data, start)
     return match.end() if match else start
-
-
-def _value(text: msgspec.Raw) -> str:
-    """What a JSON text that is no object is, in words."""
-    with memoryview(text) as view:
-        start = bytes(view[:100]).decode("utf-8", "replace").strip()
-    if start.startswith("["):
-        return "a list"
-    return shown(start) if start else "nothing"
-
-
-def _completed(text: msgspec.Raw, missing: Mapping[str, str]) -> msgspec.Raw:
-    """Write into an object what its list says of all items."""
-    fields = b",".join(msgspec.json.encode(key) + b":" + msgspec.json.encode(value) for key, value in missing.items())
-    body = bytes(text).lstrip()[1:].lstrip()
-    comma = b"" if body.startswith(b"}") else b","
-    return msgspec.Raw(b"{" + fields + comma + body)

@@ -12,17 +12,18 @@ from pydantic_core import ErrorDetails
 from placer.manifests.limits import shown
 from placer.manifests.paths import path_text
 
-__all__ = ["Wrong", "wrongs"]
+__all__ = ["MOST", "Wrong", "wrongs"]
 
 #: Field, what was found, what was expected.
 Wrong = tuple[str, str, str]
 
 #: Beyond so many, the errors of one object are counted and not told: telling takes far more memory than the object.
-_MOST = 20_000
+MOST = 20_000
 
 _TIME = "a time such as 2026-01-31T12:00:00Z"
+#: What a field should hold that is left out.
+_MISSING = {"metadata": "an object with a name", "name": "a name", "spec": "an object"}
 _EXPECTED = {
-    "missing": "a value",
     "string_type": "text",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -40,7 +41,7 @@ _EXPECTED = {
     "string_too_long": "text of at most {max_length} characters",
     "too_short": "at least {min_length} item",
     "string_pattern_mismatch": "text of the form NAMESPACE/NAME",
-    "unexpected_keyword_argument": "a field of this name to exist",
+    "unexpected_keyword_argument": "a field that this kind has",
     "datetime_type": _TIME,
     "datetime_parsing": _TIME,
     "datetime_from_date_parsing": _TIME,
@@ -63,14 +64,18 @@ def wrongs(error: ValidationError) -> Iterator[Wrong]:
         One for each error, in pydantic's order; a single one if there are more than 20,000.
     """
     count = error.error_count()
-    if count > _MOST:
+    if count > MOST:
         yield "", f"{count} faults in one object", "none"
         return
     for detail in error.errors(include_url=False):
+        if detail["type"] == "too_short" and detail["input"]:
+            continue  # the list has items, only none that is valid, and each of those is told by itself
         yield path_text(detail["loc"]), _found(detail), _expected(detail)
 
 
 def _expected(detail: ErrorDetails) -> str:
+    if detail["type"] == "missing":
+        return _MISSING.get(str(detail["loc"][-1]), "a value")
     words = _EXPECTED.get(detail["type"])
     if words is None:
         return detail["msg"]

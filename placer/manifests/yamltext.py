@@ -193,7 +193,7 @@ class _Reader:
             return
         if event.anchor is not None:
             pieces = self._out[start:]  # two to a value: its key or comma, and itself
-            self._keep(event, "".join(pieces), len(pieces) // 2 + 1 + self._expanded_values - expanded)
+            self._keep(event, "".join(pieces), max(1, len(pieces) // 2) + self._expanded_values - expanded)
 
     def _sequence(self, event: _Event, depth: int) -> None:
         if depth > LEVELS or event.tag is not None:

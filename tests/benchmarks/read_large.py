@@ -300,13 +300,18 @@ def measured(way: Callable[[Path], Callable[[], object]], path: Path) -> tuple[f
 
 def _measure(way: Callable[[Path], Callable[[], object]], path: Path) -> tuple[float, float]:
     work = way(path)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     start = time.perf_counter()
     kept = work()
     seconds = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    grown = peak() - before
     del kept
-    return seconds, (after - before) / 1024
+    return seconds, grown
+
+
+def peak() -> float:
+    """Most memory this process ever had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:

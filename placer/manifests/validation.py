@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -22,7 +21,7 @@ from placer.kube import BY_ATTRIBUTE, apps, core, coscheduling, diktyo, numa, po
 from placer.kube.pod import Pod
 from placer.manifests.limits import KINDS_MOST, Faults, memory_allowed, shown
 from placer.manifests.objects import Identity, RawObject
-from placer.manifests.wording import wrongs
+from placer.manifests.wording import MOST, wrongs
 
 __all__ = ["Objects", "validate"]
 
@@ -245,11 +244,10 @@ class _Validation:
         if not self._faults.tells:
             self._faults.count(error.error_count())
             return
-        told = 0
         for where, found, expected in wrongs(error):
             self._fault(raw, where, found, expected)
-            told += 1
-        self._faults.count(error.error_count() - told)
+        if error.error_count() > MOST:  # told as one
+            self._faults.count(error.error_count() - 1)
 
     def _fault(self, raw: RawObject, where: str, found: str, expected: str) -> None:
         self._faults.add(Fault(shown(raw.file, 400), raw.document, raw.label, where, found, expected))
@@ -261,7 +259,7 @@ class _Validation:
         names = (raw.identity for kind in skipped.values() for raw in kind.seen.values())
         held = {attribute: pair for attribute, pair in self._held.items() if attribute}
         return Objects(
-            skipped=MappingProxyType({" ".join(words): kind.count for words, kind in skipped.items()}),
+            skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
             sha256=self._hash.hexdigest(),
             _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in held.items()},
