@@ -248,9 +248,9 @@ def _check_values(operator: str, values: tuple[str, ...] | None) -> None:
     if operator in ("In", "NotIn") and not count:
         raise problem(f"at least one value for the operator {operator}", "no values")
     if operator in ("Exists", "DoesNotExist") and count:
-        raise problem(f"no values for the operator {operator}", f"{count} values")
+        raise problem(f"no values for the operator {operator}", "values")
     if operator in ("Gt", "Lt"):
         if values is None or count != 1:
-            raise problem(f"exactly one value for the operator {operator}", f"{count} values")
+            raise problem(f"exactly one value for the operator {operator}", f"{count} of them")
         if not _INTEGER.fullmatch(values[0]):
             raise problem(f"an integer as text for the operator {operator}", repr(values[0][:80]))
