@@ -172,7 +172,14 @@ class _Job:
         incumbent.bounded(*bounds_for(self.dense, incumbent.values))
 
     def search(self, incumbent: Incumbent, name: str) -> Termination:
-        """Run a search in a process of its own for the time that is left."""
+        """Run a search for the time that is left; an interrupt at any moment of it ends it, and the answer stays."""
+        try:
+            return self._search(incumbent, name)
+        except KeyboardInterrupt:
+            return Termination.INTERRUPTED
+
+    def _search(self, incumbent: Incumbent, name: str) -> Termination:
+        """Run a search in a process of its own."""
         from placer.methods.events import SearchOptions
         from placer.methods.process import run_apart
 

@@ -1,0 +1,425 @@
+"""What the project promises, end to end and in small: real input, planted optima, limits, repeatability, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from placer.cli import main
+from placer.generate import generate
+from placer.instance import Instance
+from placer.instance.build import build
+from placer.manifests import from_documents, validate
+from placer.placement import better
+from placer.read import read, read_placement
+from placer.result import Judged, Result, Termination, Verdict
+from placer.solve import solve
+from placer.verify import verify
+from tests.support import instance_of, node, pod, pod_group, policy
+
+ROOT = Path(__file__).parent.parent
+INSTANCES = ROOT / "instances"
+
+Capture = pytest.CaptureFixture[str]
+
+
+def planted(**options: Any) -> Instance:
+    return build(validate(from_documents(generate("planted", **options).documents)))
+
+
+def values(result: Result) -> tuple[Any, ...]:
+    return tuple(judged.value for judged in result.objective)
+
+
+def proved(objective: tuple[Judged, ...]) -> bool:
+    return all(judged.bound is not None and judged.bound.value == judged.value.value for judged in objective)
+
+
+def write(path: Path, documents: object) -> Path:
+    path.write_text(json.dumps(documents))
+    return path
+
+
+# --------------------------------------------------------------------------------------------------------- real input
+
+
+def test_online_boutique_is_placed_whole(tmp_path: Path, capsys: Capture) -> None:
+    """12 Deployments of one replica: 1,570 m of cpu on nodes of 940 m, so two nodes at least, and two do."""
+    target = tmp_path / "placement.yaml"
+    assert main(["solve", str(INSTANCES / "online-boutique"), "-o", str(target)]) == 0
+    document = yaml.safe_load(target.read_text())
+    assert (document["verdict"], document["termination"]) == ("OPTIMAL", "proved")
+    assert len(document["bindings"]) == document["instance"]["pending"] == 12
+    assert document["objective"][-1] == {"name": "packedNodes", "value": 2, "bound": 2, "gap": 0.0} | {
+        "provedBy": document["objective"][-1]["provedBy"]
+    }
+    assert all(group["admitted"] and group["pending"] == 0 for group in document["groups"])
+    assert "12 of 12 pending" in capsys.readouterr().out
+    assert main(["verify", str(INSTANCES / "online-boutique"), str(target)]) == 0
+
+
+def test_the_lingjun_fabric_is_verified_and_never_below_greedy() -> None:
+    """847 hosts, a queue for 95 % of the GPUs: a bound may be unknown at this size, the answer may not be worse."""
+    instance = read(INSTANCES / "lingjun" / "lingjun.json.gz")
+    greedy = solve(instance, method="greedy")
+    began = time.monotonic()
+    auto = solve(instance, time_limit=8)
+    assert time.monotonic() - began < 60
+    for result in (greedy, auto):
+        assert result.placement is not None
+        assert verify(instance, result.placement) == []
+        assert result.verdict is (Verdict.OPTIMAL if proved(result.objective) else Verdict.FEASIBLE)
+    assert not better(values(greedy), values(auto))
+    placed = sum(value.value for value in values(auto) if value.name == "placed")
+    assert placed == auto.weight.value.value
+    assert placed >= 0.9 * sum(instance.weights.values())
+
+
+# ------------------------------------------------------------------------------------------------------------- planted
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nodes": 24, "seed": 31},
+        {"nodes": 50, "seed": 32},
+        {"nodes": 50, "seed": 33},
+        {"nodes": 40, "seed": 34, "pod_sizes": (1, 2, 4, 8)},
+        {"nodes": 50, "seed": 11, "pod_sizes": (1, 2, 4, 8)},
+    ],
+    ids=lambda options: "-".join(str(value) for value in options.values()),
+)
+def test_planted_up_to_50_nodes_is_proved(options: Mapping[str, Any]) -> None:
+    """Every GPU has its pod when all is placed: the weights of all pods are the bound, and the rest is proved too."""
+    result = solve(planted(**options), time_limit=240)
+    assert result.everything_placed
+    assert (result.verdict, result.termination) == (Verdict.OPTIMAL, Termination.PROVED)
+    assert proved(result.objective)
+    assert result.weight.gap == 0.0
+    assert result.reasons == {}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nodes": 100, "seed": 41, "pod_sizes": (1, 2, 4, 8)},
+        {"nodes": 200, "seed": 42},
+        {"nodes": 200, "seed": 43, "pod_sizes": (1, 2, 4, 8), "subgroup_sizes": (2, 3, 5)},
+    ],
+    ids=lambda options: "-".join(str(value) for value in options.values()),
+)
+def test_require_all_finds_the_planted_optimum(options: Mapping[str, Any], tmp_path: Path, capsys: Capture) -> None:
+    documents = generate("planted", **options).documents
+    path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": documents})
+    target = tmp_path / "placement.json"
+    assert main(["solve", str(path), "--require-all", "--time-limit", "10", "-o", str(target), "--quiet"]) == 0
+    document = json.loads(target.read_text())
+    assert len(document["bindings"]) == document["instance"]["pending"]
+    placed = next(value for value in document["objective"] if value["name"] == "placed")
+    assert (placed["gap"], placed["value"]) == (0.0, placed["bound"])
+    instance = read(path)
+    assert verify(instance, read_placement(target)) == []
+    assert document["instance"]["pending"] == len(instance.pending)
+    capsys.readouterr()
+
+
+def test_require_all_of_one_pod_too_many_is_not_met(tmp_path: Path, capsys: Capture) -> None:
+    """A full cluster and one pod more: exit 5, INFEASIBLE since the volume proves it, and the best answer is there."""
+    made = generate("planted", nodes=16, seed=7)
+    documents = [*made.documents, pod("one-too-many", gpu=1)]
+    path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": documents})
+    target = tmp_path / "placement.json"
+    assert main(["solve", str(path), "--require-all", "--time-limit", "60", "-o", str(target), "--quiet"]) == 5
+    document = json.loads(target.read_text())
+    assert document["verdict"] == "INFEASIBLE"
+    assert len(document["bindings"]) >= document["instance"]["pending"] - 1 - 16
+    assert verify(read(path), read_placement(target)) == []
+    capsys.readouterr()
+
+
+def test_a_second_is_enough_for_a_verified_answer_on_2000_nodes(tmp_path: Path, capsys: Capture) -> None:
+    """Reading, greedy, verifying and writing take their time, the search gets what is left; nothing is called optimal
+    that is not proved.
+    """
+    documents = generate("planted", nodes=2000, seed=5, pod_sizes=(2, 4, 8)).documents
+    path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": documents})
+    target = tmp_path / "placement.json"
+    assert main(["solve", str(path), "--time-limit", "1", "-o", str(target), "--quiet"]) == 0
+    document = json.loads(target.read_text())
+    gaps = [value["gap"] for value in document["objective"]]
+    assert (document["verdict"] == "OPTIMAL") == all(gap == 0.0 for gap in gaps)
+    assert document["termination"] == ("proved" if document["verdict"] == "OPTIMAL" else "time")
+    assert document["seconds"]["total"] < 60
+    assert len(document["bindings"]) > 0.8 * document["instance"]["pending"]
+    assert verify(read(path), read_placement(target)) == []
+    capsys.readouterr()
+
+
+# -------------------------------------------------------------------------------------------------------- repeatability
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact", "auto"])
+def test_the_same_call_twice_writes_the_same_bindings(method: str, tmp_path: Path, capsys: Capture) -> None:
+    """A queue that is more than full, cut by work: one worker, the same seed, twice, in processes of their own."""
+    made = generate("planted", nodes=20, seed=9, pod_sizes=(1, 2, 4, 8), overfull=0.5, priorities=2, uneven=0.3)
+    path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": made.documents})
+    written = []
+    for turn in ("one", "other"):
+        target = tmp_path / f"{turn}.yaml"
+        options = ["--method", method, "--workers", "1", "--work-limit", "2", "--seed", "3"]
+        assert main(["solve", str(path), *options, "--bindings", str(target), "--quiet"]) == 0
+        written.append(target.read_bytes())
+    assert written[0] == written[1]
+    assert len(yaml.safe_load(written[0])["items"]) >= 20
+    capsys.readouterr()
+
+
+# ----------------------------------------------------------------------------------------------------------- interrupts
+
+
+@pytest.mark.parametrize(
+    "signals",
+    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT], [signal.SIGTERM, signal.SIGTERM]],
+    ids=lambda signals: "+".join(each.name for each in signals),
+)
+def test_an_interrupted_search_shows_its_best_answer(signals: list[signal.Signals], tmp_path: Path) -> None:
+    """Also when one wish arrives twice, as from timeout(1), which signals its child and then its whole group."""
+    made = generate("clos", spines=4, load=0.3, seed=3, pod_sizes=(1, 2, 4, 8), uneven=0.4)
+    path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": made.documents})
+    command = [sys.executable, "-m", "placer.cli", "solve", str(path), "--time-limit", "300", "-o", "-"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        _wait_for(lambda: _searches(running.pid))
+        for each in signals:
+            running.send_signal(each)
+        out, _ = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert running.returncode == 0
+    document = json.loads(out)
+    assert (document["termination"], document["verdict"]) == ("interrupted", "FEASIBLE")
+    (tmp_path / "placement.json").write_text(out)
+    assert verify(read(path), read_placement(tmp_path / "placement.json")) == []
+    assert document["bindings"]
+
+
+def _searches(pid: int) -> bool:
+    """Whether the process has a child: the search, which is started once there is an answer."""
+    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end, "waited for two minutes"
+        os.sched_yield()
+
+
+# ------------------------------------------------------------------------------------------------------ odd instances
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact", "auto"])
+@pytest.mark.parametrize(
+    ("documents", "levels"),
+    [
+        ([], None),
+        ([node("a")], None),
+        ([node("a"), policy(levels=["placed"])], ["placed"]),
+        ([node("a"), pod_group("nobodys", minMember=3)], None),
+        ([node("a"), pod("runs", node="a", cpu=1)], None),
+    ],
+    ids=["nothing", "a node", "no value at all", "a group without pods", "a running pod"],
+)
+def test_nothing_to_do_is_done(documents: list[Any], levels: list[str] | None, method: str) -> None:
+    result = solve(instance_of(*documents), method=method, workers=1, time_limit=60)
+    assert (result.verdict, result.termination) == (Verdict.OPTIMAL, Termination.PROVED)
+    assert result.placement is not None
+    assert result.placement.bindings == ()
+    assert (result.objective == ()) == (levels == ["placed"])
+
+
+@pytest.mark.parametrize("method", ["exact", "auto"])
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [node("a"), pod("giant", cpu=9)],
+        [{**node("a"), "spec": {"unschedulable": True}}, pod("p", cpu=1)],
+        [node("a"), pod_group("g", minMember=2), pod("p", group="g", cpu=1)],
+        [node("a"), node("b"), pod_group("g", minMember=3), *(pod(f"p{i}", group="g", cpu=8) for i in range(3))],
+        [
+            node("a"),
+            node("b"),
+            pod_group("g", minMember=2, networkTopology={"mode": "hard", "highestTierAllowed": 0}),
+            *(pod(f"p{i}", group="g", cpu=5) for i in range(2)),
+        ],
+    ],
+    ids=["a pod too large", "all cordoned", "a gang incomplete", "a gang too large", "a limit that nothing meets"],
+)
+def test_that_nothing_can_be_placed_is_proved(documents: list[Any], method: str) -> None:
+    result = solve(instance_of(*documents), method=method, workers=1, time_limit=60)
+    assert (result.verdict, result.termination) == (Verdict.OPTIMAL, Termination.PROVED)
+    assert result.placement is not None
+    assert result.placement.bindings == ()
+    assert [judged.gap for judged in result.objective] == [0.0] * len(result.objective)
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact", "auto"])
+def test_quantities_up_to_the_limit_do_not_overflow(method: str) -> None:
+    """Six nodes of 2^63 - 1 bytes; two pods of 2^62 are a byte too much for one: six of the seven are placed."""
+    nodes = [node(f"n{index}", memory=str(2**63 - 1)) for index in range(6)]
+    pods = [pod(f"p{index}", memory=str(2**62)) for index in range(7)]
+    result = solve(instance_of(*nodes, *pods), method=method, workers=1, time_limit=60)
+    assert result.placement is not None
+    assert sorted(result.placement.node_of.values()) == [f"n{index}" for index in range(6)]
+    assert values(result)[0].value == 6 * 500_000
+
+
+# -------------------------------------------------------------------------------------------------------- bad instances
+
+NODE = node("a")
+
+
+def _changed(document: Mapping[str, Any], path: str, value: object) -> dict[str, Any]:
+    """A copy of a document with one field changed; None takes it away."""
+    copy: dict[str, Any] = json.loads(json.dumps(document))
+    *parents, last = path.split("/")
+    place: Any = copy
+    for step in parents:
+        place = place[int(step)] if isinstance(place, list) else place[step]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return copy
+
+
+#: Objects whose schema is broken, and what has to be said: object, field, found.
+BROKEN: Mapping[str, tuple[list[object], list[str]]] = {
+    "wrong type": (
+        [_changed(NODE, "spec", {"unschedulable": "maybe"})],
+        ["Node a", "spec.unschedulable", "'maybe'"],
+    ),
+    "a list for an object": ([_changed(NODE, "metadata/labels", [])], ["Node a", "metadata.labels", "an empty list"]),
+    "bad quantity": (
+        [_changed(NODE, "status/allocatable/cpu", "4 cores")],
+        ["Node a", "status.allocatable.cpu", "'4 cores'", "a quantity"],
+    ),
+    "negative quantity": (
+        [NODE, pod("p", cpu=-1)],
+        ["Pod default/p", "spec.containers[0].resources.requests.cpu", "'-1'"],
+    ),
+    "quantity beyond 2^63": (
+        [_changed(NODE, "status/allocatable/memory", str(2**63))],
+        ["Node a", "status.allocatable.memory", str(2**63)],
+    ),
+    "missing name": ([_changed(NODE, "metadata/name", None)], ["Node", "metadata.name", "nothing"]),
+    "twice": ([NODE, pod("p"), pod("p")], ["Pod default/p", "again", "once"]),
+    "no Node": ([pod("p")], ["Node", "none", "pending"]),
+    "unknown key of the policy": ([NODE, policy(colour="red")], ["Policy default", "spec.colour"]),
+    "unknown level of the policy": ([NODE, policy(levels=["speed"])], ["Policy default", "spec.levels", "speed"]),
+    "two policies": (
+        [NODE, policy(), _changed(policy(), "metadata/name", "other")],
+        ["Policy other", "second", "at most one"],
+    ),
+    "negative minimum": ([NODE, pod_group("g", minMember=-1)], ["PodGroup default/g", "spec.minMember", "-1"]),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_broken_object_is_named_with_its_field(name: str, form: str, tmp_path: Path, capsys: Capture) -> None:
+    documents, words = BROKEN[name]
+    path = tmp_path / f"instance.{form}"
+    listed = {"apiVersion": "v1", "kind": "List", "items": documents}
+    path.write_text(json.dumps(listed) if form == "json" else yaml.safe_dump_all(documents))
+    assert main(["solve", str(path)]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    for word in words:
+        assert word in printed.err
+
+
+LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9))
+
+#: Text that cannot be parsed: file name, bytes, and what has to be said besides the name of the file.
+UNREADABLE: Mapping[str, tuple[str, bytes, list[str]]] = {
+    "JSON syntax": ("bad.json", b'{"apiVersion": "v1",\n "kind": }', ["line 2"]),
+    "YAML syntax": ("bad.yaml", b"apiVersion: v1\nkind: [Node\n", ["line"]),
+    "YAML tabs": ("bad.yaml", b"apiVersion: v1\n\tkind: Node\n", ["line 2"]),
+    "encoding": ("bad.yaml", "metadata: {name: n\u0153ud}".encode("utf-16-le")[1:], []),
+    "latin-1": ("bad.json", '{"kind": "é"}'.encode("latin-1"), []),
+    "truncated gzip": ("bad.json.gz", gzip.compress(b'{"kind": "Node"}' * 100)[:-12], []),
+    "not gzip": ("bad.json.gz", b"\x1f\x8b" + b"no" * 20, []),
+    "gzip bomb": ("bad.yaml.gz", gzip.compress(b" " * (300 * 2**20), 6), []),
+    "deep JSON": ("bad.json", b"[" * 200 + b"]" * 200, ["100 levels"]),
+    "very deep JSON": ("bad.json", b"[" * 200_000, []),
+    "deep YAML": ("bad.yaml", b"- " * 200 + b"x\n", ["100 levels"]),
+    "aliases": ("bad.yaml", LAUGHS.encode(), ["alias"]),
+    "a list of lists": ("bad.json", b"[[1]]", ["a list"]),
+    "no kind": ("bad.json", b'{"apiVersion": "v1", "metadata": {"name": "x"}}', ["kind", "nothing"]),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_cannot_be_read_is_named_with_its_file(name: str, tmp_path: Path, capsys: Capture) -> None:
+    file, content, words = UNREADABLE[name]
+    (tmp_path / file).write_bytes(content)
+    began = time.monotonic()
+    assert main(["solve", str(tmp_path / file)]) == 3
+    assert time.monotonic() - began < 40
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    for word in (file, *words):
+        assert word in printed.err
+
+
+def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path, capsys: Capture) -> None:
+    write(tmp_path / "one.json", _changed(NODE, "status/allocatable/cpu", "x"))
+    write(
+        tmp_path / "two.json", {"apiVersion": "v1", "kind": "List", "items": [pod("p", cpu=-1), pod("q", memory="y")]}
+    )
+    (tmp_path / "three.yaml").write_text("{")
+    assert main(["solve", str(tmp_path), "--json"]) == 3
+    faults = json.loads(capsys.readouterr().err)["faults"]
+    assert {Path(fault["file"]).name for fault in faults} == {"one.json", "two.json", "three.yaml"}
+    assert {(fault["object"], fault["field"]) for fault in faults if "three" not in fault["file"]} == {
+        ("Node a", "status.allocatable.cpu"),
+        ("Pod default/p", "spec.containers[0].resources.requests.cpu"),
+        ("Pod default/q", "spec.containers[0].resources.requests.memory"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("stray", "code"),
+    [
+        (pod("p", cpu=1, spec={"priorityClassName": "unknown"}), "UnknownReference"),
+        (pod("p", cpu=1, node="gone"), "UnknownReference"),
+        (pod("p", cpu=1, group="gone"), "UnknownReference"),
+        (pod_group("g", minMember=1, queue="gone"), "UnknownReference"),
+        (pod_group("g", networkTopology={"mode": "hard"}), "HardWithoutLimit"),
+    ],
+    ids=["PriorityClass", "node of a bound pod", "PodGroup", "queue", "limit"],
+)
+def test_what_leads_nowhere_is_a_finding_and_no_error(
+    stray: Mapping[str, Any], code: str, tmp_path: Path, capsys: Capture
+) -> None:
+    member = [pod("member", group="g", cpu=1)] if stray["kind"] == "PodGroup" else []
+    documents = [NODE, pod("other", cpu=1), stray, *member]
+    path = write(tmp_path / "instance.json", {"apiVersion": "v1", "kind": "List", "items": documents})
+    assert main(["solve", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert code in {finding["code"] for finding in document["findings"]}
+    assert "other" in {binding["pod"] for binding in document["bindings"]}
+    assert main(["solve", str(path), "--strict"]) == 3
+    assert code in capsys.readouterr().err
