@@ -156,14 +156,16 @@ class _Search:
             raise SolverFault(f"{solver.status_name(status)} while {self.dense.levels[level][0]} is decided")
         if status != cp_model.UNKNOWN:
             self.offer(model.read(list(solver.response_proto.solution)), self.dense.levels[level][0])
-        if not value.variables:
-            return True
-        bound = safe_bound(solver.best_objective_bound, self.dense.levels[level][0] in MAXIMISED)
+        # Without a variable in it the value is the same for every placement, and the solver has no bound to tell.
+        bound = safe_bound(solver.best_objective_bound, self._maximised(level)) if value.variables else value.constant
         return self._judge(level, bound, status == cp_model.OPTIMAL, proved)
+
+    def _maximised(self, level: int) -> bool:
+        return self.dense.levels[level][0] in MAXIMISED
 
     def _judge(self, level: int, bound: int, optimal: bool, proved: bool) -> bool:
         """Compare the value in hand with the solver's bound."""
-        name, maximised = self.dense.levels[level][0], self.dense.levels[level][0] in MAXIMISED
+        name, maximised = self.dense.levels[level][0], self._maximised(level)
         value = self.values[level]
         if (value > bound) if maximised else (value < bound):
             raise SolverFault(f"{name}: a bound of {bound} was proved, but there is {value}")
