@@ -115,6 +115,7 @@ class _Search:
             if proved:
                 self.offer(self.solution, "bound")
         if proved:
+            self.offer(self.solution, "bound")  # also where there is no value at all to decide
             return "proved"
         return "time" if self.cut else "finished"
 
