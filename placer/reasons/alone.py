@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from placer.dense import Solution
 from placer.instance import GroupKey
 from placer.methods.greedy import Effort, Layout, State, Style, extend, force, squeeze_in, tops
+from placer.placement import MAXIMISED
 from placer.reasons.words import plural
 from placer.result import Reason
 
@@ -113,6 +115,9 @@ class Takers:
             self._cache[key] = self._largest(self._usable(group, masks), gang.key)
         queue = self._queue(group)
         names = self._cache[key]
+        before = [name for name, _ in takewhile(lambda level: level[0] not in MAXIMISED, self.dense.levels)]
+        if queue is None and not names and before:
+            return Reason("Outcompeted", f"fits alone; the policy puts {', '.join(before)} before placing it")
         if queue is None and not names:
             return Reason("NotDecided", "fits alone, and nothing new stands where it could be: no time to tell")
         return Reason("Outcompeted", f"fits alone; the room went to {queue or names}")

@@ -20,7 +20,7 @@ from placer.placement import MAXIMISED
 __all__ = ["greedy"]
 
 #: Work of all runs together, in the unit of ``State.work``: about one second for 5,000 pods on as many nodes.
-WORK = 160 * 10**6
+WORK = 120 * 10**6
 
 #: A few runs are made even where they take more, up to the most work; beyond that there is the first run alone.
 FEW_RUNS, MOST_WORK = 3, 600 * 10**6

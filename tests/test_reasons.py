@@ -1,0 +1,378 @@
+"""Why groups stay pending: each code once with its whole message, and all of them against brute force."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from placer.dense import make_dense
+from placer.instance import Instance, Policy, SubGroupPolicy
+from placer.instance.group import NO_TIER
+from placer.methods.greedy import greedy
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.reasons import reasons
+from placer.result import Reason
+from tests.oracle import best
+from tests.test_greedy import carried_out
+from tests.tiny import tiny
+from tests.world import World, hard, port
+
+
+def found(instance: Instance, *, decided: bool = True) -> dict[str, Reason]:
+    """The reasons after the greedy, by the group's name."""
+    dense = make_dense(instance)
+    return {key.name: reason for key, reason in reasons(instance, dense, greedy(dense), decided=decided).items()}
+
+
+def only(world: World, **options: bool) -> tuple[str, str]:
+    """Code and message of the only group with pods left."""
+    (reason,) = found(world.instance(), **options).values()
+    return reason.code, reason.message
+
+
+def test_nothing_is_said_of_what_is_placed() -> None:
+    world = World()
+    world.node("n0")
+    world.pod("p")
+    assert found(world.instance()) == {}
+
+
+def test_invalid_group() -> None:
+    world = World()
+    world.node("n0")
+    world.pod("p", world.gang("g", invalid="both limits of its networkTopology are set"))
+    assert only(world) == ("InvalidGroup", "both limits of its networkTopology are set")
+
+
+def test_fewer_pods_than_min_member() -> None:
+    world = World()
+    world.node("n0", 8)
+    gang = world.gang("g", 4)
+    world.running("a", "n0", gang)
+    world.pods_of("b c", gang)
+    message = "minMember is 4, but there are 2 pending pods and 1 placed before"
+    assert only(world) == ("GangIncomplete", message)
+
+
+def test_fewer_pods_than_a_role_needs() -> None:
+    world = World()
+    world.node("n0", 8)
+    gang = world.gang("g", 3, roles={"worker": 3})
+    for name in ("a", "b"):
+        world.pod(name, gang, role="worker")
+    world.pod("m", gang, role="master")
+    message = "minTaskMember of role worker is 3, but there are 2 pending pods"
+    assert only(world) == ("GangIncomplete", message)
+
+
+def test_fewer_subgroups_than_the_policy_needs() -> None:
+    world = World()
+    world.node("n0", 8)
+    gang = world.gang("g", policies=[SubGroupPolicy("w", 2, 2)])
+    world.pods_of("a b", gang, part="x")
+    message = "minSubGroups of policy w is 2, but 1 of its subgroups have subGroupSize 2 pods"
+    assert only(world) == ("GangIncomplete", message)
+
+
+def test_a_subgroup_too_small_in_a_group_that_is_fine() -> None:
+    world = World()
+    world.node("n0", 8)
+    gang = world.gang("g", policies=[SubGroupPolicy("w", 2)])
+    world.pods_of("a b", gang, part="x")
+    world.pods_of("c", gang, part="y")
+    message = "subGroupSize of subgroup w-y is 2, but there is 1 pending pod"
+    assert only(world) == ("GangIncomplete", message)
+
+
+def test_unsupported() -> None:
+    world = World()
+    world.node("n0", 8)
+    gang = world.gang("g", 2)
+    world.pod("a", gang)
+    world.pod("b", gang, unsupported=["spec.resourceClaims: gpu"])
+    message = "1 of 2 pods needs what is not modelled: spec.resourceClaims: gpu"
+    assert only(world) == ("Unsupported", message)
+
+
+def test_no_eligible_node() -> None:
+    world = World()
+    world.node("n0", labels={"pool": "cpu"})
+    world.node("n1", labels={"pool": "cpu"})
+    world.node("n2", labels={"pool": "gpu"}, taints=["x"])
+    world.node("n3", ready=False)
+    world.node("n4", unschedulable=True)
+    gang = world.gang("g", 2)
+    for name in ("a", "b"):
+        world.pod(name, gang, selector={"pool": "gpu"})
+    message = (
+        "0/5 nodes are eligible for 2 pods of nvidia.com/gpu 1: "
+        "2 node selector pool=gpu, 1 node is not Ready, 1 node is unschedulable, 1 untolerated taint x:NoSchedule"
+    )
+    assert only(world) == ("NoEligibleNode", message)
+
+
+def test_a_closed_queue() -> None:
+    world = World()
+    world.node("n0")
+    world.queue("q", closed=True)
+    world.pod("p", queue="q")
+    assert only(world) == ("QueueCapability", "Queue q is closed and takes no new pods")
+
+
+def test_a_full_queue() -> None:
+    world = World()
+    world.node("n0", 8)
+    world.queue("q", gpu=4)
+    world.running("r", "n0", gpu=3, queue="q")
+    world.pods_of("a b", world.gang("g", 2, queue="q"))
+    message = "needs nvidia.com/gpu 2 in Queue q: capability 4, 3 of it taken"
+    assert only(world) == ("QueueCapability", message)
+
+
+def test_a_pod_larger_than_every_node() -> None:
+    world = World()
+    world.node("n0", 2, cpu=4000)
+    world.node("n1", 8, cpu=1000)
+    world.node("n2", 8, cpu=4000, taints=["x"])
+    world.pod("p", gpu=4, cpu=2000)
+    message = (
+        "0/3 nodes have room for a pod of cpu 2, nvidia.com/gpu 4: "
+        "1 insufficient cpu, 1 insufficient nvidia.com/gpu, 1 not eligible"
+    )
+    assert only(world) == ("InsufficientResources", message)
+
+
+def test_host_ports_taken_everywhere() -> None:
+    world = World()
+    world.node("n0")
+    world.running("r", "n0", ports=[port(80)])
+    world.pod("p", ports=[port(80)])
+    message = "0/1 nodes have room for a pod of nvidia.com/gpu 1: 1 host port taken"
+    assert only(world) == ("InsufficientResources", message)
+
+
+def test_more_pods_than_there_is_room_for() -> None:
+    world = World()
+    world.nodes("n0 n1", 3)
+    gang = world.gang("g", 3)
+    world.pods_of("a b c", gang, 2)
+    message = "needs room for 3 pods of nvidia.com/gpu 2; the nodes have room for 2"
+    assert only(world) == ("InsufficientResources", message)
+
+
+def test_more_of_a_resource_than_is_free() -> None:
+    world = World()
+    world.nodes("n0 n1", 4)
+    world.running("r", "n0")
+    gang = world.gang("g", 3)
+    world.pods_of("a", gang, 4)
+    world.pods_of("b c", gang, 2)
+    message = "needs nvidia.com/gpu 8; the 2 nodes eligible for it have 7 free"
+    assert only(world) == ("InsufficientResources", message)
+
+
+def test_room_that_is_of_no_use_to_the_last_unit() -> None:
+    world = World()
+    world.nodes("n0 n1", 5)
+    gang = world.gang("g", 3)
+    world.pods_of("a b", gang, 4)
+    world.pods_of("c", gang, 2)
+    message = "needs nvidia.com/gpu 10; the 2 nodes eligible for it have 8 free in pieces of 2"
+    assert only(world) == ("InsufficientResources", message)
+
+
+def test_pods_that_fit_one_by_one_but_not_together() -> None:
+    """Of 3, 3 and 2 on nodes of 4 and 4 each finds room, and the sum is 8."""
+    world = World()
+    world.nodes("n0 n1", 4)
+    gang = world.gang("g", 3)
+    world.pods_of("a b", gang, 3)
+    world.pods_of("c", gang, 2)
+    message = "its pods do not fit on the nodes together (tried every way to place its pods; pod by pod there is room)"
+    assert only(world) == ("InsufficientResources", message)
+
+
+def leaves(gpu: int = 2) -> World:
+    world = World()
+    world.nodes("n0 n1 n2 n3", gpu)
+    world.hyper("l0", 1, "n0 n1")
+    world.hyper("l1", 1, "n2 n3")
+    return world
+
+
+def test_no_domain_is_wide_enough() -> None:
+    world = leaves()
+    world.running("r", "n0")
+    gang = world.gang("g", 5, topology=hard(1))
+    world.pods_of("a b c d e", gang)
+    message = (
+        "needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; the roomiest (l1, tier 1) has room for 4"
+    )
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+def test_no_domain_has_the_sum_of_a_resource() -> None:
+    world = leaves(4)
+    world.running("r0", "n0")
+    world.running("r2", "n2", gpu=2)
+    gang = world.gang("g", 3, topology=hard(1))
+    world.pods_of("a", gang, 4)
+    world.pods_of("b c", gang, 2)
+    message = (
+        "needs 3 pods (of 1 x nvidia.com/gpu 4, 2 x nvidia.com/gpu 2) in one HyperNode of tier <= 1; "
+        "the roomiest (l0, tier 1) has nvidia.com/gpu 7 free of 8"
+    )
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+def test_no_domain_is_wide_enough_for_a_subgroup() -> None:
+    world = leaves()
+    gang = world.gang("g", 5, policies=[SubGroupPolicy("w", 5, topology=hard(1))])
+    world.pods_of("a b c d e", gang, part="x")
+    message = (
+        "subgroup w-x needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "the roomiest (l0, tier 1) has room for 4"
+    )
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+def test_running_pods_tie_to_a_full_domain() -> None:
+    world = leaves(1)
+    gang = world.gang("g", 2, topology=hard(1))
+    world.running("r", "n0", gang)
+    world.running("other", "n1")
+    world.pods_of("a", gang)
+    message = (
+        "needs 1 pod (of 1 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "that of its running pods (l0, tier 1) has room for 0"
+    )
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+def test_running_pods_span_more_than_allowed() -> None:
+    world = leaves()
+    world.hyper("s0", 2, "l0 l1")
+    gang = world.gang("g", 3, topology=hard(1))
+    world.running("r0", "n0", gang)
+    world.running("r2", "n2", gang)
+    world.pods_of("a", gang)
+    message = "runs under s0, tier 2 already, above the highest tier 1 allowed"
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (NO_TIER, "asks for a tierName that admits nothing"),
+        (0, "needs a HyperNode of tier <= 0; none holds a node"),
+    ],
+)
+def test_limits_that_no_domain_meets(limit: int, message: str) -> None:
+    world = leaves()
+    world.pods_of("a", world.gang("g", 1, topology=hard(limit)))
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+def test_limits_that_only_together_are_too_narrow() -> None:
+    """Each of two subgroups of two fits a leaf of three, but one leaf has room for one of them only."""
+    world = World()
+    world.nodes("n0 n1 n2", 1)
+    world.nodes("n3", 1)
+    world.hyper("l0", 1, "n0 n1 n2")
+    world.hyper("l1", 1, "n3")
+    gang = world.gang("g", 4, policies=[SubGroupPolicy("w", 2, topology=hard(1))])
+    world.pods_of("a b", gang, part="x")
+    world.pods_of("c d", gang, part="y")
+    message = "fits only where its tier limits are broken (tried every way to place its pods; pod by pod there is room)"
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+def test_outcompeted_names_who_took_the_room() -> None:
+    world = World()
+    world.nodes("n0 n1", 4)
+    world.pods_of("a0 a1", world.gang("a", 2, priority=5), 3)
+    world.pod("b", gpu=1, priority=5)
+    world.pods_of("c0 c1", world.gang("c", 2), 3)
+    message = "fits alone; the room went to PodGroup default/a (2 pods), Pod default/b (1 pod)"
+    assert only(world) == ("Outcompeted", message)
+
+
+def test_outcompeted_in_a_domain_that_its_running_pods_choose() -> None:
+    world = leaves()
+    gang = world.gang("g", 2, topology=hard(1))
+    world.running("r", "n0", gang)
+    world.pods_of("a b c", gang)
+    world.pods_of("x0 x1 x2 x3 x4 x5", world.gang("x", 6, priority=1))
+    reason = found(world.instance())["g"]
+    assert reason.code == "Outcompeted"
+    assert reason.message.startswith("fits alone; the room went to PodGroup default/x (")
+
+
+def test_outcompeted_in_a_queue() -> None:
+    world = World()
+    world.node("n0", 8)
+    world.queue("q", gpu=3)
+    world.pods_of("a0 a1", world.gang("a", 2, queue="q", priority=1))
+    world.pods_of("b0 b1", world.gang("b", 2, queue="q"))
+    message = "fits alone; the room went to PodGroup default/a (2 pods) in Queue q"
+    assert only(world) == ("Outcompeted", message)
+
+
+def test_a_policy_that_puts_something_before_placing() -> None:
+    world = World(Policy(levels=("packing", "placed")))
+    world.node("n0")
+    world.pod("p")
+    message = "fits alone; the policy puts packedHyperNodes, packedNodes before placing it"
+    assert only(world) == ("Outcompeted", message)
+
+
+def test_not_decided_without_time_to_try() -> None:
+    world = World()
+    world.node("n0", 2)
+    world.pods_of("a0 a1", world.gang("a", 2, priority=1))
+    world.pods_of("b0 b1", world.gang("b", 2))
+    assert only(world, decided=False) == ("NotDecided", "counting does not exclude it: no time to tell")
+
+
+def test_optional_pods_of_a_group_that_runs() -> None:
+    world = leaves()
+    world.pods_of("a0 a1 a2 a3 a4", world.gang("a", 2, topology=hard(1)))
+    message = (
+        "needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; the roomiest (l0, tier 1) has room for 4"
+    )
+    assert only(world) == ("TopologyTooNarrow", message)
+
+
+def test_reasons_are_true() -> None:
+    """Outcompeted: brute force places the group alone. Any other reason: it does not, or not all of a ready group."""
+    codes: Counter[str] = Counter()
+    for seed in range(250):
+        instance = tiny(seed).instance
+        dense = make_dense(instance)
+        solution = greedy(dense)
+        placement = dense.placement(solution)
+        outcome = Outcome(instance, placement)
+        told = reasons(instance, dense, solution)
+        assert set(told) == {
+            key for key, group in instance.groups.items() if set(group.pending) - set(placement.node_of)
+        }
+        for key, reason in told.items():
+            codes[reason.code] += 1
+            if instance.policy.levels[:1] == ("placed",) and reason.code != "NotDecided":
+                group = instance.groups[key]
+                alone = best(carried_out(instance, Placement(), key))[1].node_of
+                fits = len(alone) == len(group.pending) if outcome.ready(group) else bool(alone)
+                assert fits == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
+    assert set(codes) >= {
+        "InvalidGroup",
+        "GangIncomplete",
+        "Unsupported",
+        "NoEligibleNode",
+        "QueueCapability",
+        "InsufficientResources",
+        "TopologyTooNarrow",
+        "Outcompeted",
+    }
+    assert codes["NotDecided"] <= 0.02 * codes.total()
