@@ -74,7 +74,7 @@ def test_the_lingjun_fabric_is_verified_and_never_below_greedy() -> None:
     instance = read(INSTANCES / "lingjun" / "lingjun.json.gz")
     greedy = solve(instance, method="greedy")
     began = time.monotonic()
-    auto = solve(instance, time_limit=8)
+    auto = solve(instance, time_limit=6)
     assert time.monotonic() - began < 60
     for result in (greedy, auto):
         assert result.placement is not None
@@ -123,7 +123,7 @@ def test_require_all_finds_the_planted_optimum(options: Mapping[str, Any], tmp_p
     documents = generate("planted", **options).documents
     path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": documents})
     target = tmp_path / "placement.json"
-    assert main(["solve", str(path), "--require-all", "--time-limit", "10", "-o", str(target), "--quiet"]) == 0
+    assert main(["solve", str(path), "--require-all", "--time-limit", "6", "-o", str(target), "--quiet"]) == 0
     document = json.loads(target.read_text())
     assert len(document["bindings"]) == document["instance"]["pending"]
     placed = next(value for value in document["objective"] if value["name"] == "placed")
