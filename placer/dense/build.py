@@ -217,6 +217,8 @@ def _can_be_ready(instance: Instance, group: Group, keys: Sequence[Key]) -> bool
     """Whether enough pods exist for every count that C5 asks for."""
     if group.min_member > group.placed_before + len(keys):
         return False
+    if not group.min_task_member and not group.policies:
+        return True
     roles = Counter(instance.pods[key].role for key in keys)
     if any(short > roles[role] for role, short in _short_by_role(instance, group).items()):
         return False
@@ -231,6 +233,8 @@ def _can_be_ready(instance: Instance, group: Group, keys: Sequence[Key]) -> bool
 
 def _short_by_role(instance: Instance, group: Group) -> dict[str, int]:
     """New pods that each role still needs; roles that need none left out."""
+    if not group.min_task_member:
+        return {}
     bound = Counter(instance.pods[key].role for key in group.bound)
     missing = {
         role: least - bound[role] - group.succeeded.get(role, 0) for role, least in group.min_task_member.items()
@@ -240,6 +244,8 @@ def _short_by_role(instance: Instance, group: Group) -> dict[str, int]:
 
 def _short_by_policy(group: Group) -> dict[int, int]:
     """Subgroups that each policy still needs to become ready; policies that need none left out."""
+    if not group.policies:
+        return {}
     ready = Counter(sub.policy for sub in group.sub_groups if sub.placed_before >= group.policies[sub.policy].size)
     missing = {index: policy.min_sub_groups - ready[index] for index, policy in enumerate(group.policies)}
     return {index: short for index, short in missing.items() if short > 0}

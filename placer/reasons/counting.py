@@ -149,6 +149,8 @@ class Counting:
         short = self._limit(target, most, lambda index: rooms[index])
         if short is not None:
             return Reason("InsufficientResources", self._room_text(short, rooms[short]))
+        if len(most) == 1:
+            return None
         masks = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})]
         nodes = masks.any(axis=0)
         for resource, name in enumerate(self.dense.resources):
@@ -200,6 +202,8 @@ class Counting:
                 if not self._enough(target, most):
                     return self._narrow(part.scope, f"subgroup {part.name} ", asked)
         scope = target.gang.scope
+        if self.dense.scopes[scope].limit is None:
+            return None
         if target.whole:
             demand: dict[int, int] = Counter()
             for index in target.gang.classes:

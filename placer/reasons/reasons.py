@@ -60,19 +60,14 @@ class _Reasons:
 
     def _reason(self, group: Group, left: list[Key]) -> Reason:
         number = self.index.get(group.key)
-        if number is None or not is_ready(self.takers.after, number):
-            found = standing(self.instance, group)
-            whole = False
-        else:
-            found = standing_of_pods(self.instance, group, left)
-            whole = True
-        if found is not None:
-            return found
-        if number is None:  # the group is ready without any of its pods, and none of them can be placed
-            return standing_of_pods(self.instance, group, left) or Reason("NotDecided", "no time to tell")
-        return self._counted(number, whole)
+        if number is None:  # either it can never be ready, or it is ready and none of its pods can be placed
+            found = standing(self.instance, group) or standing_of_pods(self.instance, group, left)
+            return found or undecided()
+        if not is_ready(self.takers.after, number):
+            return self._counted(number, whole=False)
+        return standing_of_pods(self.instance, group, left) or self._counted(number, whole=True)
 
-    def _counted(self, number: int, whole: bool) -> Reason:
+    def _counted(self, number: int, *, whole: bool) -> Reason:
         kind = (*self._kind(number), whole)
         counted = self._once(("counted", kind), lambda: self.counting.reason(number, whole=whole))
         if counted is not None:
@@ -82,6 +77,8 @@ class _Reasons:
         return self._once(("alone", kind), lambda: self._tried(number, whole)) or self.takers.reason(number)
 
     def _tried(self, number: int, whole: bool) -> Reason | None:
+        if self.layout.lone_kind(number) is not None:
+            return None  # of one pod alone counting says everything
         fits = self.alone.fits(number, whole=whole)
         if fits:
             return None

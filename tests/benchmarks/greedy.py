@@ -65,7 +65,8 @@ def row(name: str, instance: Instance) -> str:
     weight = sum(instance.weights[key] for key in placement.node_of)
     shares = f"{100 * len(placement.node_of) / pods:7.2f} {100 * weight / total:7.2f}"
     times = f"{build:6.2f} {seconds:7.2f} {why:8.2f}"
-    return f"{name:24} {len(instance.nodes):6} {pods:7} {len(dense.groups):7} {shares} {times} {len(told):8} {len(broken):6}"
+    sizes = f"{len(instance.nodes):6} {pods:7} {len(dense.groups):7}"
+    return f"{name:24} {sizes} {shares} {times} {len(told):8} {len(broken):6}"
 
 
 def planted(sizes: list[int], seeds: list[int]) -> Iterator[tuple[str, Instance]]:

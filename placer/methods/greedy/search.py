@@ -90,8 +90,9 @@ class _Search:
         elastic = any(self.layout.elastic(group) for group in range(len(self.dense.groups)))
         for style in [Style(whole=True), Style()] if elastic else [Style()]:
             for order in ORDERS[:2]:
-                if self._may_run():
-                    self.chains.append(self._run(self._sequence(order), style))
+                sequence = self._sequence(order)
+                if self._may_run() and not self._tried(sequence, style):
+                    self.chains.append(self._run(sequence, style))
 
     def repairs(self) -> None:
         """Begin chains again with the groups they left out moved forward, the best chain first.
@@ -109,7 +110,7 @@ class _Search:
         """Run a chain once more; it stays as it is where that has been tried before."""
         style = replace(chain.style, few=not chain.style.few) if chain.stalled == PATIENCE else chain.style
         sequence = self._moved_forward(chain)
-        if (tuple(sequence), style) in self.tried:
+        if self._tried(sequence, style):
             chain.stalled += 1
             return chain
         following = self._run(sequence, style)
@@ -121,8 +122,9 @@ class _Search:
         """Try the other orders and styles, for nearer and tighter placements of the same pods."""
         for order in ORDERS:
             for style in (Style(), Style(reuse=False)):
-                if (order not in ORDERS[:2] or not style.reuse) and self._may_run():
-                    self._run(self._sequence(order), style)
+                sequence = self._sequence(order)
+                if self._may_run() and not self._tried(sequence, style):
+                    self._run(sequence, style)
 
     def offer(self, solution: Solution, *, ties: bool = False) -> tuple[int, ...]:
         """Keep the solution if it is better than the best so far, or as good with ``ties``; return its rank."""
@@ -137,6 +139,9 @@ class _Search:
             return True
         in_time = self.deadline is None or time.monotonic() < self.deadline
         return in_time and self.work + self.last <= self.limit
+
+    def _tried(self, sequence: list[int], style: Style) -> bool:
+        return (tuple(sequence), style) in self.tried
 
     def _sequence(self, order: Order) -> list[int]:
         groups = self.dense.groups
