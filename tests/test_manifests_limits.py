@@ -86,6 +86,12 @@ def test_kinds_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused(text) == "input (document 11): K10: kind: found more than 10 kinds, expected at most 10"
 
 
+def test_objects_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "OBJECTS", 3)
+    text = listed(",".join(f'{{"apiVersion":"v1","kind":"K","metadata":{{"name":"{n}"}}}}' for n in range(9)))
+    assert refused(text) == "input (document 4): found more than 3 objects, expected at most 3"
+
+
 def test_memory_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "memory_allowed", lambda _: 30 * MIB)
     pods = ",".join(

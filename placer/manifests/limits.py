@@ -15,6 +15,7 @@ __all__ = [
     "JSON_TEXT",
     "KINDS_MOST",
     "LEVELS",
+    "OBJECTS",
     "OBJECT_TEXT",
     "UNPACKED_FREE",
     "UNPACKED_TIMES",
@@ -40,6 +41,8 @@ KINDS_MOST = 10_000
 OBJECT_TEXT = 8 * 2**20
 #: Levels of nesting, counted from the document.
 LEVELS = 100
+#: Objects in all: Kubernetes supports 150,000 pods in a cluster.
+OBJECTS = 500_000
 #: Documents in one text. People write a YAML document for each object; JSON comes in lists.
 YAML_DOCUMENTS = 500_000
 JSON_DOCUMENTS = 100_000
@@ -58,8 +61,8 @@ def values_allowed(length: int) -> int:
 
 
 def yaml_values_allowed(length: int) -> int:
-    """Give the number of parser events that a YAML text of so many bytes may cause; kubectl's output has one in 10."""
-    return 3_000_000 + length // 8
+    """Give the number of events that a YAML text of so many bytes may cause; ordinary YAML has one in 6 to 10."""
+    return 5_000_000 + length // 7
 
 
 def memory_allowed(length: int) -> int:

@@ -23,7 +23,7 @@ from placer.manifests.header import (
     read_top,
     wrong_items,
 )
-from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, Faults, shown
+from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, OBJECTS, Faults, shown
 
 __all__ = ["Identity", "RawObject", "from_documents", "split"]
 
@@ -311,6 +311,9 @@ class _Splitter:
             self._fault("apiVersion", "nothing", "an API version such as v1", raw.label)
         elif not raw.kind:
             self._fault("kind", "nothing", "a kind such as Pod", raw.label)
+        elif len(self._raws) >= OBJECTS:
+            self._fault("", f"more than {OBJECTS} objects", f"at most {OBJECTS}")
+            self._faults.enough = True
         else:
             self._raws.append(raw)
 

@@ -165,7 +165,7 @@ class _Reader:
         self._events_left -= _EVENTS_PER_CHECK - self._until_check
         self._until_check = _EVENTS_PER_CHECK
         if self._events_left < 0:
-            raise self._error(event, "too many values for the length of the text", "one value in eight bytes or fewer")
+            raise self._error(event, "too many values for the length of the text", "fewer values, or longer ones")
         here = event.start_mark.index
         if self._unit_start is None:
             self._unit_start = here
