@@ -209,6 +209,8 @@ def _solve(options: argparse.Namespace) -> int:
     from placer.progress import Progress
     from placer.solve import solve
 
+    if options.output == options.bindings == "-":
+        raise UsageError("-o - --bindings -: found two documents for standard output, expected one")
     targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
     _writable(targets)
     with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
@@ -233,9 +235,10 @@ def _solve(options: argparse.Namespace) -> int:
         _write(bindings_document(result.placement), options.bindings)
     if options.output:
         _write(document, options.output)
-    if options.output != "-" and options.json:
+    printed = "-" in (options.output, options.bindings)  # standard output has its one document then
+    if options.json and not printed:
         _write(document, "-")
-    elif options.output != "-":
+    elif not printed:
         from placer.summary import print_summary
 
         print_summary(result, _console())
@@ -336,6 +339,13 @@ def _writable(targets: Sequence[Path]) -> None:
             raise UsageError(f"{target}: found no known ending, expected one of {', '.join(endings)}")
         if not target.absolute().parent.is_dir():
             raise UsageError(f"{target}: found no folder {target.absolute().parent}, expected one")
+        new = not target.exists()
+        try:
+            target.open("ab").close()
+        except OSError as error:
+            raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
+        if new:
+            target.unlink()
 
 
 def _console() -> Any:

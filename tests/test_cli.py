@@ -91,6 +91,11 @@ def test_bindings_are_a_list_of_v1_bindings_and_verify(cluster: Path, tmp_path: 
     assert (judged["valid"], judged["violations"]) == (True, [])
 
 
+def test_bindings_on_standard_output_stand_alone(cluster: Path, capsys: Capture) -> None:
+    assert main(["solve", str(cluster), "--bindings", "-"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["items"]) == 3
+
+
 def test_verify_prints_every_violation_and_exits_1(cluster: Path, tmp_path: Path, capsys: Capture) -> None:
     bindings = [
         {"namespace": "default", "pod": "p0", "node": "a"},
@@ -195,6 +200,8 @@ def test_words_that_make_no_sense_exit_2(arguments: list[str], words: str, capsy
         (["--workers", "0"], "workers: found 0, expected at least 1"),
         (["-o", "answer.txt"], "answer.txt: found no known ending"),
         (["-o", "nowhere/answer.json"], "found no folder"),
+        (["-o", "/proc/answer.json"], "cannot be written"),
+        (["-o", "-", "--bindings", "-"], "found two documents for standard output"),
     ],
 )
 def test_values_out_of_range_exit_2(cluster: Path, options: list[str], words: str, capsys: Capture) -> None:

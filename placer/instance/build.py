@@ -162,7 +162,7 @@ def _groups(
 def _check_nodes(nodes: Mapping[str, Node], entries: Sequence[Entry]) -> None:
     pending = sum(entry.state is PodState.PENDING for entry in entries)
     if pending and not nodes:
-        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one, as {pending} pods are pending")])
+        raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
 
 
 def _refusals(

@@ -122,6 +122,6 @@ def test_creation_time() -> None:
 
 
 def test_pods_pending_without_any_node_are_a_bad_instance() -> None:
-    with pytest.raises(BadInstance, match=r"Node: found none, expected at least one, as 2 pods are pending"):
+    with pytest.raises(BadInstance, match=r"Node: found none, expected at least one: pending pods 2"):
         instance_of(pod("p"), pod("q"))
     assert instance_of(pod("p", status={"phase": "Succeeded"})).pods == {}
