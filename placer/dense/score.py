@@ -89,25 +89,25 @@ def _nodes_by_class(solution: Solution) -> dict[int, list[tuple[int, int]]]:
 
 
 def _locality(dense: Dense, solution: Solution) -> int:
-    by_class = _nodes_by_class(solution)
+    wanted = [scope for scope in dense.scopes if scope.wanted]
+    by_class = _nodes_by_class(solution) if wanted else {}
     total = dense.constant_locality
-    for scope in dense.scopes:
-        if scope.wanted:
-            new = [place for index in scope.classes for place in by_class.get(index, ())]
-            domain = dense.common([*scope.bound, *(node for node, _ in new)])
-            if domain is not None:
-                total += (len(scope.bound) + sum(count for _, count in new)) * int(dense.domains.tier[domain])
+    for scope in wanted:
+        new = [place for index in scope.classes for place in by_class.get(index, ())]
+        domain = dense.common([*scope.bound, *(node for node, _ in new)])
+        if domain is not None:
+            total += (len(scope.bound) + sum(count for _, count in new)) * int(dense.domains.tier[domain])
     return total
 
 
 def _span(dense: Dense, solution: Solution) -> int:
-    by_class = _nodes_by_class(solution)
+    wanted = [scope for scope in dense.scopes if scope.wanted]
+    by_class = _nodes_by_class(solution) if wanted else {}
     total = dense.constant_span
-    for scope in dense.scopes:
-        if scope.wanted:
-            nodes = {node for index in scope.classes for node, _ in by_class.get(index, ())}
-            nodes.update(node for node in scope.bound if node >= 0)
-            total += len({int(dense.leaf_unit[node]) for node in nodes}) + scope.lost_leaves
+    for scope in wanted:
+        nodes = {node for index in scope.classes for node, _ in by_class.get(index, ())}
+        nodes.update(node for node in scope.bound if node >= 0)
+        total += len({int(dense.leaf_unit[node]) for node in nodes}) + scope.lost_leaves
     return total
 
 

@@ -90,8 +90,8 @@ class _Search:
         elastic = any(self.layout.elastic(group) for group in range(len(self.dense.groups)))
         for style in [Style(whole=True), Style()] if elastic else [Style()]:
             for order in ORDERS[:2]:
-                sequence = self._sequence(order)
-                if self._may_run() and not self._tried(sequence, style):
+                sequence = self._sequence(order) if self._may_run() else []
+                if sequence and not self._tried(sequence, style):
                     self.chains.append(self._run(sequence, style))
 
     def repairs(self) -> None:
@@ -122,8 +122,8 @@ class _Search:
         """Try the other orders and styles, for nearer and tighter placements of the same pods."""
         for order in ORDERS:
             for style in (Style(), Style(reuse=False)):
-                sequence = self._sequence(order)
-                if self._may_run() and not self._tried(sequence, style):
+                sequence = self._sequence(order) if self._may_run() else []
+                if sequence and not self._tried(sequence, style):
                     self._run(sequence, style)
 
     def offer(self, solution: Solution, *, ties: bool = False) -> tuple[int, ...]:
