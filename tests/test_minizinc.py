@@ -1,0 +1,92 @@
+"""The model for people, executed: MiniZinc finds what trying everything finds, value by value."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from placer.instance import Instance
+from placer.placement import Score
+from placer.score import score
+from placer.verify import verify
+from tests.minizinc import MODELS, ask, ask_data, minizinc
+from tests.oracle import best
+from tests.shrink import shrink
+from tests.tiny import tiny
+from tests.written import written
+
+BLOCK = 20
+BLOCKS = [range(first, first + BLOCK) for first in range(0, 240, BLOCK)]
+
+
+@pytest.fixture(autouse=True)
+def _needs_minizinc() -> None:
+    minizinc()
+
+
+def numbers(values: Score) -> list[int]:
+    return [value.value for value in values]
+
+
+def complaint(instance: Instance, most: Score) -> str:
+    """What MiniZinc has against the claim that ``most`` is the best score of the instance; nothing if it agrees.
+
+    One run judges all values: it must find a placement that is as good, none that is better, and that placement must
+    keep the rules and have the values by the code that judges every answer.
+    """
+    answer = ask(instance, 0, numbers(most))
+    if answer is None:
+        return f"MiniZinc finds nothing as good as {numbers(most)}"
+    if answer.values != tuple(numbers(most)):
+        return f"MiniZinc finds {answer.values}, which is better than {numbers(most)}: {answer.placement}"
+    if not answer.complete:
+        return f"MiniZinc gave up on {numbers(most)}"
+    violations = verify(instance, answer.placement)
+    if violations:
+        return f"MiniZinc takes what breaks a rule: {violations}"
+    if score(instance, answer.placement) != most:
+        return f"MiniZinc counts {numbers(most)} where there is {score(instance, answer.placement)}: {answer.placement}"
+    return ""
+
+
+@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+def test_it_agrees_with_trying_everything(seeds: range) -> None:
+    for seed in seeds:
+        if complaint(tiny(seed).instance, best(tiny(seed).instance)[0]):
+            small = shrink(tiny(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
+            pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n\n{written(small)}")
+
+
+@pytest.mark.parametrize("seed", [4, 12, 29, 63, 72, 117])
+def test_it_finds_the_optimum_by_itself_value_after_value(seed: int) -> None:
+    instance = tiny(seed).instance
+    kept: list[int] = []
+    for level in range(1, len(score(instance, best(instance)[1])) + 1):
+        answer = ask(instance, level, kept)
+        assert answer is not None
+        assert answer.complete
+        kept.append(answer.values[level - 1])
+    assert kept == numbers(best(instance)[0])
+
+
+def test_a_claim_that_is_too_good_and_one_that_can_be_beaten_are_told_apart() -> None:
+    instance = tiny(0).instance
+    most = numbers(best(instance)[0])
+    assert most[0] > 0
+    assert ask(instance, 0, [most[0] + 1, *most[1:]]) is None
+    beaten = ask(instance, 0, [most[0] - 1, *most[1:]])
+    assert beaten is not None
+    assert beaten.values[0] == most[0]
+
+
+def test_the_converter_is_a_command(tmp_path: Path) -> None:
+    """The worked example of models/README.md, from Kubernetes objects to the values stated there."""
+    command = [sys.executable, str(MODELS / "to_dzn.py"), str(MODELS / "example.yaml")]
+    data = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    answer = ask_data(f"{data}level = 0;\nkept = [3000000, 3500000, 7, 2, 1, 3];\n")
+    assert answer is not None
+    assert answer.complete
+    assert answer.values == (3000000, 3500000, 7, 2, 1, 3)

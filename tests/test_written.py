@@ -1,0 +1,20 @@
+"""What a failing test prints makes the same instance again."""
+
+from fractions import Fraction
+
+import pytest
+
+from placer import instance as room
+from placer.instance.group import NO_TIER
+from placer.quantity import Resources
+from tests.tiny import tiny
+from tests.written import written
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_instance_written_down_is_itself_again(seed: int) -> None:
+    original = tiny(seed).instance
+    names = {name: getattr(room, name) for name in room.__all__}
+    scope = {**names, "Resources": Resources, "Fraction": Fraction, "NO_TIER": NO_TIER}
+    exec(written(original), scope)
+    assert scope["instance"] == original
