@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.minizinc import MODELS, ask, ask_data, minizinc
 from tests.oracle import best
 from tests.shrink import shrink
 from tests.tiny import tiny
+from tests.world import World, port
 from tests.written import written
 
 BLOCK = 20
@@ -80,6 +82,52 @@ def test_a_claim_that_is_too_good_and_one_that_can_be_beaten_are_told_apart() ->
     beaten = ask(instance, 0, [most[0] - 1, *most[1:]])
     assert beaten is not None
     assert beaten.values[0] == most[0]
+
+
+def roles() -> World:
+    """There is room for one pod; the larger one is not the master that the gang cannot do without."""
+    world = World()
+    world.node("n1", 3)
+    gang = world.gang("g", 1, roles={"master": 1})
+    world.pod("m", gang, 2, role="master")
+    world.pod("w", gang, 3)
+    return world
+
+
+def ports() -> World:
+    """Port 80 is open on n2 already, so two of the three pods that want it stay out."""
+    world = World()
+    world.nodes("n1 n2")
+    world.running("old", "n2", ports=[port(80)])
+    for name in "abc":
+        world.pod(name, ports=[port(80)])
+    return world
+
+
+def addresses() -> World:
+    """One port on two addresses, and on every address: two pods fit on the node, or one."""
+    world = World()
+    world.node("n1")
+    world.pod("a", None, 1, ports=[port(80, "10.0.0.1")])
+    world.pod("b", None, 1, ports=[port(80, "10.0.0.2")])
+    world.pod("c", None, 2, ports=[port(80)])
+    return world
+
+
+def daemons() -> World:
+    """A pod of a DaemonSet leaves its node empty, one that runs there too."""
+    world = World()
+    world.nodes("n1 n2", 1)
+    world.running("d1", "n1", gpu=0, daemon=True)
+    world.pod("d2", None, 1, daemon=True, not_on=["n1"])
+    world.pod("a")
+    return world
+
+
+@pytest.mark.parametrize("world", [roles, ports, addresses, daemons], ids=lambda world: str(world.__name__))
+def test_it_agrees_on_what_seldom_decides(world: Callable[[], World]) -> None:
+    instance = world().instance()
+    assert complaint(instance, best(instance)[0]) == ""
 
 
 def test_the_converter_is_a_command(tmp_path: Path) -> None:
