@@ -1,0 +1,230 @@
+"""Look for a better placement of a shipped instance than the one beside it, and keep the better one.
+
+``python instances/best.py tiny/c5_gang.yaml planted/planted-50.json.gz`` starts each search from the best placement
+known (``NAME.best.*``, ``NAME.planted.*``, files given with ``--from``), runs for ``--seconds``, verifies, and writes
+``NAME.best.*`` anew where a value or a bound got better. ``--tables`` then writes the tables of the READMEs from the
+files. What an instance is: a file or folder with ``NAME.best.*`` beside it, or about to have one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import placer
+from placer.bounds import NamedBound, bounds_for, named_bounds
+from placer.dense import make_dense
+from placer.instance import Instance
+from placer.manifests import dump
+from placer.methods.events import SearchOptions
+from placer.methods.greedy import complete, greedy
+from placer.methods.incumbent import Incumbent
+from placer.methods.process import run_apart
+from placer.placement import Placement
+from placer.result import Bound, Judged, judge
+
+HERE = Path(__file__).parent
+ENDINGS = (".json.gz", ".yaml.gz", ".json", ".yaml")
+#: Sections of a Placement that are left out: they differ from run to run, or ``placer verify`` tells them again.
+VOLATILE = ("seed", "limits", "termination", "oneByOne", "groups", "findings", "trace", "seconds")
+
+
+def beside(path: Path, word: str) -> Path:
+    """``queue.json.gz`` to ``queue.best.json.gz``, a folder ``shop`` to ``shop.best.yaml``."""
+    ending = next((ending for ending in ENDINGS if path.name.endswith(ending)), "")
+    return path.with_name(f"{path.name.removesuffix(ending)}.{word}{ending or '.yaml'}")
+
+
+def instances() -> list[Path]:
+    """Every shipped instance: what has a best placement beside it."""
+    found = []
+    for best in HERE.rglob("*.best.*"):
+        stem, ending = best.name.split(".best", 1)
+        folder = best.with_name(stem)
+        found.append(folder if folder.is_dir() else best.with_name(stem + ending))
+    return sorted(found)
+
+
+def document(path: Path) -> dict[str, Any]:
+    """Read a placement file as plain data."""
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    read: dict[str, Any] = yaml.load(text, yaml.CSafeLoader) if ".yaml" in path.name else json.loads(text)
+    return read
+
+
+# ------------------------------------------------------------------------------------------------------------ searching
+
+
+def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str:
+    """Search from the best placement known, write what is better, and say what came of it."""
+    instance = placer.read(path)
+    dense = make_dense(instance)
+    known = Incumbent(dense, time.monotonic())
+    known.bounded(*named_bounds(dense))
+    for start in (beside(path, "best"), beside(path, "planted"), *starts):
+        if start.exists():
+            placement = placer.read_placement(start)
+            if found := placer.verify(instance, placement):
+                raise SystemExit(f"{start}: {len(found)} violations, the first: {found[0].message}")
+            known.offer(dense.solution(placement), _method(start))
+            known.bounded(*_old_bounds(start))
+    before = known.values, known.bounds()
+    known.offer(greedy(dense, seed=0), "greedy")
+    known.bounded(*bounds_for(dense, known.values))
+    if seconds > 0 and not _proved(known):
+        options = SearchOptions(seconds, None, workers, 0, known.solution)
+        deadline = time.monotonic() + seconds + 5
+        run_apart("placer.methods.exact:search", (dense, options), lambda event: known.hear(event, "exact"), deadline)
+    known.offer(complete(dense, known.solution or {}), known.method or "greedy")
+    known.bounded(*bounds_for(dense, known.values))
+    target = beside(path, "best")
+    if target.exists() and before == (known.values, known.bounds()):
+        return "nothing better"
+    dump(_trimmed(instance, dense.placement(known.solution or {}), known), target)
+    return f"{before[0] or 'nothing'} -> {known.values}, bounds {[b and b.value for b in known.bounds()]}"
+
+
+def _method(path: Path) -> str:
+    read = document(path)
+    return str(read["method"]) if read["kind"] == "Placement" else "planted"
+
+
+def _old_bounds(path: Path) -> Iterator[NamedBound]:
+    """Bounds that were proved earlier, each for the values above it."""
+    read = document(path)
+    rows = read.get("objective", ())
+    values = tuple(row["value"] for row in rows)
+    for level, row in enumerate(rows):
+        if row["bound"] is not None:
+            yield NamedBound(level, row["bound"], row["provedBy"], values[:level])
+    if read.get("weight", {}).get("bound") is not None:
+        yield NamedBound(None, read["weight"]["bound"], read["weight"]["provedBy"])
+
+
+def _proved(known: Incumbent) -> bool:
+    return all(bound and bound.value == value for value, bound in zip(known.values, known.bounds(), strict=True))
+
+
+def _trimmed(instance: Instance, placement: Placement, known: Incumbent) -> dict[str, Any]:
+    """Write a Placement without what differs from run to run."""
+    if found := placer.verify(instance, placement):
+        raise SystemExit(f"found an invalid placement: {found[0].message}")
+    objective = judge(placer.score(instance, placement), known.bounds())
+    weight = sum(instance.weights[binding.pod] for binding in placement.bindings)
+    return {
+        "apiVersion": "placer.dev/v1alpha1",
+        "kind": "Placement",
+        "instance": {
+            "sha256": instance.digest,
+            "nodes": len(instance.nodes),
+            "pods": len(instance.pods),
+            "pending": len(instance.pending),
+            "groups": len(instance.groups),
+            "hyperNodes": len(instance.topology.hyper_nodes),
+        },
+        "method": known.method,
+        "verdict": "OPTIMAL" if all(judged.met for judged in objective) else "FEASIBLE",
+        "objective": [
+            {"name": judged.value.name}
+            | ({} if judged.value.priority is None else {"priority": judged.value.priority})
+            | {"value": judged.value.value, **_bound(judged.bound), "gap": _gap(judged)}
+            for judged in objective
+        ],
+        "weight": {"value": weight, **_bound(known.weight_bound())},
+        "bindings": [
+            {"namespace": binding.pod.namespace, "pod": binding.pod.name, "node": binding.node}
+            for binding in placement.bindings
+        ],
+        "versions": {"placer": placer.__version__},
+    }
+
+
+def _bound(bound: Bound | None) -> dict[str, Any]:
+    return {"bound": bound and bound.value, "provedBy": bound and bound.by}
+
+
+def _gap(judged: Judged) -> float | None:
+    return None if judged.gap is None else round(judged.gap, 6)
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+NAMES = ("admitted", "placed", "locality", "span", "packedHyperNodes", "packedNodes")
+BEST = ("instance", *NAMES, "found by", "proved by")
+SIZE = ("instance", "nodes", "HyperNodes", "running pods", "pending pods", "groups")
+
+
+def tables(folder: Path) -> None:
+    """Write the two tables of a family's README from its files."""
+    readme = folder / "README.md"
+    paths = [path for path in instances() if folder in (path, path.parent)]
+    text = readme.read_text(encoding="utf-8")
+    for columns, row in ((SIZE, _size_row), (BEST, _best_row)):
+        made = [columns, ("---",) * len(columns), *(row(path) for path in paths)]
+        text = _replaced(text, ["| " + " | ".join(cells) + " |" for cells in made])
+    readme.write_text(text, encoding="utf-8")
+
+
+def _replaced(text: str, table: list[str]) -> str:
+    """Put the table in the place of the one with the same head."""
+    lines = text.splitlines()
+    if table[0] not in lines:
+        raise SystemExit(f"found no table with the head {table[0]}")
+    start = end = lines.index(table[0])
+    while end < len(lines) and lines[end].startswith("|"):
+        end += 1
+    return "\n".join([*lines[:start], *table, *lines[end:]]) + "\n"
+
+
+def _size_row(path: Path) -> tuple[str, ...]:
+    instance = placer.read(path)
+    pending = [group for group in instance.groups.values() if group.pending]
+    sizes = (
+        len(instance.nodes),
+        len(instance.topology.hyper_nodes),
+        len(instance.pods) - len(instance.pending),
+        len(instance.pending),
+        len(pending),
+    )
+    return (f"`{path.name}`", *(f"{size:,}" for size in sizes))
+
+
+def _best_row(path: Path) -> tuple[str, ...]:
+    best = document(beside(path, "best"))
+    cells = ("; ".join(_cell(row) for row in best["objective"] if row["name"] == name) or "-" for name in NAMES)
+    by = dict.fromkeys(row["provedBy"] for row in best["objective"] if row["provedBy"])
+    return (f"`{path.name}`", *cells, best["method"], ", ".join(by) or "-")
+
+
+def _cell(row: dict[str, Any]) -> str:
+    """The value; where it is not proved, with the bound."""
+    if row["bound"] is None:
+        return f"{row['value']:,} (no bound)"
+    return f"{row['value']:,}" + ("" if row["bound"] == row["value"] else f" (bound {row['bound']:,})")
+
+
+def main() -> None:
+    """Improve the instances that are named, or write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("instance", nargs="*", type=Path, help="files or folders")
+    parser.add_argument("--from", dest="starts", action="append", default=[], type=Path, help="a placement to start at")
+    parser.add_argument("--seconds", type=float, default=50, help="of each search (default 50)")
+    parser.add_argument("--workers", type=int, default=2, help="solver threads (default 2)")
+    parser.add_argument("--tables", action="store_true", help="write the tables of the READMEs")
+    arguments = parser.parse_args()
+    for path in arguments.instance:
+        print(f"{path}: {improve(path, arguments.starts, arguments.seconds, arguments.workers)}", flush=True)
+    if arguments.tables:
+        for folder in sorted({path if path.is_dir() else path.parent for path in instances()}):
+            tables(folder)
+
+
+if __name__ == "__main__":
+    main()
