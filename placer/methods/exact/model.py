@@ -23,6 +23,10 @@ __all__ = ["MOST_VARIABLES", "Model", "TooLarge"]
 MOST_VARIABLES = 1_000_000
 
 
+#: Groups, and subgroups, by index.
+Must = tuple[frozenset[int], frozenset[int]]
+
+
 class TooLarge(Exception):
     """The model would have more than :data:`MOST_VARIABLES` variables; ``size`` says how many."""
 
@@ -38,6 +42,8 @@ class Model:
     ----------
     dense
         The instance.
+    must
+        Groups and subgroups that must be ready: those of a neighbourhood that reach beyond it.
 
     Raises
     ------
@@ -45,7 +51,7 @@ class Model:
         Nothing was built.
     """
 
-    def __init__(self, dense: Dense) -> None:
+    def __init__(self, dense: Dense, must: Must = (frozenset(), frozenset())) -> None:
         self.dense = dense
         bundles, places = make_bundles(dense), make_places(dense)
         size = sum(int(np.count_nonzero(row)) for row in count_sizes(dense, bundles, places))
@@ -59,16 +65,43 @@ class Model:
         self.implied.homes()
         self.objective = Objective(self.variables)
         self.proto = self.variables.model
+        self._require(must)
 
-    def aim(self, level: int) -> Linear:
-        """Make a level the objective, and return its expression."""
+    def _require(self, must: Must) -> None:
+        for bundle, active in zip(self.variables.all, self.variables.active, strict=True):
+            if active is not None and not must[bundle.policy >= 0].isdisjoint(bundle.members):
+                self.proto.add(active == bundle.many)
+
+    def aim(self, level: int, aside: Linear | None = None) -> Linear:
+        """Make a level the objective, and return its expression.
+
+        With ``aside``, something not negative to be made large, the level still comes first.
+        """
         value = self.objective.level(level)
+        maximised = self.dense.levels[level][0] in MAXIMISED
+        row = Linear([*value.variables], [*value.coefficients], value.constant)
+        if aside is not None:
+            factor = 1 + self.most(aside)
+            row = Linear(row.variables, [factor * each for each in row.coefficients])
+            for variable, coefficient in zip(aside.variables, aside.coefficients, strict=True):
+                row.add(coefficient if maximised else -coefficient, variable)
         self.proto.proto.clear_objective()
-        if self.dense.levels[level][0] in MAXIMISED:
-            self.proto.maximize(value.expression + value.constant)
+        if maximised:
+            self.proto.maximize(row.expression + row.constant)
         else:
-            self.proto.minimize(value.expression + value.constant)
+            self.proto.minimize(row.expression + row.constant)
         return value
+
+    def most(self, row: Linear) -> int:
+        """Largest value that a row of counts with positive coefficients could have, item by item."""
+        best: dict[int, int] = {}
+        owner = {
+            variable.index: item for item, counts in enumerate(self.variables.counts) for variable in counts.values()
+        }
+        for variable, coefficient in zip(row.variables, row.coefficients, strict=True):
+            item = owner[variable.index]
+            best[item] = max(best.get(item, 0), coefficient)
+        return sum(self.variables.bundles.items[item].total * coefficient for item, coefficient in best.items())
 
     def keep(self, level: int, reached: int) -> None:
         """From now on a level is at least as good as ``reached``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Sequence
 
@@ -12,12 +13,23 @@ from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import Dense, Solution, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
 from placer.methods.exact.model import Model, TooLarge
+from placer.methods.exact.neighbourhood import Neighbourhoods
 from placer.placement import MAXIMISED
 
 __all__ = ["SolverFault", "safe_bound", "search"]
 
-#: Share of what is left of the limit that a value may take while others come after it.
-SHARE = 0.6
+#: What a value may take in the first round, in seconds, or with one worker in deterministic time, and how this grows
+#: from round to round. Small first: soon every value has been looked at.
+FIRST_BUDGET, GROWTH = 2.0, 4.0
+
+#: What neighbourhood search on a value of O1 gets of this, as a factor.
+PLACING = 4.0
+
+#: Where the model is too large for a proof, the search ends after a round of so much.
+LAST_BUDGET = 128.0
+
+#: With no more nodes than this a neighbourhood would be nearly everything.
+FEW_NODES = 96
 
 #: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
 #: bounds here; the workers that are left over do neighbourhood search.
@@ -86,7 +98,7 @@ class _Limits:
 
 
 class _Search:
-    """One search: the best solution so far, the model, and what is proved of it."""
+    """One search: the best solution so far, the model of the round, and how many values are proved."""
 
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
@@ -94,30 +106,50 @@ class _Search:
         self.solution: Solution = dict(options.hint or {})
         self.values = score_solution(dense, self.solution)
         self.told: tuple[int, ...] | None = None
-        self.model: Model | None = None
-        self.kept = 0
-        self.cut = self.filled = False
+        self.bounds: set[NamedBound] = set()
+        self.proved = 0
+        self.too_large = False
+        self.chance = random.Random(options.seed)
 
     def run(self) -> str:
-        """Decide the values in order."""
+        """Decide all values with little effort, then those not proved with more, and so on."""
         for bound in named_bounds(self.dense):
             self._tell(bound)
-        proved, limited = True, False
-        for level in range(len(self.dense.levels)):
-            met = self._met(level)
-            if not met and not limited:
-                try:
-                    met = self._solve(level, proved)
-                except TooLarge:
-                    limited = True
-            if proved and not met:
-                proved = False
-            if proved:
-                self.offer(self.solution, "bound")
-        if proved:
-            self.offer(self.solution, "bound")  # also where there is no value at all to decide
-            return "proved"
-        return "time" if self.cut else "finished"
+        budget = FIRST_BUDGET
+        while True:
+            self._round(budget)
+            if self.proved == len(self.dense.levels):
+                return "proved"
+            if self.limits.over:
+                return "time"
+            if self.too_large and budget >= LAST_BUDGET:
+                return "finished"
+            budget *= GROWTH
+
+    def _round(self, budget: float) -> None:
+        """Look at every value that is not proved, in order."""
+        self.model: Model | None = None
+        self.kept, self.filled = 0, False
+        for level in range(self.proved, len(self.dense.levels)):
+            if self._decide(level, budget) and self.proved == level:
+                self.proved += 1
+                self.offer(self.solution, "proved")
+
+    def _decide(self, level: int, budget: float) -> bool:
+        """Make one value better; say whether it is proved as far as those before it are."""
+        if self._met(level):
+            return True
+        if not self.limits.over and len(self.dense.nodes) > FEW_NODES:
+            self._neighbourhoods(level, budget)
+            if self._met(level):
+                return True
+        if self.limits.over or self.too_large:
+            return False
+        try:
+            return self._solve(level, budget)
+        except TooLarge:
+            self.too_large = True
+            return False
 
     def offer(self, solution: Solution, phase: str) -> None:
         """Take and tell a solution that is better than what was told before, or the first one."""
@@ -143,42 +175,62 @@ class _Search:
         return False
 
     def _tell(self, bound: NamedBound) -> None:
-        self.emit(BoundFound(bound.level, bound.bound, bound.by, bound.context))
+        if bound not in self.bounds:
+            self.bounds.add(bound)
+            self.emit(bound)
 
-    def _solve(self, level: int, proved: bool) -> bool:
-        """Solve for a level; say whether its value is proved (as far as those before are)."""
+    def _neighbourhoods(self, level: int, budget: float) -> None:
+        """Search a few leaves at a time; where pods wait this is what places them, so it gets more of the time."""
+        name = self.dense.levels[level][0]
+        budget *= PLACING if name in MAXIMISED else 1.0
+        steps = Neighbourhoods(self.dense, level, self.solution, self.options.seed, self.chance)
+        end = math.inf if self.options.workers == 1 else time.monotonic() + budget
+        most = budget if self.options.workers == 1 else math.inf
+
+        def step(spent: float) -> tuple[float, float] | None:
+            seconds, work = self.limits.seconds, min(self.limits.work, most) - spent
+            return (seconds, work) if seconds > 0 and work > 0 and time.monotonic() < end else None
+
+        def told(solution: Solution) -> bool:
+            self.offer(solution, name)
+            return self._met(level)
+
+        steps.run(step, told)
+        self.limits.spent += steps.spent
+
+    def _solve(self, level: int, budget: float) -> bool:
+        """Solve the whole model for a level; say whether its value is proved as far as those before it are."""
+        name = self.dense.levels[level][0]
         model = self._model_for(level)
         value = model.aim(level)
         model.hint(self.solution)
-        solver = self._solver(level)
-        status = solver.solve(model.proto, _Watch(self, model, self.dense.levels[level][0]))
+        solver = self._solver(budget)
+        status = solver.solve(model.proto, _Watch(self, model, name))
         self.limits.spent += solver.response_proto.deterministic_time
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
-            raise SolverFault(f"{solver.status_name(status)} while {self.dense.levels[level][0]} is decided")
-        if status != cp_model.UNKNOWN:
-            self.offer(model.read(list(solver.response_proto.solution)), self.dense.levels[level][0])
-        # Without a variable in it the value is the same for every placement, and the solver has no bound to tell.
-        bound = safe_bound(solver.best_objective_bound, self._maximised(level)) if value.variables else value.constant
-        return self._judge(level, bound, status == cp_model.OPTIMAL, proved)
+            raise SolverFault(f"{solver.status_name(status)} while {name} is decided")
+        if status == cp_model.UNKNOWN:
+            return False  # cut before it had a solution; what it gives as its bound is then only a default
+        self.offer(model.read(list(solver.response_proto.solution)), name)
+        if not value.variables:
+            return self._judge(level, value.constant, status == cp_model.OPTIMAL)
+        bound = safe_bound(solver.best_objective_bound, name in MAXIMISED)
+        return self._judge(level, bound, status == cp_model.OPTIMAL)
 
-    def _maximised(self, level: int) -> bool:
-        return self.dense.levels[level][0] in MAXIMISED
-
-    def _judge(self, level: int, bound: int, optimal: bool, proved: bool) -> bool:
-        """Compare the value in hand with the solver's bound."""
-        name, maximised = self.dense.levels[level][0], self._maximised(level)
+    def _judge(self, level: int, bound: int, optimal: bool) -> bool:
+        """Compare the value in hand with the solver's bound, which is told where the values before are proved."""
+        name, maximised = self.dense.levels[level][0], self.dense.levels[level][0] in MAXIMISED
         value = self.values[level]
         if (value > bound) if maximised else (value < bound):
             raise SolverFault(f"{name}: a bound of {bound} was proved, but there is {value}")
         if optimal and value != bound:
             raise SolverFault(f"{name}: {bound} was called optimal, the solution has {value}")
-        if proved:
-            self.emit(BoundFound(level, bound, "exact", self.values[:level]))
-        self.cut = self.cut or value != bound
+        if self.proved == level:
+            self._tell(BoundFound(level, bound, "exact", self.values[:level]))
         return value == bound
 
     def _model_for(self, level: int) -> Model:
-        """Make the model on first use, and keep what the values before ``level`` reached."""
+        """Make the model on first use in a round, and keep what the values before ``level`` reached."""
         if self.model is None:
             self.model = Model(self.dense)
         for before in range(self.kept, level):
@@ -196,18 +248,20 @@ class _Search:
             return False
         return sum(self.solution.values()) == sum(pod_class.size for pod_class in self.dense.classes)
 
-    def _solver(self, level: int) -> cp_model.CpSolver:
+    def _solver(self, budget: float) -> cp_model.CpSolver:
+        """A solver with what is left; with one worker only deterministic time ends it before the limit does."""
         solver = cp_model.CpSolver()
-        share = SHARE if level + 1 < len(self.dense.levels) else 1.0
-        parameters = solver.parameters
+        parameters, alone = solver.parameters, self.options.workers == 1
         parameters.num_workers = self.options.workers
         parameters.random_seed = self.options.seed
         if self.options.workers <= FEW_WORKERS:
             parameters.subsolvers.extend(["max_lp"])
-        if self.limits.seconds < math.inf:
-            parameters.max_time_in_seconds = max(0.01, share * self.limits.seconds)
-        if self.limits.work < math.inf:
-            parameters.max_deterministic_time = max(1e-6, share * self.limits.work)
+        seconds = self.limits.seconds if alone else min(self.limits.seconds, budget)
+        work = min(self.limits.work, budget) if alone else self.limits.work
+        if seconds < math.inf:
+            parameters.max_time_in_seconds = max(0.01, seconds)
+        if work < math.inf:
+            parameters.max_deterministic_time = max(1e-6, work)
         return solver
 
 
