@@ -41,7 +41,7 @@ def functions(*paths: Path) -> set[str]:
 
 def name_in(cell: str) -> str:
     """The last code word of a cell."""
-    return re.findall(r"`([^`]+)`", cell)[-1]
+    return str(re.findall(r"`([^`]+)`", cell)[-1])
 
 
 def test_every_rule_has_its_row_and_its_formula_in_the_order_of_the_spec() -> None:
