@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -52,6 +53,12 @@ def prints(emit: Callable[[object], None]) -> str:
     print("noise on standard error", file=sys.stderr)
     emit("x" * 5_000_000)
     return "finished"
+
+
+def starts_a_program(emit: Callable[[object], None]) -> str:
+    emit(subprocess.Popen(["sleep", "3600"]).pid)
+    time.sleep(3600)
+    return "never"
 
 
 def tells_its_pid(emit: Callable[[object], None]) -> str:

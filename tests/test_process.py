@@ -69,12 +69,21 @@ def test_interrupt_ends_the_search_and_keeps_its_events() -> None:
     assert events == ["before"]
 
 
-def test_the_search_dies_with_its_parent(tmp_path: Path) -> None:
-    """A parent that is killed outright cannot clean up: the child must notice by itself."""
+def test_a_program_that_the_search_started_is_killed_with_it() -> None:
+    """A solver may be one, such as CBC."""
+    pids: list[int] = []
+    ended = run_apart("searches:starts_a_program", (), pids.append, deadline=time.monotonic() + 2)
+    assert ended.how is How.KILLED
+    _wait_for(lambda: not _runs(pids[0]))
+
+
+@pytest.mark.parametrize("search", ["tells_its_pid", "starts_a_program"])
+def test_the_search_dies_with_its_parent(search: str, tmp_path: Path) -> None:
+    """A parent that is killed outright cannot clean up: the child must notice by itself, and end what it started."""
     note = tmp_path / "pid"
     program = (
         "from placer.methods.process import run_apart\n"
-        f"run_apart('searches:tells_its_pid', (), lambda pid: open({str(note)!r}, 'w').write(str(pid)))\n"
+        f"run_apart('searches:{search}', (), lambda pid: open({str(note)!r}, 'w').write(str(pid)))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
     parent = subprocess.Popen([sys.executable, "-c", program], env=environment)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import signal
 import struct
 import sys
 import threading
@@ -60,6 +61,8 @@ def _read(source: RawIOBase, length: int) -> bytes:
 def _die_with_parent() -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
+    if os.getpgrp() == os.getpid():  # ours alone: what we started goes too
+        os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 

@@ -7,9 +7,11 @@ killed when its time is over.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -81,8 +83,7 @@ def run_apart(
         except KeyboardInterrupt:
             return Ended(How.INTERRUPTED)
         finally:
-            child.kill()
-            child.wait()
+            _end(child)
             _close(child.stdin)
 
 
@@ -98,6 +99,14 @@ def _start(writer: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         start_new_session=True,
         env=environment,
     )
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill the child and what it started: a solver may be a program of its own (CBC)."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+    child.wait()
 
 
 def _send(child: subprocess.Popen[bytes], task: tuple[str, tuple[Any, ...]]) -> None:
