@@ -136,6 +136,9 @@ def _add_solve(commands: Any) -> None:
     search.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    search.add_argument(
+        "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
+    )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
     edits = parser.add_argument_group("what if")
     edits.add_argument(
@@ -225,6 +228,7 @@ def _solve(options: argparse.Namespace) -> int:
             workers=options.workers,
             seed=options.seed,
             require_all=options.require_all,
+            milp_solver=options.milp_solver,
             began=options.began,
             watch=progress.point,
         )

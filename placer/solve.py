@@ -1,4 +1,4 @@
-"""The assembly: instance -> arrays -> greedy -> exact -> placement -> verified, scored, judged, explained.
+"""The assembly: instance -> arrays -> greedy -> search -> placement -> verified, scored, judged, explained.
 
 What takes long is imported when used, so that ``import placer`` stays instant.
 """
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "solve"]
 
-METHODS = ("auto", "greedy", "exact")
+METHODS = ("auto", "greedy", "exact", "milp")
 
-#: Where a method's search is: a string, so that only the child process imports the solver.
-SEARCH = {"exact": "placer.methods.exact:search"}
+#: Where the searches are, by method: strings, so that only the child process imports the solver. Such a method shows
+#: only what it found itself.
+SEARCH = {"exact": "placer.methods.exact:search", "milp": "placer.methods.milp:search"}
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -43,6 +44,7 @@ def solve(
     workers: int | None = None,
     seed: int = 0,
     require_all: bool = False,
+    milp_solver: str = "HiGHS",
     began: float | None = None,
     watch: Callable[[TracePoint], None] | None = None,
 ) -> Result:
@@ -53,8 +55,8 @@ def solve(
     instance
         What :func:`placer.read` returned.
     method
-        ``auto`` (greedy, then exact for the time that is left; never worse than greedy), ``greedy``, or ``exact``
-        (shows only what the exact search found itself).
+        ``auto`` (greedy, then exact for the time that is left; never worse than greedy), ``greedy``, or ``exact`` or
+        ``milp`` (each shows only what its own search found).
     time_limit
         Seconds for the whole call; verifying and explaining always finish. None: until everything is proved.
     work_limit
@@ -65,6 +67,8 @@ def solve(
         0 .. 2^31 - 1.
     require_all
         Look for a proof that not all pods can be placed: only then may the verdict be INFEASIBLE.
+    milp_solver
+        PuLP's name of the solver that ``milp`` asks.
     began
         ``time.monotonic()`` from which the limit counts, default now.
     watch
@@ -73,7 +77,7 @@ def solve(
     Returns
     -------
     Result
-        Verified. Without a placement only for ``exact`` (verdict UNKNOWN).
+        Verified. Without a placement only for ``exact`` and ``milp`` (verdict UNKNOWN).
 
     Raises
     ------
@@ -82,11 +86,11 @@ def solve(
     VerificationFailed
         A method's answer broke a rule: a bug.
     """
-    job = _Job.checked(instance, method, time_limit, work_limit, workers, seed, began, watch)
+    job = _Job.checked(instance, method, time_limit, work_limit, workers, seed, milp_solver, began, watch)
     incumbent = job.build()
     ended = job.greedy(incumbent)
     if method != "greedy":
-        ended = job.search(incumbent, "exact")
+        ended = job.search(incumbent, method if method in SEARCH else "exact")
     job.complete(incumbent)
     return job.result(incumbent, ended, require_all)
 
@@ -101,6 +105,7 @@ class _Job:
     work_limit: float | None
     workers: int
     seed: int
+    milp_solver: str
     began: float
     watch: Callable[[TracePoint], None] | None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -115,6 +120,7 @@ class _Job:
         work_limit: float | None,
         workers: int | None,
         seed: int,
+        milp_solver: str,
         began: float | None,
         watch: Callable[[TracePoint], None] | None,
     ) -> _Job:
@@ -131,11 +137,24 @@ class _Job:
             )
             if not fine
         ]
+        if method == "milp":
+            from placer.methods.milp import complaint
+
+            wrong = complaint(milp_solver, work_limit)
+            faults += [] if wrong is None else [f"milp solver: {wrong}"]
         if faults:
             raise UsageError("; ".join(faults))
         start = time.monotonic()
         job = cls(
-            instance, method, time_limit, work_limit, workers or cores, seed, start if began is None else began, watch
+            instance,
+            method,
+            time_limit,
+            work_limit,
+            workers or cores,
+            seed,
+            milp_solver,
+            start if began is None else began,
+            watch,
         )
         job.seconds["read"] = start - job.began
         return job
@@ -154,12 +173,12 @@ class _Job:
         return incumbent
 
     def greedy(self, incumbent: Incumbent) -> Termination:
-        """Answer at once; under method ``exact`` the greedy is only the search's hint."""
+        """Answer at once; under a method that is a search itself the greedy is only its hint."""
         from placer.methods.greedy import greedy
 
         start = time.monotonic()
         self.hint = greedy(self.dense, seed=self.seed)
-        if self.method != "exact":
+        if self.method not in SEARCH:
             incumbent.offer(self.hint, "greedy")
             self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
@@ -190,7 +209,7 @@ class _Job:
             return Termination.PROVED
         if left is not None and left < LEAST_SECONDS:
             return Termination.TIME
-        options = SearchOptions(left, self.work_limit, self.workers, self.seed, self.hint)
+        options = SearchOptions(left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver)
         ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.hear(event, name), deadline)
         self.seconds["solve"] += time.monotonic() - start
         return self._termination(ended, name)

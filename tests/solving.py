@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 
 from placer.bounds import NamedBound, bounds_for, named_bounds
@@ -10,8 +11,11 @@ from placer.instance import Instance
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.placement import Placement, Score
 from placer.score import score
-from placer.solve import solve
+from placer.solve import SEARCH, solve
 from placer.verify import verify
+
+#: The searches themselves, before any test puts another one in their place.
+SEARCHES = dict(SEARCH)
 
 
 @dataclass(frozen=True)
@@ -24,14 +28,15 @@ class Solved:
     proved: bool = False
 
 
-def solve_tiny(instance: Instance, method: str) -> Solved:
+def solve_tiny(instance: Instance, method: str, solver: str = "HiGHS") -> Solved:
     """Solve, verify, score.
 
-    ``exact`` starts from nothing and runs here, a hundred times faster than a process of its own, so that nothing but
-    its own model leads it to the optimum; ``greedy`` alike. Any other method goes the way that users go.
+    ``exact`` and ``milp`` start from nothing and run here, a hundred times faster than a process of their own, so that
+    nothing but their own model leads them to the optimum; ``greedy`` alike. Any other method goes the way that users
+    go. ``solver`` is the one that ``milp`` asks.
     """
-    if method in ("greedy", "exact"):
-        placement, bounds, proved = _here(instance, method)
+    if method in ("greedy", *SEARCHES):
+        placement, bounds, proved = _here(instance, method, solver)
     else:
         result = solve(instance, method=method, workers=1, time_limit=60)
         assert result.placement is not None
@@ -41,7 +46,7 @@ def solve_tiny(instance: Instance, method: str) -> Solved:
     return Solved(placement, score(instance, placement), bounds, proved)
 
 
-def _here(instance: Instance, method: str) -> tuple[Placement, tuple[NamedBound, ...], bool]:
+def _here(instance: Instance, method: str, solver: str) -> tuple[Placement, tuple[NamedBound, ...], bool]:
     """Run a method of the package without its process."""
     dense = make_dense(instance)
     if method == "greedy":
@@ -50,9 +55,9 @@ def _here(instance: Instance, method: str) -> tuple[Placement, tuple[NamedBound,
         solution = greedy(dense, seed=0)
         bounds = (*named_bounds(dense), *bounds_for(dense, score_solution(dense, solution)))
         return dense.placement(solution), bounds, False
-    from placer.methods.exact import search
-
+    module, _, function = SEARCHES[method].partition(":")
+    search = getattr(importlib.import_module(module), function)
     events: list[Event] = []
-    proved = search(dense, SearchOptions(workers=1), events.append) == "proved"
+    proved = search(dense, SearchOptions(workers=1, solver=solver), events.append) == "proved"
     solution = [event.solution for event in events if isinstance(event, Improved)][-1]
     return dense.placement(solution), tuple(event for event in events if isinstance(event, NamedBound)), proved

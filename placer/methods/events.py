@@ -27,6 +27,8 @@ class SearchOptions:
         Any non-negative integer below 2^31.
     hint
         A solution to start from that keeps all rules, or None.
+    solver
+        PuLP's name of the solver; only ``milp`` has a choice.
     """
 
     seconds: float | None = None
@@ -34,6 +36,7 @@ class SearchOptions:
     workers: int = 1
     seed: int = 0
     hint: Solution | None = None
+    solver: str = "HiGHS"
 
 
 @dataclass(frozen=True)

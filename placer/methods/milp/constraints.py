@@ -1,0 +1,186 @@
+"""The hard rules as rows: one method per rule, in the order and under the names of :mod:`placer.verify`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from placer.instance import HostPort
+from placer.methods.milp.program import Linear, Variable
+from placer.methods.milp.variables import Variables
+
+__all__ = ["Constraints"]
+
+
+class Constraints:
+    """Adds every rule to the program of ``variables``; x, a, b, z, w are explained there."""
+
+    def __init__(self, variables: Variables) -> None:
+        self.variables = variables
+        self.dense, self.program = variables.dense, variables.program
+        #: a or b of the group or subgroup whose scope it is.
+        self._owners = {group.scope: a for group, a in zip(self.dense.groups, variables.active, strict=True)}
+        self._owners |= {sub.scope: b for sub, b in zip(self.dense.sub_groups, variables.enough, strict=True)}
+
+    def add(self) -> None:
+        """Add all rules, in the order of the spec."""
+        self.once()
+        self.capacity()
+        self.eligibility()
+        self.refusal()
+        self.gang()
+        self.subgroup()
+        self.tier_limit()
+        # C8 network_cost: issue 6
+        # C9 bandwidth: issue 6
+        # C10 numa: issue 7
+        self.queue()
+
+    def once(self) -> None:
+        """C1: of a class no more pods are placed than there are: sum over n of x[c, n] <= size(c)."""
+        for index, pod_class in enumerate(self.dense.classes):
+            self.program.at_most("once", self._placed(1, [index]), pod_class.size)
+
+    def capacity(self) -> None:
+        """C2: sum over c of request(c, r) x[c, n] <= free(n, r), per node n and resource r; host ports do not clash."""
+        for node, counts in self.variables.on_nodes().items():
+            for resource, room in enumerate(self.dense.free[node]):
+                row = Linear()
+                for index, variable in counts:
+                    row.add(int(self.dense.classes[index].request[resource]), variable)
+                self.program.at_most("capacity", row, int(room))
+            self._ports(counts)
+
+    def _ports(self, counts: Sequence[tuple[int, Variable]]) -> None:
+        """Per port and address: sum of x[c, n] over the classes c that cannot share it <= 1."""
+        asking: dict[HostPort, list[Variable]] = defaultdict(list)
+        for index, variable in counts:
+            for port in set(self.dense.classes[index].host_ports):
+                asking[port].append(variable)
+        for port in asking:
+            holders = {variable: 1 for other in asking if self._shut(port, other) for variable in asking[other]}
+            if len(holders) > 1:
+                self.program.at_most("ports", Linear(holders), 1)
+
+    @staticmethod
+    def _shut(port: HostPort, other: HostPort) -> bool:
+        """Whether ``other`` is kept out together with ``port``; two addresses that only share 0.0.0.0 are not."""
+        return other == port or (other.ip == "0.0.0.0" and port.clashes(other))
+
+    def eligibility(self) -> None:
+        """C3: x[c, n] exists only where the class may be on the node: there is nothing to add."""
+
+    def refusal(self) -> None:
+        """C4: pods that need what is not modelled are in no class: there is nothing to add."""
+
+    def gang(self) -> None:
+        """C5: a group that is not ready gets nothing: sum over n of x[c, n] <= size(c) a[g]. Ready: over all its
+        classes sum of x >= short(g) a[g], over those of a role sum of x >= short(g, role) a[g], over the subgroups of
+        a policy that are not ready yet sum of b[s] >= short(g, policy) a[g].
+        """
+        for group, active in zip(self.dense.groups, self.variables.active, strict=True):
+            if active is None:
+                continue
+            self._only_with(group.classes, active, "gang")
+            self._at_least(group.classes, group.short, active, "gang")
+            for role, short in group.short_by_role:
+                of_role = [index for index in group.classes if self.dense.classes[index].role == role]
+                self._at_least(of_role, short, active, "gang")
+            for policy, short in group.short_by_policy:
+                row = Linear().add(-short, active)
+                for sub in group.sub_groups:
+                    enough = self.variables.enough[sub]
+                    if self.dense.sub_groups[sub].policy == policy and enough is not None:
+                        row.add(1, enough)
+                self.program.at_least("gang", row, 0)
+
+    def subgroup(self) -> None:
+        """C6: a subgroup gets its size or nothing: sum over n of x[c, n] <= size(c) b[s], sum over its classes of x >=
+        short(s) b[s].
+        """
+        for sub, enough in zip(self.dense.sub_groups, self.variables.enough, strict=True):
+            if enough is not None:
+                self._only_with(sub.classes, enough, "subgroup")
+                self._at_least(sub.classes, sub.short, enough, "subgroup")
+                active = self.variables.active[sub.group]
+                if active is not None:
+                    self.program.at_most("subgroup", Linear().add(1, enough).add(-1, active), 0)
+
+    def tier_limit(self) -> None:
+        """C7: all pods of a scope lie in its home, a domain of a tier within the limit.
+
+        One home: sum over d of z[s, d] <= a[g] or b[s] (= 1 where pods run, and only domains that hold them). Pods
+        know it: w[s, c, d] <= most(c, d) z[s, d], sum over d of w[s, c, d] = sum over n of x[c, n]. And are there: sum
+        over n in d of x[c, n] >= sum over homes e in d of w[s, c, e]. The same rows say where a scope is for O2.
+        """
+        for number, homes in enumerate(self.variables.homes):
+            if homes is not None:
+                self._one_home(number, homes)
+                for index in self.dense.scopes[number].classes:
+                    self._inside(number, index, homes)
+
+    def _one_home(self, number: int, homes: dict[int, Variable]) -> None:
+        row = Linear().add(1, *homes.values())
+        if self.dense.scopes[number].bound:
+            if homes:
+                self.program.equal("tier_limit", row, 1)
+            return
+        owner = self._owners[number]
+        if owner is None:
+            self.program.at_most("tier_limit", row, 1)
+        else:
+            self.program.at_most("tier_limit", row.add(-1, owner), 0)
+
+    def _inside(self, number: int, index: int, homes: dict[int, Variable]) -> None:
+        inside = {
+            domain: self.variables.inside[number, index, domain]
+            for domain in homes
+            if (number, index, domain) in self.variables.inside
+        }
+        for domain, pods in inside.items():
+            row = Linear().add(1, pods).add(-self.variables.room(index, domain), homes[domain])
+            self.program.at_most("tier_limit", row, 0)
+        self.program.equal("tier_limit", self._placed(-1, [index]).add(1, *inside.values()), 0)
+        tree = self.dense.domains
+        for domain in inside:
+            if domain != tree.root:
+                row = Linear().add(1, *self.variables.within(index, domain))
+                for home, pods in inside.items():
+                    if self._below(home, domain):
+                        row.add(-1, pods)
+                self.program.at_least("tier_limit", row, 0)
+
+    def _below(self, domain: int, top: int) -> bool:
+        """Whether a domain is the other one or in it."""
+        while domain >= 0:
+            if domain == top:
+                return True
+            domain = int(self.dense.domains.parent[domain])
+        return False
+
+    def queue(self) -> None:
+        """C11: sum over the classes in a queue and below it of request(c, r) x[c, n] <= what its capability leaves."""
+        for limit in self.dense.queue_rows:
+            row = Linear()
+            for index in limit.classes:
+                amount = int(self.dense.classes[index].request[limit.resource])
+                row.add(amount, *self.variables.placed(index))
+            self.program.at_most("queue", row, limit.room)
+
+    # Rows that several rules share
+
+    def _placed(self, coefficient: int, classes: Sequence[int]) -> Linear:
+        row = Linear()
+        for index in classes:
+            row.add(coefficient, *self.variables.placed(index))
+        return row
+
+    def _only_with(self, classes: Sequence[int], gate: Variable, rule: str) -> None:
+        """No pod of the classes without the gate; at most as many as fit at all."""
+        for index in classes:
+            most = self.variables.room(index, self.dense.domains.root)
+            self.program.at_most(rule, self._placed(1, [index]).add(-most, gate), 0)
+
+    def _at_least(self, classes: Sequence[int], least: int, gate: Variable, rule: str) -> None:
+        """With the gate, at least so many pods of the classes."""
+        self.program.at_least(rule, self._placed(1, classes).add(-least, gate), 0)

@@ -1,0 +1,146 @@
+"""The values of ``Dense.levels`` as linear expressions; variables and rows that only they need are made with them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from placer.methods.milp.program import Linear, Variable
+from placer.methods.milp.variables import Variables
+
+__all__ = ["Objective"]
+
+
+class Objective:
+    """Value after value, equal to :func:`placer.score.score` at every optimum.
+
+    Parameters
+    ----------
+    variables
+        The program they are expressed in.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self.variables = variables
+        self.dense, self.program = variables.dense, variables.program
+        self._made: dict[int, Linear] = {}
+
+    def level(self, index: int) -> Linear:
+        """Return the expression of ``Dense.levels[index]``."""
+        makers: dict[str, Callable[[int | None], Linear]] = {
+            "admitted": self.admitted,
+            "placed": self.placed,
+            "locality": self.locality,
+            "span": self.span,
+            # networkCost, O3: issue 6
+            "packedHyperNodes": self.packed_hyper_nodes,
+            "packedNodes": self.packed_nodes,
+        }
+        if index not in self._made:
+            name, priority = self.dense.levels[index]
+            self._made[index] = makers[name](priority)
+        return self._made[index]
+
+    def admitted(self, priority: int | None) -> Linear:
+        """O1: sum over groups of the priority of need(g) a[g]."""
+        row = Linear()
+        for group, active in zip(self.dense.groups, self.variables.active, strict=True):
+            if group.priority == priority and active is not None:
+                row.add(group.need_weight, active)
+            elif group.priority == priority:
+                row.constant += group.need_weight
+        return row
+
+    def placed(self, priority: int | None) -> Linear:
+        """O1: sum over classes of the priority and nodes of weight(c) x[c, n]."""
+        row = Linear()
+        for index, pod_class in enumerate(self.dense.classes):
+            if self.dense.groups[pod_class.group].priority == priority:
+                row.add(pod_class.weight, *self.variables.placed(index))
+        return row
+
+    def locality(self, _: int | None = None) -> Linear:
+        """O2: sum over scopes and domains of tier(d) (sum over c of w[s, c, d] + running(s) z[s, d]).
+
+        Pods times tier is a product of two decisions; w, the pods by home, makes it linear.
+        """
+        total = Linear(constant=self.dense.constant_locality)
+        for number, scope in enumerate(self.dense.scopes):
+            homes = self.variables.homes[number]
+            if not scope.wanted or homes is None:
+                continue
+            for domain, chosen in homes.items():
+                tier = int(self.dense.domains.tier[domain])
+                total.add(tier * len(scope.bound), chosen)
+                for index in scope.classes:
+                    if (number, index, domain) in self.variables.inside:
+                        total.add(tier, self.variables.inside[number, index, domain])
+            if not homes and scope.bound:  # beyond the limit already: nothing new, the old stays where it is
+                total.constant += len(scope.bound) * int(self.dense.domains.tier[self.dense.common(scope.bound)])
+        return total
+
+    def span(self, _: int | None = None) -> Linear:
+        """O2: sum over scopes of the leaves they touch: sum over n in u of x[c, n] <= most(c, u) t[s, u]."""
+        total = Linear(constant=self.dense.constant_span)
+        for number, scope in enumerate(self.dense.scopes):
+            if scope.wanted:
+                before = {int(self.dense.leaf_unit[node]) for node in scope.bound if node >= 0}
+                total.constant += len(before) + scope.lost_leaves
+                for index in scope.classes:
+                    self._touch(number, index, before)
+        return total.add(1, *self.variables.touched.values())
+
+    def _touch(self, number: int, index: int, before: set[int]) -> None:
+        by_unit: dict[int, list[Variable]] = defaultdict(list)
+        for node, variable in self.variables.count[index].items():
+            by_unit[int(self.dense.leaf_unit[node])].append(variable)
+        for unit, counts in by_unit.items():
+            if unit not in before:
+                if (number, unit) not in self.variables.touched:
+                    self.variables.touched[number, unit] = self.program.integer(f"t_{number}_{unit}", 1)
+                most = min(self.dense.classes[index].size, sum(int(variable.upBound) for variable in counts))
+                row = Linear().add(1, *counts).add(-most, self.variables.touched[number, unit])
+                self.program.at_most("span", row, 0)
+
+    def packed_hyper_nodes(self, _: int | None = None) -> Linear:
+        """O4: sum over empty HyperNodes of o[d]: v[n] <= o[leaf(n)] and o[d] <= o[parent(d)]."""
+        for node, filled in self._filled().items():
+            leaf = int(self.dense.leaf[node])
+            if self._empty(leaf):
+                self.program.at_most("packing", Linear().add(1, filled).add(-1, self._opened(leaf)), 0)
+        return Linear().add(1, *self.variables.opened.values())
+
+    def _empty(self, domain: int) -> bool:
+        """Whether it is a HyperNode, not the virtual root, and empty so far."""
+        return domain != self.dense.domains.root and not self.dense.domains.used[domain]
+
+    def _opened(self, domain: int) -> Variable:
+        if domain not in self.variables.opened:
+            opened = self.variables.opened[domain] = self.program.integer(f"o_{domain}", 1)
+            parent = int(self.dense.domains.parent[domain])
+            if self._empty(parent):
+                self.program.at_most("packing", Linear().add(1, opened).add(-1, self._opened(parent)), 0)
+        return self.variables.opened[domain]
+
+    def packed_nodes(self, _: int | None = None) -> Linear:
+        """O4: sum over empty nodes of v[n]."""
+        return Linear().add(1, *self._filled().values())
+
+    def _filled(self) -> dict[int, Variable]:
+        """v[n] of each empty node, daemons apart: x[c, n] <= most(c, n) v[n], and, which tightens the LP, sum over c of
+        request(c, r) x[c, n] <= free(n, r) v[n].
+        """
+        if self.variables.filled:
+            return self.variables.filled
+        for node, counts in self.variables.on_nodes().items():
+            here = [(index, variable) for index, variable in counts if not self.dense.classes[index].daemon]
+            if here and not self.dense.node_used[node]:
+                filled = self.variables.filled[node] = self.program.integer(f"v_{node}", 1)
+                for _, variable in here:
+                    self.program.at_most("packing", Linear().add(1, variable).add(-int(variable.upBound), filled), 0)
+                for resource, room in enumerate(self.dense.free[node]):
+                    row = Linear().add(-int(room), filled)
+                    for index, variable in here:
+                        row.add(int(self.dense.classes[index].request[resource]), variable)
+                    self.program.at_most("packing", row, 0)
+        return self.variables.filled
