@@ -12,7 +12,9 @@ from placer.bounds import NamedBound
 from placer.dense import make_dense, score_solution
 from placer.instance import Instance
 from placer.placement import MAXIMISED, Placement, Score, better
+from placer.result import Verdict
 from placer.score import score
+from placer.solve import solve
 from placer.verify import verify
 from tests.oracle import best, placements
 from tests.shrink import describe, shrink
@@ -50,11 +52,11 @@ def _beaten(bounds: tuple[NamedBound, ...], values: Score) -> list[NamedBound]:
     return found
 
 
-@pytest.mark.optimal
-@blocks
-def test_the_optimum_is_found_and_proved(seeds: range, method: str) -> None:
+def _disagreement(method: str, solver: str = "HiGHS") -> Callable[[Instance, Score], str]:
+    """What is wrong with a method that claims the optimum and proves it."""
+
     def complaint(instance: Instance, most: Score) -> str:
-        solved = solve_tiny(instance, method)
+        solved = solve_tiny(instance, method, solver)
         if solved.score != most:
             return f"{method} found {solved.score} by {solved.placement}, there is {most}"
         if not solved.proved:
@@ -62,7 +64,24 @@ def test_the_optimum_is_found_and_proved(seeds: range, method: str) -> None:
         beaten = _beaten(solved.bounds, most)
         return f"bounds of {method} that {most} beats: {beaten}" if beaten else ""
 
-    _check(seeds, complaint)
+    return complaint
+
+
+@pytest.mark.optimal
+@blocks
+def test_the_optimum_is_found_and_proved(seeds: range, method: str) -> None:
+    _check(seeds, _disagreement(method))
+
+
+@blocks
+def test_the_milp_finds_and_proves_it_too(seeds: range) -> None:
+    """A second formulation, which shares nothing with the first but the arrays."""
+    _check(seeds, _disagreement("milp"))
+
+
+@pytest.mark.parametrize("seeds", BLOCKS[:2], ids=lambda block: f"{block[0]}-{block[-1]}")
+def test_the_milp_does_so_with_cbc(seeds: range) -> None:
+    _check(seeds, _disagreement("milp", "COIN_CMD"))
 
 
 @blocks
@@ -106,9 +125,9 @@ def test_arrays_value_a_placement_as_names_do(seeds: range) -> None:
     _check(seeds, complaint)
 
 
-@pytest.mark.parametrize("seed", [3, 62, 117])
-def test_the_whole_assembly_agrees(seed: int) -> None:
-    """Through the process that users go through: greedy, exact in a process of its own, verified, judged."""
-    solved = solve_tiny(tiny(seed).instance, "auto")
-    assert solved.score == optimum(seed)
-    assert solved.proved
+@pytest.mark.parametrize(("seed", "method"), [(3, "auto"), (62, "auto"), (117, "auto"), (3, "milp"), (62, "milp")])
+def test_the_whole_assembly_agrees(seed: int, method: str) -> None:
+    """Through the process that users go through: greedy, a search in a process of its own, verified, judged."""
+    result = solve(tiny(seed).instance, method=method, workers=1, time_limit=60)
+    assert tuple(judged.value for judged in result.objective) == optimum(seed)
+    assert result.verdict is Verdict.OPTIMAL
