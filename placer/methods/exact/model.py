@@ -16,15 +16,22 @@ from placer.methods.exact.solutions import decode, encode
 from placer.methods.exact.variables import Linear, Variables, count_sizes
 from placer.placement import MAXIMISED
 
-__all__ = ["MOST_VARIABLES", "Model", "TooLarge"]
+__all__ = ["MOST_VARIABLES", "Model", "SolverFault", "TooLarge"]
 
 #: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
 #: it.
 MOST_VARIABLES = 1_000_000
 
 
+#: Objectives stay below this, far from the solver's 2^63.
+SAFE = 2**60
+
 #: Groups, and subgroups, by index.
 Must = tuple[frozenset[int], frozenset[int]]
+
+
+class SolverFault(RuntimeError):
+    """The solver contradicted itself or us; nothing it said afterwards can be trusted."""
 
 
 class TooLarge(Exception):
@@ -80,8 +87,8 @@ class Model:
         value = self.objective.level(level)
         maximised = self.dense.levels[level][0] in MAXIMISED
         row = Linear([*value.variables], [*value.coefficients], value.constant)
-        if aside is not None:
-            factor = 1 + self.most(aside)
+        factor = 1 if aside is None else 1 + self.most(aside)
+        if aside is not None and factor * max(1, self.most(row)) < SAFE:
             row = Linear(row.variables, [factor * each for each in row.coefficients])
             for variable, coefficient in zip(aside.variables, aside.coefficients, strict=True):
                 row.add(coefficient if maximised else -coefficient, variable)
@@ -93,15 +100,18 @@ class Model:
         return value
 
     def most(self, row: Linear) -> int:
-        """Largest value that a row of counts with positive coefficients could have, item by item."""
+        """A number that no value of a row with positive coefficients exceeds; the counts of an item share its pods."""
+        counts = enumerate(self.variables.counts)
+        owner = {variable.index: item for item, by_place in counts for variable in by_place.values()}
         best: dict[int, int] = {}
-        owner = {
-            variable.index: item for item, counts in enumerate(self.variables.counts) for variable in counts.values()
-        }
+        others = 0
         for variable, coefficient in zip(row.variables, row.coefficients, strict=True):
-            item = owner[variable.index]
-            best[item] = max(best.get(item, 0), coefficient)
-        return sum(self.variables.bundles.items[item].total * coefficient for item, coefficient in best.items())
+            item = owner.get(variable.index)
+            if item is None:
+                others += coefficient * self.proto.proto.variables[variable.index].domain[-1]
+            else:
+                best[item] = max(best.get(item, 0), coefficient)
+        return others + sum(self.variables.bundles.items[item].total * most for item, most in best.items())
 
     def keep(self, level: int, reached: int) -> None:
         """From now on a level is at least as good as ``reached``."""

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, score_solution
-from placer.methods.exact.model import Model, TooLarge
+from placer.methods.exact.model import Model, SolverFault, TooLarge
 from placer.methods.exact.restrict import Part, restrict
 from placer.methods.exact.variables import Linear
 from placer.placement import MAXIMISED
@@ -122,9 +122,13 @@ class Neighbourhoods:
         self.spent += solver.response_proto.deterministic_time
         grown = self.size + CELL // 2 if status == cp_model.OPTIMAL else self.size - CELL // 2
         self.size = max(LEAST, min(MOST, grown))
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return model.read(list(solver.response_proto.solution))
-        return None
+        if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
+            raise SolverFault(
+                f"{solver.status_name(status)} in a neighbourhood, where leaving all as it was is possible"
+            )
+        if status == cp_model.UNKNOWN:
+            return None
+        return model.read(list(solver.response_proto.solution))
 
     def _accepted(self, part: Part, found: Solution) -> Solution | None:
         solution = part.whole(found)

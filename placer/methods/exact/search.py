@@ -12,11 +12,11 @@ from ortools.sat.python import cp_model
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import Dense, Solution, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
-from placer.methods.exact.model import Model, TooLarge
+from placer.methods.exact.model import Model, SolverFault, TooLarge
 from placer.methods.exact.neighbourhood import Neighbourhoods
 from placer.placement import MAXIMISED
 
-__all__ = ["SolverFault", "safe_bound", "search"]
+__all__ = ["safe_bound", "search"]
 
 #: What a value may take in the first round, in seconds, or with one worker in deterministic time, and how this grows
 #: from round to round. Small first: soon every value has been looked at.
@@ -34,10 +34,6 @@ FEW_NODES = 96
 #: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
 #: bounds here; the workers that are left over do neighbourhood search.
 FEW_WORKERS = 3
-
-
-class SolverFault(RuntimeError):
-    """The solver contradicted itself or us; nothing it said afterwards can be trusted."""
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
