@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code of contract.md.
     """
     began = time.monotonic()
-    _heed_signals()
     options = _parser().parse_args(arguments)
     options.began = began
+    with _heeded_signals():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the chosen command; what it raises on purpose becomes a message and an exit code."""
     try:
         run: Callable[[argparse.Namespace], int] = options.run
         code = run(options)
@@ -63,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _heed_signals() -> None:
+@contextlib.contextmanager
+def _heeded_signals() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM interrupt, once: timeout(1) and wrappers signal us and then our whole group, and the
     second signal of one wish must not cost the answer that the first one asked for.
     """
@@ -76,9 +83,15 @@ def _heed_signals() -> None:
             last = now
             raise KeyboardInterrupt
 
-    for each in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(each) != signal.SIG_IGN:  # a job in the background of a script does not heed Ctrl-C
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    for each, handler in before.items():
+        if handler != signal.SIG_IGN:  # a job in the background of a script does not heed Ctrl-C
             signal.signal(each, interrupt)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _complain(error: PlacerError, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,10 @@ __all__ = ["MOST_VARIABLES", "Model", "SolverFault", "TooLarge"]
 
 #: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
 #: it.
-MOST_VARIABLES = 1_000_000
+MOST_VARIABLES = 400_000
+
+#: Seconds to build a model, per count and home: measured 0.1 to 0.25 ms on a busy machine.
+BUILD_SECONDS = 0.0002
 
 
 #: Objectives stay below this, far from the solver's 2^63.
@@ -35,10 +39,10 @@ class SolverFault(RuntimeError):
 
 
 class TooLarge(Exception):
-    """The model would have more than :data:`MOST_VARIABLES` variables; ``size`` says how many."""
+    """The model would have more variables than allowed; ``size`` says how many."""
 
-    def __init__(self, size: int) -> None:
-        super().__init__(f"{size:,} variables, at most {MOST_VARIABLES:,}")
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"{size:,} variables, at most {most:,}")
         self.size = size
 
 
@@ -51,6 +55,8 @@ class Model:
         The instance.
     must
         Groups and subgroups that must be ready: those of a neighbourhood that reach beyond it.
+    seconds
+        How long building may take; a model that would take longer counts as too large.
 
     Raises
     ------
@@ -58,13 +64,14 @@ class Model:
         Nothing was built.
     """
 
-    def __init__(self, dense: Dense, must: Must = (frozenset(), frozenset())) -> None:
+    def __init__(self, dense: Dense, must: Must = (frozenset(), frozenset()), seconds: float = math.inf) -> None:
         self.dense = dense
         bundles, places = make_bundles(dense), make_places(dense)
         size = sum(int(np.count_nonzero(row)) for row in count_sizes(dense, bundles, places))
         size += sum(len(bundle.homes) for bundle in (*bundles.gangs, *bundles.parts))
-        if size > MOST_VARIABLES:
-            raise TooLarge(size)
+        most = min(MOST_VARIABLES, seconds / BUILD_SECONDS)
+        if size > most:
+            raise TooLarge(size, int(most))
         self.variables = Variables(dense, bundles, places)
         Constraints(self.variables).add()
         self.implied = Implied(self.variables)
@@ -108,7 +115,7 @@ class Model:
         for variable, coefficient in zip(row.variables, row.coefficients, strict=True):
             item = owner.get(variable.index)
             if item is None:
-                others += coefficient * self.proto.proto.variables[variable.index].domain[-1]
+                others += coefficient * list(self.proto.proto.variables[variable.index].domain)[-1]
             else:
                 best[item] = max(best.get(item, 0), coefficient)
         return others + sum(self.variables.bundles.items[item].total * most for item, most in best.items())

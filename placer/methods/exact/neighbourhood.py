@@ -96,7 +96,7 @@ class Neighbourhoods:
         if not part.dense.classes:
             return None
         try:
-            model = Model(part.dense, part.must)
+            model = Model(part.dense, part.must, seconds / 2)
         except TooLarge:
             self.size = max(LEAST, self.size // 2)
             return None

@@ -115,6 +115,7 @@ class _Search:
         while True:
             self._round(budget)
             if self.proved == len(self.dense.levels):
+                self.offer(self.solution, "proved")  # also where there is no value at all to decide
                 return "proved"
             if self.limits.over:
                 return "time"
@@ -228,7 +229,7 @@ class _Search:
     def _model_for(self, level: int) -> Model:
         """Make the model on first use in a round, and keep what the values before ``level`` reached."""
         if self.model is None:
-            self.model = Model(self.dense)
+            self.model = Model(self.dense, seconds=self.limits.seconds / 2)
         for before in range(self.kept, level):
             self.model.keep(before, self.values[before])
         self.kept = level
