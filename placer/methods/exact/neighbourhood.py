@@ -70,7 +70,7 @@ class Neighbourhoods:
         self.values = score_solution(dense, solution)
         self.random = chance
         self.cells = _cells(dense)
-        self.size = FIRST
+        self.size = min(FIRST, max(LEAST, len(dense.nodes) // 2))
         self.spent = 0.0
 
     def run(self, step: Step, told: Callable[[Solution], bool]) -> None:

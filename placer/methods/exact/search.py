@@ -12,8 +12,8 @@ from ortools.sat.python import cp_model
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import Dense, Solution, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
+from placer.methods.exact import neighbourhood
 from placer.methods.exact.model import Model, SolverFault, TooLarge
-from placer.methods.exact.neighbourhood import Neighbourhoods
 from placer.placement import MAXIMISED
 
 __all__ = ["safe_bound", "search"]
@@ -28,7 +28,7 @@ PLACING = 4.0
 #: Where the model is too large for a proof, the search ends after a round of so much.
 LAST_BUDGET = 128.0
 
-#: With no more nodes than this a neighbourhood would be nearly everything.
+#: With no more nodes than this the whole model is tried before neighbourhoods.
 FEW_NODES = 96
 
 #: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
@@ -53,7 +53,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     -------
     str
         ``proved``: every value met its bound. ``time``: a limit was reached. ``finished``: the model would be too large
-        (:data:`placer.methods.exact.model.MOST_VARIABLES`); named bounds only.
+        (:data:`placer.methods.exact.model.MOST_VARIABLES`); neighbourhood search and named bounds only.
 
     Raises
     ------
@@ -134,19 +134,12 @@ class _Search:
 
     def _decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
-        if self._met(level):
-            return True
-        if not self.limits.over and len(self.dense.nodes) > FEW_NODES:
-            self._neighbourhoods(level, budget)
-            if self._met(level):
-                return True
-        if self.limits.over or self.too_large:
-            return False
-        try:
-            return self._solve(level, budget)
-        except TooLarge:
-            self.too_large = True
-            return False
+        ways = [self._neighbourhoods, self._solve]
+        if len(self.dense.nodes) <= FEW_NODES:
+            ways.reverse()
+        if len(self.dense.nodes) <= neighbourhood.FIRST // 2:
+            ways = [self._solve]
+        return self._met(level) or any(way(level, budget) for way in ways if not self.limits.over)
 
     def offer(self, solution: Solution, phase: str) -> None:
         """Take and tell a solution that is better than what was told before, or the first one."""
@@ -176,11 +169,11 @@ class _Search:
             self.bounds.add(bound)
             self.emit(bound)
 
-    def _neighbourhoods(self, level: int, budget: float) -> None:
+    def _neighbourhoods(self, level: int, budget: float) -> bool:
         """Search a few leaves at a time; where pods wait this is what places them, so it gets more of the time."""
         name = self.dense.levels[level][0]
         budget *= PLACING if name in MAXIMISED else 1.0
-        steps = Neighbourhoods(self.dense, level, self.solution, self.options.seed, self.chance)
+        steps = neighbourhood.Neighbourhoods(self.dense, level, self.solution, self.options.seed, self.chance)
         end = math.inf if self.options.workers == 1 else time.monotonic() + budget
         most = budget if self.options.workers == 1 else math.inf
 
@@ -194,11 +187,16 @@ class _Search:
 
         steps.run(step, told)
         self.limits.spent += steps.spent
+        return self._met(level)
 
     def _solve(self, level: int, budget: float) -> bool:
         """Solve the whole model for a level; say whether its value is proved as far as those before it are."""
         name = self.dense.levels[level][0]
-        model = self._model_for(level)
+        try:
+            model = self._model_for(level)
+        except TooLarge:
+            self.too_large = True
+            return False
         value = model.aim(level)
         model.hint(self.solution)
         solver = self._solver(budget)
