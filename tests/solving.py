@@ -59,5 +59,6 @@ def _here(instance: Instance, method: str, solver: str) -> tuple[Placement, tupl
     search = getattr(importlib.import_module(module), function)
     events: list[Event] = []
     proved = search(dense, SearchOptions(workers=1, solver=solver), events.append) == "proved"
-    solution = [event.solution for event in events if isinstance(event, Improved)][-1]
-    return dense.placement(solution), tuple(event for event in events if isinstance(event, NamedBound)), proved
+    solutions = [event.solution for event in events if isinstance(event, Improved)]
+    assert solutions, f"{method} found nothing"
+    return dense.placement(solutions[-1]), tuple(event for event in events if isinstance(event, NamedBound)), proved

@@ -328,7 +328,7 @@ def test_no_process_that_solves_loads_two_solvers() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-# ---------------------------------------------------------------------------------------------------------- the assembly
+# --------------------------------------------------------------------------------------------------------- the assembly
 
 
 def gang_of_two() -> World:
