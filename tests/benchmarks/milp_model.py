@@ -1,0 +1,100 @@
+"""Size and strength of the MILP, as in models/milp.md.
+
+    python -m tests.benchmarks.milp_model [--seconds N] [--solver NAME] INSTANCE...
+
+Per instance: nodes, pods, variables, rows and terms of the program once all values have been asked for, seconds to
+build it; what the search finds and proves in the time, from the greedy's answer; and per value the LP relaxation among
+placements that equal that answer on the values before, beside the value (in brackets where it is not proved).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import pulp
+
+import placer
+from placer.bounds import NamedBound
+from placer.dense import Dense, Solution, make_dense, score_solution
+from placer.methods.events import Event, Improved, SearchOptions
+from placer.methods.greedy import greedy
+from placer.methods.milp import search
+from placer.methods.milp.model import Model
+from placer.methods.milp.program import TooLarge
+from placer.methods.milp.solvers import ask, make_solver
+
+
+def size(dense: Dense) -> str:
+    """Variables and rows of the whole program."""
+    begin = time.monotonic()
+    model = Model(dense)
+    few = len(model.program.variables)
+    for level in range(len(dense.levels)):
+        model.objective.level(level)
+    took = time.monotonic() - begin
+    rows = model.program.problem.constraints()
+    terms = sum(len(row) for row in rows)
+    every = model.program.variables
+    whole = sum(variable.cat == pulp.LpInteger for variable in every)
+    return (
+        f"{few:,} variables for O1, {len(every):,} in all, {whole:,} of them integer; "
+        f"{len(rows):,} rows, {terms:,} terms, built in {took:.2f} s"
+    )
+
+
+def found(dense: Dense, options: SearchOptions) -> tuple[str, Solution | None, set[int]]:
+    """How the search ends, the best it finds, and the levels it proves."""
+    events: list[Event] = []
+    begin = time.monotonic()
+    ended = search(dense, options, events.append)
+    solutions = [event.solution for event in events if isinstance(event, Improved)]
+    proved = {event.level for event in events if isinstance(event, NamedBound) and event.level is not None}
+    return f"{ended} after {time.monotonic() - begin:.1f} s", solutions[-1] if solutions else None, proved
+
+
+def relaxations(dense: Dense, solution: Solution, proved: set[int], solver: str) -> None:
+    """Print every value beside its LP bound."""
+    model, values = Model(dense), score_solution(dense, solution)
+    for level, (name, priority) in enumerate(dense.levels):
+        value = model.aim(level)
+        if value.terms:
+            model.start_from(None)
+            lp = make_solver(solver, seconds=60)
+            lp.mip = False
+            ask(lp, model.program.problem)
+            bound = value.constant + sum(c * (variable.varValue or 0.0) for variable, c in value.terms.items())
+        else:
+            bound = float(value.constant)
+        shown = f"{values[level]:,}" if level in proved else f"({values[level]:,})"
+        gap = abs(bound - values[level]) / max(1, values[level])
+        print(f"    {name}{'' if priority is None else f' {priority}'}: {shown}, LP {bound:,.1f}, gap {gap:.1%}")
+        model.keep(level, values[level])
+
+
+def main() -> None:
+    """Measure the instances that are named."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("instance", nargs="+", type=Path)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--solver", default="HiGHS")
+    options = parser.parse_args()
+    for path in options.instance:
+        instance = placer.read(path)
+        dense = make_dense(instance)
+        print(f"{path.name}: {len(instance.nodes)} nodes, {len(instance.pending)} pods")
+        try:
+            print(f"    {size(dense)}")
+        except TooLarge as error:
+            print(f"    too large: {error}")
+            continue
+        asked = SearchOptions(options.seconds, workers=2, hint=greedy(dense, seed=0), solver=options.solver)
+        ended, solution, proved = found(dense, asked)
+        print(f"    {options.solver}: {ended}")
+        if solution is not None:
+            relaxations(dense, solution, proved, options.solver)
+
+
+if __name__ == "__main__":
+    main()
