@@ -15,7 +15,7 @@ __all__ = ["Queues"]
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 #: The queue that Volcano's CRD fills in; it binds only where there is such an object.
 _DEFAULT_QUEUE = "default"
-_CLOSED = ("Closed", "Closing")
+_CLOSED = "Closed"
 
 
 class Queues:
@@ -71,7 +71,7 @@ def _queue(written: volcano.Queue, known: Container[str]) -> Queue:
         name=written.name,
         capability=_capability(spec.capability or {}) if spec is not None else {},
         parent=parent if parent in known else None,
-        open=state not in _CLOSED,
+        open=state != _CLOSED,
     )
 
 

@@ -45,7 +45,7 @@ def test_a_queue_without_capability_is_unlimited() -> None:
 
 @pytest.mark.parametrize(
     ("status", "is_open"),
-    [({"state": "Open"}, True), ({}, True), ({"state": "Closed"}, False), ({"state": "Closing"}, False)],
+    [({"state": "Open"}, True), ({}, True), ({"state": "Closed"}, False), ({"state": "Closing"}, True)],
 )
 def test_state(status: dict[str, str], is_open: bool) -> None:
     assert instance_of(queue("q") | {"status": status}).queues["q"].open is is_open
