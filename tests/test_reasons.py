@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
-from placer.dense import make_dense
-from placer.instance import Instance, Policy, SubGroupPolicy
+from placer.dense import Dense, make_dense
+from placer.instance import GroupKey, Instance, Key, Policy, SubGroupPolicy
 from placer.instance.group import NO_TIER
 from placer.methods.greedy import greedy
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons
 from placer.result import Reason
-from tests.oracle import best
+from tests.oracle import best, placements
 from tests.test_greedy import carried_out
 from tests.tiny import tiny
 from tests.world import World, hard, port
@@ -32,44 +33,44 @@ def only(world: World, **options: bool) -> tuple[str, str]:
     return reason.code, reason.message
 
 
-def test_nothing_is_said_of_what_is_placed() -> None:
+def on(names: str, gpu: int = 4) -> World:
+    """A world of equal nodes."""
     world = World()
-    world.node("n0")
+    world.nodes(names, gpu)
+    return world
+
+
+def test_nothing_is_said_of_what_is_placed() -> None:
+    world = on("n0")
     world.pod("p")
     assert found(world.instance()) == {}
 
 
 def test_invalid_group() -> None:
-    world = World()
-    world.node("n0")
+    world = on("n0")
     world.pod("p", world.gang("g", invalid="both limits of its networkTopology are set"))
     assert only(world) == ("InvalidGroup", "both limits of its networkTopology are set")
 
 
 def test_fewer_pods_than_min_member() -> None:
-    world = World()
-    world.node("n0", 8)
+    world = on("n0", 8)
     gang = world.gang("g", 4)
     world.running("a", "n0", gang)
     world.pods_of("b c", gang)
-    message = "minMember is 4, but there are 2 pending pods and 1 placed before"
-    assert only(world) == ("GangIncomplete", message)
+    assert only(world) == ("GangIncomplete", "minMember is 4, but there are 2 pending pods and 1 placed before")
 
 
 def test_fewer_pods_than_a_role_needs() -> None:
-    world = World()
-    world.node("n0", 8)
+    world = on("n0", 8)
     gang = world.gang("g", 3, roles={"worker": 3})
     for name in ("a", "b"):
         world.pod(name, gang, role="worker")
     world.pod("m", gang, role="master")
-    message = "minTaskMember of role worker is 3, but there are 2 pending pods"
-    assert only(world) == ("GangIncomplete", message)
+    assert only(world) == ("GangIncomplete", "minTaskMember of role worker is 3, but there are 2 pending pods")
 
 
 def test_fewer_subgroups_than_the_policy_needs() -> None:
-    world = World()
-    world.node("n0", 8)
+    world = on("n0", 8)
     gang = world.gang("g", policies=[SubGroupPolicy("w", 2, 2)])
     world.pods_of("a b", gang, part="x")
     message = "minSubGroups of policy w is 2, but 1 of its subgroups have subGroupSize 2 pods"
@@ -77,23 +78,19 @@ def test_fewer_subgroups_than_the_policy_needs() -> None:
 
 
 def test_a_subgroup_too_small_in_a_group_that_is_fine() -> None:
-    world = World()
-    world.node("n0", 8)
+    world = on("n0", 8)
     gang = world.gang("g", policies=[SubGroupPolicy("w", 2)])
     world.pods_of("a b", gang, part="x")
     world.pods_of("c", gang, part="y")
-    message = "subGroupSize of subgroup w-y is 2, but there is 1 pending pod"
-    assert only(world) == ("GangIncomplete", message)
+    assert only(world) == ("GangIncomplete", "subGroupSize of subgroup w-y is 2, but there is 1 pending pod")
 
 
 def test_unsupported() -> None:
-    world = World()
-    world.node("n0", 8)
+    world = on("n0", 8)
     gang = world.gang("g", 2)
     world.pod("a", gang)
     world.pod("b", gang, unsupported=["spec.resourceClaims: gpu"])
-    message = "1 of 2 pods needs what is not modelled: spec.resourceClaims: gpu"
-    assert only(world) == ("Unsupported", message)
+    assert only(world) == ("Unsupported", "1 of 2 pods needs what is not modelled: spec.resourceClaims: gpu")
 
 
 def test_no_eligible_node() -> None:
@@ -114,21 +111,18 @@ def test_no_eligible_node() -> None:
 
 
 def test_a_closed_queue() -> None:
-    world = World()
-    world.node("n0")
+    world = on("n0")
     world.queue("q", closed=True)
     world.pod("p", queue="q")
     assert only(world) == ("QueueCapability", "Queue q is closed and takes no new pods")
 
 
 def test_a_full_queue() -> None:
-    world = World()
-    world.node("n0", 8)
+    world = on("n0", 8)
     world.queue("q", gpu=4)
     world.running("r", "n0", gpu=3, queue="q")
     world.pods_of("a b", world.gang("g", 2, queue="q"))
-    message = "needs nvidia.com/gpu 2 in Queue q: capability 4, 3 of it taken"
-    assert only(world) == ("QueueCapability", message)
+    assert only(world) == ("QueueCapability", "needs nvidia.com/gpu 2 in Queue q: capability 4, 3 of it taken")
 
 
 def test_a_pod_larger_than_every_node() -> None:
@@ -145,8 +139,7 @@ def test_a_pod_larger_than_every_node() -> None:
 
 
 def test_host_ports_taken_everywhere() -> None:
-    world = World()
-    world.node("n0")
+    world = on("n0")
     world.running("r", "n0", ports=[port(80)])
     world.pod("p", ports=[port(80)])
     message = "0/1 nodes have room for a pod of nvidia.com/gpu 1: 1 host port taken"
@@ -154,8 +147,7 @@ def test_host_ports_taken_everywhere() -> None:
 
 
 def test_more_pods_than_there_is_room_for() -> None:
-    world = World()
-    world.nodes("n0 n1", 3)
+    world = on("n0 n1", 3)
     gang = world.gang("g", 3)
     world.pods_of("a b c", gang, 2)
     message = "needs room for 3 pods of nvidia.com/gpu 2; the nodes have room for 2"
@@ -163,19 +155,16 @@ def test_more_pods_than_there_is_room_for() -> None:
 
 
 def test_more_of_a_resource_than_is_free() -> None:
-    world = World()
-    world.nodes("n0 n1", 4)
+    world = on("n0 n1", 4)
     world.running("r", "n0")
     gang = world.gang("g", 3)
     world.pods_of("a", gang, 4)
     world.pods_of("b c", gang, 2)
-    message = "needs nvidia.com/gpu 8; the 2 nodes eligible for it have 7 free"
-    assert only(world) == ("InsufficientResources", message)
+    assert only(world) == ("InsufficientResources", "needs nvidia.com/gpu 8; the 2 nodes eligible for it have 7 free")
 
 
 def test_room_that_is_of_no_use_to_the_last_unit() -> None:
-    world = World()
-    world.nodes("n0 n1", 5)
+    world = on("n0 n1", 5)
     gang = world.gang("g", 3)
     world.pods_of("a b", gang, 4)
     world.pods_of("c", gang, 2)
@@ -185,8 +174,7 @@ def test_room_that_is_of_no_use_to_the_last_unit() -> None:
 
 def test_pods_that_fit_one_by_one_but_not_together() -> None:
     """Of 3, 3 and 2 on nodes of 4 and 4 each finds room, and the sum is 8."""
-    world = World()
-    world.nodes("n0 n1", 4)
+    world = on("n0 n1", 4)
     gang = world.gang("g", 3)
     world.pods_of("a b", gang, 3)
     world.pods_of("c", gang, 2)
@@ -258,8 +246,7 @@ def test_running_pods_span_more_than_allowed() -> None:
     world.running("r0", "n0", gang)
     world.running("r2", "n2", gang)
     world.pods_of("a", gang)
-    message = "runs under s0, tier 2 already, above the highest tier 1 allowed"
-    assert only(world) == ("TopologyTooNarrow", message)
+    assert only(world) == ("TopologyTooNarrow", "runs under s0, tier 2 already, above the highest tier 1 allowed")
 
 
 @pytest.mark.parametrize(
@@ -277,8 +264,7 @@ def test_limits_that_no_domain_meets(limit: int, message: str) -> None:
 
 def test_limits_that_only_together_are_too_narrow() -> None:
     """Each of two subgroups of two fits a leaf of three, but one leaf has room for one of them only."""
-    world = World()
-    world.nodes("n0 n1 n2", 1)
+    world = on("n0 n1 n2", 1)
     world.nodes("n3", 1)
     world.hyper("l0", 1, "n0 n1 n2")
     world.hyper("l1", 1, "n3")
@@ -290,8 +276,7 @@ def test_limits_that_only_together_are_too_narrow() -> None:
 
 
 def test_outcompeted_names_who_took_the_room() -> None:
-    world = World()
-    world.nodes("n0 n1", 4)
+    world = on("n0 n1", 4)
     world.pods_of("a0 a1", world.gang("a", 2, priority=5), 3)
     world.pod("b", gpu=1, priority=5)
     world.pods_of("c0 c1", world.gang("c", 2), 3)
@@ -311,26 +296,22 @@ def test_outcompeted_in_a_domain_that_its_running_pods_choose() -> None:
 
 
 def test_outcompeted_in_a_queue() -> None:
-    world = World()
-    world.node("n0", 8)
+    world = on("n0", 8)
     world.queue("q", gpu=3)
     world.pods_of("a0 a1", world.gang("a", 2, queue="q", priority=1))
     world.pods_of("b0 b1", world.gang("b", 2, queue="q"))
-    message = "fits alone; the room went to PodGroup default/a (2 pods) in Queue q"
-    assert only(world) == ("Outcompeted", message)
+    assert only(world) == ("Outcompeted", "fits alone; the room went to PodGroup default/a (2 pods) in Queue q")
 
 
 def test_a_policy_that_puts_something_before_placing() -> None:
     world = World(Policy(levels=("packing", "placed")))
     world.node("n0")
     world.pod("p")
-    message = "fits alone; the policy puts packedHyperNodes, packedNodes before placing it"
-    assert only(world) == ("Outcompeted", message)
+    assert only(world) == ("Outcompeted", "fits alone; the policy puts packedHyperNodes, packedNodes before placing it")
 
 
 def test_not_decided_without_time_to_try() -> None:
-    world = World()
-    world.node("n0", 2)
+    world = on("n0", 2)
     world.pods_of("a0 a1", world.gang("a", 2, priority=1))
     world.pods_of("b0 b1", world.gang("b", 2))
     assert only(world, decided=False) == ("NotDecided", "counting does not exclude it: no time to tell")
@@ -340,13 +321,45 @@ def test_optional_pods_of_a_group_that_runs() -> None:
     world = leaves()
     world.pods_of("a0 a1 a2 a3 a4", world.gang("a", 2, topology=hard(1)))
     message = (
-        "needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; the roomiest (l0, tier 1) has room for 4"
+        "ready; with 1 pod more: needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "the roomiest (l0, tier 1) has room for 4"
     )
     assert only(world) == ("TopologyTooNarrow", message)
 
 
+@pytest.mark.parametrize("capability", [None, 2])
+def test_optional_pods_need_room_for_one_of_them_only(capability: int | None) -> None:
+    world = on("n0", 2)
+    if capability:
+        world.queue("q", gpu=capability)
+    world.pods_of("a b", world.gang("g", 0, queue="q" if capability else None), 2)
+    world.pod("big", gpu=2, priority=10)
+    assert only(world) == ("Outcompeted", "fits alone; the room went to Pod default/big (1 pod)")
+
+
+def test_optional_pods_of_which_one_is_not_supported() -> None:
+    world = on("n0", 2)
+    gang = world.gang("g", 1)
+    world.pods_of("a", gang, 2)
+    world.pod("b", gang, unsupported=["spec.resourceClaims: gpu"])
+    world.pod("c", gang, gpu=2)
+    message = "ready; with 1 pod more: needs room for 2 pods of nvidia.com/gpu 2; the nodes have room for 1"
+    assert only(world) == ("InsufficientResources", message)
+
+
+def one_more(instance: Instance, dense: Dense, key: GroupKey, placement: Placement) -> bool:
+    """Whether brute force places as many pods of each class of a group alone, and more."""
+
+    def counts(keys: Iterable[Key]) -> Counter[int]:
+        return Counter(dense.class_of[pod] for pod in keys)
+
+    now = counts(pod for pod in instance.groups[key].pending if pod in placement.node_of)
+    alone = carried_out(instance, Placement(), key)
+    return any(counts(each.node_of) > now for each in placements(alone))
+
+
 def test_reasons_are_true() -> None:
-    """Outcompeted: brute force places the group alone. Any other reason: it does not, or not all of a ready group."""
+    """Outcompeted: brute force places the group alone, or more of a ready group. Any other reason: it does not."""
     codes: Counter[str] = Counter()
     for seed in range(250):
         instance = tiny(seed).instance
@@ -363,7 +376,7 @@ def test_reasons_are_true() -> None:
             if instance.policy.levels[:1] == ("placed",) and reason.code != "NotDecided":
                 group = instance.groups[key]
                 alone = best(carried_out(instance, Placement(), key))[1].node_of
-                fits = len(alone) == len(group.pending) if outcome.ready(group) else bool(alone)
+                fits = one_more(instance, dense, key, placement) if outcome.ready(group) else bool(alone)
                 assert fits == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
     assert set(codes) >= {
         "InvalidGroup",

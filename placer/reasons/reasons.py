@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from placer.dense import Dense, Solution
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.greedy import Layout, is_ready
 from placer.reasons.alone import Alone, Takers, undecided
 from placer.reasons.counting import Counting
+from placer.reasons.more import Steps, next_steps
 from placer.reasons.standing import standing, standing_of_pods
+from placer.reasons.words import plural
 from placer.result import Reason
 
 __all__ = ["reasons"]
+
+#: The contract's order.
+ORDER = (
+    "InvalidGroup",
+    "GangIncomplete",
+    "Unsupported",
+    "NoEligibleNode",
+    "QueueCapability",
+    "InsufficientResources",
+    "TopologyTooNarrow",
+    "NotDecided",
+)
 
 
 def reasons(instance: Instance, dense: Dense, solution: Solution, *, decided: bool = True) -> dict[GroupKey, Reason]:
@@ -33,30 +48,41 @@ def reasons(instance: Instance, dense: Dense, solution: Solution, *, decided: bo
     -------
     dict
         One entry per group with a pending pod that ``solution`` does not place. The code is the first of the contract's
-        order that keeps the group out when it is alone with the pods that run now; or its pods left, where it is ready.
+        order that keeps the group out when it is alone with the pods that run now. Where it is ready, every pod left is
+        optional: then the first that keeps each of them out beside those placed of the group, one more at a time.
     """
     return _Reasons(instance, dense, solution, decided).all()
 
 
 class _Reasons:
     def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
-        self.instance, self.dense, self.decided = instance, dense, decided
+        self.instance, self.dense, self.solution, self.decided = instance, dense, solution, decided
         layout = Layout(dense)
-        self.layout = layout
-        self.counting, self.alone = Counting(instance, layout), Alone(layout)
-        self.takers = Takers(self.alone.state, solution)
+        self.groups = _Groups(instance, layout)
+        self.takers = Takers(self.groups.alone.state, solution)
         self.index = {group.key: number for number, group in enumerate(dense.groups)}
         self.placed = set(dense.placement(solution).node_of)
-        self._cache: dict[object, Reason | None] = {}
 
     def all(self) -> dict[GroupKey, Reason]:
         """Look at every group with pods left."""
-        found: dict[GroupKey, Reason] = {}
-        for key, group in self.instance.groups.items():
-            left = [pod for pod in group.pending if pod not in self.placed]
-            if left:
-                found[key] = self._reason(group, left)
-        return found
+        return {key: self._reason(self.instance.groups[key], left) for key, left in self._left.items()}
+
+    @cached_property
+    def _left(self) -> dict[GroupKey, list[Key]]:
+        left = {
+            key: [pod for pod in group.pending if pod not in self.placed] for key, group in self.instance.groups.items()
+        }
+        return {key: pods for key, pods in left.items() if pods}
+
+    @cached_property
+    def _steps(self) -> Steps:
+        numbers = [self.index[key] for key in self._left if key in self.index]
+        return next_steps(self.dense, self.solution, [it for it in numbers if is_ready(self.takers.after, it)])
+
+    @cached_property
+    def _further(self) -> _Groups:
+        """The next steps of ready groups."""
+        return _Groups(self.instance, Layout(self._steps.dense))
 
     def _reason(self, group: Group, left: list[Key]) -> Reason:
         number = self.index.get(group.key)
@@ -64,25 +90,47 @@ class _Reasons:
             found = standing(self.instance, group) or standing_of_pods(self.instance, group, left)
             return found or undecided()
         if not is_ready(self.takers.after, number):
-            return self._counted(number, whole=False)
-        return standing_of_pods(self.instance, group, left) or self._counted(number, whole=True)
+            return self.groups.reason(number, self.decided) or self.takers.reason(number)
+        return self._of_pods_left(number, group, left)
 
-    def _counted(self, number: int, *, whole: bool) -> Reason:
-        kind = (*self._kind(number), whole)
-        counted = self._once(("counted", kind), lambda: self.counting.reason(number, whole=whole))
+    def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Reason:
+        """Of all the ways to go on, the one that gets furthest in the contract's order."""
+        never = [key for key in left if key not in self.dense.class_of]
+        found = standing_of_pods(self.instance, group, never) if never else None
+        for step, more in self._steps.of.get(number, ()):
+            reason = self._further.reason(step, self.decided)
+            if reason is None:
+                return self.takers.reason(number)
+            if found is None or ORDER.index(reason.code) > ORDER.index(found.code):
+                found = Reason(reason.code, f"ready; with {plural(more, 'pod')} more: {reason.message}")
+        return found or undecided()
+
+
+class _Groups:
+    """Groups of some arrays, each alone with what runs now; alike ones are looked at once."""
+
+    def __init__(self, instance: Instance, layout: Layout) -> None:
+        self.layout, self.dense = layout, layout.dense
+        self.counting, self.alone = Counting(instance, layout), Alone(layout)
+        self._cache: dict[object, Reason | None] = {}
+
+    def reason(self, number: int, decided: bool) -> Reason | None:
+        """What keeps a group from what it needs; None where it fits alone."""
+        kind = self._kind(number)
+        counted = self._once(("counted", kind), lambda: self.counting.reason(number, whole=False))
         if counted is not None:
             return counted
-        if not self.decided:
+        if not decided:
             return Reason("NotDecided", "counting does not exclude it: no time to tell")
-        return self._once(("alone", kind), lambda: self._tried(number, whole)) or self.takers.reason(number)
+        return self._once(("alone", kind), lambda: self._tried(number))
 
-    def _tried(self, number: int, whole: bool) -> Reason | None:
+    def _tried(self, number: int) -> Reason | None:
         if self.layout.lone_kind(number) is not None:
             return None  # of one pod alone counting says everything
-        fits = self.alone.fits(number, whole=whole)
+        fits = self.alone.fits(number, whole=False)
         if fits:
             return None
-        return undecided() if fits is None else self.alone.blame(number, whole=whole)
+        return undecided() if fits is None else self.alone.blame(number, whole=False)
 
     def _once(self, key: object, ask: Callable[[], Reason | None]) -> Reason | None:
         if key not in self._cache:

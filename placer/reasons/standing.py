@@ -29,14 +29,20 @@ def standing(instance: Instance, group: Group) -> Reason | None:
 
 
 def standing_of_pods(instance: Instance, group: Group, left: Sequence[Key]) -> Reason | None:
-    """Why some pods of a group that is ready without them can never be placed; None where that is not the case."""
-    small = next(_small_sub_groups(instance, group, group.pending, set(left)), None)
-    if small is not None:
-        return Reason("GangIncomplete", small)
-    if any(instance.pods[key].unsupported for key in left):
-        return _unsupported(instance, left)
-    if any(_closed(instance, key) is not None for key in left):
-        return _queue_closed(instance, left)
+    """Why none of some pods of a group that is ready without them can ever be placed; None where that is not so."""
+    sizes = _sub_group_sizes(instance, group, group.pending)
+    small = {at for at, part in enumerate(group.sub_groups) if sizes[at] < group.policies[part.policy].size}
+    large = [key for key in left if instance.pods[key].sub_group not in small]
+    if not large:
+        text = next(_small_sub_groups(instance, group, group.pending, set(left)), None)
+        return None if text is None else Reason("GangIncomplete", text)
+    supported = [key for key in large if not instance.pods[key].unsupported]
+    if not supported:
+        return _unsupported(instance, large)
+    if any(_closed(instance, key) is not None for key in supported):
+        return _queue_closed(instance, supported)
+    if len(supported) < len(large):  # too few for their subgroup without the others
+        return _unsupported(instance, large)
     return None
 
 

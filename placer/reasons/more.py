@@ -1,0 +1,115 @@
+"""The least that pods left over of a ready group ask for: what is placed of it, and one pod (or subgroup) more."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Scope, Solution
+
+__all__ = ["Steps", "next_steps"]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """An instance in which every group is what is placed of a ready group and the least that could come next.
+
+    Parameters
+    ----------
+    dense
+        Its arrays; each of its groups needs all that it must have to be a step further.
+    of
+        Group of the whole instance to its steps: group here, and how many pods it is more.
+    """
+
+    dense: Dense
+    of: Mapping[int, tuple[tuple[int, int], ...]]
+
+
+def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps:
+    """Make the next steps of some ready groups.
+
+    A step is one pod of a class that has pods left, or as many pods as a subgroup needs that has none yet (C6).
+    """
+    placed: Counter[int] = Counter()
+    for (index, _), count in solution.items():
+        placed[index] += count
+    made = _Made(dense, placed)
+    of: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number in groups:
+        for sizes, more in _steps(dense, dense.groups[number], placed):
+            of[number].append((made.add(dense.groups[number], sizes, more), more))
+    return Steps(made.dense(), {number: tuple(steps) for number, steps in of.items()})
+
+
+def _steps(dense: Dense, gang: DenseGroup, placed: Counter[int]) -> Iterator[tuple[dict[int, int], int]]:
+    """Pods per class to choose from in each step, and how many more than are placed it must have."""
+    now = {index: placed[index] for index in gang.classes}
+    new = [sub for sub in gang.sub_groups if _is_new(dense.sub_groups[sub], placed)]
+    for sub in new:
+        part = dense.sub_groups[sub]
+        yield now | {index: dense.classes[index].size for index in part.classes}, part.short
+    for index in gang.classes:
+        if placed[index] < dense.classes[index].size and dense.classes[index].sub_group not in new:
+            yield now | {index: placed[index] + 1}, 1
+
+
+def _is_new(part: DenseSubGroup, placed: Counter[int]) -> bool:
+    return part.short > 0 and not any(placed[index] for index in part.classes)
+
+
+@dataclass
+class _Made:
+    whole: Dense
+    placed: Counter[int]
+    classes: list[PodClass] = field(default_factory=list)
+    groups: list[DenseGroup] = field(default_factory=list)
+    sub_groups: list[DenseSubGroup] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
+    origin: list[int] = field(default_factory=list)
+
+    def add(self, gang: DenseGroup, sizes: dict[int, int], more: int) -> int:
+        """Append a group that must have what is placed of ``gang`` and some pods more; return its index."""
+        number, dense = len(self.groups), self.whole
+        taken = [index for index in gang.classes if sizes[index]]
+        at = {index: len(self.classes) + place for place, index in enumerate(taken)}
+        subs = [sub for sub in gang.sub_groups if any(index in at for index in dense.sub_groups[sub].classes)]
+        sub_at = {sub: len(self.sub_groups) + place for place, sub in enumerate(subs)} | {-1: -1}
+        for index in taken:
+            it = dense.classes[index]
+            pods = it.pods[: sizes[index]]
+            self.classes.append(replace(it, pods=pods, group=number, sub_group=sub_at[it.sub_group]))
+        for sub in subs:
+            part = dense.sub_groups[sub]
+            classes = tuple(at[index] for index in part.classes if index in at)
+            self.sub_groups.append(replace(part, group=number, classes=classes, scope=self._scope(part.scope, at)))
+        short = sum(self.placed[index] for index in gang.classes) + more
+        scope = self._scope(gang.scope, at)
+        mine = tuple(sub_at[sub] for sub in subs)
+        self.groups.append(replace(gang, classes=tuple(at.values()), sub_groups=mine, short=short, scope=scope))
+        self.origin += taken
+        return number
+
+    def _scope(self, scope: int, at: dict[int, int]) -> int:
+        it = self.whole.scopes[scope]
+        self.scopes.append(replace(it, classes=tuple(at[index] for index in it.classes if index in at)))
+        return len(self.scopes) - 1
+
+    def dense(self) -> Dense:
+        """Everything added, on the nodes and in the queues of the whole instance."""
+        copies: dict[int, list[int]] = defaultdict(list)
+        for index, origin in enumerate(self.origin):
+            copies[origin].append(index)
+        rows = tuple(
+            replace(row, classes=tuple(copy for index in row.classes for copy in copies[index]))
+            for row in self.whole.queue_rows
+        )
+        return replace(
+            self.whole,
+            classes=tuple(self.classes),
+            groups=tuple(self.groups),
+            sub_groups=tuple(self.sub_groups),
+            scopes=tuple(self.scopes),
+            queue_rows=rows,
+        )
