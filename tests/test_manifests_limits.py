@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from placer import manifests
 from placer.errors import BadInstance
-from placer.manifests import Text, jsontext, objects, validation, yamltext
+from placer.manifests import Text, jsontext, limits, objects, probe, validation, yamltext
+from placer.manifests.limits import Faults
 
 MIB = 2**20
 
@@ -74,7 +75,7 @@ def test_values_in_yaml_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_million_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yamltext, "YAML_DOCUMENTS", 1000)
+    monkeypatch.setattr(yamltext, "yaml_documents_allowed", lambda _: 1000)
     monkeypatch.setattr(objects, "JSON_DOCUMENTS", 1000)
     assert "more than 1000 documents" in refused("---\n" * 1100)
     assert "more than 1000 documents" in refused('{"apiVersion":"v1","kind":"X"}\n' * 1100)
@@ -114,6 +115,37 @@ def test_reading_stops_when_there_are_far_too_many_faults() -> None:
     with pytest.raises(BadInstance) as caught:
         manifests.validate(manifests.split([Text("f", listed(",".join(["12345678"] * 30_000)).encode())]))
     assert str(caught.value.faults[-1]) == "the input: found at least 15000 more faults, expected none"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {}}}\nspec: {{}}\n---\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p{}}}\nspec: {{priority: x}}\n---\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: same}}\nspec: {{}}\n---\n",
+        "apiVersion: v7\nkind: Pod\nmetadata: {{name: p{}}}\nspec: {{}}\n---\n",
+    ],
+    ids=["names", "fields", "the same", "versions"],
+)
+def test_of_yaml_that_is_wrong_all_over_only_a_part_is_read(document: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "_WRONG", 100)
+    text = "".join(map(document.format, range(3_000))).encode()
+    faults = Faults()
+    raws = manifests.split([Text("a", text), Text("b", text)], faults)
+    assert 800 <= len(raws) <= 808
+    with pytest.raises(BadInstance) as caught:
+        manifests.validate(raws, faults)
+    assert len(caught.value.faults) >= 800
+    assert "found wrong objects all the way to here, where reading stops" in str(caught.value)
+    right = b"".join(b"apiVersion: v1\nkind: Pod\nmetadata: {name: p%d}\nspec: {}\n---\n" % n for n in range(3_000))
+    assert len(manifests.split([Text("a", right)])) == 3_000
+
+
+def test_documents_are_limited_by_the_length_of_the_text() -> None:
+    assert limits.yaml_documents_allowed(0) == 100_000
+    assert limits.yaml_documents_allowed(60 * MIB) < 310_000
+    for pods in (100_000, 250_000, 500_000):
+        assert limits.yaml_documents_allowed(250 * pods) >= pods
 
 
 def test_an_object_with_very_many_faults_is_told_as_one() -> None:

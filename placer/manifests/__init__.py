@@ -9,6 +9,7 @@ The way of a text, one file for each step::
     files      read_texts   paths -> texts, unpacked within the limits
     objects    split        texts -> one slice of JSON text for each object   (with jsontext, yamltext, scalars)
     edits      edit         the what-if options
+    probe      Probe        whether the rest of a YAML text is worth reading
     validation validate     slices -> typed objects   (with wording)
     writing    dump         plain values -> a file
 """

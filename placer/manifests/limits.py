@@ -19,12 +19,12 @@ __all__ = [
     "OBJECT_TEXT",
     "UNPACKED_FREE",
     "UNPACKED_TIMES",
-    "YAML_DOCUMENTS",
     "YAML_TEXT",
     "Faults",
     "memory_allowed",
     "shown",
     "values_allowed",
+    "yaml_documents_allowed",
     "yaml_values_allowed",
 ]
 
@@ -43,8 +43,7 @@ OBJECT_TEXT = 8 * 2**20
 LEVELS = 100
 #: Objects in all: Kubernetes supports 150,000 pods in a cluster.
 OBJECTS = 500_000
-#: Documents in one text. People write a YAML document for each object; JSON comes in lists.
-YAML_DOCUMENTS = 500_000
+#: JSON documents in one text; JSON comes in lists.
 JSON_DOCUMENTS = 100_000
 #: Values that aliases may stand for in one text, and the bytes that they may come to.
 ALIAS_VALUES = 1_000_000
@@ -63,6 +62,11 @@ def values_allowed(length: int) -> int:
 def yaml_values_allowed(length: int) -> int:
     """Give the number of events that a YAML text of so many bytes may cause; ordinary YAML has one in 6 to 10."""
     return 5_000_000 + length // 7
+
+
+def yaml_documents_allowed(length: int) -> int:
+    """Give the number of documents in a YAML text of so many bytes; people write one for each object."""
+    return min(OBJECTS, 100_000 + length // 300)
 
 
 def memory_allowed(length: int) -> int:

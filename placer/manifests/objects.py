@@ -24,6 +24,7 @@ from placer.manifests.header import (
     wrong_items,
 )
 from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, OBJECTS, Faults, shown
+from placer.manifests.probe import Probe
 
 __all__ = ["Identity", "RawObject", "from_documents", "split"]
 
@@ -113,9 +114,13 @@ def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = 
     """
     log = Faults() if faults is None else faults
     raws: list[RawObject] = []
+    probe = Probe()
     for text in texts:
-        if not log.enough:
-            _Splitter(text, raws, log, added=added).run()
+        if log.enough:
+            continue
+        splitter = _Splitter(text, raws, log, added=added)
+        if not splitter.run(probe):
+            break
     if faults is None:
         log.raise_any()
     return raws
@@ -150,13 +155,17 @@ class _Splitter:
         self._faults = faults
         self._added = added
         self._position = 0
+        self._probe: Probe | None = None
+        self._stopped = False
 
-    def run(self) -> None:
-        """Add every object of the text, or faults."""
+    def run(self, probe: Probe) -> bool:
+        """Add every object of the text, or faults; say whether there is a point in reading more texts."""
         if self._text.is_json and not self._is_flow_yaml():
             self._json()
         else:
+            self._probe = probe
             self._yaml()
+        return not self._stopped
 
     def _is_flow_yaml(self) -> bool:
         """Whether a text that begins like JSON is YAML in flow style: its first key has no quotes."""
@@ -215,7 +224,7 @@ class _Splitter:
         try:
             for document in yamltext.documents(bytes(self._text.data)):
                 self._yaml_document(document)
-                if self._faults.enough:
+                if self._faults.enough or self._stopped:
                     return
         except yamltext.YamlError as error:
             self._position += 1
@@ -246,7 +255,7 @@ class _Splitter:
         if parent.kind != "List":
             typed = Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
         for item in items:
-            if self._faults.enough:
+            if self._faults.enough or self._stopped:
                 return
             try:
                 header = read_header(item)
@@ -316,6 +325,9 @@ class _Splitter:
             self._faults.enough = True
         else:
             self._raws.append(raw)
+            if self._probe is not None and self._probe.finds_enough(raw):
+                self._fault("", "wrong objects all the way to here, where reading stops", "objects that are right")
+                self._stopped = True
 
 
 def _malformed(error: Exception, view: memoryview, start: int) -> tuple[str, int]:

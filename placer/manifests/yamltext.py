@@ -27,8 +27,8 @@ from placer.manifests.limits import (
     ALIAS_VALUES,
     LEVELS,
     OBJECT_TEXT,
-    YAML_DOCUMENTS,
     shown,
+    yaml_documents_allowed,
     yaml_values_allowed,
 )
 from placer.manifests.scalars import scalar
@@ -99,11 +99,11 @@ def documents(text: bytes) -> Iterator[Document]:
     """
     if text.count(b"\n%TAG") > 100:  # libyaml compares each of them with all before it
         raise YamlError("", "more than 100 %TAG directives", "at most 100")
-    reader = _Reader(text)
+    reader, most = _Reader(text), yaml_documents_allowed(len(text))
     try:
         for number, document in enumerate(reader.documents()):
-            if number >= YAML_DOCUMENTS:
-                raise YamlError("", f"more than {YAML_DOCUMENTS} documents", f"at most {YAML_DOCUMENTS}")
+            if number >= most:
+                raise YamlError("", f"more than {most} documents in {len(text)} bytes", f"at most {most}")
             yield document
     except yaml.YAMLError as error:
         raise _syntax(error, text) from None
