@@ -10,10 +10,11 @@ import numpy as np
 
 from placer.dense import DenseGroup
 from placer.dense.amounts import free_on
-from placer.instance import Constraints, Instance, Pod
+from placer.instance import Instance, Pod
 from placer.instance.group import NO_TIER
 from placer.methods.greedy import Layout, State, candidates, least, tops
 from placer.quantity import format_amount
+from placer.reasons.eligible import Eligible
 from placer.reasons.words import counted, plural, shape_text
 from placer.result import Reason
 
@@ -46,7 +47,7 @@ class Counting:
     def __init__(self, instance: Instance, layout: Layout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
         self.state = State(layout)
-        self._refusals: dict[Constraints, Counter[str]] = {}
+        self.eligible = Eligible(instance)
 
     def reason(self, group: int, *, whole: bool) -> Reason | None:
         """Return the first reason that counting finds; None where it finds none.
@@ -88,16 +89,7 @@ class Counting:
         short = self._limit(target, most, lambda index: most[index] if masks[classes[index].mask].any() else 0)
         if short is None:
             return None
-        pod = self._pod(short)
-        refused = self._refused(pod.constraints)
-        message = f"0/{len(self.dense.nodes)} nodes are eligible for {self._pods(short)}: {counted(refused)}"
-        return Reason("NoEligibleNode", message)
-
-    def _refused(self, constraints: Constraints) -> Counter[str]:
-        if constraints not in self._refusals:
-            texts = (constraints.refusal(node) for node in self.instance.nodes.values())
-            self._refusals[constraints] = Counter(text for text in texts if text is not None)
-        return self._refusals[constraints]
+        return self.eligible.reason(self._pod(short), classes[short].size)
 
     def _queues(self, target: Target, most: Most) -> Reason | None:
         """C11: pod by pod, then the least sum that any choice of enough pods asks for."""

@@ -59,6 +59,7 @@ class _Reasons:
         self.instance, self.dense, self.solution, self.decided = instance, dense, solution, decided
         layout = Layout(dense)
         self.groups = _Groups(instance, layout)
+        self.eligible = self.groups.counting.eligible
         self.takers = Takers(self.groups.alone.state, solution)
         self.index = {group.key: number for number, group in enumerate(dense.groups)}
         self.placed = set(dense.placement(solution).node_of)
@@ -87,8 +88,8 @@ class _Reasons:
     def _reason(self, group: Group, left: list[Key]) -> Reason:
         number = self.index.get(group.key)
         if number is None:  # either it can never be ready, or it is ready and none of its pods can be placed
-            found = standing(self.instance, group) or standing_of_pods(self.instance, group, left)
-            return found or undecided()
+            found = standing(self.instance, group, self.eligible)
+            return found or standing_of_pods(self.instance, group, left, self.eligible) or undecided()
         if not is_ready(self.takers.after, number):
             return self.groups.reason(number, self.decided) or self.takers.reason(number)
         return self._of_pods_left(number, group, left)
@@ -96,7 +97,7 @@ class _Reasons:
     def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Reason:
         """Of all the ways to go on, the one that gets furthest in the contract's order."""
         never = [key for key in left if key not in self.dense.class_of]
-        found = standing_of_pods(self.instance, group, never) if never else None
+        found = standing_of_pods(self.instance, group, never, self.eligible) if never else None
         for step, more in self._steps.of.get(number, ()):
             reason = self._further.reason(step, self.decided)
             if reason is None:

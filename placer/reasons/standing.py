@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from placer.instance import Group, Instance, Key
+from placer.reasons.eligible import Eligible
 from placer.reasons.words import plural
 from placer.result import Reason
 
 __all__ = ["standing", "standing_of_pods"]
 
 
-def standing(instance: Instance, group: Group) -> Reason | None:
+def standing(instance: Instance, group: Group, eligible: Eligible) -> Reason | None:
     """Why the pods that exist can never make the group ready, wherever they go; None where they can."""
     if group.invalid is not None:
         return Reason("InvalidGroup", group.invalid)
@@ -24,11 +25,14 @@ def standing(instance: Instance, group: Group) -> Reason | None:
         return _unsupported(instance, group.pending)
     taking = [key for key in supported if _closed(instance, key) is None]
     if _missing(instance, group, taking) is not None:
+        somewhere = [key for key in supported if not eligible.nowhere(instance.pods[key])]
+        if _missing(instance, group, somewhere) is not None:
+            return _nowhere(instance, supported, eligible)
         return _queue_closed(instance, supported)
     return None
 
 
-def standing_of_pods(instance: Instance, group: Group, left: Sequence[Key]) -> Reason | None:
+def standing_of_pods(instance: Instance, group: Group, left: Sequence[Key], eligible: Eligible) -> Reason | None:
     """Why none of some pods of a group that is ready without them can ever be placed; None where that is not so."""
     sizes = _sub_group_sizes(instance, group, group.pending)
     small = {at for at, part in enumerate(group.sub_groups) if sizes[at] < group.policies[part.policy].size}
@@ -40,6 +44,8 @@ def standing_of_pods(instance: Instance, group: Group, left: Sequence[Key]) -> R
     if not supported:
         return _unsupported(instance, large)
     if any(_closed(instance, key) is not None for key in supported):
+        if all(eligible.nowhere(instance.pods[key]) for key in supported):
+            return _nowhere(instance, supported, eligible)
         return _queue_closed(instance, supported)
     if len(supported) < len(large):  # too few for their subgroup without the others
         return _unsupported(instance, large)
@@ -107,6 +113,12 @@ def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:
     return Reason(
         "Unsupported", f"{len(asking)} of {plural(len(keys), 'pod')} {verb} what is not modelled: {'; '.join(fields)}"
     )
+
+
+def _nowhere(instance: Instance, keys: Sequence[Key], eligible: Eligible) -> Reason:
+    pods = [pod for key in keys if eligible.nowhere(pod := instance.pods[key])]
+    alike = [pod for pod in pods if (pod.constraints, pod.requests) == (pods[0].constraints, pods[0].requests)]
+    return eligible.reason(pods[0], len(alike))
 
 
 def _closed(instance: Instance, key: Key) -> str | None:
