@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import pickle
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,17 @@ def test_garbage_collection_is_left_as_it_was() -> None:
     assert gc.isenabled()
     read(json.dumps(pod("a")))
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("apiVersion: 1\nkind: Pod\n", "apiVersion: found 1, expected text"),
+        ("apiVersion: [v1]\nkind: Pod\n", "apiVersion: found a list, expected text"),
+        ("apiVersion:\nkind: Pod\n", "apiVersion: found nothing, expected an API version such as v1"),
+        ("apiVersion: v1\nkind: 7\n", "kind: found 7, expected text"),
+    ],
+)
+def test_an_api_version_or_kind_that_is_no_text(text: str, message: str) -> None:
+    with pytest.raises(BadInstance, match=re.escape(message)):
+        read(text)

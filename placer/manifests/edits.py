@@ -10,6 +10,7 @@ import msgspec
 from placer.errors import UsageError
 from placer.kube import find_kinds
 from placer.manifests import yamltext
+from placer.manifests.limits import shown
 from placer.manifests.objects import Identity, RawObject
 from placer.manifests.paths import parse_path, path_text
 
@@ -152,7 +153,8 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
             del place[key]
     else:
         place[key] = value
-    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)))
+    file = f"{raw.file} with {shown(option, 200)}"
+    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file)
 
 
 def _key(place: Any, step: str, steps: list[str], option: str) -> Any:

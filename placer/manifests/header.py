@@ -17,6 +17,7 @@ __all__ = [
     "list_header",
     "read_header",
     "read_top",
+    "wrong_field",
     "wrong_items",
 ]
 
@@ -69,6 +70,12 @@ def wrong_items(text: msgspec.Raw) -> str | None:
     """What stands where a list has its items, if that is no list; None if there is nothing wrong with it."""
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
     return None if items.startswith((b"[", b"null")) else in_words(msgspec.Raw(items))
+
+
+def wrong_field(text: msgspec.Raw, key: str) -> str | None:
+    """What stands in a field that should hold text; None if it is text, or nothing."""
+    value = bytes(_read_fields(text).get(key, msgspec.Raw(b"null"))).strip()
+    return None if value.startswith((b'"', b"null")) else in_words(msgspec.Raw(value))
 
 
 def list_header(pieces: list[str], items: list[int]) -> Header | None:

@@ -21,6 +21,7 @@ from placer.manifests.header import (
     list_header,
     read_header,
     read_top,
+    wrong_field,
     wrong_items,
 )
 from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, OBJECTS, Faults, shown
@@ -49,7 +50,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
     text
         JSON text; of JSON files a slice of the file's text, not a copy.
     file, document
-        Where it came from; ``document`` counts from 1.
+        Where it came from; ``document`` counts from 1. Of a changed object, ``file`` names the option as well.
     added
         Whether it came by ``--with``.
     """
@@ -316,8 +317,12 @@ class _Splitter:
         size = len(memoryview(text))
         if size > OBJECT_TEXT:
             self._fault("", f"{size} bytes", f"an object of at most {OBJECT_TEXT >> 20} MiB", raw.label)
+        elif not raw.api_version and (found := wrong_field(text, "apiVersion")):
+            self._fault("apiVersion", found, "text", raw.label)
         elif not raw.api_version:
             self._fault("apiVersion", "nothing", "an API version such as v1", raw.label)
+        elif not raw.kind and (found := wrong_field(text, "kind")):
+            self._fault("kind", found, "text", raw.label)
         elif not raw.kind:
             self._fault("kind", "nothing", "a kind such as Pod", raw.label)
         elif len(self._raws) >= OBJECTS:
