@@ -257,3 +257,21 @@ def test_garbage_collection_is_left_as_it_was() -> None:
 def test_an_api_version_or_kind_that_is_no_text(text: str, message: str) -> None:
     with pytest.raises(BadInstance, match=re.escape(message)):
         read(text)
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x07", "\n", "\x1b", "\x7f", "\x9b"])
+@pytest.mark.parametrize("kind", ["Pod", "Node", "Namespace"])
+def test_names_hold_no_control_characters(kind: str, character: str) -> None:
+    name = f"a{character}[31mb"
+    document = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": name}, "spec": {}}
+    with pytest.raises(BadInstance) as caught:
+        read(json.dumps(document))
+    told = [(fault.field, fault.found, fault.expected) for fault in caught.value.faults]
+    expected = "a name without control characters"
+    assert told == [("metadata.name", ascii(name), expected), ("metadata.namespace", ascii(name), expected)]
+    assert str(caught.value).replace("\n", "").isprintable()
+    assert character == "\n" or character not in str(caught.value)
+
+
+def test_names_of_other_alphabets_are_read() -> None:
+    assert names(read(json.dumps(pod("\u00fc-\u65e5\u672c")))) == ["\u00fc-\u65e5\u672c"]

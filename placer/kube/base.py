@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 _CONFIG = ConfigDict(
@@ -116,6 +117,13 @@ Positive = Annotated[int, Field(ge=1, lt=2**31)]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 
 
+def _printable(name: str) -> str:
+    """Refuse control characters, which would reach a terminal."""
+    if _CONTROL.search(name):
+        raise problem("a name without control characters", ascii(name[:80]))
+    return name
+
+
 def _without_last_applied(annotations: Labels) -> Labels:
     annotations.pop(LAST_APPLIED, None)
     return annotations
@@ -152,8 +160,8 @@ class OwnerReference:
 class Metadata:
     """Metadata of an object; ``namespace`` is as written, None where the text has none."""
 
-    name: Name
-    namespace: Annotated[str, Field(max_length=253)] | None = None
+    name: Annotated[Name, AfterValidator(_printable)]
+    namespace: Annotated[str, Field(max_length=253), AfterValidator(_printable)] | None = None
     uid: str | None = None
     labels: Labels | None = None
     annotations: Annotations | None = None
