@@ -275,3 +275,13 @@ def test_names_hold_no_control_characters(kind: str, character: str) -> None:
 
 def test_names_of_other_alphabets_are_read() -> None:
     assert names(read(json.dumps(pod("\u00fc-\u65e5\u672c")))) == ["\u00fc-\u65e5\u672c"]
+
+
+def test_what_is_not_read_holds_no_control_characters_either() -> None:
+    bad = "a\x1bb"
+    document = {"apiVersion": bad, "kind": bad, "metadata": {"name": bad, "namespace": bad}}
+    with pytest.raises(BadInstance) as caught:
+        read(json.dumps(document))
+    fields = [fault.field for fault in caught.value.faults]
+    assert fields == ["kind", "apiVersion", "metadata.name", "metadata.namespace"]
+    assert "\x1b" not in str(caught.value)

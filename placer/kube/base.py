@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 from placer import quantity
 
 __all__ = [
+    "CONTROL",
     "Count",
     "LabelRequirement",
     "LabelSelector",
@@ -43,7 +44,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+#: Characters that a terminal would obey.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 _CONFIG = ConfigDict(
@@ -119,7 +121,7 @@ Name = Annotated[str, Field(min_length=1, max_length=253)]
 
 def _printable(name: str) -> str:
     """Refuse control characters, which would reach a terminal."""
-    if _CONTROL.search(name):
+    if CONTROL.search(name):
         raise problem("a name without control characters", ascii(name[:80]))
     return name
 

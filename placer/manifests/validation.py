@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from placer.errors import Fault
 from placer.kube import BY_ATTRIBUTE, apps, core, coscheduling, diktyo, numa, policy, volcano
+from placer.kube.base import CONTROL
 from placer.kube.pod import Pod
 from placer.manifests.limits import KINDS_MOST, Faults, memory_allowed, shown
 from placer.manifests.objects import Identity, RawObject
@@ -205,6 +206,8 @@ class _Validation:
         elif kind.info is not None:
             versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in kind.info.versions)
             self._fault(raw, "apiVersion", repr(shown(raw.api_version)), versions)
+        else:
+            self._check_words(raw)
 
     def _new_kind(self, raw: RawObject) -> _Kind:
         if len(self._kinds) >= KINDS_MOST:
@@ -225,6 +228,14 @@ class _Validation:
             self._fault(raw, "", f"the object of {where} again", "each object once")
         elif len(kind.seen) == 2 and kind.info is not None and kind.info.attribute == "policies":
             self._fault(raw, "", "a second Policy", "at most one")
+
+    def _check_words(self, raw: RawObject) -> None:
+        """Keep control characters out of what is said of an object that is not read; they would reach a terminal."""
+        words = {"kind": raw.kind, "apiVersion": raw.api_version}
+        words |= {"metadata.name": raw.name, "metadata.namespace": raw.namespace}
+        for field_name, word in words.items():
+            if CONTROL.search(word):
+                self._fault(raw, field_name, ascii(word[:80]), "a name without control characters")
 
     def _type(self, raw: RawObject, kind: _Kind, text: bytes) -> None:
         info = kind.info
