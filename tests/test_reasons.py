@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 import pytest
 
 from placer.dense import Dense, make_dense
-from placer.instance import GroupKey, Instance, Key, Policy, SubGroupPolicy
+from placer.instance import GroupKey, Instance, Policy, SubGroupPolicy
 from placer.instance.group import NO_TIER
 from placer.methods.greedy import greedy
 from placer.outcome import Outcome
@@ -52,24 +51,18 @@ def test_invalid_group() -> None:
     assert only(world) == ("InvalidGroup", "both limits of its networkTopology are set")
 
 
-def test_fewer_pods_than_min_member() -> None:
+def test_too_few_pods_for_min_member_a_role_or_a_policy() -> None:
     world = on("n0", 8)
     gang = world.gang("g", 4)
     world.running("a", "n0", gang)
     world.pods_of("b c", gang)
     assert only(world) == ("GangIncomplete", "minMember is 4, but there are 2 pending pods and 1 placed before")
-
-
-def test_fewer_pods_than_a_role_needs() -> None:
     world = on("n0", 8)
     gang = world.gang("g", 3, roles={"worker": 3})
     for name in ("a", "b"):
         world.pod(name, gang, role="worker")
     world.pod("m", gang, role="master")
     assert only(world) == ("GangIncomplete", "minTaskMember of role worker is 3, but there are 2 pending pods")
-
-
-def test_fewer_subgroups_than_the_policy_needs() -> None:
     world = on("n0", 8)
     gang = world.gang("g", policies=[SubGroupPolicy("w", 2, 2)])
     world.pods_of("a b", gang, part="x")
@@ -134,7 +127,7 @@ def test_a_full_queue() -> None:
     assert only(world) == ("QueueCapability", "needs nvidia.com/gpu 2 in Queue q: capability 4, 3 of it taken")
 
 
-def test_a_pod_larger_than_every_node() -> None:
+def test_no_node_has_room_or_the_host_port() -> None:
     world = World()
     world.node("n0", 2, cpu=4000)
     world.node("n1", 8, cpu=1000)
@@ -145,9 +138,6 @@ def test_a_pod_larger_than_every_node() -> None:
         "1 insufficient cpu, 1 insufficient nvidia.com/gpu, 1 not eligible"
     )
     assert only(world) == ("InsufficientResources", message)
-
-
-def test_host_ports_taken_everywhere() -> None:
     world = on("n0")
     world.running("r", "n0", ports=[port(80)])
     world.pod("p", ports=[port(80)])
@@ -163,16 +153,13 @@ def test_more_pods_than_there_is_room_for() -> None:
     assert only(world) == ("InsufficientResources", message)
 
 
-def test_more_of_a_resource_than_is_free() -> None:
+def test_more_of_a_resource_than_is_free_or_of_use() -> None:
     world = on("n0 n1", 4)
     world.running("r", "n0")
     gang = world.gang("g", 3)
     world.pods_of("a", gang, 4)
     world.pods_of("b c", gang, 2)
     assert only(world) == ("InsufficientResources", "needs nvidia.com/gpu 8; the 2 nodes eligible for it have 7 free")
-
-
-def test_room_that_is_of_no_use_to_the_last_unit() -> None:
     world = on("n0 n1", 5)
     gang = world.gang("g", 3)
     world.pods_of("a b", gang, 4)
@@ -181,13 +168,26 @@ def test_room_that_is_of_no_use_to_the_last_unit() -> None:
     assert only(world) == ("InsufficientResources", message)
 
 
-def test_pods_that_fit_one_by_one_but_not_together() -> None:
-    """Of 3, 3 and 2 on nodes of 4 and 4 each finds room, and the sum is 8."""
-    world = on("n0 n1", 4)
-    gang = world.gang("g", 3)
+@pytest.mark.parametrize("limit", [None, 1])
+def test_pods_that_fit_one_by_one_but_not_together(limit: int | None) -> None:
+    """Of 3, 3 and 2 on nodes of 4 and 4 each finds room, and the sum is 8; whatever the tiers."""
+    world = on("n0 n1")
+    world.hyper("l0", 1, "n0")
+    gang = world.gang("g", 3, topology=hard(limit) if limit else None)
     world.pods_of("a b", gang, 3)
     world.pods_of("c", gang, 2)
     message = "its pods do not fit on the nodes together (tried every way to place its pods; pod by pod there is room)"
+    assert only(world) == ("InsufficientResources", message)
+
+
+@pytest.mark.parametrize("limit", [1, NO_TIER])
+def test_resources_come_before_tiers(limit: int) -> None:
+    world = on("n0 n1", 1)
+    world.hyper("l0", 1, "n0")
+    gang = world.gang("g", 3, policies=[SubGroupPolicy("w", 1, topology=hard(limit))])
+    for part in "xyz":
+        world.pods_of(part, gang, part=part)
+    message = "needs room for 3 pods (of 3 x nvidia.com/gpu 1); the nodes have room for 2"
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -210,7 +210,7 @@ def test_no_domain_is_wide_enough() -> None:
     assert only(world) == ("TopologyTooNarrow", message)
 
 
-def test_no_domain_has_the_sum_of_a_resource() -> None:
+def test_no_domain_has_the_sum_of_a_resource_or_room_for_a_subgroup() -> None:
     world = leaves(4)
     world.running("r0", "n0")
     world.running("r2", "n2", gpu=2)
@@ -222,9 +222,6 @@ def test_no_domain_has_the_sum_of_a_resource() -> None:
         "the roomiest (l0, tier 1) has nvidia.com/gpu 7 free of 8"
     )
     assert only(world) == ("TopologyTooNarrow", message)
-
-
-def test_no_domain_is_wide_enough_for_a_subgroup() -> None:
     world = leaves()
     gang = world.gang("g", 5, policies=[SubGroupPolicy("w", 5, topology=hard(1))])
     world.pods_of("a b c d e", gang, part="x")
@@ -235,7 +232,7 @@ def test_no_domain_is_wide_enough_for_a_subgroup() -> None:
     assert only(world) == ("TopologyTooNarrow", message)
 
 
-def test_running_pods_tie_to_a_full_domain() -> None:
+def test_running_pods_tie_to_a_domain_full_or_too_high() -> None:
     world = leaves(1)
     gang = world.gang("g", 2, topology=hard(1))
     world.running("r", "n0", gang)
@@ -246,9 +243,6 @@ def test_running_pods_tie_to_a_full_domain() -> None:
         "that of its running pods (l0, tier 1) has room for 0"
     )
     assert only(world) == ("TopologyTooNarrow", message)
-
-
-def test_running_pods_span_more_than_allowed() -> None:
     world = leaves()
     world.hyper("s0", 2, "l0 l1")
     gang = world.gang("g", 3, topology=hard(1))
@@ -256,6 +250,17 @@ def test_running_pods_span_more_than_allowed() -> None:
     world.running("r2", "n2", gang)
     world.pods_of("a", gang)
     assert only(world) == ("TopologyTooNarrow", "runs under s0, tier 2 already, above the highest tier 1 allowed")
+
+
+def test_the_roomiest_domain_is_counted_over_subgroups_and_eligible_pods() -> None:
+    world = leaves(1)
+    world.running("r", "n0")
+    gang = world.gang("g", 3, topology=hard(1), policies=[SubGroupPolicy("w", 1)])
+    world.pods_of("a b", gang, part="x")
+    world.pods_of("c", gang, part="y")
+    world.pod("d", gang, selector={"no": "where"})
+    message = "needs 3 pods (of 3 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+    assert only(world) == ("TopologyTooNarrow", message + "the roomiest (l1, tier 1) has room for 2")
 
 
 @pytest.mark.parametrize(
@@ -358,13 +363,9 @@ def test_optional_pods_of_which_one_is_not_supported() -> None:
 
 def one_more(instance: Instance, dense: Dense, key: GroupKey, placement: Placement) -> bool:
     """Whether brute force places as many pods of each class of a group alone, and more."""
-
-    def counts(keys: Iterable[Key]) -> Counter[int]:
-        return Counter(dense.class_of[pod] for pod in keys)
-
-    now = counts(pod for pod in instance.groups[key].pending if pod in placement.node_of)
-    alone = carried_out(instance, Placement(), key)
-    return any(counts(each.node_of) > now for each in placements(alone))
+    now = Counter(dense.class_of[pod] for pod in instance.groups[key].pending if pod in placement.node_of)
+    alone = placements(carried_out(instance, Placement(), key))
+    return any(Counter(map(dense.class_of.__getitem__, each.node_of)) > now for each in alone)
 
 
 def test_reasons_are_true() -> None:

@@ -73,6 +73,15 @@ class Alone:
             return Reason("TopologyTooNarrow", f"fits only where its tier limits are broken ({tried})")
         if without_limits is None:
             return undecided()
+        return self._blame_rest(group, whole, tried)
+
+    def first(self, group: int, counted: Reason) -> Reason:
+        """Return the reason that is proved to come before the tier limits; else the one that counting found there."""
+        if counted.code != "TopologyTooNarrow" or self._unlimited.fits(group, whole=False) is not False:
+            return counted
+        return self._blame_rest(group, False, "tried every way to place its pods; pod by pod there is room")
+
+    def _blame_rest(self, group: int, whole: bool, tried: str) -> Reason:
         if self.layout.dense.queue_rows and self._without_queues.fits(group, whole=whole):
             return Reason("QueueCapability", f"fits only where the capability of its queue is exceeded ({tried})")
         return Reason("InsufficientResources", f"its pods do not fit on the nodes together ({tried})")

@@ -97,7 +97,7 @@ class Counting:
             members = [index for index in row.classes if index in most]
             if not members:
                 continue
-            asked = self._least_sum(target, row.resource, set(members))
+            asked = self._least_sum(target, row.resource, most, set(members))
             rooms = {index: row.room // int(self.dense.classes[index].request[row.resource]) for index in members}
             short = self._limit(target, most, lambda index, rooms=rooms: rooms.get(index, most[index]))  # type: ignore[misc]
             if asked > row.room or short is not None:
@@ -122,7 +122,7 @@ class Counting:
         texts = [format_amount(name, each) for each in (asked * self.dense.scale[row.resource], capability, taken)]
         return f"needs {name} {texts[0]} in Queue {row.queue}: capability {texts[1]}, {texts[2]} of it taken"
 
-    def _least_sum(self, target: Target, resource: int, members: set[int]) -> int:
+    def _least_sum(self, target: Target, resource: int, most: Most, members: set[int]) -> int:
         """Return the least that any ``least_pods`` of the group's pods ask for in classes that count."""
         left, total = target.least_pods, 0
         amounts = {
@@ -130,7 +130,7 @@ class Counting:
             for index in target.gang.classes
         }
         for index in sorted(amounts, key=lambda index: amounts[index]):
-            count = min(left, self.dense.classes[index].size)
+            count = min(left, most[index])
             left -= count
             total += count * amounts[index]
         return total
@@ -143,15 +143,22 @@ class Counting:
             return Reason("InsufficientResources", self._room_text(short, rooms[short]))
         if len(most) == 1:
             return None
+        room = self._joint(most, self.layout.domains.root)
+        if room < target.least_pods:
+            kinds = ", ".join(self._kinds(index for index in most if most[index]))
+            message = f"needs room for {plural(target.least_pods, 'pod')} (of {kinds}); the nodes have room for {room}"
+            return Reason("InsufficientResources", message)
         masks = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})]
         nodes = masks.any(axis=0)
         for resource, name in enumerate(self.dense.resources):
-            asked = self._least_sum(target, resource, set(most))
+            asked = self._least_sum(target, resource, most, set(most))
             free = int(self.dense.free[nodes, resource].sum())
             if asked > free:
                 found = plural(int(nodes.sum()), "node")
                 free_text = self._free_text(resource, np.flatnonzero(nodes), asked)
-                message = f"needs {name} {self._amount(resource, asked)}; the {found} eligible for it have {free_text}"
+                have = "has" if nodes.sum() == 1 else "have"
+                needed = f"{name} {self._amount(resource, asked)}"
+                message = f"needs {needed}; the {found} eligible for it {have} {free_text}"
                 return Reason("InsufficientResources", message)
         return None
 
@@ -202,7 +209,10 @@ class Counting:
                 demand[self.layout.shape_of[index]] += self.dense.classes[index].size
             fits = any(True for _ in candidates(self.state, scope, root, demand))
         else:
-            fits = any(self._enough(target, self._room(most, domain)) for domain in tops(self.state, scope, root))
+            fits = any(
+                self._joint(most, domain) >= target.least_pods and self._enough(target, self._room(most, domain))
+                for domain in tops(self.state, scope, root)
+            )
         return None if fits else self._narrow(scope, "", target.least_pods)
 
     def _room(self, most: Most, domain: int) -> Most:
@@ -210,11 +220,19 @@ class Counting:
         fits = {index: int(self.state.fits(self.layout.shape_of[index])[begin:end].sum()) for index in most}
         return {index: min(count, fits[index]) for index, count in most.items()}
 
+    def _joint(self, most: Most, domain: int) -> int:
+        """At most how many pods a domain holds: no more of all classes that fit the same nodes than there is room."""
+        begin, end = self.layout.slice_of(domain)
+        counts: Counter[int] = Counter()
+        for index, count in most.items():
+            counts[self.layout.shape_of[index]] += count
+        return sum(min(count, int(self.state.fits(shape)[begin:end].sum())) for shape, count in counts.items())
+
     def _roomiest(self, scope: int, pods: Most) -> tuple[int, int | None]:
-        """Most pods of some classes that one domain within the limit holds, counted class by class; and which."""
+        """Most pods of some classes that one domain within the limit holds, counted shape by shape; and which."""
         best, where = 0, None
         for domain in tops(self.state, scope, self.layout.domains.root):
-            count = sum(self._room(pods, domain).values())
+            count = self._joint(pods, domain)
             if where is None or count > best:
                 best, where = count, domain
         return best, where
@@ -222,7 +240,8 @@ class Counting:
     def _narrow(self, scope: int, who: str, asked: int) -> Reason:
         """Say what the roomiest domain within the limit lacks."""
         it, tree = self.dense.scopes[scope], self.layout.domains
-        pods = {index: self.dense.classes[index].size for index in it.classes}
+        eligible = [index for index in it.classes if self.dense.masks[self.dense.classes[index].mask].any()]
+        pods = {index: self.dense.classes[index].size for index in eligible}
         best, where = self._roomiest(scope, pods)
         anchor = self.dense.anchor(scope)
         if it.limit == NO_TIER:
@@ -233,7 +252,7 @@ class Counting:
             text = f"needs a HyperNode of tier <= {it.limit}; none holds a node"
         else:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
-            text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(it.classes))}) in one HyperNode{tier}; "
+            text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(eligible))}) in one HyperNode{tier}; "
             text += f"{'the roomiest' if anchor is None else 'that of its running pods'} ({self._name(where)}) "
             text += f"has room for {best}" if best < asked else self._lacking(pods, where)
         return Reason("TopologyTooNarrow", who + text)
@@ -252,7 +271,7 @@ class Counting:
         name = self.layout.domains.names[domain]
         return "the virtual root" if name is None else f"{name}, tier {int(self.layout.domains.tier[domain])}"
 
-    def _kinds(self, classes: tuple[int, ...]) -> Iterator[str]:
+    def _kinds(self, classes: Iterable[int]) -> Iterator[str]:
         """Name each distinct request once, with how many pods there are of it."""
         counts: Counter[str] = Counter()
         for index in classes:

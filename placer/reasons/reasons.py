@@ -120,7 +120,8 @@ class _Groups:
         kind = self._kind(number)
         counted = self._once(("counted", kind), lambda: self.counting.reason(number, whole=False))
         if counted is not None:
-            return counted
+            first = counted  # bound here for the closure
+            return self._once(("first", kind), lambda: self.alone.first(number, first)) if decided else counted
         if not decided:
             return Reason("NotDecided", "counting does not exclude it: no time to tell")
         return self._once(("alone", kind), lambda: self._tried(number))
