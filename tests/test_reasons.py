@@ -166,6 +166,11 @@ def test_more_of_a_resource_than_is_free_or_of_use() -> None:
     world.pods_of("c", gang, 2)
     message = "needs nvidia.com/gpu 10; the 2 nodes eligible for it have 8 free in pieces of 2"
     assert only(world) == ("InsufficientResources", message)
+    world = on("n0")
+    gang = world.gang("g", 2)
+    world.pods_of("a", gang, 3)
+    world.pods_of("b", gang, 2)
+    assert only(world)[1] == "needs nvidia.com/gpu 5; the 1 node eligible for it has 4 free"
 
 
 @pytest.mark.parametrize("limit", [None, 1])
