@@ -9,13 +9,15 @@ code                        found by                                  module
 ``InvalidGroup``            the objects                               ``standing``
 ``GangIncomplete``          counting the pods that exist              ``standing``
 ``Unsupported``             the pods                                  ``standing``
-``NoEligibleNode``          counting eligible nodes                   ``counting``
+``NoEligibleNode``          counting eligible nodes                   ``eligible``
 ``QueueCapability``         the queues' room                          ``counting``
 ``InsufficientResources``   room per node, and summed                 ``counting``
 ``TopologyTooNarrow``       room per HyperNode                        ``counting``
 ``Outcompeted``             the greedy finds a place for it alone     ``alone``
 ``NotDecided``              none of these                             ``alone``
 ==========================  ========================================  ============
+
+Pods left of a group that is ready are optional: ``more`` asks the same of the group with one step more.
 """
 
 from placer.reasons.reasons import reasons

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from placer.dense import Solution
 from placer.instance import GroupKey
-from placer.methods.greedy import Effort, Layout, State, Style, extend, force, squeeze_in, tops
+from placer.methods.greedy import Effort, Layout, State, squeeze_in, tops
 from placer.placement import MAXIMISED
 from placer.reasons.words import plural
 from placer.result import Reason
@@ -35,8 +35,8 @@ class Alone:
         self.layout = layout
         self.state = State(layout)
 
-    def fits(self, group: int, *, whole: bool) -> bool | None:
-        """Whether there is a place for a group; ``whole``: for all its pending pods.
+    def fits(self, group: int) -> bool | None:
+        """Whether there is a place for what makes a group ready.
 
         Returns
         -------
@@ -44,13 +44,7 @@ class Alone:
         """
         state, effort = self.state, Effort(LOOKS)
         mark = state.mark()
-        found = squeeze_in(state, group, effort, whole=whole)
-        if found and whole:
-            extend(state, group, Style(whole=True, tries=10**9))
-            found = not any(state.left(index) for index in state.dense.groups[group].classes)
-            if not found:
-                state.undo(mark)
-                found = force(state, group, effort, whole=True)
+        found = squeeze_in(state, group, effort)
         state.undo(mark)
         return found or (False if effort.exhaustive else None)
 
@@ -65,24 +59,24 @@ class Alone:
         """The same cluster without tier limits and queues."""
         return Alone(Layout(replace(self._unlimited.layout.dense, queue_rows=())))
 
-    def blame(self, group: int, *, whole: bool) -> Reason:
+    def blame(self, group: int) -> Reason:
         """Say which rule keeps a group out of which it is proved that there is no place for it."""
         tried = "tried every way to place its pods; pod by pod there is room"
-        without_limits = self._unlimited.fits(group, whole=whole)
+        without_limits = self._unlimited.fits(group)
         if without_limits:
             return Reason("TopologyTooNarrow", f"fits only where its tier limits are broken ({tried})")
         if without_limits is None:
             return undecided()
-        return self._blame_rest(group, whole, tried)
+        return self._blame_rest(group, tried)
 
     def first(self, group: int, counted: Reason) -> Reason:
         """Return the reason that is proved to come before the tier limits; else the one that counting found there."""
-        if counted.code != "TopologyTooNarrow" or self._unlimited.fits(group, whole=False) is not False:
+        if counted.code != "TopologyTooNarrow" or self._unlimited.fits(group) is not False:
             return counted
-        return self._blame_rest(group, False, "tried every way to place its pods; pod by pod there is room")
+        return self._blame_rest(group, "tried every way to place its pods; pod by pod there is room")
 
-    def _blame_rest(self, group: int, whole: bool, tried: str) -> Reason:
-        if self.layout.dense.queue_rows and self._without_queues.fits(group, whole=whole):
+    def _blame_rest(self, group: int, tried: str) -> Reason:
+        if self.layout.dense.queue_rows and self._without_queues.fits(group):
             return Reason("QueueCapability", f"fits only where the capability of its queue is exceeded ({tried})")
         return Reason("InsufficientResources", f"its pods do not fit on the nodes together ({tried})")
 

@@ -49,19 +49,17 @@ class Counting:
         self.state = State(layout)
         self.eligible = Eligible(instance)
 
-    def reason(self, group: int, *, whole: bool) -> Reason | None:
+    def reason(self, group: int) -> Reason | None:
         """Return the first reason that counting finds; None where it finds none.
 
         Parameters
         ----------
         group
             Index of the group.
-        whole
-            All its pending pods must be placed; else only what makes it ready.
         """
         gang = self.dense.groups[group]
         sizes = {index: self.dense.classes[index].size for index in gang.classes}
-        whole = whole or not self.layout.elastic(group)
+        whole = not self.layout.elastic(group)
         by_role = sum(short for _, short in gang.short_by_role)
         target = Target(gang, whole, sum(sizes.values()) if whole else max(gang.short, by_role))
         most = dict(sizes)

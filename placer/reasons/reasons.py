@@ -118,7 +118,7 @@ class _Groups:
     def reason(self, number: int, decided: bool) -> Reason | None:
         """What keeps a group from what it needs; None where it fits alone."""
         kind = self._kind(number)
-        counted = self._once(("counted", kind), lambda: self.counting.reason(number, whole=False))
+        counted = self._once(("counted", kind), lambda: self.counting.reason(number))
         if counted is not None:
             first = counted  # bound here for the closure
             return self._once(("first", kind), lambda: self.alone.first(number, first)) if decided else counted
@@ -129,10 +129,10 @@ class _Groups:
     def _tried(self, number: int) -> Reason | None:
         if self.layout.lone_kind(number) is not None:
             return None  # of one pod alone counting says everything
-        fits = self.alone.fits(number, whole=False)
+        fits = self.alone.fits(number)
         if fits:
             return None
-        return undecided() if fits is None else self.alone.blame(number, whole=False)
+        return undecided() if fits is None else self.alone.blame(number)
 
     def _once(self, key: object, ask: Callable[[], Reason | None]) -> Reason | None:
         if key not in self._cache:
