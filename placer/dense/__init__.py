@@ -6,7 +6,7 @@ not: any decision (``methods``), any judgement of a placement (``verify`` and ``
 
 from placer.dense.build import make_dense
 from placer.dense.model import Dense, DenseGroup, DenseSubGroup, PodClass, QueueRow, Scope, Solution
-from placer.dense.score import score_solution
+from placer.dense.score import beats, score_solution
 
 __all__ = [
     "Dense",
@@ -16,6 +16,7 @@ __all__ = [
     "QueueRow",
     "Scope",
     "Solution",
+    "beats",
     "make_dense",
     "score_solution",
 ]

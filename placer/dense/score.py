@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from placer.dense.model import Dense, Solution
+from placer.placement import MAXIMISED
 
-__all__ = ["score_solution"]
+__all__ = ["beats", "score_solution"]
 
 
 def score_solution(dense: Dense, solution: Solution) -> tuple[int, ...]:
@@ -35,6 +36,24 @@ def score_solution(dense: Dense, solution: Solution) -> tuple[int, ...]:
     }
     found = {name: values[name]() for name in dict.fromkeys(name for name, _ in dense.levels)}
     return tuple(found[name].get(priority, 0) for name, priority in dense.levels)
+
+
+def beats(dense: Dense, values: Sequence[int], others: Sequence[int], levels: int | None = None) -> bool:
+    """Whether values are strictly better than others: the first that differs decides, as in ``placement.better``.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    values, others
+        One number per level, as :func:`score_solution` gives them.
+    levels
+        Compare only so many of the first levels; None: all.
+    """
+    for (name, _), mine, other in zip(dense.levels[:levels], values, others, strict=levels is None):
+        if mine != other:
+            return (mine > other) == (name in MAXIMISED)
+    return False
 
 
 def ready(dense: Dense, group: int, placed: Mapping[int, int]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from placer.dense import Dense, Solution, score_solution
+from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Event, Improved
 from placer.placement import MAXIMISED
 from placer.result import Bound, TracePoint
@@ -30,7 +30,6 @@ class Incumbent:
         self._dense = dense
         self._began = began
         self._watch = watch
-        self._senses = [name in MAXIMISED for name, _ in dense.levels]
         self._bounds: list[BoundFound] = []
         self.solution: Solution | None = None
         self.values: tuple[int, ...] = ()
@@ -40,7 +39,7 @@ class Incumbent:
     def offer(self, solution: Solution, method: str, phase: str | None = None) -> bool:
         """Take a solution where it is better than the one in hand; say whether it was."""
         values = score_solution(self._dense, solution)
-        if self.solution is not None and not self._is_better(values):
+        if self.solution is not None and not beats(self._dense, values, self.values):
             return False
         self.solution, self.values, self.method = dict(solution), values, method
         self._note(phase or method)
@@ -72,7 +71,7 @@ class Incumbent:
     def _best(self, level: int) -> Bound | None:
         above = self.values[:level]
         found = [b for b in self._bounds if b.level == level and (not b.context or b.context == above)]
-        return self._pick(found, self._senses[level])
+        return self._pick(found, self._dense.levels[level][0] in MAXIMISED)
 
     @staticmethod
     def _pick(found: list[BoundFound], maximised: bool) -> Bound | None:
@@ -80,12 +79,6 @@ class Incumbent:
             return None
         best = min(found, key=lambda b: b.bound) if maximised else max(found, key=lambda b: b.bound)
         return Bound(best.bound, best.by)
-
-    def _is_better(self, values: tuple[int, ...]) -> bool:
-        for mine, other, maximised in zip(self.values, values, self._senses, strict=True):
-            if mine != other:
-                return (other > mine) == maximised
-        return False
 
     def _note(self, phase: str) -> None:
         bounds = tuple(None if bound is None else bound.value for bound in self.bounds())

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from ortools.sat.python import cp_model
 
-from placer.dense import Dense, Solution, score_solution
+from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.exact.model import Model, SolverFault, TooLarge
 from placer.methods.exact.restrict import Part, restrict
 from placer.methods.exact.variables import Linear
@@ -133,10 +133,7 @@ class Neighbourhoods:
     def _accepted(self, part: Part, found: Solution) -> Solution | None:
         solution = part.whole(found)
         values = score_solution(self.dense, solution)
-        for (name, _), new, old in zip(self.dense.levels[: self.level + 1], values, self.values, strict=False):
-            if new != old:
-                return solution if (new > old) == (name in MAXIMISED) else None
-        return solution
+        return None if beats(self.dense, self.values, values, self.level + 1) else solution
 
     def _gather(self, model: Model) -> Linear:
         """Placed weight, in thousandths of a node, worth more in some leaves than in others."""

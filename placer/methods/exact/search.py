@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Sequence
 
 from ortools.sat.python import cp_model
 
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.dense import Dense, Solution, score_solution
+from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
 from placer.methods.exact import neighbourhood
 from placer.methods.exact.model import Model, SolverFault, TooLarge
@@ -144,17 +143,11 @@ class _Search:
     def offer(self, solution: Solution, phase: str) -> None:
         """Take and tell a solution that is better than what was told before, or the first one."""
         values = score_solution(self.dense, solution)
-        if self._better(values, self.values):
+        if beats(self.dense, values, self.values):
             self.solution, self.values = solution, values
-        if self.told is None or self._better(values, self.told):
+        if self.told is None or beats(self.dense, values, self.told):
             self.told = values
             self.emit(Improved(solution, phase))
-
-    def _better(self, values: Sequence[int], others: Sequence[int]) -> bool:
-        for (name, _), mine, other in zip(self.dense.levels, values, others, strict=True):
-            if mine != other:
-                return (mine > other) == (name in MAXIMISED)
-        return False
 
     def _met(self, level: int) -> bool:
         """Whether counting alone proves that nothing beats the value; tells the bounds it finds."""

@@ -33,7 +33,7 @@ class Effort:
         return mine
 
 
-def force(state: State, group: int, effort: Effort, *, whole: bool = False) -> bool:
+def force(state: State, group: int, effort: Effort) -> bool:
     """Make a group ready by depth-first search over its pods, dearest subgroup first.
 
     Parameters
@@ -44,20 +44,18 @@ def force(state: State, group: int, effort: Effort, *, whole: bool = False) -> b
         Index of the group.
     effort
         Is used up; with nothing left the search ends.
-    whole
-        Place all its pods, not only as many as it needs.
 
     Returns
     -------
     False, and nothing placed, where there is no way, or none was found within the effort.
     """
     gang = state.dense.groups[group]
-    if not whole and not _possible(state, group):
+    if not _possible(state, group):
         return False
     if sum(state.dense.classes[index].size for index in gang.classes) > MOST_PODS:
         effort.exhaustive = False
         return False
-    found = _Search(state, group, effort, whole).place(0, 0)
+    found = _Search(state, group, effort).place(0, 0)
     effort.exhaustive &= effort.looks > 0
     return found
 
@@ -75,8 +73,8 @@ def _possible(state: State, group: int) -> bool:
 class _Search:
     """Depth-first search for one group; a level is a pod, equal pods go to nodes of rising number."""
 
-    def __init__(self, state: State, group: int, effort: Effort, whole: bool) -> None:
-        self.state, self.group, self.effort, self.whole = state, group, effort, whole
+    def __init__(self, state: State, group: int, effort: Effort) -> None:
+        self.state, self.group, self.effort = state, group, effort
         self.gang = state.dense.groups[group]
         prices = state.layout.class_prices
         size = {
@@ -109,9 +107,7 @@ class _Search:
         return self.place(position + 1, 0)
 
     def _done(self) -> bool:
-        """Whether the group is ready, or placed as a whole, and no subgroup stands below its size."""
-        if self.whole:
-            return not any(self.state.left(index) for index in self.gang.classes)
+        """Whether the group is ready, and no subgroup stands below its size."""
         placed = self.state.placed
         for sub in self.gang.sub_groups:
             part = self.state.dense.sub_groups[sub]
@@ -121,8 +117,6 @@ class _Search:
 
     def _hopeful(self, position: int) -> bool:
         """Whether the pods still to come could bring about what is wanted."""
-        if self.whole:
-            return not any(self.state.left(index) for index in self.order[:position])
         sizes = self.state.dense.classes
         most = {index: self.state.placed[index] for index in self.gang.classes}
         most.update({index: sizes[index].size for index in self.order[position:]})

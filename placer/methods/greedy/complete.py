@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 
 from placer.dense import Dense, Solution
 from placer.methods.greedy.alike import place_alike
@@ -62,9 +61,9 @@ def complete(dense: Dense, solution: Solution) -> Solution:
     return state.solution()
 
 
-def squeeze_in(state: State, group: int, effort: Effort, *, whole: bool = False) -> bool:
-    """Make a group ready beside what is placed, by every way the greedy has; ``whole``: with all its pods if it can."""
-    if any(admit(state, group, replace(style, whole=whole)) for style in THOROUGH):
+def squeeze_in(state: State, group: int, effort: Effort) -> bool:
+    """Make a group ready beside what is placed, by every way the greedy has."""
+    if any(admit(state, group, style) for style in THOROUGH):
         return True
     mine = effort.share(4)
     found = force(state, group, mine)

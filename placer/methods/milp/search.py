@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
-from placer.dense import Dense, Solution, score_solution
+from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
 from placer.methods.milp.model import Model
 from placer.methods.milp.program import Linear, TooLarge
 from placer.methods.milp.solvers import NODES_PER_WORK, Outcome, ask, make_solver, nodes_used, proves
-from placer.placement import MAXIMISED
 
 __all__ = ["SolverFault", "search"]
 
@@ -127,22 +125,19 @@ class _Search:
         values = score_solution(self.dense, found)
         if model.value(level, found) != values[level]:
             raise SolverFault(self._differs(level, model.value(level, found)))
-        if outcome is Outcome.OPTIMAL and self.solution is not None and self._better(self.values, values, level + 1):
+        if (
+            outcome is Outcome.OPTIMAL
+            and self.solution is not None
+            and beats(self.dense, self.values, values, level + 1)
+        ):
             raise SolverFault(f"{name}: {values[level]} was called optimal, but there is {self.values[level]}")
-        if self.solution is None or self._better(values, self.values, len(values)):
+        if self.solution is None or beats(self.dense, values, self.values):
             self._take(found, name)
         return outcome is Outcome.OPTIMAL and proves(self.options.solver) and self.values[level] == values[level]
 
     def _take(self, solution: Solution, phase: str) -> None:
         self.solution, self.values = solution, score_solution(self.dense, solution)
         self.emit(Improved(solution, phase))
-
-    def _better(self, values: Sequence[int], others: Sequence[int], levels: int) -> bool:
-        """Whether values beat others on the first so many levels."""
-        for (name, _), mine, other in zip(self.dense.levels[:levels], values, others, strict=False):
-            if mine != other:
-                return (mine > other) == (name in MAXIMISED)
-        return False
 
     def _differs(self, level: int, said: int) -> str:
         name = self.dense.levels[level][0]
