@@ -1,0 +1,187 @@
+"""Where work is carried out: one ``concurrent.futures.Executor``, chosen by name.
+
+==========================  ==========================================================================================
+name                        what it is
+==========================  ==========================================================================================
+``local``                   processes on this machine, each a fresh interpreter
+``inline``                  no process at all: a call runs when it is submitted, so that the order is always the same
+``package.module:function`` anybody's: a function of the number of workers that returns an Executor (Dask's, Ray's)
+==========================  ==========================================================================================
+
+What is submitted must be importable and picklable, whatever the name, and must not count on sharing memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing.context import SpawnContext, SpawnProcess
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from placer.errors import UsageError
+
+__all__ = ["EXECUTORS", "open_executor"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: The names that need no function of the user's.
+EXECUTORS = ("local", "inline")
+
+
+def open_executor(name: str, workers: int) -> Executor:
+    """Open an executor, to be used as a context manager.
+
+    Leaving the context waits for nothing: what has not begun is cancelled, and the processes of ``local`` are killed
+    with whatever they do. They end too when this process or its process group is killed, and leave Ctrl-C to it.
+
+    Parameters
+    ----------
+    name
+        ``local``, ``inline`` or ``package.module:function``.
+    workers
+        How many calls may run at once, at least 1; ``inline`` always runs one.
+
+    Returns
+    -------
+    Executor
+        A future of it that nobody waited for is cancelled, or raises ``BrokenExecutor``, once the context is left.
+
+    Raises
+    ------
+    UsageError
+        No such name, function or number, or the function fails or returns something else.
+
+    Notes
+    -----
+    ``local`` starts processes as ``multiprocessing`` does with *spawn*: a script that uses it must keep what it does
+    under ``if __name__ == "__main__"``.
+
+    Examples
+    --------
+    >>> with open_executor("inline", 1) as executor:
+    ...     executor.submit(pow, 2, 5).result()
+    32
+    """
+    if workers < 1:
+        raise UsageError(f"workers: found {workers}, expected at least 1")
+    if name == "local":
+        return _Local(workers)
+    if name == "inline":
+        return _Inline()
+    return _Borrowed(_made(name, workers))
+
+
+class _Starting(SpawnContext):
+    """The spawn context; it remembers the processes it made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        """Make a process; ``multiprocessing`` has a class here, which is called just so."""
+        self.made.append(SpawnProcess(*args, **kwargs))
+        return self.made[-1]
+
+
+class _Local(ProcessPoolExecutor):
+    """Processes that do not outlive the context."""
+
+    def __init__(self, workers: int) -> None:
+        self._context = _Starting()
+        super().__init__(workers, mp_context=self._context, initializer=_prepare)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown(wait=False, cancel_futures=True)
+        started = [process for process in self._context.made if process.pid is not None]
+        for process in started:
+            process.kill()
+        for process in started:
+            process.join()
+
+
+def _prepare() -> None:
+    """Make this a worker: Ctrl-C is for the parent to heed, and when the parent is gone, so is this process.
+
+    Nothing else would tell: the pool's workers hold the writing ends of the pipes they read from.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class _Inline(Executor):
+    """Runs a call when it is submitted. Only what ends the program (Ctrl-C) is raised there and then."""
+
+    def __init__(self) -> None:
+        self._closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        if self._closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002  # all are done
+        self._closed = True
+
+
+class _Borrowed(Executor):
+    """Somebody else's executor. It is asked for ``submit`` and ``shutdown(wait=...)`` alone: not all of them can
+    cancel on shutdown (Dask's cannot), so what nobody waited for is cancelled one by one.
+    """
+
+    def __init__(self, inner: Executor) -> None:
+        self._inner = inner
+        self._futures: weakref.WeakSet[Future[Any]] = weakref.WeakSet()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future = self._inner.submit(fn, *args, **kwargs)
+        self._futures.add(future)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if cancel_futures:
+            for future in list(self._futures):
+                future.cancel()
+        self._inner.shutdown(wait=wait)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown(wait=False, cancel_futures=True)
+
+
+def _made(name: str, workers: int) -> Executor:
+    """Call the user's function, with every fault as a UsageError."""
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise UsageError(f"executor: found {name!r}, expected one of {', '.join(EXECUTORS)}, package.module:function")
+    try:
+        made = getattr(importlib.import_module(module), function)(workers)
+    except Exception as error:  # the user's code, which may raise anything
+        raise UsageError(f"executor {name}: cannot be opened: {type(error).__name__}: {error}") from error
+    if not isinstance(made, Executor):
+        raise UsageError(f"executor {name}: found {type(made).__name__}, expected a concurrent.futures.Executor")
+    return made

@@ -1,0 +1,30 @@
+"""What tests of executors and of the sweep name as ``tests.executing:...``, or run in another process."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+
+
+def threads(workers: int) -> Executor:
+    """An executor of the user's, as Dask's or Ray's would be."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="theirs")
+
+
+def refuses(workers: int) -> Executor:
+    raise OSError(f"no scheduler for {workers} workers")
+
+
+def no_executor(workers: int) -> int:
+    return workers
+
+
+def process_id() -> int:
+    return os.getpid()
+
+
+def writes_its_id_and_sleeps(path: str) -> None:
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(600)
