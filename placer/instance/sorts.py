@@ -1,0 +1,215 @@
+"""The six orders in which an AppGroup's workloads may be placed one after another (KEP-260).
+
+=================  ==================================================================================
+algorithm          order
+=================  ==================================================================================
+`KahnSort`         callers before those they call: workloads that nobody calls any more, from a stack
+`TarjanSort`       depth first: callers before those they call, as soon as all below is done
+`Reverse...`       the order from its end
+`Alternate...`     first, last, second, last but one, ...
+=================  ==================================================================================
+
+The controller that stores such an order takes the workloads in the random order of a Go map, so its Tarjan orders,
+and its Kahn orders of several roots, differ from run to run. Here workloads are taken in the order of the spec; an
+explicit order of the roots reproduces a row of the KEP's table, or what was seen in a cluster.
+
+Source: KEP-260, "Application Group CRD" (table over the Online Boutique), and diktyo-io/appgroup-controller with the
+library it sorts by (otaviokr/topological-sort).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
+
+__all__ = ["ALGORITHMS", "DEFAULT_ALGORITHM", "WorkloadOrder", "find_cycle", "sort_workloads"]
+
+#: Workload to those that it calls, both in the order of the spec; every workload is a key.
+Graph = Mapping[str, Sequence[str]]
+
+#: What an algorithm that nobody knows stands for.
+DEFAULT_ALGORITHM = "KahnSort"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadOrder:
+    """Workloads in the order in which they are to be placed.
+
+    Parameters
+    ----------
+    algorithm
+        The one that was used: the one asked for, or :data:`DEFAULT_ALGORITHM` where that is not known.
+    workloads
+        Every workload once.
+    cycle
+        Workloads that call each other in a circle, each the next one and the last one the first; empty where there is
+        no circle. With one, ``workloads`` is the order of the spec.
+    """
+
+    algorithm: str
+    workloads: tuple[str, ...]
+    cycle: tuple[str, ...] = ()
+
+    @property
+    def indices(self) -> dict[str, int]:
+        """Place of each workload, from 1: the smallest is placed first."""
+        return {workload: place for place, workload in enumerate(self.workloads, 1)}
+
+
+def sort_workloads(
+    algorithm: str | None,
+    workloads: Iterable[str],
+    dependencies: Mapping[str, Sequence[str]],
+    roots: Sequence[str] = (),
+) -> WorkloadOrder:
+    """Order the workloads of an AppGroup.
+
+    Parameters
+    ----------
+    algorithm
+        One of :data:`ALGORITHMS`; anything else, or None, is :data:`DEFAULT_ALGORITHM`.
+    workloads
+        The workloads in the order of the spec; one that is repeated counts where it is first.
+    dependencies
+        Workload to those that it calls, in the order of the spec. Who is in ``dependencies`` only comes after all
+        others, in the order of being named.
+    roots
+        Workloads that are taken before all others where the algorithm looks for one to begin with; the others follow
+        in the order of the spec.
+
+    Returns
+    -------
+    WorkloadOrder
+        With a workload that has no dependency in it too. Equal input gives the equal order.
+
+    Raises
+    ------
+    ValueError
+        One of ``roots`` is no workload.
+
+    Examples
+    --------
+    >>> calls = {"web": ["cart", "ads"], "cart": ["redis"]}
+    >>> sort_workloads("KahnSort", ["web", "cart", "ads", "redis"], calls).workloads
+    ('web', 'ads', 'cart', 'redis')
+    >>> sort_workloads("AlternateTarjan", ["web", "cart", "ads", "redis"], calls).workloads
+    ('web', 'redis', 'ads', 'cart')
+    """
+    known = algorithm if algorithm is not None and algorithm in ALGORITHMS else DEFAULT_ALGORITHM
+    graph = _graph(workloads, dependencies)
+    unknown = sorted(set(roots) - graph.keys())
+    if unknown:
+        raise ValueError(f"roots: found {', '.join(unknown)}, expected workloads of the AppGroup")
+    cycle = find_cycle(graph)
+    if cycle:
+        return WorkloadOrder(known, tuple(graph), cycle)
+    sort, arrange = ALGORITHMS[known]
+    return WorkloadOrder(known, tuple(arrange(sort(graph, tuple(dict.fromkeys((*roots, *graph)))))))
+
+
+def find_cycle(dependencies: Graph) -> tuple[str, ...]:
+    """Find workloads that call each other in a circle: the first circle met on the way from the first workload down.
+
+    Parameters
+    ----------
+    dependencies
+        Workload to those that it calls.
+
+    Returns
+    -------
+    tuple of str
+        In the order of the calls; one workload where it calls itself; empty where there is no circle.
+
+    Examples
+    --------
+    >>> find_cycle({"a": ["b"], "b": ["c"], "c": ["d", "b"]})
+    ('b', 'c')
+    """
+    done: set[str] = set()
+    for start in dependencies:
+        path, calls = [start], [iter(dependencies.get(start, ()))]
+        active = {start} - done
+        while active:
+            called = next(calls[-1], None)
+            if called is None:
+                calls.pop()
+                done.add(path[-1])
+                active.remove(path.pop())
+            elif called in active:
+                return tuple(path[path.index(called) :])
+            elif called not in done:
+                path.append(called)
+                active.add(called)
+                calls.append(iter(dependencies.get(called, ())))
+    return ()
+
+
+def _graph(workloads: Iterable[str], dependencies: Mapping[str, Sequence[str]]) -> Graph:
+    """Make every workload a key: those of the spec, then those that only dependencies name."""
+    named = chain(workloads, dependencies, chain.from_iterable(dependencies.values()))
+    return {workload: tuple(dependencies.get(workload, ())) for workload in dict.fromkeys(named)}
+
+
+def _kahn(graph: Graph, order: Sequence[str]) -> list[str]:
+    """Take workloads that no other one calls any more, always the one found last: a stack, as the controller has it."""
+    callers = Counter(chain.from_iterable(graph.values()))
+    ready = [workload for workload in order if not callers[workload]]
+    found: list[str] = []
+    while ready:
+        found.append(ready.pop())
+        for called in graph[found[-1]]:
+            callers[called] -= 1
+            if not callers[called]:
+                ready.append(called)
+    return found
+
+
+def _tarjan(graph: Graph, order: Sequence[str]) -> list[str]:
+    """Take workloads depth first; one is done when all that it calls are, and who is done last comes first."""
+    found: dict[str, None] = {}
+    for start in order:
+        path = [] if start in found else [(start, iter(graph[start]))]
+        while path:
+            workload, calls = path[-1]
+            called = next((each for each in calls if each not in found), None)
+            if called is None:
+                found[workload] = None
+                path.pop()
+            else:
+                path.append((called, iter(graph[called])))
+    return list(found)[::-1]
+
+
+def _as_it_is(order: Sequence[str]) -> Sequence[str]:
+    return order
+
+
+def _reversed(order: Sequence[str]) -> Sequence[str]:
+    return order[::-1]
+
+
+def _alternating(order: Sequence[str]) -> Iterator[str]:
+    """First, last, second, last but one; of an odd number the middle one comes last."""
+    for place in range((len(order) + 1) // 2):
+        yield order[place]
+        if place != len(order) - 1 - place:
+            yield order[-1 - place]
+
+
+#: Name of an algorithm to what sorts and how the result is arranged.
+ALGORITHMS: Mapping[
+    str,
+    tuple[Callable[[Graph, Sequence[str]], Sequence[str]], Callable[[Sequence[str]], Iterable[str]]],
+] = MappingProxyType(
+    {
+        "KahnSort": (_kahn, _as_it_is),
+        "TarjanSort": (_tarjan, _as_it_is),
+        "ReverseKahn": (_kahn, _reversed),
+        "ReverseTarjan": (_tarjan, _reversed),
+        "AlternateKahn": (_kahn, _alternating),
+        "AlternateTarjan": (_tarjan, _alternating),
+    }
+)
