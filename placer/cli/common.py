@@ -1,0 +1,89 @@
+"""What commands share: flags that many have, reading, writing, the console."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.errors import UsageError
+
+if TYPE_CHECKING:
+    from placer.instance import Instance
+
+__all__ = ["OK", "add_command", "add_reading", "console", "read_instance", "writable", "write"]
+
+OK = 0
+
+PIPE_WIDTH = 140  #: columns of what is printed where standard output is no terminal
+
+ENDINGS = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")  #: of files that hold Kubernetes objects
+
+
+def add_command(
+    commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]
+) -> argparse.ArgumentParser:
+    """Add a command with the flags that all have; ``text`` is its help, a phrase; ``run`` returns the exit code."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument("--json", action="store_true", help="the machine-readable form of what is printed")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of commands that read an instance."""
+    group = parser.add_argument_group("reading")
+    group.add_argument("--scheduler-name", metavar="NAME", help="whose pending pods are ours (default: any)")
+    group.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
+
+
+def read_instance(options: argparse.Namespace, paths: Sequence[str]) -> Instance:
+    """Read an instance as the flags of reading and of *what if* say."""
+    from placer.read import read
+
+    return read(
+        *paths,
+        scheduler_name=options.scheduler_name,
+        strict=options.strict,
+        with_=getattr(options, "with_", ()),
+        without=getattr(options, "without", ()),
+        set_=getattr(options, "set_", ()),
+    )
+
+
+def write(document: Any, target: str, as_json: bool | None = True) -> None:
+    """Write to a file by its ending; to standard output as JSON, which YAML readers take too."""
+    from placer.manifests import dump
+
+    try:
+        dump(document, target, as_json=as_json if target == "-" else None)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
+
+
+def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> None:
+    """Refuse before the work, not after it, where the result could not be written."""
+    for target in targets:
+        if not target.name.endswith(endings):
+            raise UsageError(f"{target}: found no known ending, expected one of {', '.join(endings)}")
+        if not target.absolute().parent.is_dir():
+            raise UsageError(f"{target}: found no folder {target.absolute().parent}, expected one")
+        new = not target.exists()
+        try:
+            target.open("ab").close()
+        except OSError as error:
+            raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
+        if new:
+            target.unlink()
+
+
+def console() -> Any:
+    """Make the console of standard output, of a fixed width where that is no terminal."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)

@@ -1,0 +1,61 @@
+"""``generate``: an instance from a seed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from placer.cli.common import OK, add_command, writable, write
+
+__all__ = ["add_generate"]
+
+
+def add_generate(commands: Any) -> None:
+    """Add ``generate`` and its flags."""
+    from placer.generate import FAMILIES
+
+    parser = add_command(commands, "generate", "make an instance from a seed", _generate)
+    families = parser.add_subparsers(dest="family", metavar="FAMILY", required=True)
+    for name, family in FAMILIES.items():
+        one = families.add_parser(name, help=family.text, description=family.text)
+        one.add_argument(
+            "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"
+        )
+        for option in family.flags:
+            if option.switch:
+                one.add_argument(option.flag, dest=f"option_{option.name}", action="store_true", help=option.text)
+            else:
+                text = f"{option.text} ({option.expected}; default {_shown(option.default)})"
+                one.add_argument(option.flag, dest=f"option_{option.name}", metavar="N", help=text.replace("%", "%%"))
+
+
+def _shown(default: object) -> str:
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from placer.generate import FAMILIES, bindings, generate
+
+    flags = {option.name: option for option in FAMILIES[options.family].flags}
+    given = {name: getattr(options, f"option_{name}") for name in flags}
+    values = {
+        name: value if flags[name].switch else flags[name].parse(value)
+        for name, value in given.items()
+        if value not in (None, False)
+    }
+    writable([Path(options.output)] if options.output != "-" else [])
+    made = generate(options.family, **values)
+    write({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
+    if options.output != "-":
+        if made.planted is not None:
+            write(bindings(made), _beside(options.output))
+        print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
+    return OK
+
+
+def _beside(output: str) -> str:
+    """``queue.json.gz`` to ``queue.planted.json.gz``: where the planted placement goes."""
+    path = Path(output)
+    endings = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    return str(path.with_name(path.name.removesuffix(endings) + ".planted" + endings))

@@ -1,0 +1,152 @@
+"""``solve``, ``verify``, ``expand``: what is done with one instance."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from placer.cli.common import OK, add_command, add_reading, console, read_instance, writable, write
+from placer.errors import NothingFound, UsageError
+from placer.solve import METHODS
+
+__all__ = ["add_expand", "add_solve", "add_verify"]
+
+VIOLATIONS, REQUIRE_ALL_NOT_MET = 1, 5
+
+
+def add_solve(commands: Any) -> None:
+    """Add ``solve`` and its flags."""
+    parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
+    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
+    add_reading(parser)
+    search = parser.add_argument_group("searching")
+    search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
+    search.add_argument("--time-limit", type=float, metavar="SECONDS", help="of the whole call (default 60)")
+    search.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
+    search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
+    search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    search.add_argument(
+        "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
+    )
+    search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
+    edits = parser.add_argument_group("what if")
+    edits.add_argument(
+        "--with", dest="with_", action="append", default=[], metavar="FILE", help="add or replace objects"
+    )
+    edits.add_argument("--without", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME", help="remove one")
+    edits.add_argument("--set", dest="set_", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE")
+    output = parser.add_argument_group("writing")
+    output.add_argument(
+        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
+    )
+    output.add_argument("--bindings", metavar="FILE", help="the bindings as a v1 List of v1 Bindings, in plan order")
+
+
+def add_verify(commands: Any) -> None:
+    """Add ``verify`` and its flags."""
+    parser = add_command(commands, "verify", "judge any placement, print every violation", _verify)
+    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    parser.add_argument("placement", metavar="PLACEMENT", help="a Placement, or a List of v1 Bindings; - is stdin")
+    add_reading(parser)
+
+
+def add_expand(commands: Any) -> None:
+    """Add ``expand`` and its flags."""
+    parser = add_command(commands, "expand", "print the PodGroups and Pods that workloads would make", _expand)
+    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    add_reading(parser)
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"
+    )
+
+
+def _solve(options: argparse.Namespace) -> int:
+    from placer.document import bindings_document, placement_document
+    from placer.progress import Progress
+    from placer.solve import solve
+
+    if options.output == options.bindings == "-":
+        raise UsageError("-o - --bindings -: found two documents for standard output, expected one")
+    targets = [Path(target) for target in (options.output, options.bindings) if target not in (None, "-")]
+    writable(targets)
+    with Progress(quiet=options.quiet, began=options.began, limit=_time_limit(options)) as progress:
+        progress.phase("reading")
+        instance = read_instance(options, options.instance)
+        progress.knows(instance)
+        result = solve(
+            instance,
+            method=options.method,
+            time_limit=_time_limit(options),
+            work_limit=options.work_limit,
+            workers=options.workers,
+            seed=options.seed,
+            require_all=options.require_all,
+            milp_solver=options.milp_solver,
+            began=options.began,
+            watch=progress.point,
+        )
+    if result.placement is None:
+        raise NothingFound(f"{result.method} found nothing before it had to stop ({result.termination})")
+    document = placement_document(result).as_dict()
+    if options.bindings:
+        write(bindings_document(result.placement), options.bindings)
+    if options.output:
+        write(document, options.output)
+    printed = "-" in (options.output, options.bindings)  # standard output has its one document then
+    if options.json and not printed:
+        write(document, "-")
+    elif not printed:
+        from placer.summary import print_summary
+
+        print_summary(result, console())
+    return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else OK
+
+
+def _time_limit(options: argparse.Namespace) -> float | None:
+    if options.time_limit is None:
+        return None if options.work_limit is not None else 60.0
+    limit: float = options.time_limit
+    return limit
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from placer.read import read_placement
+    from placer.score import score
+    from placer.summary import print_findings, print_violations
+    from placer.verify import verify
+
+    instance = read_instance(options, options.instance)
+    placement = read_placement(options.placement)
+    violations = verify(instance, placement)
+    if options.json:
+        document = {
+            "valid": not violations,
+            "violations": [
+                {"rule": v.rule, "subjects": list(v.subjects), "amount": v.amount, "message": v.message}
+                for v in violations
+            ],
+            "objective": [
+                {"name": v.name, **({} if v.priority is None else {"priority": v.priority}), "value": v.value}
+                for v in score(instance, placement)
+            ],
+            "findings": [{"code": f.code, "object": f.object, "message": f.message} for f in instance.findings],
+        }
+        print(json.dumps(document, indent=2))
+    else:
+        terminal = console()
+        print_violations(instance, len(placement.bindings), violations, terminal)
+        print_findings(instance.findings, terminal)
+    return VIOLATIONS if violations else OK
+
+
+def _expand(options: argparse.Namespace) -> int:
+    from placer.read import read_expansion
+
+    documents, findings = read_expansion(options.instance, strict=options.strict)
+    write(documents, options.output, as_json=options.json or None)
+    for finding in findings:
+        print(f"placer: {finding.code} {finding.object}: {finding.message}", file=sys.stderr)
+    return OK
