@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
-from placer.generate import FAMILIES, ClosOptions, Generated, PlantedOptions, bindings, clos, generate, planted
+from placer.generate import FAMILIES, ClosOptions, GangMix, Generated, PlantedOptions, bindings, clos, generate, planted
 from placer.instance.build import build
 from placer.manifests import from_documents, validate
 from placer.placement import Placement
@@ -317,7 +317,7 @@ def test_bindings_are_the_planted_placement() -> None:
         ("planted", {"colour": 1}, ["colour", "leaf_size"]),
         ("clos", {"spines": 100_000}, ["--spines", "3,200,000 nodes"]),
         ("clos", {"gangs": 1, "gang_pods": (900, 1000)}, ["--gang-pods", "found 900,1000"]),
-        ("ring", {}, ["ring", "clos, planted"]),
+        ("ring", {}, ["ring", "clos, network, planted"]),
     ],
 )
 def test_bad_options_are_named(family: str, values: dict[str, Any], words: list[str]) -> None:
@@ -326,15 +326,20 @@ def test_bad_options_are_named(family: str, values: dict[str, Any], words: list[
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
+#: Of families with a fabric, and of those without: an option that takes a number, a list and a share.
+FLAGS = {True: ("--leaf-size", "--pod-sizes", "--soft"), False: ("--nodes", "--workloads", "--tight")}
+
+
 def test_options_describe_themselves_for_a_command_line() -> None:
     for family in FAMILIES.values():
         flags = {each.flag: each for each in family.flags}
         assert [each.name for each in family.flags] == [declared.name for declared in fields(family.options)]
         assert all(each.text for each in family.flags)
-        assert flags["--pod-sizes"].parse("1,2,4,8") == (1, 2, 4, 8)
-        assert flags["--gang-pods"].parse("") == ()
-        assert flags["--soft"].parse("0.5") == 0.5
-        for flag, text in (("--seed", "x"), ("--leaf-size", "0"), ("--pod-sizes", "1,,2"), ("--soft", "nan")):
+        size, sizes, share = FLAGS[issubclass(family.options, GangMix)]
+        assert flags[sizes].parse("1,2,4,8") == (1, 2, 4, 8)
+        assert flags[sizes].parse("") == ()
+        assert flags[share].parse("0.5") == 0.5
+        for flag, text in (("--seed", "x"), (size, "0"), (sizes, "1,,2"), (share, "nan")):
             with pytest.raises(UsageError, match=flag):
                 flags[flag].parse(text)
     assert next(each for each in FAMILIES["planted"].flags if each.name == "like_volcano").switch

@@ -9,6 +9,7 @@ family      what it makes
 ==========  =====================================================================
 `clos`      running jobs and a queue; nobody knows what fits
 `planted`   a full cluster and a queue that is known to fit entirely
+`network`   applications over regions and zones, whose limits are known to be kept
 ==========  =====================================================================
 """
 
@@ -21,21 +22,25 @@ from typing import Any
 from placer.errors import UsageError
 from placer.generate.clos import ClosOptions, clos
 from placer.generate.cluster import Generated
+from placer.generate.network import NetworkOptions, network
 from placer.generate.objects import Document, binding
-from placer.generate.options import GangMix, Option, options_of
+from placer.generate.options import FamilyOptions, GangMix, Option, options_of
 from placer.generate.planted import PlantedOptions, planted
 
 __all__ = [
     "FAMILIES",
     "ClosOptions",
     "Family",
+    "FamilyOptions",
     "GangMix",
     "Generated",
+    "NetworkOptions",
     "Option",
     "PlantedOptions",
     "bindings",
     "clos",
     "generate",
+    "network",
     "planted",
 ]
 
@@ -54,7 +59,7 @@ class Family:
         Help, one sentence.
     """
 
-    options: type[GangMix]
+    options: type[FamilyOptions]
     function: Callable[[Any], Generated]
     text: str
 
@@ -66,6 +71,9 @@ class Family:
 
 FAMILIES: Mapping[str, Family] = {
     "clos": Family(ClosOptions, clos, "A Clos fabric with running jobs and a queue of others."),
+    "network": Family(
+        NetworkOptions, network, "Applications over regions and zones, whose limits are known to be kept."
+    ),
     "planted": Family(PlantedOptions, planted, "A full cluster whose queue is known to fit entirely."),
 }
 

@@ -13,7 +13,7 @@ from placer.generate.gang import Gang, Part
 from placer.generate.objects import GPU, INSTANCE_TYPE, Document, requests
 from placer.generate.options import GangMix
 
-__all__ = ["NAMESPACE", "Job", "Member", "draw_jobs", "pod_groups", "total_requests"]
+__all__ = ["GROUP", "NAMESPACE", "Job", "Member", "draw_jobs", "pod_groups", "total_requests"]
 
 NAMESPACE = "default"
 TASK = "volcano.sh/task-spec"

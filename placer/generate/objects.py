@@ -7,7 +7,18 @@ from typing import Any
 
 from placer.generate.fabric import NODE_TYPES, TIER_NAMES, Fabric
 
-__all__ = ["GPU", "Document", "binding", "hyper_nodes", "named", "node", "priority_class", "queue", "requests"]
+__all__ = [
+    "GPU",
+    "Document",
+    "binding",
+    "hyper_node",
+    "hyper_nodes",
+    "named",
+    "node",
+    "priority_class",
+    "queue",
+    "requests",
+]
 
 Document = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -74,10 +85,11 @@ def hyper_nodes(fabric: Fabric, nodes: Sequence[str], domains: Sequence[Sequence
                 members = [("Node", nodes[i]) for i in fabric.members(1, domain)]
             else:
                 members = [("HyperNode", domains[tier - 2][i]) for i in fabric.below(tier, domain, tier - 1)]
-            yield _hyper_node(name, tier, TIER_NAMES[fabric.tiers][tier - 1], sorted(members))
+            yield hyper_node(name, tier, TIER_NAMES[fabric.tiers][tier - 1], sorted(members))
 
 
-def _hyper_node(name: str, tier: int, tier_name: str, members: Iterable[tuple[str, str]]) -> Document:
+def hyper_node(name: str, tier: int, tier_name: str, members: Iterable[tuple[str, str]]) -> Document:
+    """Make a HyperNode; a member is its type and its name."""
     return {
         "apiVersion": "topology.volcano.sh/v1alpha1",
         "kind": "HyperNode",

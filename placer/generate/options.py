@@ -10,7 +10,7 @@ from typing import Any
 
 from placer.errors import UsageError
 
-__all__ = ["GangMix", "Option", "option", "options_of", "whole"]
+__all__ = ["FamilyOptions", "GangMix", "Option", "listed", "option", "options_of", "whole"]
 
 Number = int | float
 Value = Number | bool | tuple[Number, ...]
@@ -133,10 +133,8 @@ def whole(size: int, parts: tuple[int, ...]) -> list[bool]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GangMix:
-    """Options that all families share: the shape of the fabric and of the jobs.
-
-    Shares are probabilities per gang unless said otherwise. Every value is checked when the object is made.
+class FamilyOptions:
+    """What the options of every family have; every value is checked when the object is made.
 
     Raises
     ------
@@ -146,6 +144,28 @@ class GangMix:
     """
 
     seed: int = option(0, "start of all chance", 0, 2**53)
+
+    def __post_init__(self) -> None:
+        for each in options_of(type(self)):
+            each.check(getattr(self, each.name))
+        self.check()
+
+    def check(self) -> None:
+        """Check what concerns more than one option."""
+
+    def demand(self, holds: bool, name: str, found: str, expected: str) -> None:
+        """Raise a UsageError about an option unless ``holds``."""
+        if not holds:
+            raise next(each for each in options_of(type(self)) if each.name == name).fault(found, expected)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GangMix(FamilyOptions):
+    """Options of the families with gangs: the shape of the fabric and of the jobs.
+
+    Shares are probabilities per gang unless said otherwise.
+    """
+
     leaf_size: int = option(8, "nodes per leaf (tier 1)", 1, 4096)
     leaves_per_spine: int = option(4, "leaves per spine (tier 2)", 1, 4096)
     spines_per_pod: int = option(
@@ -169,30 +189,20 @@ class GangMix:
     selectors: float = option(0.8, "share of gangs that select one kind of node, where there are several")
     uneven: float = option(0.0, "how far CPU and memory of pods stray from their share of GPUs", 0, 0.9)
 
-    def __post_init__(self) -> None:
-        for each in options_of(type(self)):
-            each.check(getattr(self, each.name))
-        self.check()
-
     def check(self) -> None:
         """Check what concerns more than one option."""
         self.demand(bool(self.pod_sizes), "pod_sizes", "an empty list", "at least one size")
         reach = whole(self.gpus, self.pod_sizes)
         self.demand(
-            reach[self.gpus], "pod_sizes", _listed(self.pod_sizes), f"sizes that sum to {self.gpus} GPUs, a full node"
+            reach[self.gpus], "pod_sizes", listed(self.pod_sizes), f"sizes that sum to {self.gpus} GPUs, a full node"
         )
         sized = bool(self.subgroup_sizes) or not (self.subgroups or self.tight)
         self.demand(sized, "subgroup_sizes", "an empty list", "at least one size")
         pair = not self.gang_pods or (len(self.gang_pods) == 2 and self.gang_pods[0] <= self.gang_pods[1])
-        self.demand(pair, "gang_pods", _listed(self.gang_pods), "two numbers, the least one first")
+        self.demand(pair, "gang_pods", listed(self.gang_pods), "two numbers, the least one first")
         shares = self.tier_shares
         good = not shares or (len(shares) == self.tiers and sum(shares) > 0)
-        self.demand(good, "tier_shares", _listed(shares), f"{self.tiers} numbers, not all of them 0")
-
-    def demand(self, holds: bool, name: str, found: str, expected: str) -> None:
-        """Raise a UsageError about an option unless ``holds``."""
-        if not holds:
-            raise next(each for each in options_of(type(self)) if each.name == name).fault(found, expected)
+        self.demand(good, "tier_shares", listed(shares), f"{self.tiers} numbers, not all of them 0")
 
     @property
     def tiers(self) -> int:
@@ -206,5 +216,6 @@ class GangMix:
         return tuple(share / sum(given) for share in given)
 
 
-def _listed(values: tuple[Number, ...]) -> str:
+def listed(values: tuple[Number, ...]) -> str:
+    """Write a list as it is typed, or say that it is empty."""
     return ",".join(f"{value:g}" for value in values) or "an empty list"
