@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from placer.instance import Group, Instance, Key, NetworkTopology, Pod, PodState
+from placer.instance import Area, Dependency, Group, Instance, Key, NetworkTopology, Pod, PodState, Spread
 from placer.placement import Placement
 
-__all__ = ["Outcome", "Scope", "Shortage"]
+__all__ = ["Flow", "Outcome", "Scope", "Shortage", "Staff"]
 
 
 class Scope(NamedTuple):
@@ -44,6 +44,44 @@ class Shortage(NamedTuple):
 
     missing: int
     message: str
+
+
+class Staff(NamedTuple):
+    """Where the pods of one workload are: before the placement, after it, and with those that are being deleted.
+
+    Parameters
+    ----------
+    before
+        Bound pods.
+    after
+        Bound and new ones: the placed pods.
+    held
+        Bound and terminating ones: what holds bandwidth before (C9).
+    total
+        All three.
+    """
+
+    before: Spread
+    after: Spread
+    held: Spread
+    total: Spread
+
+
+class Flow(NamedTuple):
+    """One dependency of an AppGroup with the pods of its two ends."""
+
+    app_group: Key
+    dependency: Dependency
+    callers: Staff
+    callees: Staff
+
+    def new_pairs(self) -> Iterator[tuple[Area, Area, int]]:
+        """Placed pairs with a new pod among the two: areas of caller and callee, and how many such pairs."""
+        return _more(self.callers.before, self.callees.before, self.callers.after, self.callees.after)
+
+    def new_traffic(self) -> Iterator[tuple[Area, Area, int]]:
+        """Pairs with a new pod among the two that take bandwidth: the other one may be on its way out."""
+        return _more(self.callers.held, self.callees.held, self.callers.total, self.callees.total)
 
 
 @dataclass(frozen=True)
@@ -94,6 +132,35 @@ class Outcome:
         new = tuple(self.new[key] for key in self.added(pending))
         return Scope(subject, topology, tuple(node for node in before if node is not None), new)
 
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """Every dependency with the pods of its ends, AppGroup by AppGroup; none without a NetworkTopology."""
+        staff = self._staff()
+        return tuple(
+            Flow(key, each, staff[key, each.origin], staff[key, each.destination])
+            for key, app_group in self.instance.app_groups.items()
+            for each in app_group.dependencies
+            if (key, each.origin) in staff and (key, each.destination) in staff
+        )
+
+    def _staff(self) -> dict[tuple[Key, str], Staff]:
+        """AppGroup and workload to where its pods are; one without any is absent."""
+        network = self.instance.network
+        if network is None:
+            return {}
+        targets: dict[tuple[Key, str], list[str]] = defaultdict(list)
+        for key, node in self.new.items():
+            pod = self.instance.pods[key]
+            if pod.app_group is not None and pod.workload is not None:
+                targets[pod.app_group, pod.workload].append(node)
+        bound, leaving = self.instance.bound_spreads, self.instance.leaving_spreads
+        found, nobody = {}, Spread(network)
+        for workload in {**bound, **leaving, **targets}:
+            before, new = bound.get(workload, nobody), Spread(network, targets.get(workload, ()))
+            held = before + leaving.get(workload, nobody)
+            found[workload] = Staff(before, before + new, held, held + new)
+        return found
+
     def shortages(self, group: Group) -> Iterator[Shortage]:
         """What keeps the group from being ready (C5); nothing where it is ready.
 
@@ -135,6 +202,16 @@ class Outcome:
     def ready(self, group: Group) -> bool:
         """Whether the group is ready after the placement (C5); a group that is not in order never is."""
         return group.invalid is None and not any(True for _ in self.shortages(group))
+
+
+def _more(
+    callers_before: Spread, callees_before: Spread, callers: Spread, callees: Spread
+) -> Iterator[tuple[Area, Area, int]]:
+    """Pairs that there are now and were not before, by the areas of the two; areas without any are left out."""
+    for origin, destination, pairs in callers.pairs(callees):
+        more = pairs - callers_before.areas[origin] * callees_before.areas[destination]
+        if more:
+            yield origin, destination, more
 
 
 def sub_group_subject(group: Group, name: str) -> str:

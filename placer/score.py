@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from placer.instance import Instance, PodState
+from placer.instance.network import SAME_ZONE_COST
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value
 
@@ -33,7 +34,7 @@ def score(instance: Instance, placement: Placement) -> Score:
         The values in the order they are compared; the same names and priorities for every placement of the instance.
     """
     outcome = Outcome(instance, placement)
-    levels = (LEVELS[name] for name in instance.policy.levels if name in LEVELS)
+    levels = (LEVELS[name] for name in instance.policy.levels)
     return tuple(value for level in levels for value in level(outcome))
 
 
@@ -80,6 +81,23 @@ def locality(outcome: Outcome) -> Iterator[Value]:
     yield Value("span", span)
 
 
+def network_cost(outcome: Outcome) -> Iterator[Value]:
+    """O3 (seed N): ``networkCost``, the sum over all placed pairs of all dependencies of their cost.
+
+    A pair costs 0 on one node, 1 in one zone, else the entry of the link from caller to callee, 100 where there is
+    none. Pairs of two bound pods count too. Without any NetworkTopology the level does not apply and has no value.
+    """
+    network = outcome.instance.network
+    if network is None:
+        return
+    total = 0
+    for flow in outcome.flows:
+        callers, callees = flow.callers.after, flow.callees.after
+        total += sum(pairs * network.area_cost(one, other) for one, other, pairs in callers.pairs(callees))
+        total -= callers.pairs_on_one_node(callees) * SAME_ZONE_COST
+    yield Value("networkCost", total)
+
+
 def packing(outcome: Outcome) -> Iterator[Value]:
     """O4 (spec): ``packedHyperNodes`` and ``packedNodes``, what was empty before and is not any more.
 
@@ -104,6 +122,6 @@ def packing(outcome: Outcome) -> Iterator[Value]:
 LEVELS: dict[str, Level] = {
     "placed": placed,
     "locality": locality,
-    # "networkCost", O3: issue 6; until then it contributes no value
+    "networkCost": network_cost,
     "packing": packing,
 }

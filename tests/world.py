@@ -6,13 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from placer.instance import (
+    AppGroup,
     Constraints,
+    Dependency,
     Group,
     GroupKey,
     HostPort,
     HyperNode,
     Instance,
     Key,
+    Link,
+    Network,
     NetworkTopology,
     Node,
     Pod,
@@ -27,6 +31,7 @@ from placer.instance import (
     Toleration,
     TopologyTree,
 )
+from placer.instance.network.model import REGION_LABEL, ZONE_LABEL, areas_of
 from placer.quantity import CPU, PODS, Resources
 
 GPU = "nvidia.com/gpu"
@@ -41,6 +46,12 @@ def hard(tier: int | None = None) -> NetworkTopology:
 
 def soft(tier: int | None = None) -> NetworkTopology:
     return NetworkTopology(hard=False, highest_tier=tier)
+
+
+def calls(text: str, cost: int = 0, bandwidth: int | None = None) -> Dependency:
+    """A dependency, ``web>db``; its maxNetworkCost and its minBandwidth in bit/s."""
+    origin, destination = text.split(">")
+    return Dependency(origin, destination, cost, bandwidth)
 
 
 def port(number: int, ip: str = "0.0.0.0", protocol: str = "TCP") -> HostPort:
@@ -69,6 +80,8 @@ class World:
         self.gangs: dict[GroupKey, _Gang] = {}
         self.pods: dict[Key, Pod] = {}
         self.queues: dict[str, Queue] = {}
+        self.app_groups: dict[Key, AppGroup] = {}
+        self.network: Network | None = None
 
     def node(
         self,
@@ -77,20 +90,23 @@ class World:
         *,
         cpu: int = 0,
         pods: int = 110,
+        area: str = "",
         labels: Mapping[str, str] | None = None,
         taints: Iterable[str] = (),
         unschedulable: bool = False,
         ready: bool = True,
     ) -> str:
-        """Add a node; ``taints`` are keys of NoSchedule taints without a value."""
+        """Add a node; ``taints`` are keys of NoSchedule taints without a value, ``area`` is ``region/zone`` or less."""
         room = Resources({GPU: gpu, CPU: cpu, PODS: pods})
+        places = zip((REGION_LABEL, ZONE_LABEL), area.split("/"), strict=False)
+        labels = {**(labels or {}), **{label: name for label, name in places if name}}
         marks = tuple(Taint(key, "", "NoSchedule") for key in taints)
-        self.node_list[name] = Node(name, room, labels or {}, marks, unschedulable, ready)
+        self.node_list[name] = Node(name, room, labels, marks, unschedulable, ready)
         return name
 
-    def nodes(self, names: str, gpu: int = 4, *, cpu: int = 0, pods: int = 110) -> list[str]:
+    def nodes(self, names: str, gpu: int = 4, *, cpu: int = 0, pods: int = 110, area: str = "") -> list[str]:
         """Add equal nodes, named in one string."""
-        return [self.node(name, gpu, cpu=cpu, pods=pods) for name in names.split()]
+        return [self.node(name, gpu, cpu=cpu, pods=pods, area=area) for name in names.split()]
 
     def hyper(self, name: str, tier: int, members: str) -> str:
         """Add a HyperNode; ``members`` are names of nodes and of HyperNodes in one string."""
@@ -102,6 +118,28 @@ class World:
         limits = {{"gpu": GPU}.get(resource, resource): amount for resource, amount in capability.items()}
         self.queues[name] = Queue(name, limits, parent, not closed)
         return name
+
+    def links(self, kind: str, ends: str, cost: int | None, capacity: int | None = None) -> None:
+        """Add a network if there is none, and a link to it: ``z1>z2`` in one direction, ``z1=z2`` in both.
+
+        ``kind`` is ``zone`` or ``region``; a link without ``cost`` has a capacity only, as where it comes from another
+        list.
+        """
+        one, other = ends.replace("=", ">").split(">")
+        there = Link(kind, one, other)
+        old = self.network or Network(Key(SPACE, "nt-default"))
+        for link in (there, there.back) if "=" in ends else (there,):
+            costs = {**old.costs, link: cost} if cost is not None else old.costs
+            capacities = {**old.capacities, link: capacity} if capacity is not None else old.capacities
+            old = replace(old, costs=costs, capacities=capacities)
+        self.network = old
+
+    def app_group(self, name: str, *dependencies: Dependency, namespace: str = SPACE) -> Key:
+        """Add an AppGroup; its workloads are those that its dependencies name."""
+        key = Key(namespace, name)
+        ends = (end for each in dependencies for end in (each.origin, each.destination))
+        self.app_groups[key] = AppGroup(key, tuple(dict.fromkeys(ends)), dependencies)
+        return key
 
     def gang(
         self,
@@ -150,13 +188,15 @@ class World:
         ports: Iterable[HostPort] = (),
         unsupported: Iterable[str] = (),
         daemon: bool = False,
+        app: Key | None = None,
+        workload: str | None = None,
         state: PodState = PodState.PENDING,
         node: str | None = None,
     ) -> Key:
         """Add a pod: to a gang and one part of it, or alone; pending, unless ``state`` and ``node`` say otherwise.
 
         ``part`` names the subgroup within the gang's subgroup policy of index ``policy``; ``not_on`` names nodes that
-        its required affinity excludes.
+        its required affinity excludes; ``app`` and ``workload`` say whose calls it makes and takes.
         """
         key = Key(SPACE, name)
         if gang is None and state is PodState.PENDING:
@@ -177,6 +217,8 @@ class World:
             role,
             queue if home is None else home.group.queue,
             daemon=daemon,
+            app_group=app,
+            workload=workload,
             unsupported=tuple(unsupported),
         )
         return key
@@ -194,7 +236,9 @@ class World:
         groups = {key: self._finished(gang) for key, gang in sorted(self.gangs.items())}
         tree = TopologyTree(self._hyper_nodes(), max((tier for tier, _ in self.domains.values()), default=0) + 1)
         nodes, pods = dict(sorted(self.node_list.items())), dict(sorted(self.pods.items()))
-        return Instance(nodes, pods, groups, tree, dict(sorted(self.queues.items())), self.policy)
+        network = None if self.network is None else replace(self.network, areas=areas_of(nodes))
+        queues, app_groups = dict(sorted(self.queues.items())), dict(sorted(self.app_groups.items()))
+        return Instance(nodes, pods, groups, tree, queues, self.policy, app_groups, network)
 
     def _finished(self, gang: _Gang) -> Group:
         """Hand a group the pods that name it."""

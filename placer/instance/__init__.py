@@ -7,6 +7,7 @@ Belongs here: immutable values, and pure functions that turn Kubernetes objects 
 from placer.instance.constraints import Constraints, Requirement, Taint, Term, Toleration
 from placer.instance.group import Group, GroupKey, NetworkTopology, SubGroup, SubGroupPolicy
 from placer.instance.model import Finding, Instance
+from placer.instance.network import AppGroup, Area, Dependency, Link, Network, Spread
 from placer.instance.node import Node
 from placer.instance.pod import HostPort, Key, Pod, PodState
 from placer.instance.policy import Policy
@@ -14,7 +15,10 @@ from placer.instance.queue import Queue
 from placer.instance.topology import HyperNode, TopologyTree
 
 __all__ = [
+    "AppGroup",
+    "Area",
     "Constraints",
+    "Dependency",
     "Finding",
     "Group",
     "GroupKey",
@@ -22,6 +26,8 @@ __all__ = [
     "HyperNode",
     "Instance",
     "Key",
+    "Link",
+    "Network",
     "NetworkTopology",
     "Node",
     "Pod",
@@ -29,6 +35,7 @@ __all__ = [
     "Policy",
     "Queue",
     "Requirement",
+    "Spread",
     "SubGroup",
     "SubGroupPolicy",
     "Taint",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
 from placer.instance.group import Group, GroupKey
+from placer.instance.network import AppGroup, Network, Spread
 from placer.instance.node import Node
 from placer.instance.pod import Key, Pod, PodState
 from placer.instance.policy import Policy
@@ -58,6 +60,10 @@ class Instance:
         Volcano queues by name.
     policy
         What decides.
+    app_groups
+        AppGroups by key, sorted, those without pods included.
+    network
+        The NetworkTopology that decides; None: there is none, so C8, C9 and O3 do not apply.
     findings
         What cannot be as meant, sorted.
     digest
@@ -72,6 +78,8 @@ class Instance:
     topology: TopologyTree = field(default_factory=lambda: TopologyTree({}))
     queues: Mapping[str, Queue] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
+    app_groups: Mapping[Key, AppGroup] = field(default_factory=dict)
+    network: Network | None = None
     findings: tuple[Finding, ...] = ()
     digest: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
@@ -129,6 +137,34 @@ class Instance:
     def priorities(self) -> tuple[int, ...]:
         """Distinct priorities of groups that have a pending pod, highest first."""
         return tuple(sorted({group.priority for group in self.groups.values() if group.pending}, reverse=True))
+
+    @cached_property
+    def workload_pods(self) -> Mapping[tuple[Key, str], tuple[Pod, ...]]:
+        """AppGroup and workload to its pods, sorted by key: pending, bound and terminating ones; none: absent."""
+        found: dict[tuple[Key, str], list[Pod]] = defaultdict(list)
+        for pod in self.pods.values():
+            if pod.app_group is not None and pod.workload is not None and pod.state is not PodState.NOMINATED:
+                found[pod.app_group, pod.workload].append(pod)
+        return {workload: tuple(pods) for workload, pods in found.items()}
+
+    @cached_property
+    def bound_spreads(self) -> Mapping[tuple[Key, str], Spread]:
+        """AppGroup and workload to where its bound pods are; one without any, and all without a network, are absent."""
+        return self._spreads(PodState.BOUND)
+
+    @cached_property
+    def leaving_spreads(self) -> Mapping[tuple[Key, str], Spread]:
+        """The same of its terminating pods, which hold bandwidth (C9) and count for nothing else."""
+        return self._spreads(PodState.TERMINATING)
+
+    def _spreads(self, state: PodState) -> dict[tuple[Key, str], Spread]:
+        if self.network is None:
+            return {}
+        nodes = {
+            workload: [pod.node for pod in pods if pod.state is state and pod.node is not None]
+            for workload, pods in self.workload_pods.items()
+        }
+        return {workload: Spread(self.network, on) for workload, on in nodes.items() if on}
 
     def queue_path(self, queue: str | None) -> tuple[str, ...]:
         """The queue and its ancestors, as far as they are known; empty for a pod in no known queue."""

@@ -79,6 +79,10 @@ class Pod:
         Seconds since the epoch; 0.0 where the object does not say.
     daemon
         DaemonSet or static pod: does not make its node count as used (O4).
+    app_group
+        Namespace and name of the AppGroup it is of (C8, C9, O3); None: of none.
+    workload
+        Its workload there; None where it is of none that the AppGroup knows, so that it has no dependencies.
     unsupported
         Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
     """
@@ -97,6 +101,8 @@ class Pod:
     queue: str | None = None
     created: float = 0.0
     daemon: bool = False
+    app_group: Key | None = None
+    workload: str | None = None
     unsupported: tuple[str, ...] = ()
 
     @property

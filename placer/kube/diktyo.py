@@ -9,6 +9,9 @@ origin         ``costList``                        ``costs``
 spec           ``configmapName``                   ``configMapName``
 workload       ``selector`` required               no selector
 =============  ==================================  ====================================
+
+What a link has left of its bandwidth (``bandwidthAllocated``, in the KEP also ``bandwidthAllocatable``) is written by
+controllers and read by nobody here, so it is no field.
 """
 
 from __future__ import annotations
@@ -72,6 +75,7 @@ class WorkloadDependencies:
 class AppGroupSpec:
     """The workloads of an application and their dependencies."""
 
+    num_members: Count | None = None
     topology_sorting_algorithm: str | None = None
     workloads: tuple[WorkloadDependencies, ...] | None = None
 
@@ -88,6 +92,7 @@ class TopologyOrder:
 class AppGroupStatus:
     """What the controller stored."""
 
+    schedule_start_time: AwareDatetime | None = None
     topology_calculation_time: AwareDatetime | None = None
     topology_order: tuple[TopologyOrder, ...] | None = None
 

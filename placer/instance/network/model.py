@@ -1,0 +1,194 @@
+"""Dependencies between workloads, and the network as areas of nodes with links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from placer.instance.node import Node
+from placer.instance.pod import Key
+
+__all__ = [
+    "REGION",
+    "REGION_LABEL",
+    "SAME_ZONE_COST",
+    "UNKNOWN_COST",
+    "ZONE",
+    "ZONE_LABEL",
+    "AppGroup",
+    "Area",
+    "Dependency",
+    "Link",
+    "Network",
+    "areas_of",
+]
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+REGION_LABEL = "topology.kubernetes.io/region"
+#: The two kinds of links.
+ZONE = "zone"
+REGION = "region"
+#: What a pair of nodes costs whose link has no entry, or that has no link.
+UNKNOWN_COST = 100
+#: What a pair of two nodes of one area costs; on one node it is 0.
+SAME_ZONE_COST = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Pods of one workload call pods of another one of their AppGroup, each of them each.
+
+    Parameters
+    ----------
+    origin
+        The workload that calls.
+    destination
+        The workload that is called.
+    max_network_cost
+        Cost that a call may have (C8), at least 0; 0 where the object says none: one node or one zone.
+    min_bandwidth
+        What a pair of pods takes of the link between them, in bit/s (C9); None: nothing.
+    """
+
+    origin: str
+    destination: str
+    max_network_cost: int = 0
+    min_bandwidth: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.origin} -> {self.destination}"
+
+
+@dataclass(frozen=True, slots=True)
+class AppGroup:
+    """An application: its workloads and who calls whom.
+
+    Parameters
+    ----------
+    key
+        Namespace and name of the object.
+    workloads
+        Every workload once, in the order of the object: its ``selector``, or its name where it has none (KEP-260).
+        Those that are only called and not listed come last.
+    dependencies
+        In the order of the object.
+    """
+
+    key: Key
+    workloads: tuple[str, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+
+
+class Area(NamedTuple):
+    """Nodes that no network cost tells apart: a zone of a region, or a single node in no region.
+
+    Parameters
+    ----------
+    region
+        Empty: the area is one node that is in no region.
+    zone
+        Name within the region; empty: the nodes of the region that name no zone.
+    node
+        The node, where the area is one; empty otherwise.
+    """
+
+    region: str
+    zone: str
+    node: str = ""
+
+    def __str__(self) -> str:
+        if self.node:
+            return f"Node {self.node} in no region"
+        return f"zone {self.zone} of region {self.region}" if self.zone else f"region {self.region} outside any zone"
+
+
+class Link(NamedTuple):
+    """An entry of a NetworkTopology: from one zone to another, or from one region to another.
+
+    Parameters
+    ----------
+    kind
+        :data:`ZONE` or :data:`REGION`.
+    origin, destination
+        Names of zones or of regions.
+    """
+
+    kind: str
+    origin: str
+    destination: str
+
+    @property
+    def back(self) -> Link:
+        """The link in the other direction."""
+        return Link(self.kind, self.destination, self.origin)
+
+    def __str__(self) -> str:
+        return f"{self.kind} link {self.origin} -> {self.destination}"
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The NetworkTopology and list that decide, over the nodes of an instance.
+
+    Everything but "on the same node" is a matter of areas: count pods per :meth:`area`, not per node.
+
+    Parameters
+    ----------
+    topology
+        Namespace and name of the NetworkTopology.
+    areas
+        Node name to area, of every node of the instance.
+    costs
+        Link to its cost, at least 0; a link without an entry is absent.
+    capacities
+        Link to its capacity in bit/s; a link without limit is absent.
+    """
+
+    topology: Key
+    areas: Mapping[str, Area] = field(default_factory=dict)
+    costs: Mapping[Link, int] = field(default_factory=dict)
+    capacities: Mapping[Link, int] = field(default_factory=dict)
+
+    def area(self, node: str) -> Area:
+        """Area of a node; one that is not in the instance is in no region."""
+        return self.areas.get(node) or Area("", "", node)
+
+    def link(self, origin: Area, destination: Area) -> Link | None:
+        """Link that a call takes: between zones inside a region, between regions across.
+
+        None inside one area, and where one of the two is in no region.
+        """
+        if origin == destination or not origin.region or not destination.region:
+            return None
+        if origin.region == destination.region:
+            return Link(ZONE, origin.zone, destination.zone)
+        return Link(REGION, origin.region, destination.region)
+
+    def capacity(self, link: Link) -> int | None:
+        """Capacity of a link in bit/s; None: unlimited."""
+        return self.capacities.get(link)
+
+    def area_cost(self, origin: Area, destination: Area) -> int:
+        """Cost of a call from a node of one area to *another* node of the other (or the same) area."""
+        if origin == destination:
+            return SAME_ZONE_COST
+        link = self.link(origin, destination)
+        return UNKNOWN_COST if link is None else self.costs.get(link, UNKNOWN_COST)
+
+    def cost(self, origin: str, destination: str) -> int:
+        """Cost of a call between two nodes: 0 on one node, 1 in one area, else that of the link, unknown 100."""
+        return 0 if origin == destination else self.area_cost(self.area(origin), self.area(destination))
+
+    def near(self, origin: Area, destination: Area, limit: int) -> bool:
+        """Whether a call between the areas is within ``limit`` (C8); inside one area every call is."""
+        return origin == destination or self.area_cost(origin, destination) <= limit
+
+
+def areas_of(nodes: Mapping[str, Node]) -> dict[str, Area]:
+    """Area of every node, by its labels; an empty label is none."""
+    found = {}
+    for name, node in nodes.items():
+        region, zone = node.labels.get(REGION_LABEL, ""), node.labels.get(ZONE_LABEL, "")
+        found[name] = Area(region, zone) if region else Area("", "", name)
+    return found

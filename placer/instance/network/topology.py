@@ -1,0 +1,124 @@
+"""The NetworkTopology and list that decide, as costs and capacities of links (spec, reading of C8 and C9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from placer.instance.findings import Findings
+from placer.instance.network.app_groups import BANDWIDTH
+from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL, Link, Network, areas_of
+from placer.instance.node import Node
+from placer.instance.pod import Key
+from placer.instance.policy import Policy
+from placer.kube import diktyo
+from placer.quantity import from_nano
+
+__all__ = ["read_network"]
+
+#: API group in use; should a NetworkTopology be there under an older group as well, the one under this group counts.
+GROUP = "networktopology.diktyo.x-k8s.io"
+_DEFAULT_NAME = "nt-default"
+_DEFAULT_LIST = "UserDefined"
+_KINDS = {ZONE_LABEL: ZONE, REGION_LABEL: REGION}
+
+
+def read_network(
+    written: Iterable[diktyo.NetworkTopology], policy: Policy, nodes: Mapping[str, Node], findings: Findings
+) -> Network | None:
+    """Read the network of an instance.
+
+    Parameters
+    ----------
+    written
+        The NetworkTopologies, in any order.
+    policy
+        May name one, and one of its lists.
+    nodes
+        Their labels say in which zone and region they are.
+    findings
+        Takes a choice that is not clear, names that lead nowhere, and entries that cannot be as meant.
+
+    Returns
+    -------
+    Network or None
+        None where there is no NetworkTopology at all.
+    """
+    by_age = sorted(written, key=lambda each: (each.name, each.namespace, each.group == GROUP, each.group))
+    latest = {(each.name, each.namespace): each for each in by_age}
+    chosen = _chosen(list(latest.values()), policy.network_topology, findings)
+    if chosen is None:
+        return None
+    key = Key(chosen.namespace, chosen.name)
+    lists = (chosen.spec.weights if chosen.spec is not None else None) or ()
+    weights = _list(lists, policy.network_weights, key, findings)
+    costs: dict[Link, int] = {}
+    capacities = _capacities(next((each for each in lists if each.name == _DEFAULT_LIST), None))
+    if weights is not None:
+        costs = _costs(weights, key, findings)
+        capacities |= _capacities(weights)
+    return Network(key, areas_of(nodes), costs, capacities)
+
+
+def _chosen(
+    written: Sequence[diktyo.NetworkTopology], named: str | None, findings: Findings
+) -> diktyo.NetworkTopology | None:
+    """The one that the policy names, else ``nt-default``, else the only one, else the first by name."""
+    if named is not None:
+        found = [each for each in written if f"{each.namespace}/{each.name}" == named]
+        if found:
+            return found[0]
+        findings.missing(f"NetworkTopology {named}", "Policy")
+    likely = [each for each in written if each.name == _DEFAULT_NAME] or written
+    if not likely:
+        return None
+    if len(likely) > 1:
+        names = ", ".join(f"{each.namespace}/{each.name}" for each in likely)
+        subject = f"NetworkTopology {likely[0].namespace}/{likely[0].name}"
+        message = f"{subject} counts, the first by name of {names}: no Policy says which"
+        findings.add("NetworkTopologyAmbiguous", subject, message)
+    return likely[0]
+
+
+def _list(lists: Sequence[diktyo.Weights], named: str | None, key: Key, findings: Findings) -> diktyo.Weights | None:
+    """The list that the policy names, else ``UserDefined``, else the first; None where there is none."""
+    if named is not None:
+        found = next((each for each in lists if each.name == named), None)
+        if found is not None:
+            return found
+        findings.missing(f"Weights {named} of NetworkTopology {key}", "Policy")
+    return next((each for each in lists if each.name == _DEFAULT_LIST), lists[0] if lists else None)
+
+
+def _entries(weights: diktyo.Weights | None) -> Iterable[tuple[Link, diktyo.Cost]]:
+    """Links of a list with their entries, in the order of the text."""
+    for topology in (weights.topologies if weights is not None else None) or ():
+        kind = _KINDS.get(topology.topology_key)
+        for origin in (topology.origins or ()) if kind is not None else ():
+            for cost in origin.costs or ():
+                yield Link(kind or "", origin.origin, cost.destination), cost
+
+
+def _costs(weights: diktyo.Weights, key: Key, findings: Findings) -> dict[Link, int]:
+    """Costs of a list; of two entries for one link the later one counts, as in the plugin."""
+    subject = f"NetworkTopology {key}"
+    for topology_key in sorted({each.topology_key for each in weights.topologies or ()} - set(_KINDS)):
+        message = (
+            f"{subject}: topologyKey {topology_key} is neither {ZONE_LABEL} nor {REGION_LABEL}, its costs are unused"
+        )
+        findings.add("TopologyKeyUnknown", subject, message)
+    found: dict[Link, int] = {}
+    for link, cost in _entries(weights):
+        if found.setdefault(link, cost.network_cost) != cost.network_cost:
+            message = f"{subject}: the {link} has two costs, the later one counts"
+            findings.add("LinkTwice", subject, message)
+        found[link] = cost.network_cost
+    return found
+
+
+def _capacities(weights: diktyo.Weights | None) -> dict[Link, int]:
+    """Capacities of a list in bit/s; what is finer than that is rounded up, as the API server does."""
+    return {
+        link: from_nano(BANDWIDTH, cost.bandwidth_capacity)
+        for link, cost in _entries(weights)
+        if cost.bandwidth_capacity is not None
+    }

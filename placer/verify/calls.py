@@ -1,0 +1,123 @@
+"""Rules about workloads that call each other: C8 network cost, C9 bandwidth.
+
+Pods are counted by workload and area, never looked at pair by pair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from placer.instance import Area, Dependency, Link, Network, Spread
+from placer.instance.findings import counted
+from placer.outcome import Outcome
+from placer.placement import Violation
+from placer.verify.words import count_of
+
+__all__ = ["bandwidth", "network_cost"]
+
+
+def network_cost(outcome: Outcome) -> Iterator[Violation]:
+    """C8 (seed N): for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are
+    on one node, or in one zone, or the cost from the one to the other is ≤ m.
+
+    Pairs of two bound pods are not looked at. One violation per dependency and pair of areas; the amount is the cost
+    above m, summed over the pairs. With ``networkCost: majority`` see :func:`_majority`. Without any NetworkTopology
+    the rule does not apply.
+    """
+    network = outcome.instance.network
+    if network is None:
+        return
+    if outcome.instance.policy.network_cost == "majority":
+        yield from _majority(outcome, network)
+        return
+    for flow in outcome.flows:
+        for origin, destination, pairs in flow.new_pairs():
+            limit = flow.dependency.max_network_cost
+            if not network.near(origin, destination, limit):
+                cost = network.area_cost(origin, destination)
+                subjects = (f"AppGroup {flow.app_group}", f"Dependency {flow.dependency}")
+                message = (
+                    f"{subjects[0]}: {flow.dependency} allows cost {limit}, and {count_of(pairs, 'new pair')} from "
+                    f"{origin} to {destination} {'has' if pairs == 1 else 'have'} {cost}"
+                )
+                yield Violation("C8", subjects, pairs * (cost - limit), message)
+
+
+def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
+    """C8 as the plugin reads it: of the pairs in which it is the caller, a pod has no more too far than near enough.
+
+    A bound pod may keep the surplus that it has by bound pods alone. One violation per workload and area of the
+    callers; the amount is the surplus, summed over the pods.
+    """
+    flows = defaultdict(list)
+    for flow in outcome.flows:
+        flows[flow.app_group, flow.dependency.origin].append(flow)
+    for (app_group, workload), calls in flows.items():
+        callers = calls[0].callers
+        subjects = (f"AppGroup {app_group}", f"Workload {workload}")
+        for area, count in callers.after.areas.items():
+            bound = callers.before.areas[area]
+            far, near = _far_and_near(network, area, [(flow.dependency, flow.callees.after) for flow in calls])
+            was_far, was_near = _far_and_near(network, area, [(each.dependency, each.callees.before) for each in calls])
+            for pods, surplus, kept in ((count - bound, far - near, 0), (bound, far - near, was_far - was_near)):
+                if pods and surplus > max(0, kept):
+                    message = (
+                        f"{subjects[0]}: each of {count_of(pods, 'pod')} of {workload} in {area} has "
+                        f"{count_of(far, 'callee')} too far and {near} near enough"
+                    )
+                    yield Violation("C8", subjects, pods * (surplus - max(0, kept)), message)
+
+
+def _far_and_near(network: Network, area: Area, calls: Iterable[tuple[Dependency, Spread]]) -> tuple[int, int]:
+    """How many of its callees are too far for a pod in an area, and how many near enough; itself left out."""
+    far = near = 0
+    for dependency, callees in calls:
+        for other, count in callees.areas.items():
+            if network.near(area, other, dependency.max_network_cost):
+                near += count - (other == area and dependency.origin == dependency.destination)
+            else:
+                far += count
+    return far, near
+
+
+def bandwidth(outcome: Outcome) -> Iterator[Violation]:
+    """C9 (seed N): per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its
+    bandwidthCapacity.
+
+    A pair in two zones of one region uses the zone link from caller to callee, a pair in two regions the region link.
+    Terminating pods hold what they use. Only links that a new pod uses can be violated; the amount is what exceeds the
+    capacity, in bit/s. Without any NetworkTopology the rule does not apply.
+    """
+    network = outcome.instance.network
+    if network is None:
+        return
+    total, added = _traffic(outcome, network)
+    for link, users in sorted(added.items()):
+        room, fresh = network.capacity(link), sum(users.values())
+        if room is not None and fresh > 0 and total[link] > room:
+            excess, topology = total[link] - room, f"NetworkTopology {network.topology}"
+            message = (
+                f"{topology}: {link} carries {total[link]} bit/s ({total[link] - fresh} before, {fresh} new, by "
+                f"{counted(set(users))}) of {room}: {excess} too much"
+            )
+            yield Violation("C9", (topology, f"Link {link.origin} -> {link.destination}"), excess, message)
+
+
+def _traffic(outcome: Outcome, network: Network) -> tuple[Counter[Link], dict[Link, Counter[str]]]:
+    """Bandwidth per link: all of it, and what is new by the dependency that takes it."""
+    total: Counter[Link] = Counter()
+    added: dict[Link, Counter[str]] = defaultdict(Counter)
+    for flow in outcome.flows:
+        least = flow.dependency.min_bandwidth
+        if not least:
+            continue
+        for origin, destination, pairs in flow.callers.total.pairs(flow.callees.total):
+            link = network.link(origin, destination)
+            if link is not None:
+                total[link] += pairs * least
+        for origin, destination, pairs in flow.new_traffic():
+            link = network.link(origin, destination)
+            if link is not None:
+                added[link][f"{flow.dependency} of AppGroup {flow.app_group}"] += pairs * least
+    return total, added

@@ -1,0 +1,71 @@
+"""Rules about gangs: C5 gang, C6 subgroup, C7 tier limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placer.instance.group import NO_TIER
+from placer.outcome import Outcome, sub_group_subject
+from placer.placement import Violation
+from placer.verify.words import count_of
+
+__all__ = ["gang", "subgroup", "tier_limit"]
+
+
+def gang(outcome: Outcome) -> Iterator[Violation]:
+    """C5 (seed V): a group that is not ready after the placement gets none of its pending pods.
+
+    One violation per unmet condition (minMember, a role's minTaskMember, a policy's minSubGroups); the amount is the
+    number of pods missing. A group that is not in order gets none at all: the amount is the number of pods added.
+    """
+    for group in outcome.instance.groups.values():
+        new = outcome.added(group.pending)
+        if not new:
+            continue
+        subject = str(group.key)
+        if group.invalid is not None:
+            message = f"{subject} gets {count_of(len(new), 'pod')} but must wait: {group.invalid}"
+            yield Violation("C5", (subject,), len(new), message)
+            continue
+        for shortage in outcome.shortages(group):
+            message = f"{subject} gets {count_of(len(new), 'pod')} but is not ready: {shortage.message}"
+            yield Violation("C5", (subject,), shortage.missing, message)
+
+
+def subgroup(outcome: Outcome) -> Iterator[Violation]:
+    """C6 (seed V): a subgroup ends with at least subGroupSize placed pods, or gets none of its pending ones.
+
+    The amount is the number of pods missing.
+    """
+    for group in outcome.instance.groups.values():
+        for part in group.sub_groups:
+            new = len(outcome.added(part.pending))
+            size = group.policies[part.policy].size
+            placed = part.placed_before + new
+            if new and placed < size:
+                subject = sub_group_subject(group, part.name)
+                message = f"{subject}: {placed} of subGroupSize {size} placed ({part.placed_before} before, {new} new)"
+                yield Violation("C6", (str(group.key), subject), size - placed, message)
+
+
+def tier_limit(outcome: Outcome) -> Iterator[Violation]:
+    """C7 (seed V): with mode hard and limit t, all placed pods of the scope lie under one HyperNode of tier ≤ t.
+
+    Scopes are groups and subgroups that get something new; their bound pods count. The virtual root holds every node.
+    The amount is the tier of the smallest common HyperNode minus t.
+    """
+    tree = outcome.instance.topology
+    for scope in outcome.scopes():
+        limit = scope.topology.limit
+        if limit is None or not scope.new:
+            continue
+        common = tree.smallest_common((*scope.before, *scope.new))
+        tier = tree.tier(common)
+        if tier > limit:
+            where = "the virtual root" if common is None else f"HyperNode {common}"
+            asked = "a tierName that admits nothing" if limit == NO_TIER else f"highest tier {limit}"
+            message = (
+                f"{scope.subject} asks for {asked}: the smallest common HyperNode of its {len(scope.before)} bound "
+                f"and {len(scope.new)} new pods is {where}, tier {tier}"
+            )
+            yield Violation("C7", (scope.subject,), tier - limit, message)

@@ -1,0 +1,116 @@
+"""Rules about single pods and nodes: C1 once, C2 capacity, C3 eligibility, C4 refusal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from placer.instance import HostPort, Instance, Key, Pod, PodState
+from placer.outcome import Outcome
+from placer.placement import Violation
+from placer.quantity import Resources
+from placer.verify.words import excesses, pod_name, requested
+
+__all__ = ["capacity", "eligibility", "once", "refusal"]
+
+
+def once(outcome: Outcome) -> Iterator[Violation]:
+    """C1: a pending pod gets at most one node; a bound pod keeps its node.
+
+    A binding of a pod that is not there or not pending, and each binding of a pod after its first, is a violation of
+    amount 1.
+    """
+    pods = outcome.instance.pods
+    seen: set[Key] = set()
+    for binding in outcome.placement.bindings:
+        pod, node = pods.get(binding.pod), f"Node {binding.node}"
+        subjects = (pod_name(binding.pod), node)
+        if pod is None:
+            yield Violation(
+                "C1", subjects, 1, f"{pod_name(binding.pod)} is not in the instance, cannot be bound to {node}"
+            )
+        elif pod.state is not PodState.PENDING:
+            message = f"{pod_name(binding.pod)} is {pod.state.value} on node {pod.node}, it cannot be bound to {node}"
+            yield Violation("C1", subjects, 1, message)
+        elif binding.pod in seen:
+            message = f"{pod_name(binding.pod)} is bound to {node} after node {outcome.placement.node_of[binding.pod]}"
+            yield Violation("C1", subjects, 1, message)
+        seen.add(binding.pod)
+
+
+def capacity(outcome: Outcome) -> Iterator[Violation]:
+    """C2 (seeds N, A): per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
+
+    The pods on a node are bound, terminating, nominated and new ones. Only resources that a new pod on the node
+    requests can be violated; the amount is what exceeds allocatable, in the resource's unit. Host ports do not clash:
+    each clash that a new pod is part of has amount 1.
+    """
+    instance = outcome.instance
+    for name, new in outcome.new_on.items():
+        allocatable, added = instance.nodes[name].allocatable, requested(new)
+        held = instance.held.get(name, Resources())
+        for resource, excess, sums in excesses(held, added, {resource: allocatable[resource] for resource in added}):
+            yield Violation("C2", (f"Node {name}",), excess, f"Node {name}: {resource} {sums}")
+    yield from _port_clashes(outcome)
+
+
+def _port_clashes(outcome: Outcome) -> Iterator[Violation]:
+    """Host ports that a new pod shares with another pod on its node (C2)."""
+    asking = {name: [pod for pod in new if pod.host_ports] for name, new in outcome.new_on.items()}
+    taken: Mapping[str, list[Pod]] = _port_holders(outcome.instance) if any(asking.values()) else {}
+    for name, new in asking.items():
+        others = list(taken.get(name, ()))
+        for pod in new:
+            for other in others:
+                for mine, theirs in _clashes(pod, other):
+                    subjects = (f"Node {name}", pod_name(pod.key), pod_name(other.key))
+                    message = (
+                        f"{subjects[0]}: {_port(mine)} of {subjects[1]} clashes with {_port(theirs)} of {subjects[2]}"
+                    )
+                    yield Violation("C2", subjects, 1, message)
+            others.append(pod)
+
+
+def eligibility(outcome: Outcome) -> Iterator[Violation]:
+    """C3: a pod is bound only to a node that is there, Ready and schedulable, whose NoSchedule and NoExecute taints it
+    tolerates, and that its node selector, required node affinity and volumes admit. The amount is 1 per pod.
+    """
+    instance = outcome.instance
+    for key, name in outcome.placement.node_of.items():
+        pod, node = instance.pods.get(key), instance.nodes.get(name)
+        if pod is None or pod.state is not PodState.PENDING:
+            continue
+        reason = "node is not in the instance" if node is None else pod.constraints.refusal(node)
+        if reason is not None:
+            yield Violation(
+                "C3", (pod_name(key), f"Node {name}"), 1, f"{pod_name(key)} may not be on Node {name}: {reason}"
+            )
+
+
+def refusal(outcome: Outcome) -> Iterator[Violation]:
+    """C4: a pod that needs what is not modelled is never bound. The amount is 1 per pod."""
+    for key, name in outcome.new.items():
+        unsupported = outcome.instance.pods[key].unsupported
+        if unsupported:
+            message = (
+                f"{pod_name(key)} needs what is not modelled and is bound to Node {name}: {'; '.join(unsupported)}"
+            )
+            yield Violation("C4", (pod_name(key),), 1, message)
+
+
+def _port(port: HostPort) -> str:
+    return f"host port {port.ip}:{port.port}/{port.protocol}"
+
+
+def _clashes(one: Pod, other: Pod) -> Iterator[tuple[HostPort, HostPort]]:
+    """Pairs of host ports of the two pods that cannot be open on one node."""
+    return ((mine, theirs) for mine in one.host_ports for theirs in other.host_ports if mine.clashes(theirs))
+
+
+def _port_holders(instance: Instance) -> dict[str, list[Pod]]:
+    """Node name to the pods with host ports that hold room there before the placement."""
+    found: dict[str, list[Pod]] = defaultdict(list)
+    for pod in instance.pods.values():
+        if pod.host_ports and pod.node is not None:
+            found[pod.node].append(pod)
+    return found

@@ -1,0 +1,44 @@
+"""What several rules say or sum."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from placer.instance import Key, Pod
+from placer.quantity import format_amount
+
+__all__ = ["count_of", "excesses", "pod_name", "requested"]
+
+
+def pod_name(key: Key) -> str:
+    """How a pod is named in a violation."""
+    return f"Pod {key}"
+
+
+def count_of(number: int, thing: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def requested(pods: Sequence[Pod]) -> Counter[str]:
+    """Sum of the requests of the pods, per resource; equal requests are multiplied, not added one by one."""
+    total: Counter[str] = Counter()
+    for requests, count in Counter(pod.requests for pod in pods).items():
+        for resource, amount in requests.items():
+            total[resource] += count * amount
+    return total
+
+
+def excesses(
+    before: Mapping[str, int], added: Mapping[str, int], most: Mapping[str, int]
+) -> Iterator[tuple[str, int, str]]:
+    """Limited resources of which something is added and the sum is above the limit: name, excess, the sums as text."""
+    for resource, limit in sorted(most.items()):
+        held, fresh = before[resource], added[resource]
+        excess = held + fresh - limit
+        if fresh > 0 and excess > 0:
+            total, old, new, room, over = (
+                format_amount(resource, amount) for amount in (held + fresh, held, fresh, limit, excess)
+            )
+            yield resource, excess, f"{total} requested ({old} before, {new} new) of {room}: {over} too much"

@@ -1,0 +1,191 @@
+"""O3: ``networkCost``, the sum over all placed pairs of a caller and a callee of their cost."""
+
+import pytest
+
+from placer.instance import Key, PodState, Policy
+from placer.placement import Placement
+from placer.score import score
+from tests.judge import values
+from tests.kep import ONLINE_BOUTIQUE, kep_cluster
+from tests.world import World, calls
+
+SHOP = Key("default", "shop")
+
+
+def o3(world: World, text: str) -> list[int]:
+    return values(world, text, "networkCost")
+
+
+def _pair() -> World:
+    world = kep_cluster()
+    shop = world.app_group("shop", calls("web>db", 10))
+    world.pod("a", app=shop, workload="web")
+    world.pod("b", app=shop, workload="db")
+    return world
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("", 0),
+        ("a@n1", 0),
+        ("a@n1 b@n1", 0),
+        ("a@n1 b@n2", 1),
+        ("a@n2 b@n1", 1),
+        ("a@n1 b@n3", 5),
+        ("a@n5 b@n8", 10),
+        ("a@n1 b@n5", 20),
+    ],
+)
+def test_what_a_pair_costs(text: str, cost: int) -> None:
+    assert o3(_pair(), text) == [cost]
+
+
+def test_it_need_not_be_the_same_both_ways() -> None:
+    world = World()
+    world.node("n1", area="r/x")
+    world.node("n2", area="r/y")
+    world.links("zone", "x>y", 3)
+    shop = world.app_group("shop", calls("web>db"), calls("db>web"))
+    world.pod("a", app=shop, workload="web")
+    world.pod("b", app=shop, workload="db")
+    assert o3(world, "a@n1 b@n2") == o3(world, "a@n2 b@n1") == [3 + 100]
+
+
+def test_every_pair_of_replicas_counts() -> None:
+    """Callers on n1, n2 and n5, callees on n1 and n3: 0 + 5, 1 + 5, 20 + 20."""
+    world = _pair()
+    for name in "cd":
+        world.pod(name, app=SHOP, workload="web")
+    world.pod("e", app=SHOP, workload="db")
+    assert o3(world, "a@n1 c@n2 d@n5 b@n1 e@n3") == [5 + 6 + 40]
+
+
+def test_bound_pairs_count_and_terminating_and_nominated_ones_do_not() -> None:
+    world = _pair()
+    world.running("r", "n1", app=SHOP, workload="web")
+    world.running("s", "n3", app=SHOP, workload="db")
+    world.pod("t", app=SHOP, workload="db", state=PodState.TERMINATING, node="n5")
+    world.pod("u", app=SHOP, workload="db", state=PodState.NOMINATED, node="n5")
+    assert o3(world, "") == [5]
+    assert o3(world, "a@n3") == [5 + 0]
+    assert o3(world, "a@n2 b@n2") == [5 + 1 + 5 + 0]
+
+
+def test_nodes_in_no_region_and_nodes_that_are_gone_cost_100_from_anywhere_but_themselves() -> None:
+    world = _pair()
+    world.node("x")
+    world.node("y")
+    world.running("r", "gone", app=SHOP, workload="web")
+    assert o3(world, "a@x b@x") == [0 + 100]
+    assert o3(world, "a@x b@y") == [100 + 100]
+    assert o3(world, "b@n1") == [100]
+
+
+def test_a_workload_that_calls_itself_and_a_dependency_that_is_written_twice() -> None:
+    """Two replicas 5 apart, each calls the other: 10 once, 20 twice."""
+    world = kep_cluster()
+    twice = world.app_group("twice", calls("db>db"), calls("db>db"))
+    for name in "ab":
+        world.pod(name, app=twice, workload="db")
+    assert o3(world, "a@n1 b@n3") == [20]
+    assert o3(world, "a@n1") == [0]
+
+
+def test_pods_of_no_workload_and_of_other_app_groups_count_nothing() -> None:
+    world = _pair()
+    other = world.app_group("other", calls("web>db"))
+    world.pod("c", app=other, workload="db")
+    world.pod("d", app=SHOP)
+    world.pod("e")
+    assert o3(world, "a@n1 c@n5 d@n5 e@n5") == [0]
+
+
+def test_without_a_network_or_the_level_there_is_no_value() -> None:
+    world = _pair()
+    world.network = None
+    assert o3(world, "a@n1 b@n5") == []
+    assert o3(_pair_with(Policy(levels=("placed", "packing"))), "a@n1 b@n5") == []
+
+
+def _pair_with(policy: Policy) -> World:
+    world = _pair()
+    world.policy = policy
+    return world
+
+
+def test_rules_switched_off_leave_the_level() -> None:
+    assert o3(_pair_with(Policy(rules_off=frozenset({"C8", "C9"}))), "a@n1 b@n5") == [20]
+
+
+def test_a_network_that_nobody_uses_is_worth_0() -> None:
+    world = kep_cluster()
+    world.pod("a")
+    assert o3(world, "a@n1") == [0]
+
+
+def test_it_stands_where_the_policy_puts_it() -> None:
+    names = [value.name for value in score(_pair().instance(), Placement())]
+    assert names == ["admitted", "placed", "locality", "span", "networkCost", "packedHyperNodes", "packedNodes"]
+    first = _pair_with(Policy(levels=("networkCost", "placed"))).instance()
+    assert [value.name for value in score(first, Placement())] == ["networkCost", "admitted", "placed"]
+
+
+def _online_boutique() -> World:
+    """One replica of each of the 11 workloads, on the KEP's cluster."""
+    world = kep_cluster()
+    edges = (calls(f"{caller}>{callee}", 20) for caller, called in ONLINE_BOUTIQUE.items() for callee in called.split())
+    group = world.app_group("boutique", *edges)
+    for index in range(1, 12):
+        world.pod(f"P{index}", app=group, workload=f"P{index}")
+    return world
+
+
+def test_online_boutique_with_two_pods_a_node() -> None:
+    """84 is the optimum (scheduler_plugins.md, 4.4). Z1: P1 P8 on n1, P3 P4 on n2, and so on, edge by edge below."""
+    text = "P8@n1 P1@n1 P3@n2 P4@n2 P2@n3 P11@n3 P6@n4 P9@n4 P10@n5 P5@n6 P7@n6"
+    own = {"P2": 5, "P3": 1, "P4": 1, "P6": 5, "P8": 0, "P9": 5, "P10": 20}
+    checkout = {"P2": 5, "P3": 1, "P4": 1, "P5": 20, "P6": 5, "P7": 20}
+    assert o3(_online_boutique(), text) == [sum(own.values()) + 0 + sum(checkout.values()) + 5]
+
+
+def test_online_boutique_with_three_pods_a_node() -> None:
+    """Six in Z1 and five in Z2 never pay for the region: 29, which is the optimum (ibid.)."""
+    text = "P1@n1 P8@n1 P3@n1 P4@n2 P6@n2 P2@n2 P9@n3 P10@n3 P11@n3 P5@n4 P7@n4"
+    assert o3(_online_boutique(), text) == [(1 + 0 + 1 + 1 + 0 + 5 + 5) + 5 + (1 + 0 + 1 + 5 + 1 + 5) + 5]
+
+
+# the cases of the plugin's own tests: what one more pod adds
+
+
+BASIC = {"p1": "n2", "p2": "n5", "p3": "n1"}
+
+
+@pytest.mark.parametrize(
+    ("pod", "costs"),
+    [
+        ("p1", [20, 20, 20, 20, 0, 1, 10, 10]),
+        ("p2", [0, 1, 5, 5, 20, 20, 20, 20]),
+        ("p3", [0, 0, 0, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_cases_of_the_plugin(pod: str, costs: list[int]) -> None:
+    """TestNetworkOverheadScore: p1 calls p2, p2 calls p3. The plugin counts own calls only, so callers stay away."""
+    callers = {"p2": "p1", "p3": "p2"}
+    world = kep_cluster()
+    group = world.app_group("basic", calls("p1>p2"), calls("p2>p3"))
+    for name, node in BASIC.items():
+        if name not in (pod, callers.get(pod)):
+            world.running(name, node, app=group, workload=name)
+    world.pod("new", app=group, workload=pod)
+    before = o3(world, "")[0]
+    assert [o3(world, f"new@n{node}")[0] - before for node in range(1, 9)] == costs
+
+
+def test_the_example_of_the_kep() -> None:
+    """P2 runs on N1: P1 costs 0 on N1, 1 on N2, 5 on N3 and N4."""
+    world = kep_cluster()
+    group = world.app_group("a1", calls("P1>P2", 15))
+    world.running("p2", "n1", app=group, workload="P2")
+    world.pod("p1", app=group, workload="P1")
+    assert [o3(world, f"p1@n{node}") for node in range(1, 5)] == [[0], [1], [5], [5]]
