@@ -13,6 +13,16 @@ def threads(workers: int) -> Executor:
     return ThreadPoolExecutor(workers, thread_name_prefix="theirs")
 
 
+def many_threads(workers: int) -> Executor:
+    """One with room for more than it is asked for."""
+    return ThreadPoolExecutor(8 * workers)
+
+
+def breaks(workers: int) -> Executor:
+    """One whose workers cannot begin."""
+    return ThreadPoolExecutor(workers, initializer=divmod, initargs=(1, 0))
+
+
 def refuses(workers: int) -> Executor:
     raise OSError(f"no scheduler for {workers} workers")
 

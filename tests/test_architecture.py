@@ -28,6 +28,7 @@ LAYERS = [
     ["solve", "read"],
     ["document"],
     ["generate", "summary", "progress"],
+    ["sweep"],
     ["cli"],
 ]
 
@@ -41,7 +42,7 @@ ROOMS = {
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp",),
     "networkx": ("instance",),
-    "pydantic": ("kube", "manifests", "document", "read", "instance"),
+    "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep"),
     "msgspec": ("manifests",),
     "re2": ("instance", "kube"),
     "yaml": ("manifests",),

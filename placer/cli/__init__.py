@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import placer
-from placer.cli import generating, solving
+from placer.cli import generating, solving, sweeping
 from placer.cli.common import OK
 from placer.errors import BadInstance, PlacerError
 
@@ -116,4 +116,5 @@ def _parser() -> argparse.ArgumentParser:
     solving.add_verify(commands)
     solving.add_expand(commands)
     generating.add_generate(commands)
+    sweeping.add_sweep(commands)
     return parser

@@ -36,6 +36,7 @@ def _shown(default: object) -> str:
 
 def _generate(options: argparse.Namespace) -> int:
     from placer.generate import FAMILIES, bindings, generate
+    from placer.sweep import planted_beside
 
     flags = {option.name: option for option in FAMILIES[options.family].flags}
     given = {name: getattr(options, f"option_{name}") for name in flags}
@@ -49,13 +50,6 @@ def _generate(options: argparse.Namespace) -> int:
     write({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
     if options.output != "-":
         if made.planted is not None:
-            write(bindings(made), _beside(options.output))
+            write(bindings(made), planted_beside(options.output))
         print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
     return OK
-
-
-def _beside(output: str) -> str:
-    """``queue.json.gz`` to ``queue.planted.json.gz``: where the planted placement goes."""
-    path = Path(output)
-    endings = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
-    return str(path.with_name(path.name.removesuffix(endings) + ".planted" + endings))

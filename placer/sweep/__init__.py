@@ -1,0 +1,32 @@
+"""The same question many times: families or instances × seeds × policies, a line of figures for each run.
+
+Belongs here: what to run (``plan``), one run in a process of its own with its time and its memory (``run``), the file
+of lines that a broken-off sweep goes on from (``store``), figures of many lines (``rows``). Does not: printing and
+flags (``cli``); how a placement is found (``solve``).
+
+A policy is a name. Today each is a method of :func:`placer.solve`; others come in where ``answer`` calls it.
+"""
+
+from __future__ import annotations
+
+from placer.sweep.line import Line
+from placer.sweep.plan import POLICIES, Run, parse_seeds, plan
+from placer.sweep.rows import Row, rows
+from placer.sweep.run import sweep
+from placer.sweep.store import Store
+from placer.sweep.subject import Subject, parse_subject, planted_beside
+
+__all__ = [
+    "POLICIES",
+    "Line",
+    "Row",
+    "Run",
+    "Store",
+    "Subject",
+    "parse_seeds",
+    "parse_subject",
+    "plan",
+    "planted_beside",
+    "rows",
+    "sweep",
+]
