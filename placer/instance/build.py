@@ -13,6 +13,7 @@ modules                                            what they read
 ``pods``, ``requests``, ``eligibility``            the pods themselves
 ``refusal``, ``volumes``, ``anti_affinity``        what is not modelled and refused (C4)
 ``unmodelled``                                     what is refused until its rules are there (C8, C9, C10)
+``network``                                        AppGroup and NetworkTopology, and which pod is of which workload
 ``notices``, ``standing``                          findings about the whole
 =================================================  ========================================================
 """
@@ -31,12 +32,21 @@ from placer.instance.gangs import COSCHEDULING, Gang, GangReader
 from placer.instance.group import Group, GroupKey
 from placer.instance.label_tree import label_tree
 from placer.instance.model import Instance
+from placer.instance.network import Network
+from placer.instance.network.app_groups import Application, read_app_groups
+from placer.instance.network.members import count_members, read_members
+from placer.instance.network.notices import (
+    network_matters,
+    note_app_groups,
+    note_network,
+    note_unlimited_bandwidth,
+)
+from placer.instance.network.topology import read_network
 from placer.instance.node import Node
 from placer.instance.nodes import read_nodes
 from placer.instance.notices import (
     note_limits_without_tree,
     note_preferences,
-    note_unknown_app_groups,
     note_unread_owners,
 )
 from placer.instance.pod import Key, Pod, PodState
@@ -52,7 +62,7 @@ from placer.instance.state import Ownership
 from placer.instance.tier_names import TierNames
 from placer.instance.topology import TopologyTree
 from placer.instance.tree import read_tree
-from placer.instance.unmodelled import UnmodelledRules
+from placer.instance.unmodelled import UnmodelledRules, known_network
 from placer.instance.volumes import Volumes
 from placer.kube import coscheduling, volcano
 
@@ -103,8 +113,12 @@ def build(
     groups, sub_groups = _groups(gangs, entries, reader)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
-    refusals = _refusals(objects, policy, nodes, present, findings)
-    pods = _pods(present, PodReader(nodes, gangs, groups, sub_groups, queues, refusals, findings))
+    applications = read_app_groups(objects.app_groups, findings)
+    members = read_members(pods_written, applications, objects.replica_sets, findings)
+    network = _network(objects, policy, nodes, applications, count_members(pods_written, members), findings)
+    rules = UnmodelledRules(policy, network, applications, members, objects.node_resource_topologies)
+    refusals = _refusals(objects, nodes, present, rules, findings)
+    pods = _pods(present, PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings))
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
     instance = Instance(
         nodes=nodes,
@@ -113,11 +127,13 @@ def build(
         topology=topology,
         queues=queues.by_name,
         policy=policy,
+        app_groups={key: each.app_group for key, each in applications.items()},
+        network=network,
         digest=objects.sha256,
         skipped=objects.skipped,
     )
     _note(instance, objects, present, findings)
-    return replace(instance, findings=findings.all())
+    return replace(instance, network=known_network(network), findings=findings.all())
 
 
 def _topology(
@@ -165,21 +181,33 @@ def _check_nodes(nodes: Mapping[str, Node], entries: Sequence[Entry]) -> None:
         raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
 
 
+def _network(
+    objects: Objects,
+    policy: Policy,
+    nodes: Mapping[str, Node],
+    applications: Mapping[Key, Application],
+    sizes: Mapping[Key, int],
+    findings: Findings,
+) -> Network | None:
+    """The network, with all that is to be said about it and about AppGroups; what nobody looks at is not said."""
+    matters = network_matters(policy, applications)
+    network = read_network(objects.network_topologies, policy, nodes, findings if matters else Findings())
+    costs_matter = matters and network is not None and "C8" not in policy.rules_off
+    note_app_groups(applications, sizes, costs_matter, findings)
+    if matters:
+        note_network(network, applications, findings)
+    return network
+
+
 def _refusals(
-    objects: Objects, policy: Policy, nodes: Mapping[str, Node], entries: Sequence[Entry], findings: Findings
+    objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Entry], rules: UnmodelledRules, findings: Findings
 ) -> Refusals:
     standing = [(entry.pod, node) for entry in entries if (node := node_of(entry)) is not None]
     users = [entry.pod for entry in entries]
     return Refusals(
         volumes=Volumes(objects.persistent_volume_claims, objects.persistent_volumes, users, findings),
         anti_affinity=StandingAntiAffinity(standing, nodes, objects.namespaces),
-        rules=UnmodelledRules(
-            policy,
-            objects.app_groups,
-            objects.network_topologies,
-            objects.replica_sets,
-            objects.node_resource_topologies,
-        ),
+        rules=rules,
     )
 
 
@@ -192,7 +220,8 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findin
     pending = [entry for entry in entries if entry.state is PodState.PENDING]
     note_unread_owners((entry.pod for entry in pending if entry.group is None), findings)
     note_preferences([entry.pod for entry in pending], objects.nodes, findings)
-    note_unknown_app_groups((entry.pod for entry in entries), objects.app_groups, findings)
+    standing = (PodState.PENDING, PodState.BOUND)
+    note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
     note_broken_rules(instance, findings)

@@ -8,12 +8,10 @@ from placer.instance.findings import Findings, counted
 from placer.instance.group import Group
 from placer.instance.model import Instance
 from placer.instance.owners import controller
-from placer.instance.unmodelled import APP_GROUP_LABEL
 from placer.kube.core import Node
-from placer.kube.diktyo import AppGroup
 from placer.kube.pod import Pod
 
-__all__ = ["note_limits_without_tree", "note_preferences", "note_unknown_app_groups", "note_unread_owners"]
+__all__ = ["note_limits_without_tree", "note_preferences", "note_unread_owners"]
 
 #: (API group, kind) of owners whose pods are no gang, or whose gang placer reads.
 _READ_OWNERS = frozenset(
@@ -83,15 +81,6 @@ def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
         cluster = f"all nodes are one domain of tier {instance.topology.root_tier}"
         message = f"there is no HyperNode: for the tier limit of {counted(limited)} {cluster}"
         findings.add("NoHyperNodes", min(limited), message)
-
-
-def note_unknown_app_groups(pods: Iterable[Pod], app_groups: Iterable[AppGroup], findings: Findings) -> None:
-    """Note AppGroups that pods name and that are not there: such a pod has no dependencies."""
-    known = {each.name for each in app_groups}
-    for pod in pods:
-        name = (pod.metadata.labels or {}).get(APP_GROUP_LABEL)
-        if name is not None and name not in known:
-            findings.missing(f"AppGroup {name}", f"Pod {pod.namespace}/{pod.name}")
 
 
 def _has_limit(group: Group) -> bool:

@@ -9,6 +9,7 @@ from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.findings import Findings
 from placer.instance.gangs import VOLCANO, created
 from placer.instance.group import Group, GroupKey
+from placer.instance.network.members import Member
 from placer.instance.node import Node
 from placer.instance.owners import is_daemon
 from placer.instance.pod import Key, Pod, PodState
@@ -36,6 +37,8 @@ class PodReader:
         The groups of PodGroups by key, those that stand in for absent ones included.
     sub_groups
         Index of a pod's subgroup in its group; a pod in none is absent.
+    members
+        Which pod is of which workload of which AppGroup.
     queues
         The queues, and who is in which.
     refusals
@@ -50,6 +53,7 @@ class PodReader:
     gangs: Container[GroupKey]
     groups: Mapping[GroupKey, Group]
     sub_groups: Mapping[Key, int]
+    members: Mapping[Key, Member]
     queues: Queues
     refusals: Refusals
     findings: Findings
@@ -61,6 +65,7 @@ class PodReader:
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
         pending = state is PodState.PENDING
+        member = self.members.get(entry.key)
         group = entry.group if entry.group in self.groups and state is not PodState.NOMINATED else None
         return Pod(
             namespace=entry.key.namespace,
@@ -77,6 +82,8 @@ class PodReader:
             queue=None if state is PodState.NOMINATED else self._queue(entry, group),
             created=created(pod.metadata),
             daemon=is_daemon(pod.metadata),
+            app_group=member.app_group if member is not None else None,
+            workload=member.workload if member is not None else None,
             unsupported=self.refusals.of(pod) if pending else (),
         )
 

@@ -1,7 +1,8 @@
 """What the pods that have a node break by themselves: findings, never an invalid instance (spec, "bound pods").
 
-Looked at are capacity and host ports (C2), tier limits of groups and subgroups (C7) and queue capability (C11). New
-pods must not add to any of it, so whoever reads that nothing more fits finds the reason here.
+Looked at are capacity and host ports (C2), tier limits of groups and subgroups (C7), network costs (C8), bandwidth (C9)
+and queue capability (C11). New pods must not add to any of it, so whoever reads that nothing more fits finds the reason
+here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from placer.instance.findings import Findings
 from placer.instance.group import NetworkTopology
 from placer.instance.model import Instance
+from placer.instance.network.standing import broken_costs, broken_links
 from placer.instance.pod import HostPort, Key, Pod, PodState
 from placer.quantity import format_amount
 
@@ -29,6 +31,10 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     _capacity(instance, standing, findings)
     _host_ports(standing, findings)
     _tier_limits(instance, findings)
+    for rule, broken in (("C8", broken_costs), ("C9", broken_links)):
+        if rule not in instance.policy.rules_off:
+            for subject, message in broken(instance):
+                findings.add(CODE, subject, message)
     if "C11" not in instance.policy.rules_off:
         _queues(instance, (pod for pods in standing.values() for pod in pods), findings)
 

@@ -6,19 +6,22 @@ did not exist. This module is the one place that goes away with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from placer.instance.owners import controller
+from placer.instance.network import Network
+from placer.instance.network.app_groups import Application
+from placer.instance.network.members import Member
+from placer.instance.pod import Key
 from placer.instance.policy import Policy
 from placer.instance.requests import container_requests
-from placer.kube.apps import ReplicaSet
-from placer.kube.diktyo import AppGroup, NetworkTopology
 from placer.kube.numa import NodeResourceTopology
 from placer.kube.pod import Container, Pod, PodSpec
 
-__all__ = ["APP_GROUP_LABEL", "UnmodelledRules"]
+__all__ = ["UnmodelledRules", "known_network"]
 
-APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
+#: Whether the methods know C8, C9 and O3. Until then pods with dependencies are refused, and no network is in the
+#: instance, so that O3 has no value. With the constant go ``known_network`` and the parameters that lead to it.
+NETWORK_IS_KNOWN = False
 _STRICT = ("single-numa-node", "restricted")
 _NATIVE = ("cpu", "memory", "ephemeral-storage", "storage", "pods")
 #: ``topologyPolicies`` is the older way to say what the attributes say.
@@ -32,6 +35,11 @@ _OLD_POLICIES = {
 }
 
 
+def known_network(network: Network | None) -> Network | None:
+    """The network as far as the methods know it."""
+    return network if NETWORK_IS_KNOWN else None
+
+
 class UnmodelledRules:
     """Which of the rules to come apply in an instance, and to which pods.
 
@@ -39,10 +47,10 @@ class UnmodelledRules:
     ----------
     policy
         A rule that it switches off applies to nobody.
-    app_groups, network_topologies
-        Together they make C8 and C9 apply.
-    replica_sets
-        Lead from a pod to its Deployment.
+    network
+        Where there is one, C8 and C9 apply to pods of AppGroups with dependencies.
+    applications, members
+        The AppGroups, and which pod is of which.
     numa
         What the kubelets say of their nodes' zones.
     """
@@ -50,24 +58,14 @@ class UnmodelledRules:
     def __init__(
         self,
         policy: Policy,
-        app_groups: Sequence[AppGroup],
-        network_topologies: Sequence[NetworkTopology],
-        replica_sets: Sequence[ReplicaSet],
+        network: Network | None,
+        applications: Mapping[Key, Application],
+        members: Mapping[Key, Member],
         numa: Sequence[NodeResourceTopology],
     ) -> None:
-        network = bool(network_topologies) and not {"C8", "C9"} <= policy.rules_off
-        dependent = [group for group in app_groups if network and _has_dependency(group)]
-        self._labelled = {group.name for group in dependent}
-        self._workloads = {
-            (each.workload.kind, each.workload.name): group.name
-            for group in dependent
-            for each in (group.spec.workloads or () if group.spec is not None else ())
-        }
-        self._deployments = {
-            (each.namespace, each.name): owner
-            for each in replica_sets
-            if self._workloads and (owner := controller(each.metadata)) is not None
-        }
+        applies = network is not None and not NETWORK_IS_KNOWN and not {"C8", "C9"} <= policy.rules_off
+        dependent = {key for key, each in applications.items() if applies and each.app_group.dependencies}
+        self._dependent = {pod: member for pod, member in members.items() if member.app_group in dependent}
         strict = [each for each in numa if _policy(each) in _STRICT] if "C10" not in policy.rules_off else []
         self._strict_node = min((each.name for each in strict), default=None)
         self._devices = {
@@ -80,24 +78,13 @@ class UnmodelledRules:
 
     def refusals(self, pod: Pod) -> Iterator[str]:
         """Fields of a pod that need one of the rules, each as ``field: what``."""
-        group = self._app_group(pod) if self._workloads else None
-        if group is not None:
-            yield f"{group[1]}: network costs of AppGroup {group[0]} (C8, C9)"
+        member = self._dependent.get(Key(pod.namespace, pod.name))
+        if member is not None:
+            yield f"{member.field}: network costs of AppGroup {member.app_group.name} (C8, C9)"
         if self._strict_node is not None:
             field = self._aligned(pod.spec)
             if field is not None:
                 yield f"{field}: NUMA alignment on nodes such as {self._strict_node} (C10)"
-
-    def _app_group(self, pod: Pod) -> tuple[str, str] | None:
-        """AppGroup of a pod, and the field that says so: its label, else its owner's kind and name."""
-        label = (pod.metadata.labels or {}).get(APP_GROUP_LABEL)
-        if label is not None:
-            return (label, f"metadata.labels[{APP_GROUP_LABEL}]") if label in self._labelled else None
-        owner = controller(pod.metadata)
-        if owner is not None and owner.kind == "ReplicaSet":
-            owner = self._deployments.get((pod.namespace, owner.name), owner)
-        name = self._workloads.get((owner.kind, owner.name)) if owner is not None else None
-        return (name, "metadata.ownerReferences") if name is not None else None
 
     def _aligned(self, spec: PodSpec) -> str | None:
         """The field that asks the kubelet for alignment; None where none does."""
@@ -109,11 +96,6 @@ class UnmodelledRules:
             if devices:
                 return f"spec.containers[{container.name or ''}].resources.requests[{devices[0]}]"
         return None
-
-
-def _has_dependency(group: AppGroup) -> bool:
-    workloads = group.spec.workloads if group.spec is not None else None
-    return any(each.dependencies for each in workloads or ())
 
 
 def _policy(numa: NodeResourceTopology) -> str | None:

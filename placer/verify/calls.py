@@ -6,10 +6,11 @@ Pods are counted by workload and area, never looked at pair by pair.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from placer.instance import Area, Dependency, Link, Network, Spread
+from placer.instance import Link, Network
 from placer.instance.findings import counted
+from placer.instance.network.spread import far_and_near
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of
@@ -58,8 +59,8 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
         subjects = (f"AppGroup {app_group}", f"Workload {workload}")
         for area, count in callers.after.areas.items():
             bound = callers.before.areas[area]
-            far, near = _far_and_near(network, area, [(flow.dependency, flow.callees.after) for flow in calls])
-            was_far, was_near = _far_and_near(network, area, [(each.dependency, each.callees.before) for each in calls])
+            far, near = far_and_near(network, area, [(flow.dependency, flow.callees.after) for flow in calls])
+            was_far, was_near = far_and_near(network, area, [(each.dependency, each.callees.before) for each in calls])
             for pods, surplus, kept in ((count - bound, far - near, 0), (bound, far - near, was_far - was_near)):
                 if pods and surplus > max(0, kept):
                     message = (
@@ -67,18 +68,6 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
                         f"{count_of(far, 'callee')} too far and {near} near enough"
                     )
                     yield Violation("C8", subjects, pods * (surplus - max(0, kept)), message)
-
-
-def _far_and_near(network: Network, area: Area, calls: Iterable[tuple[Dependency, Spread]]) -> tuple[int, int]:
-    """How many of its callees are too far for a pod in an area, and how many near enough; itself left out."""
-    far = near = 0
-    for dependency, callees in calls:
-        for other, count in callees.areas.items():
-            if network.near(area, other, dependency.max_network_cost):
-                near += count - (other == area and dependency.origin == dependency.destination)
-            else:
-                far += count
-    return far, near
 
 
 def bandwidth(outcome: Outcome) -> Iterator[Violation]:

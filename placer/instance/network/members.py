@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from placer.kube.apps import ReplicaSet
 from placer.kube.base import OwnerReference
 from placer.kube.pod import Pod
 
-__all__ = ["APP_GROUP_LABEL", "WORKLOAD_LABEL", "Member", "read_members"]
+__all__ = ["APP_GROUP_LABEL", "WORKLOAD_LABEL", "Member", "count_members", "read_members"]
 
 APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
@@ -65,6 +65,12 @@ def read_members(
                 found[Key(pod.namespace, pod.name)] = member
     reader.note_lost()
     return found
+
+
+def count_members(pods: Iterable[Pod], members: Mapping[Key, Member]) -> Counter[Key]:
+    """Count the pods of every AppGroup that are there to stay, whoever places them."""
+    staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)
+    return Counter(members[key].app_group for key in staying if key in members)
 
 
 class _Reader:

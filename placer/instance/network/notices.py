@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-import networkx as nx
-
 from placer.instance.findings import Findings, counted
 from placer.instance.model import Instance
 from placer.instance.network.app_groups import BANDWIDTH, Application, workload_name
-from placer.instance.network.members import Member
 from placer.instance.network.model import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
 from placer.instance.pod import Key
 from placer.instance.policy import Policy
+from placer.instance.sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.pod import Pod
 
 __all__ = ["network_matters", "note_app_groups", "note_network", "note_unlimited_bandwidth"]
 
-ALGORITHMS = ("KahnSort", "TarjanSort", "ReverseKahn", "ReverseTarjan", "AlternateKahn", "AlternateTarjan")
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 
 
@@ -32,7 +29,7 @@ def network_matters(policy: Policy, applications: Mapping[Key, Application]) -> 
 
 
 def note_app_groups(
-    applications: Mapping[Key, Application], members: Mapping[Key, Member], costs_matter: bool, findings: Findings
+    applications: Mapping[Key, Application], sizes: Mapping[Key, int], costs_matter: bool, findings: Findings
 ) -> None:
     """Note what is wrong with AppGroups in themselves.
 
@@ -40,19 +37,16 @@ def note_app_groups(
     ----------
     applications
         The AppGroups.
-    members
-        Pods and where they belong.
+    sizes
+        How many pods an AppGroup has; one without any is absent.
     costs_matter
         Whether C8 holds: a maxNetworkCost that is left out matters.
     findings
         Takes the findings.
     """
-    sizes: dict[Key, int] = defaultdict(int)
-    for member in members.values():
-        sizes[member.app_group] += 1
     for key, application in applications.items():
         subject = f"AppGroup {key}"
-        for code, message in (*_graph(application), *_plain(application, sizes[key], costs_matter)):
+        for code, message in (*_graph(application), *_plain(application, sizes.get(key, 0), costs_matter)):
             findings.add(code, subject, f"{subject}: {message}")
 
 
@@ -61,9 +55,13 @@ def _graph(application: Application) -> Iterator[tuple[str, str]]:
     edges = [(each.origin, each.destination) for each in application.app_group.dependencies]
     for name in sorted({origin for origin, destination in edges if origin == destination}):
         yield "DependsOnItself", f"workload {name} depends on itself: its pods call each other"
-    for circle in sorted(map(sorted, nx.strongly_connected_components(nx.DiGraph(edges)))):
-        if len(circle) > 1:
-            yield "DependencyCycle", f"workloads {', '.join(circle)} depend on each other in a cycle"
+    others: dict[str, list[str]] = defaultdict(list)
+    for origin, destination in edges:
+        if origin != destination:
+            others[origin].append(destination)
+    cycle = find_cycle(others)
+    if cycle:
+        yield "DependencyCycle", f"workloads call each other in a cycle: {' -> '.join((*cycle, cycle[0]))}"
 
 
 def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[tuple[str, str]]:
@@ -71,9 +69,11 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     spec = application.spec
     algorithm = spec.topology_sorting_algorithm
     if algorithm is not None and algorithm not in ALGORITHMS:
-        yield "SortingAlgorithmUnknown", f"topologySortingAlgorithm {algorithm!r} is none of {', '.join(ALGORITHMS)}"
+        known = f"none of {', '.join(ALGORITHMS)}: {DEFAULT_ALGORITHM} is used"
+        yield "SortingAlgorithmUnknown", f"topologySortingAlgorithm {algorithm!r} is {known}"
     if pods and spec.num_members is not None and spec.num_members != pods:
-        yield "NumMembers", f"numMembers is {spec.num_members}, there are {pods} pods"
+        there = "is 1 pod" if pods == 1 else f"are {pods} pods"
+        yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"
     absent = [
         f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
         for each in spec.workloads or ()

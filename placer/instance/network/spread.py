@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from placer.instance.network.model import Area, Network
+from placer.instance.network.model import Area, Dependency, Network
 
-__all__ = ["Spread"]
+__all__ = ["Spread", "far_and_near"]
 
 
 class Spread:
@@ -44,3 +44,25 @@ class Spread:
     def pairs_on_one_node(self, called: Spread) -> int:
         """How many of these pairs are on one node."""
         return sum(count * called.nodes[node] for node, count in self.nodes.items())
+
+
+def far_and_near(network: Network, area: Area, calls: Iterable[tuple[Dependency, Spread]]) -> tuple[int, int]:
+    """How many callees of a pod in an area are too far from it, and how many near enough (C8); itself left out.
+
+    Parameters
+    ----------
+    network
+        Says what is near.
+    area
+        Where the pod is.
+    calls
+        The dependencies in which its workload is the caller, each with the placed pods of the callee.
+    """
+    far = near = 0
+    for dependency, callees in calls:
+        for other, count in callees.areas.items():
+            if network.near(area, other, dependency.max_network_cost):
+                near += count - (other == area and dependency.origin == dependency.destination)
+            else:
+                far += count
+    return far, near
