@@ -1,0 +1,138 @@
+"""NUMA zones of a node, and what a pod asks of them, as values (C10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from placer.quantity import Resources
+
+__all__ = ["POLICIES", "SCOPES", "STRICT", "NumaContainer", "NumaDemand", "NumaNode", "NumaZone", "Qos", "Stage"]
+
+#: Policies of the kubelet's Topology Manager, weakest first.
+POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+#: Those that refuse pods.
+STRICT = frozenset({"restricted", "single-numa-node"})
+SCOPES = ("container", "pod")
+
+
+@dataclass(frozen=True, slots=True)
+class NumaZone:
+    """A NUMA zone of a node.
+
+    Parameters
+    ----------
+    id
+        Number in its name ``node-<id>``, 0 .. 63; the kubelet looks at lower ones first.
+    name
+        As it is written.
+    capacity
+        All there is of each resource: milli-cpu, bytes, counts. Widths of ``restricted`` come from it.
+    available
+        What the next pod finds: what the object says, less what bound pods took that it cannot know yet.
+    allocatable
+        What pods may use in all.
+    lists
+        Resources that the zone names, those of which it has 0 too.
+    costs
+        Distance to each zone, by its name, sorted. No rule uses them.
+    """
+
+    id: int
+    name: str
+    capacity: Resources
+    available: Resources
+    allocatable: Resources
+    lists: frozenset[str]
+    costs: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """What the kubelet of a node goes by.
+
+    Parameters
+    ----------
+    policy
+        One of :data:`POLICIES`.
+    scope
+        One of :data:`SCOPES`: whether containers are aligned one by one, or the pod as a whole.
+    zones
+        In the order of their ids, which are distinct.
+    """
+
+    policy: str
+    scope: str
+    zones: tuple[NumaZone, ...]
+
+    @property
+    def strict(self) -> bool:
+        """Whether this kubelet refuses pods that it cannot align: only then C10 applies."""
+        return self.policy in STRICT
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """Resources that any zone names; no other is aligned."""
+        return frozenset().union(*(zone.lists for zone in self.zones))
+
+
+class Qos(Enum):
+    """Quality of service class of a pod, by Kubernetes' rule."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+class Stage(Enum):
+    """When a container runs."""
+
+    INIT = "init container"  #: before the others and alone; ends
+    SIDECAR = "sidecar"  #: an init container that stays
+    APP = "container"
+
+
+@dataclass(frozen=True, slots=True)
+class NumaContainer:
+    """A container as the kubelet aligns it; its name tells it to people and nothing else.
+
+    Parameters
+    ----------
+    name
+        As written, maybe empty.
+    stage
+        When it runs.
+    requests
+        Milli-cpu, bytes, counts; a request left out is its limit.
+    """
+
+    name: str = field(compare=False)
+    stage: Stage
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class NumaDemand:
+    """What a pod asks of the zones of its node; equal ones are the same to every kubelet.
+
+    Parameters
+    ----------
+    qos
+        Quality of service class: cpu, memory and hugepages are aligned for Guaranteed pods only.
+    containers
+        In the order in which the kubelet admits them: init containers and sidecars as written, then the others.
+    overhead
+        Of the pod as a whole; counts with scope pod.
+    pod_level
+        Whether cpu, memory or hugepages are requested for the pod as a whole: then the kubelet aligns devices only.
+    """
+
+    qos: Qos
+    containers: tuple[NumaContainer, ...]
+    overhead: Resources = field(default_factory=Resources)
+    pod_level: bool = False
+
+    @property
+    def pinned(self) -> bool:
+        """Whether its cpu, memory and hugepages are aligned."""
+        return self.qos is Qos.GUARANTEED and not self.pod_level
