@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +34,12 @@ def no_executor(workers: int) -> int:
 
 def process_id() -> int:
     return os.getpid()
+
+
+def is_interrupted() -> str:
+    """What Ctrl-C does to each process of the terminal's group."""
+    signal.raise_signal(signal.SIGINT)
+    return "goes on"
 
 
 def writes_its_id_and_sleeps(path: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from placer.errors import UsageError
 from placer.executors import open_executor
-from tests.executing import process_id, writes_its_id_and_sleeps
+from tests.executing import is_interrupted, process_id, writes_its_id_and_sleeps
 
 ROOT = Path(__file__).parent.parent
 
@@ -120,13 +120,18 @@ def test_killing_the_parent_alone_ends_the_workers(tmp_path: Path) -> None:
         assert until(lambda: not runs(worker))
 
 
-def test_ctrl_c_is_for_the_parent(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_parent_and_with_it_the_workers(tmp_path: Path) -> None:
     with parent(tmp_path) as (process, worker):
         os.killpg(process.pid, signal.SIGINT)
         process.wait()
         assert (tmp_path / "errors").read_text().splitlines()[-1] == "KeyboardInterrupt"
         assert (tmp_path / "errors").read_text().count("Traceback") == 1
         assert until(lambda: not runs(worker))
+
+
+def test_ctrl_c_is_for_the_parent_alone_to_heed() -> None:
+    with open_executor("local", 1) as executor:
+        assert executor.submit(is_interrupted).result() == "goes on"
 
 
 def test_inline_runs_when_submitted_and_in_order() -> None:
