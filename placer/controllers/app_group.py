@@ -1,0 +1,150 @@
+"""Status of an AppGroup: the order of its workloads, and how far it has come.
+
+Where this differs from the shipped controller (diktyo-io/appgroup-controller, 7c96ee2):
+
+* The order is that of the algorithm also where the name of a workload is not its selector. The controller sorts by
+  name and looks the result up by selector, fails in every shipped AppGroup, and stores the order of the selectors.
+* It is that of the spec as it stands. The controller leaves an edited spec alone for 24 hours.
+* A workload without any dependency has its place too; the controller gives it none.
+* ``scheduleStartTime`` is set; the controller never does.
+* The spec is not touched; the controller sorts the user's list of workloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from placer.controllers.times import timestamp
+from placer.instance import Key
+from placer.instance.findings import Findings
+from placer.instance.network.app_groups import GROUP, read_app_groups, workload_name
+from placer.instance.network.members import read_members
+from placer.instance.sorts import sort_workloads
+from placer.kube.apps import ReplicaSet
+from placer.kube.diktyo import AppGroup, AppGroupStatus, Workload
+from placer.kube.pod import Pod
+
+__all__ = ["app_group_status", "app_group_statuses"]
+
+Document = dict[str, Any]
+
+
+def app_group_statuses(
+    app_groups: Iterable[AppGroup], pods: Iterable[Pod], replica_sets: Iterable[ReplicaSet], now: datetime
+) -> dict[Key, Document]:
+    """Make the status of every AppGroup.
+
+    Parameters
+    ----------
+    app_groups
+        All of them: a pod's label says only a name.
+    pods
+        All pods, of any namespace and scheduler.
+    replica_sets
+        They lead from a pod to its Deployment.
+    now
+        The time, with a time zone.
+
+    Returns
+    -------
+    dict
+        Namespace and name to what :func:`app_group_status` makes, sorted.
+    """
+    written = sorted(app_groups, key=lambda each: each.group == GROUP)  # the group in use wins over an older one
+    all_pods = list(pods)
+    members = read_members(all_pods, read_app_groups(written, Findings()), replica_sets, Findings())
+    inside: dict[Key, list[Pod]] = {Key(each.namespace, each.name): [] for each in written}
+    for pod in all_pods:
+        member = members.get(Key(pod.namespace, pod.name))
+        if member is not None:
+            inside[member.app_group].append(pod)
+    latest = {Key(each.namespace, each.name): each for each in written}
+    return {key: app_group_status(latest[key], inside[key], now) for key in sorted(latest)}
+
+
+def app_group_status(app_group: AppGroup, pods: Iterable[Pod], now: datetime) -> Document:
+    """Make the status of one AppGroup.
+
+    Parameters
+    ----------
+    app_group
+        The object; of its status the times are kept as long as they hold.
+    pods
+        The pods that belong to it.
+    now
+        The time, with a time zone.
+
+    Returns
+    -------
+    dict
+        The status as Kubernetes writes it.
+
+        ``runningWorkloads``
+            Pods in phase Running that are not being deleted.
+        ``scheduleStartTime``
+            When the first of the pods got its node; kept once it is there, left out while no pod has one.
+        ``topologyOrder``
+            Every workload with its place, from 1, sorted by selector, as the TopologicalSort plugin searches it. With
+            dependencies in a circle the order is that of the spec.
+        ``topologyCalculationTime``
+            When the order last became another one.
+    """
+    present = list(pods)
+    before = app_group.status or AppGroupStatus()
+    order = _topology_order(app_group)
+    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
+    same = stands == {entry["workload"].get("selector") or entry["workload"]["name"]: entry["index"] for entry in order}
+    started = before.schedule_start_time or min(filter(None, (_bound_at(pod, now) for pod in present)), default=None)
+    calculated = before.topology_calculation_time if same else None
+    status: Document = {
+        "runningWorkloads": sum(_runs(pod) for pod in present),
+        "topologyCalculationTime": timestamp(calculated or now),
+        "topologyOrder": order,
+    }
+    return status if started is None else status | {"scheduleStartTime": timestamp(started)}
+
+
+def _topology_order(app_group: AppGroup) -> list[Document]:
+    """Every workload with its place, sorted by selector."""
+    (application,) = read_app_groups([app_group], Findings()).values()
+    calls: dict[str, list[str]] = {}
+    for dependency in application.app_group.dependencies:
+        calls.setdefault(dependency.origin, []).append(dependency.destination)
+    found = sort_workloads(application.spec.topology_sorting_algorithm, application.app_group.workloads, calls)
+    references = _references(app_group)
+    return [{"workload": _document(references[name]), "index": index} for name, index in sorted(found.indices.items())]
+
+
+def _references(app_group: AppGroup) -> dict[str, Workload]:
+    """What a workload is called to how it is referred to: by the list of workloads, else by who calls it."""
+    listed = (app_group.spec.workloads if app_group.spec is not None else None) or ()
+    called = [each.workload for one in listed for each in one.dependencies or ()]
+    return {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
+
+
+def _document(workload: Workload) -> Document:
+    fields = {
+        "kind": workload.kind,
+        "apiVersion": workload.api_version,
+        "namespace": workload.namespace,
+        "name": workload.name,
+        "selector": workload.selector,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _runs(pod: Pod) -> bool:
+    phase = pod.status.phase if pod.status is not None else None
+    return phase == "Running" and pod.metadata.deletion_timestamp is None
+
+
+def _bound_at(pod: Pod, now: datetime) -> datetime | None:
+    """When a pod got its node; where the object does not say, the first moment that it is known; None without node."""
+    if not pod.spec.node_name:
+        return None
+    status = pod.status
+    conditions = (status.conditions if status is not None else None) or ()
+    said = (each.last_transition_time for each in conditions if each.type == "PodScheduled" and each.status == "True")
+    return next(said, None) or (status.start_time if status is not None else None) or now

@@ -1,0 +1,162 @@
+"""Spec and status of a NetworkTopology: a list of measured costs beside the user's own, and what is taken of links.
+
+Where this differs from the shipped controller (diktyo-io/networktopology-controller, 5db810e), besides what
+``netperf``, ``costs`` and ``bandwidth`` say:
+
+* All lists of the user stay as they are, with every field in them. The controller keeps ``UserDefined`` and drops
+  all others.
+* A capacity that nobody gave is none. The controller writes 1G.
+* ``weightCalculationTime`` is when costs last changed, and they are computed whenever this is called. The controller
+  computes when somebody edits the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from placer.controllers.costs import MILLISECOND, measured_costs
+from placer.controllers.netperf import read_measurements
+from placer.controllers.times import timestamp
+from placer.instance import Finding, Link, Node
+from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL, areas_of
+from placer.kube.core import ConfigMap
+
+__all__ = ["NETPERF_COSTS", "NetworkTopologyUpdate", "network_topology_update"]
+
+#: Name of the list that is ours; all others are the user's.
+NETPERF_COSTS = "NetperfCosts"
+_USER_DEFINED = "UserDefined"
+
+Document = Mapping[str, Any]
+
+
+class _Spelling(NamedTuple):
+    """Names of the three levels of lists."""
+
+    topologies: str
+    origins: str
+    costs: str
+
+
+_SHIPPED = _Spelling("topologyList", "originList", "costList")
+_PROPOSED = _Spelling("costList", "originCosts", "costs")
+#: The API group of KEP-260, whose objects have the KEP's names.
+_PROPOSED_GROUP = "scheduling.sigs.x-k8s.io"
+_KEYS = {REGION: REGION_LABEL, ZONE: ZONE_LABEL}
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTopologyUpdate:
+    """What is to be written.
+
+    Parameters
+    ----------
+    weights
+        ``spec.weights``, all of it: the user's lists as they stand, and the one of measured costs.
+    status
+        The status, all of it.
+    findings
+        Measurements that could not be used.
+    """
+
+    weights: list[Document]
+    status: Document
+    findings: tuple[Finding, ...] = ()
+
+
+def network_topology_update(
+    written: Document,
+    *,
+    nodes: Mapping[str, Node],
+    config_map: ConfigMap | None,
+    allocated: Mapping[Link, int],
+    now: datetime,
+    percentile: int = 90,
+    unit: int = MILLISECOND,
+) -> NetworkTopologyUpdate:
+    """Compute what a NetworkTopology should say.
+
+    Parameters
+    ----------
+    written
+        The object as it stands, in the form of its JSON.
+    nodes
+        The nodes by name.
+    config_map
+        The measurements that it names; None where it names none or there is none: then measured costs stay as they
+        are.
+    allocated
+        What :func:`~placer.controllers.bandwidth.allocated_bandwidth` says; it is written beside measured costs, and
+        never into a list of the user.
+    now
+        The time, with a time zone.
+    percentile
+        Of the measurements.
+    unit
+        Microseconds that cost 1.
+
+    Returns
+    -------
+    NetworkTopologyUpdate
+        A measured list is in the place that it had, else the last one; there is none where nothing is measured.
+    """
+    lists: list[Document] = list((written.get("spec") or {}).get("weights") or ())
+    before = _named(written, NETPERF_COSTS)
+    old = {link: entry["networkCost"] for link, entry in _entries(before)}
+    costs: Mapping[Link, int] = old
+    findings: tuple[Finding, ...] = ()
+    if config_map is not None:
+        measured = read_measurements(config_map, nodes, percentile)
+        costs, findings = measured_costs(measured.latencies, areas_of(nodes), unit), measured.findings
+    made = _list(costs, allocated, written)
+    status: dict[str, Any] = {"nodeCount": len(nodes)}
+    calculated = (written.get("status") or {}).get("weightCalculationTime")
+    if costs != old or (costs and calculated is None):
+        calculated = timestamp(now)
+    if calculated is not None:
+        status["weightCalculationTime"] = calculated
+    weights = [made if each is before else each for each in lists] + ([made] if before is None else [])
+    return NetworkTopologyUpdate([each for each in weights if each is not None], status, findings)
+
+
+def _list(costs: Mapping[Link, int], allocated: Mapping[Link, int], written: Document) -> Document | None:
+    """Make the measured list; a capacity is that of ``UserDefined``, else what the list had; other fields stay."""
+    group = str(written.get("apiVersion") or "").rpartition("/")[0]
+    names = _PROPOSED if group == _PROPOSED_GROUP else _SHIPPED
+    user, before = (dict(_entries(_named(written, name))) for name in (_USER_DEFINED, NETPERF_COSTS))
+    topologies = []
+    for kind in (REGION, ZONE):
+        origins: dict[str, list[Document]] = {}
+        for link in sorted(link for link in costs if link.kind == kind):
+            entry = {**before.get(link, {}), "destination": link.destination, "networkCost": costs[link]}
+            if "bandwidthCapacity" in user.get(link, {}):
+                entry["bandwidthCapacity"] = user[link]["bandwidthCapacity"]
+            entry["bandwidthAllocated"] = str(allocated.get(link, 0))
+            origins.setdefault(link.origin, []).append(entry)
+        if origins:
+            parts = [{"origin": origin, names.costs: entries} for origin, entries in origins.items()]
+            topologies.append({"topologyKey": _KEYS[kind], names.origins: parts})
+    return {"name": NETPERF_COSTS, names.topologies: topologies} if topologies else None
+
+
+def _named(written: Document, name: str) -> Document | None:
+    """One list of a NetworkTopology."""
+    return next((each for each in (written.get("spec") or {}).get("weights") or () if each.get("name") == name), None)
+
+
+def _entries(written: Document | None) -> Iterator[tuple[Link, Document]]:
+    """Every entry of a list with the link that it is about, in either spelling."""
+    for topology in _either(written or {}, "topologies"):
+        kind = next((kind for kind, key in _KEYS.items() if key == topology.get("topologyKey")), None)
+        for origin in _either(topology, "origins") if kind is not None else ():
+            for entry in _either(origin, "costs"):
+                yield Link(kind or "", origin["origin"], entry["destination"]), entry
+
+
+def _either(written: Document, level: str) -> list[Document]:
+    """A list under its shipped name or, where that is left out, under the KEP's."""
+    shipped, proposed = (written.get(getattr(names, level)) for names in (_SHIPPED, _PROPOSED))
+    return list(proposed or () if shipped is None else shipped)
