@@ -174,7 +174,8 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     words = ["sweep", "planted --nodes 4 --gpus 2 --pod-sizes 1", "--seeds", "1-3", "--policies", "greedy"]
     command = [sys.executable, "-m", "placer.cli", *words, "-o", str(path)]
-    began = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    scratch = {**os.environ, "TMPDIR": str(tmp_path)}  # where a sweep that is killed leaves what it had made
+    began = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, env=scratch)
     end = time.monotonic() + 120
     while not (path.exists() and b"\n" in path.read_bytes()):
         assert time.monotonic() < end
