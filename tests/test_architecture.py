@@ -28,7 +28,7 @@ LAYERS = [
     ["solve", "read"],
     ["document"],
     ["controllers"],
-    ["generate", "summary", "progress"],
+    ["generate", "summary", "progress", "topology"],
     ["sweep"],
     ["cli"],
 ]
@@ -39,7 +39,7 @@ FRONT_DOOR = "__init__"
 #: Third-party library -> the modules (prefixes) that may import it.
 ROOMS = {
     "numpy": ("dense", "bounds", "methods", "reasons", "manifests", "generate"),
-    "ortools": ("methods.exact", "methods.decomposed",),
+    "ortools": ("methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp",),
     "networkx": ("instance", "controllers"),

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import placer
-from placer.cli import generating, solving, sweeping
+from placer.cli import generating, solving, sweeping, topology
 from placer.cli.common import OK
 from placer.errors import BadInstance, PlacerError
 
@@ -117,4 +117,5 @@ def _parser() -> argparse.ArgumentParser:
     solving.add_expand(commands)
     generating.add_generate(commands)
     sweeping.add_sweep(commands)
+    topology.add_topology(commands)
     return parser

@@ -1,0 +1,152 @@
+"""``topology``: what is known of the network; a subcommand for each question."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.common import OK, add_command, add_reading, console
+from placer.errors import Fault, StrictFindings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from placer.topology import CostReport, Matrix
+
+__all__ = ["add_topology"]
+
+WIDE = 16  #: places beside each other in a table; --json has matrices of any size
+
+SHOWN = 12  #: links that are listed; --json has all of them
+
+
+def add_topology(commands: Any) -> None:
+    """Add ``topology`` and its subcommands."""
+    text = "what is known of the network: the cost matrix"
+    parser = commands.add_parser("topology", help=text, description=text[0].upper() + text[1:] + ".")
+    topics = parser.add_subparsers(dest="topic", metavar="TOPIC", required=True)
+    _add_costs(topics)
+
+
+def _add_costs(topics: Any) -> None:
+    parser = add_command(topics, "costs", "print what calls between regions and between zones cost", _costs)
+    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    add_reading(parser)
+    group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
+    group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
+    group.add_argument(
+        "--unit", type=int, default=1000, metavar="MICROSECONDS", help="what costs 1 (default 1000: a millisecond)"
+    )
+
+
+def _costs(options: argparse.Namespace) -> int:
+    from placer.topology import read_costs
+
+    report = read_costs(*options.instance, percentile=options.percentile, unit=options.unit)
+    if options.strict and report.findings:
+        name = ", ".join(options.instance)
+        faults = [Fault(name, None, f.object, f.code, f.message, "no finding (--strict)") for f in report.findings]
+        raise StrictFindings(faults)
+    if options.json:
+        print(json.dumps(report.as_dict(), indent=2))
+    else:
+        _print(report, console())
+    return OK
+
+
+def _print(report: CostReport, terminal: Console) -> None:
+    from placer.summary import print_findings
+
+    others = [each for each in report.lists if each != report.weights]
+    also = f" (not {', '.join(others)})" if others else ""
+    terminal.print(f"NetworkTopology {report.topology}: {_list(report)}{also}", markup=False, style="bold")
+    unknown = False
+    for matrix in report.matrices:
+        unknown |= _print_matrix(matrix, terminal)
+    if report.config_map is not None and report.measured is None:
+        terminal.print(f"\nConfigMap {report.config_map}: not in the instance, so nothing is measured", markup=False)
+    elif report.measured is not None:
+        head = f"ConfigMap {report.config_map}: measured, p{report.measured.percentile}"
+        terminal.print(f"\n{head}, {report.measured.unit:,} microseconds cost 1", markup=False, style="bold")
+        for matrix in report.measured.matrices:
+            unknown |= _print_matrix(matrix, terminal)
+    if unknown:
+        terminal.print("\n* no entry, counts as 100", markup=False)
+    if report.capacities or report.allocated:
+        terminal.print()
+        terminal.print(_links(report))
+    if report.findings:
+        terminal.print()
+        print_findings(report.findings, terminal)
+
+
+def _list(report: CostReport) -> str:
+    return "no list of costs" if report.weights is None else f"list {report.weights}"
+
+
+def _print_matrix(matrix: Matrix, terminal: Console) -> bool:
+    """Print a matrix, rows call columns; whether something in it is unknown."""
+    terminal.print()
+    title = _title(matrix)
+    if not matrix.names:
+        terminal.print(f"{title}: none", markup=False)
+    elif len(matrix.names) > WIDE:
+        terminal.print(f"{title}: {len(matrix.names)} of them, too many for a table (--json has all)", markup=False)
+    else:
+        terminal.print(title, markup=False)
+        terminal.print(_table(matrix))
+    return any(not matrix.known(one, two) for one in matrix.names for two in matrix.names)
+
+
+def _title(matrix: Matrix) -> str:
+    if matrix.kind == "region":
+        return "Between regions"
+    return f"Between zones of region {matrix.region}" if matrix.region else "Between zones that no node is in"
+
+
+def _table(matrix: Matrix) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2))
+    table.add_column("from \\ to", no_wrap=True)
+    for name in matrix.names:
+        table.add_column(escape(name), justify="right", no_wrap=True)
+    for name in matrix.names:
+        table.add_row(escape(name), *_cells(matrix, name))
+    return table
+
+
+def _cells(matrix: Matrix, origin: str) -> Iterator[str]:
+    for destination in matrix.names:
+        cost = matrix.cost(origin, destination)
+        if cost is None:
+            yield "-"
+        else:
+            yield f"{cost:,}" if matrix.known(origin, destination) else f"{cost:,}*"
+
+
+def _links(report: CostReport) -> Table:
+    """Links that carry most of what they can come first."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    def used(link: Any) -> float:
+        capacity, taken = report.capacities.get(link), report.allocated.get(link, 0)
+        return taken / max(capacity, 1) if capacity is not None else 0.0
+
+    links = sorted({*report.capacities, *report.allocated}, key=lambda link: (-used(link), link))
+    table = Table(title="Bandwidth, bit/s; the fullest links first", title_justify="left", box=None, padding=(0, 2))
+    table.add_column("link", overflow="fold")
+    for column in ("capacity", "taken by pods that run", "full"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for link in links[:SHOWN]:
+        capacity, taken = report.capacities.get(link), report.allocated.get(link, 0)
+        room = ("unlimited", "-") if capacity is None else (f"{capacity:,}", f"{used(link):.0%}")
+        table.add_row(escape(f"{link.kind} {link.origin} -> {link.destination}"), room[0], f"{taken:,}", room[1])
+    if len(links) > SHOWN:
+        table.add_row(f"... and {len(links) - SHOWN:,} more", "", "", "")
+    return table

@@ -1,0 +1,251 @@
+"""``placer topology costs``: the costs that decide, as matrices, and what measurements would make of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.controllers import allocated_bandwidth, measured_costs, read_measurements
+from placer.controllers.costs import MILLISECOND
+from placer.errors import BadInstance, Fault, UsageError
+from placer.instance import Area, Finding, Key, Link
+from placer.instance.build import build
+from placer.instance.findings import Findings
+from placer.instance.network.model import REGION, UNKNOWN_COST, ZONE
+from placer.instance.network.notices import note_network
+from placer.instance.network.topology import GROUP, read_network
+from placer.instance.nodes import read_nodes
+from placer.instance.policies import read_policy
+
+if TYPE_CHECKING:
+    from placer.kube.core import ConfigMap
+    from placer.kube.diktyo import NetworkTopology
+    from placer.manifests import Objects
+
+__all__ = ["CostReport", "Matrix", "Measured", "read_costs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Costs of all calls between places of one kind.
+
+    Parameters
+    ----------
+    kind
+        ``region`` or ``zone``.
+    region
+        Of zones, the region that they are in; empty where no node is in them, and of regions.
+    names
+        The places, sorted.
+    entries
+        Origin and destination to cost, as far as there is an entry.
+    """
+
+    kind: str
+    region: str
+    names: tuple[str, ...]
+    entries: Mapping[tuple[str, str], int]
+
+    def cost(self, origin: str, destination: str) -> int | None:
+        """Cost of a call: 1 within a zone, 100 without an entry; None within a region, where zones decide."""
+        if origin == destination:
+            return 1 if self.kind == ZONE else None
+        return self.entries.get((origin, destination), UNKNOWN_COST)
+
+    def known(self, origin: str, destination: str) -> bool:
+        """Whether an entry says the cost, or the places are one."""
+        return origin == destination or (origin, destination) in self.entries
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values: every cost by origin and destination, and which of them no entry says."""
+        pairs = [(one, two) for one in self.names for two in self.names if self.cost(one, two) is not None]
+        costs: dict[str, dict[str, int | None]] = {name: {} for name in self.names}
+        for one, two in pairs:
+            costs[one][two] = self.cost(one, two)
+        region = {"region": self.region or None} if self.kind == ZONE else {}
+        return {**region, "costs": costs, "unknown": [list(pair) for pair in pairs if not self.known(*pair)]}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the measurements of a ConfigMap come to.
+
+    Parameters
+    ----------
+    percentile, unit
+        As asked for; ``unit`` in microseconds.
+    matrices
+        Regions first, then the zones of each region.
+    """
+
+    percentile: int
+    unit: int
+    matrices: tuple[Matrix, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What a NetworkTopology says.
+
+    Parameters
+    ----------
+    topology
+        The one that decides.
+    weights
+        Name of its list that decides; None: it has none.
+    lists
+        Names of all its lists.
+    matrices
+        Regions first, then the zones of each region.
+    capacities
+        Link to its capacity in bit/s; a link without limit is absent.
+    allocated
+        Link to what pods that have their node take of it, in bit/s; nothing: absent.
+    config_map
+        The ConfigMap that it names; None: none.
+    measured
+        None: there is no such ConfigMap among the objects.
+    findings
+        What in NetworkTopology and measurements cannot be as meant.
+    """
+
+    topology: Key
+    weights: str | None
+    lists: tuple[str, ...]
+    matrices: tuple[Matrix, ...]
+    capacities: Mapping[Link, int]
+    allocated: Mapping[Link, int]
+    config_map: Key | None
+    measured: Measured | None
+    findings: tuple[Finding, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        config_map, measured = self.config_map, self.measured
+        return {
+            "networkTopology": {"namespace": self.topology.namespace, "name": self.topology.name},
+            "weights": self.weights,
+            "unknownCost": UNKNOWN_COST,
+            **_matrices_as_dict(self.matrices),
+            "links": [
+                {
+                    "kind": link.kind,
+                    "origin": link.origin,
+                    "destination": link.destination,
+                    "bandwidthCapacity": self.capacities.get(link),
+                    "bandwidthAllocated": self.allocated.get(link, 0),
+                }
+                for link in sorted({*self.capacities, *self.allocated})
+            ],
+            "configMap": config_map and {"namespace": config_map.namespace, "name": config_map.name},
+            "measured": measured
+            and {
+                "percentile": measured.percentile,
+                "microsecondsPerCost": measured.unit,
+                **_matrices_as_dict(measured.matrices),
+            },
+            "findings": [{"code": each.code, "object": each.object, "message": each.message} for each in self.findings],
+        }
+
+
+def _matrices_as_dict(matrices: Iterable[Matrix]) -> dict[str, Any]:
+    regions, *zones = matrices
+    return {"regions": regions.as_dict(), "zones": [each.as_dict() for each in zones]}
+
+
+def read_costs(*paths: str | Path, percentile: int = 90, unit: int = MILLISECOND) -> CostReport:
+    """Read the costs that decide in an instance.
+
+    Parameters
+    ----------
+    paths
+        Files, folders and ``-``, as :func:`placer.read.read` takes them.
+    percentile
+        Of the measurements, 0 to 100.
+    unit
+        Microseconds that cost 1, at least 1.
+
+    Raises
+    ------
+    BadInstance
+        As reading does; or there is no NetworkTopology.
+    UsageError
+        Percentile or unit out of range.
+    """
+    from placer.manifests import load
+
+    if not 0 <= percentile <= 100:
+        raise UsageError(f"percentile: found {percentile}, expected a number from 0 to 100")
+    if unit < 1:
+        raise UsageError(f"unit: found {unit}, expected microseconds, at least 1")
+    objects = load(paths)
+    findings = Findings()
+    policy, nodes = read_policy(objects.policies), read_nodes(objects.nodes)
+    network = read_network(objects.network_topologies, policy, nodes, findings)
+    if network is None:
+        name = ", ".join(map(str, paths))
+        raise BadInstance([Fault(name, None, "NetworkTopology", "", "none", "at least one")])
+    note_network(network, {}, findings)
+    chosen = _written(objects, network.topology)
+    lists = tuple(each.name for each in (chosen.spec.weights if chosen.spec is not None else None) or ())
+    config_map, named = _config_map(objects, chosen)
+    measured = None
+    if config_map is not None:
+        read = read_measurements(config_map, nodes, percentile)
+        findings.update(read.findings)
+        costs = measured_costs(read.latencies, network.areas, unit)
+        measured = Measured(percentile, unit, _matrices(network.areas.values(), costs))
+    return CostReport(
+        topology=network.topology,
+        weights=next((each for each in (policy.network_weights, "UserDefined", *lists) if each in lists), None),
+        lists=lists,
+        matrices=_matrices(network.areas.values(), network.costs),
+        capacities=network.capacities,
+        allocated=allocated_bandwidth(build(objects)),
+        config_map=named,
+        measured=measured,
+        findings=findings.all(),
+    )
+
+
+def _written(objects: Objects, key: Key) -> NetworkTopology:
+    """The object of a name; of two, that of the group in use."""
+    found = [each for each in objects.network_topologies if Key(each.namespace, each.name) == key]
+    return max(found, key=lambda each: (each.group == GROUP, each.group))
+
+
+def _config_map(objects: Objects, chosen: NetworkTopology) -> tuple[ConfigMap | None, Key | None]:
+    """The ConfigMap that a NetworkTopology names, in its own namespace, and its name."""
+    name = chosen.spec.configmap_name if chosen.spec is not None else None
+    if not name:
+        return None, None
+    key = Key(chosen.namespace, name)
+    return next((each for each in objects.config_maps if Key(each.namespace, each.name) == key), None), key
+
+
+def _matrices(areas: Iterable[Area], costs: Mapping[Link, int]) -> tuple[Matrix, ...]:
+    """Regions, then the zones of each region; last the zones that only entries name."""
+    homes: dict[str, set[str]] = defaultdict(set)
+    for area in areas:
+        if area.region:
+            homes[area.region].update({area.zone} - {""})
+    regions = {*homes, *_ends(costs, REGION)}
+    seen = set[str]().union(*homes.values())
+    homes[""] = _ends(costs, ZONE) - seen
+    inside = [(region, homes[region]) for region in sorted(homes, key=lambda region: (not region, region))]
+    return (
+        _matrix(REGION, "", sorted(regions), costs),
+        *(_matrix(ZONE, region, sorted(zones), costs) for region, zones in inside if zones),
+    )
+
+
+def _ends(costs: Mapping[Link, int], kind: str) -> set[str]:
+    return {end for link in costs if link.kind == kind for end in (link.origin, link.destination)}
+
+
+def _matrix(kind: str, region: str, names: Sequence[str], costs: Mapping[Link, int]) -> Matrix:
+    links = {(one, two): Link(kind, one, two) for one in names for two in names if one != two}
+    return Matrix(kind, region, tuple(names), {pair: costs[link] for pair, link in links.items() if link in costs})
