@@ -4,9 +4,11 @@ Every placement that the rules of :mod:`placer.verify` allow is looked at and sc
 things keep that short, and none of them looks at the objective:
 
 * a branch ends where a rule is broken that no further pod can mend (all but C5 and C6, which are then checked group by
-  group: no pod of another group changes them);
+  group: no pod of another group changes them; and C8 under ``majority``, which is checked at the end);
 * equal pods of a group are counted, not named;
 * of placements that differ only by renaming equal nodes or equal groups, the lexicographically greatest is looked at.
+
+What C8, C9 and O3 say of the best placement is said by :mod:`tests.pairs` once more, pair by pair.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, better
 from placer.score import score
-from placer.verify import RULES, verify
+from placer.verify import RULES, Rule, verify
+from tests.pairs import Pairs
 
 #: Rules that a partly built placement may break because pods still to come can mend it.
 MENDABLE = ("C5", "C6")
+#: The same of rules that pods of other groups can mend.
+MENDED_BY_OTHERS = {"majority": ("C8",), "all": ()}
 
 #: Per class of equal pods of a group, how many go to each node.
 Counts = tuple[tuple[int, ...], ...]
@@ -37,7 +42,18 @@ def best(instance: Instance) -> tuple[Score, Placement]:
             found = value, placement
     assert found is not None, "placing nothing is always allowed"
     assert verify(instance, found[1]) == []
+    if instance.network is not None:
+        _assert_pairs(instance, *found)
     return found
+
+
+def _assert_pairs(instance: Instance, value: Score, placement: Placement) -> None:
+    pairs = Pairs(instance, placement)
+    off = instance.policy.rules_off
+    majority = instance.policy.network_cost == "majority"
+    assert "C8" in off or (pairs.surplus() if majority else pairs.cost_above_limits()) == 0
+    assert "C9" in off or not pairs.bandwidth_above_capacity()
+    assert [each.value for each in value if each.name == "networkCost"] in ([], [pairs.network_cost()])
 
 
 def placements(instance: Instance) -> Iterator[Placement]:
@@ -63,8 +79,10 @@ class _Search:
     def __init__(self, instance: Instance, without: str | None = None) -> None:
         self.instance = instance
         rules = [(name, rule) for name, rule in RULES if name not in (without, *instance.policy.rules_off)]
-        self.rules = [rule for _, rule in rules]
-        self.unmendable = [rule for name, rule in rules if name not in MENDABLE]
+        others = MENDED_BY_OTHERS[instance.policy.network_cost]
+        self.rules = [rule for name, rule in rules if name not in others]
+        self.unmendable = [rule for name, rule in rules if name not in (*MENDABLE, *others)]
+        self.at_the_end = [rule for name, rule in rules if name in others]
         self.nodes = list(instance.nodes)
         self.groups = sorted((group for group in instance.groups.values() if group.pending), key=self._group_kind)
         self.classes = {group.key: _classes(instance, group) for group in self.groups}
@@ -80,7 +98,8 @@ class _Search:
     ) -> Iterator[Placement]:
         placement = self._placement(chosen)
         if index == len(self.groups):
-            yield placement
+            if self._holds(placement, self.at_the_end):
+                yield placement
             return
         group = self.groups[index]
         twin = index > 0 and self._group_kind(self.groups[index - 1]) == self._group_kind(group)
@@ -91,13 +110,13 @@ class _Search:
             if not self._leads(grown):
                 continue
             more = {**chosen, group.key: option}
-            if not any(map(any, option)) or self._holds(self._placement(more), whole=False):
+            if not any(map(any, option)) or self._holds(self._placement(more), self.unmendable):
                 yield from self._extend(index + 1, more, grown, option)
 
     def _options(self, group: Group) -> Iterator[Counts]:
         """What the rules allow the group when it is alone."""
         for counts in self._fill(group, ()):
-            if self._holds(self._placement({group.key: counts}), whole=True):
+            if self._holds(self._placement({group.key: counts}), self.rules):
                 yield counts
 
     def _fill(self, group: Group, done: Counts) -> Iterator[Counts]:
@@ -107,7 +126,7 @@ class _Search:
             return
         for row in _rows(len(self.classes[group.key][len(done)]), len(self.nodes)):
             counts = (*done, row)
-            if self._holds(self._placement({group.key: counts}), whole=False):
+            if self._holds(self._placement({group.key: counts}), self.unmendable):
                 yield from self._fill(group, counts)
 
     def _placement(self, chosen: dict[GroupKey, Counts]) -> Placement:
@@ -119,9 +138,9 @@ class _Search:
                 pairs += zip(members, targets, strict=False)
         return Placement.of(pairs)
 
-    def _holds(self, placement: Placement, *, whole: bool) -> bool:
+    def _holds(self, placement: Placement, rules: Sequence[Rule]) -> bool:
         outcome = Outcome(self.instance, placement)
-        return not any(True for rule in (self.rules if whole else self.unmendable) for _ in rule(outcome))
+        return not any(True for rule in rules for _ in rule(outcome))
 
     def _leads(self, rows: Sequence[tuple[int, ...]]) -> bool:
         """Whether no exchange of equal nodes makes the rows lexicographically greater."""
@@ -143,7 +162,9 @@ class _Search:
         if any(pod.node == node.name for pod in self.instance.pods.values()):
             return node.name
         admitted = tuple(pod.constraints.admits(node) for pod in self.instance.pending)
-        return node.allocatable, self.instance.topology.leaf.get(node.name), admitted
+        network = self.instance.network
+        area = network.area(node.name) if network is not None else None
+        return node.allocatable, self.instance.topology.leaf.get(node.name), admitted, area
 
     def _group_kind(self, group: Group) -> str:
         """What tells a group from others; only pods in no group can be alike."""
@@ -153,7 +174,8 @@ class _Search:
 
 def _kind(pod: Pod) -> object:
     """Everything about a pending pod that can matter, its name apart."""
-    return pod.requests, pod.constraints, pod.host_ports, pod.sub_group, pod.role, pod.queue, pod.unsupported
+    home = (pod.app_group, pod.workload)
+    return pod.requests, pod.constraints, pod.host_ports, pod.sub_group, pod.role, pod.queue, pod.unsupported, home
 
 
 def _classes(instance: Instance, group: Group) -> list[list[Key]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
+from typing import TypeVar
 
 from placer.instance import (
     Constraints,
@@ -17,6 +18,9 @@ from placer.instance import (
     SubGroup,
     TopologyTree,
 )
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def shrink(instance: Instance, fails: Callable[[Instance], bool]) -> Instance:
@@ -35,6 +39,9 @@ def describe(instance: Instance) -> str:
     lines = [f"root tier {instance.topology.root_tier}", _line(instance.policy)]
     for objects in (instance.nodes, instance.topology.hyper_nodes, instance.queues, instance.groups, instance.pods):
         lines += [_line(value) for value in objects.values()]
+    lines += [_line(value) for value in instance.app_groups.values()]
+    if instance.network is not None:
+        lines.append(_line(instance.network))
     return "\n".join(lines)
 
 
@@ -68,6 +75,7 @@ def _smaller(instance: Instance) -> Iterator[Instance]:
         yield _without_hyper_node(instance, name)
     for name in instance.queues:
         yield replace(instance, queues={key: queue for key, queue in instance.queues.items() if key != name})
+    yield from _plainer_network(instance)
     yield from _plainer_groups(instance)
     yield from _plainer_pods(instance)
     for node in instance.nodes.values():
@@ -122,6 +130,29 @@ def _without_hyper_node(instance: Instance, name: str) -> Instance:
     return replace(instance, topology=TopologyTree(kept, root_tier))
 
 
+def _plainer_network(instance: Instance) -> Iterator[Instance]:
+    """Without the network, an entry of it, a dependency or one of its wishes."""
+    if instance.network is not None:
+        yield replace(instance, network=None)
+        network = instance.network
+        for link in network.costs:
+            yield replace(instance, network=replace(network, costs=_without(network.costs, link)))
+        for link in network.capacities:
+            yield replace(instance, network=replace(network, capacities=_without(network.capacities, link)))
+    for key, app_group in instance.app_groups.items():
+        calls = app_group.dependencies
+        for index, call in enumerate(calls):
+            for fewer in ((), (replace(call, min_bandwidth=None),)):
+                left = (*calls[:index], *fewer, *calls[index + 1 :])
+                if left != calls:
+                    app_groups = {**instance.app_groups, key: replace(app_group, dependencies=left)}
+                    yield replace(instance, app_groups=app_groups)
+
+
+def _without(entries: Mapping[K, V], gone: K) -> dict[K, V]:
+    return {key: value for key, value in entries.items() if key != gone}
+
+
 def _plainer_groups(instance: Instance) -> Iterator[Instance]:
     """Each group without one of its wishes."""
     for key, group in instance.groups.items():
@@ -143,6 +174,7 @@ def _plainer_pods(instance: Instance) -> Iterator[Instance]:
     for key, pod in instance.pods.items():
         plainer = [replace(pod, constraints=Constraints()), replace(pod, host_ports=()), replace(pod, queue=None)]
         plainer += [replace(pod, unsupported=()), replace(pod, role=""), replace(pod, daemon=False)]
+        plainer += [replace(pod, app_group=None, workload=None)]
         for less_asking in plainer:
             if less_asking != pod:
                 yield replace(instance, pods={**instance.pods, key: less_asking})

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
-from itertools import product
 
 import pytest
 
 from placer.instance import Instance
-from placer.placement import Placement, Score, better
-from placer.score import score
+from placer.placement import Score
 from placer.verify import verify
+from tests.everything import everything, plainly
 from tests.oracle import best, binds
 from tests.shrink import describe, shrink
 from tests.tiny import tiny
@@ -92,27 +90,12 @@ def test_every_rule_decides_enough_instances(rule: str) -> None:
     pytest.fail(f"{rule} decides {decided} of {len(SEEDS)} instances")
 
 
-def _everything(instance: Instance) -> Iterator[Placement]:
-    """Every placement there is, valid or not, named pod by named pod."""
-    for nodes in product([*instance.nodes, None], repeat=len(instance.pending)):
-        yield Placement.of((pod.key, node) for pod, node in zip(instance.pending, nodes, strict=True) if node)
-
-
-def _plainly(instance: Instance) -> Score:
-    found = score(instance, Placement())
-    for placement in _everything(instance):
-        value = score(instance, placement)
-        if better(value, found) and not verify(instance, placement):
-            found = value
-    return found
-
-
 def test_short_cuts_lose_nothing() -> None:
     tried = 0
     for seed in SEEDS:
         instance = tiny(seed).instance
         if (len(instance.nodes) + 1) ** len(instance.pending) <= 700:
-            assert _plainly(instance) == optimum(seed), describe(instance)
+            assert plainly(instance) == optimum(seed), describe(instance)
             tried += 1
     assert tried >= 40
 
@@ -129,7 +112,7 @@ def test_equal_nodes_and_equal_pods_are_exchanged_in_full() -> None:
         ("packedHyperNodes", 0),
         ("packedNodes", 2),
     ]
-    assert value == _plainly(world.instance())
+    assert value == plainly(world.instance())
 
 
 def test_shrinking_keeps_what_fails_and_nothing_else() -> None:
@@ -144,7 +127,7 @@ def test_shrinking_keeps_what_fails_and_nothing_else() -> None:
     world.running("r", "n1")
 
     def fails(instance: Instance) -> bool:
-        return any(v.rule == "C7" for p in _everything(instance) for v in verify(instance, p))
+        return any(v.rule == "C7" for p in everything(instance) for v in verify(instance, p))
 
     small = shrink(world.instance(), fails)
     assert fails(small)

@@ -7,13 +7,15 @@ import pytest
 from placer import instance as room
 from placer.instance.group import NO_TIER
 from placer.quantity import Resources
-from tests.tiny import tiny
+from tests.tiny import Tiny, tiny, tiny_network
 from tests.written import written
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_an_instance_written_down_is_itself_again(seed: int) -> None:
-    original = tiny(seed).instance
+@pytest.mark.parametrize(
+    "made", [make(seed) for make in (tiny, tiny_network) for seed in range(30)], ids=lambda made: str(made.seed)
+)
+def test_an_instance_written_down_is_itself_again(made: Tiny) -> None:
+    original = made.instance
     names = {name: getattr(room, name) for name in room.__all__}
     scope = {**names, "Resources": Resources, "Fraction": Fraction, "NO_TIER": NO_TIER}
     exec(written(original), scope)

@@ -1,23 +1,26 @@
 """Seeded tiny instances that together use every feature the rules know, small enough to try everything.
 
-Each is at most 9 pending pods on at most 6 nodes. ``tags`` names the features in use, so that a test can ask for
-instances of a kind and count them.
+Each is at most 9 pending pods on at most 6 nodes; of :func:`tiny_network`, which lays a network and AppGroups over the
+same, at most 8 pods. ``tags`` names the features in use, so that a test can ask for instances of a kind and count them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from random import Random
 
-from placer.instance import GroupKey, Instance, NetworkTopology, PodState, Policy, SubGroupPolicy
+from placer.instance import Dependency, GroupKey, Instance, Key, NetworkTopology, PodState, Policy, SubGroupPolicy
 from placer.instance.group import NO_TIER
+from placer.instance.network.model import REGION_LABEL, ZONE_LABEL
 from placer.instance.policy import LEVELS
 from tests.world import COSCHEDULING, GPU, VOLCANO, World, hard, port, soft
 
 #: Most pending pods by number of nodes, so that everything can be tried.
 MOST_PODS = {3: 9, 4: 8, 5: 7, 6: 6}
+#: The same where pods of one group are of several workloads, and so seldom equal.
+MOST_CALLING_PODS = {3: 8, 4: 7, 5: 6}
 
 
 @dataclass(frozen=True)
@@ -31,19 +34,25 @@ class Tiny:
 
 def tiny(seed: int) -> Tiny:
     """Make the instance of a seed."""
-    maker = _Maker(Random(f"tiny {seed}"))
+    maker = _Maker(Random(f"tiny {seed}"), MOST_PODS)
+    return Tiny(seed, maker.make(), frozenset(maker.tags))
+
+
+def tiny_network(seed: int) -> Tiny:
+    """Make the instance of a seed with areas, links and AppGroups; seeds have nothing to do with those of ``tiny``."""
+    maker = _NetworkMaker(Random(f"tiny network {seed}"), MOST_CALLING_PODS)
     return Tiny(seed, maker.make(), frozenset(maker.tags))
 
 
 class _Maker:
     """One instance in the making; every chance comes from ``random``."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, most_pods: Mapping[int, int]) -> None:
         self.random = random
         self.tags: set[str] = set()
         self.world = World(self._policy())
-        self.size = random.randint(min(MOST_PODS), max(MOST_PODS))
-        self.left = random.randint(4, MOST_PODS[self.size])
+        self.size = random.randint(min(most_pods), max(most_pods))
+        self.left = random.randint(4, most_pods[self.size])
         self.count = 0
 
     def make(self) -> Instance:
@@ -257,3 +266,69 @@ class _Maker:
             daemon=self._chance(0.05, "newDaemon"),
         )
         self.left -= 1
+
+
+class _NetworkMaker(_Maker):
+    """Lays areas and links over the nodes, and dependencies over the pods, of an instance that is made as ever."""
+
+    def make(self) -> Instance:
+        super().make()
+        self._areas()
+        self._links()
+        self._app_groups()
+        return self.world.instance()
+
+    def _policy(self) -> Policy:
+        policy = super()._policy()
+        if self._chance(0.2, "networkLevel"):
+            orders = [("networkCost", "placed"), ("placed", "networkCost"), ("placed", "networkCost", "locality")]
+            policy = replace(policy, levels=self.random.choice(orders))
+        if self._chance(0.25, "majority"):
+            policy = replace(policy, network_cost="majority")
+        if self._chance(0.05, "networkRuleOff"):
+            policy = replace(policy, rules_off=frozenset({self.random.choice(["C8", "C9"])}))
+        return policy
+
+    def _areas(self) -> None:
+        """Two regions of two zones, as a rule."""
+        for name, node in self.world.node_list.items():
+            labels = {REGION_LABEL: self.random.choice("rrs"), ZONE_LABEL: self.random.choice("xxyy")}
+            if self._chance(0.05, "noRegion"):
+                labels = {ZONE_LABEL: "x"}
+            elif self._chance(0.08, "noZone"):
+                labels.pop(ZONE_LABEL)
+            self.world.node_list[name] = replace(node, labels={**node.labels, **labels})
+
+    def _links(self) -> None:
+        self.world.links("zone", "x=y", self.random.randint(0, 6), self._capacity())
+        self.world.links("region", "r=s", self.random.randint(5, 30), self._capacity())
+        if self._chance(0.2, "oneWay"):
+            ends = self.random.choice(["zone y>x", "region s>r"]).split()
+            self.world.links(ends[0], ends[1], self.random.randint(0, 150), self._capacity())
+
+    def _capacity(self) -> int | None:
+        return self.random.choice([0, 5, 10, 20]) if self._chance(0.8, "capacity") else None
+
+    def _app_groups(self) -> None:
+        groups = [self._app_group(f"app{index}") for index in range(2 if self._chance(0.3, "twoAppGroups") else 1)]
+        for key, pod in self.world.pods.items():
+            if self._chance(0.92):
+                app_group, workloads = self.random.choice(groups)
+                workload = None if self._chance(0.05, "noWorkload") else self.random.choice(workloads)
+                self.world.pods[key] = replace(pod, app_group=app_group, workload=workload)
+
+    def _app_group(self, name: str) -> tuple[Key, list[str]]:
+        """Two or three workloads and some calls among them."""
+        workloads = ["a", "b", "c"][: self.random.randint(2, 3)]
+        far = self._chance(0.5, "farCalls")
+        pairs = [self.random.sample(workloads, 2) for _ in range(self.random.randint(1, 3))]
+        if self._chance(0.15, "callsItself"):
+            pairs.append([workloads[0], workloads[0]])
+        dependencies = [Dependency(one, other, self._limit(far), self._bandwidth()) for one, other in pairs]
+        return self.world.app_group(name, *dependencies), workloads
+
+    def _limit(self, far: bool) -> int:
+        return self.random.choice([20, 30, 100] if far else [0, 0, 3, 5, 10])
+
+    def _bandwidth(self) -> int | None:
+        return self.random.choice([5, 10, 10, 20, 30]) if self._chance(0.8, "minBandwidth") else None
