@@ -25,11 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "solve"]
 
-METHODS = ("auto", "greedy", "exact", "milp")
+METHODS = ("auto", "greedy", "exact", "decomposed", "milp")
 
-#: Where the searches are, by method: strings, so that only the child process imports the solver. Such a method shows
-#: only what it found itself.
-SEARCH = {"exact": "placer.methods.exact:search", "milp": "placer.methods.milp:search"}
+#: Where the searches are, by method: strings, so that only the child process imports the solver.
+SEARCH = {
+    "exact": "placer.methods.exact:search",
+    "decomposed": "placer.methods.decomposed:search",
+    "milp": "placer.methods.milp:search",
+}
+
+#: Methods that show only what they found themselves.
+ALONE = ("exact", "milp")
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -45,6 +51,7 @@ def solve(
     seed: int = 0,
     require_all: bool = False,
     milp_solver: str = "HiGHS",
+    executor: str = "local",
     began: float | None = None,
     watch: Callable[[TracePoint], None] | None = None,
 ) -> Result:
@@ -55,8 +62,9 @@ def solve(
     instance
         What :func:`placer.read` returned.
     method
-        ``auto`` (greedy, then exact for the time that is left; never worse than greedy), ``greedy``, or ``exact`` or
-        ``milp`` (each shows only what its own search found).
+        ``auto`` or ``decomposed`` (greedy, then neighbourhoods and where it is small enough the whole model for the
+        time that is left; never worse than greedy), ``greedy``, or ``exact`` or ``milp`` (each shows only what its
+        own search found).
     time_limit
         Seconds for the whole call; verifying and explaining always finish. None: until everything is proved.
     work_limit
@@ -69,6 +77,9 @@ def solve(
         Look for a proof that not all pods can be placed: only then may the verdict be INFEASIBLE.
     milp_solver
         PuLP's name of the solver that ``milp`` asks.
+    executor
+        Where parts of a large instance are solved, by name (:func:`placer.executors.open_executor`); it is opened in
+        the process of the search, with one worker not at all.
     began
         ``time.monotonic()`` from which the limit counts, default now.
     watch
@@ -87,10 +98,11 @@ def solve(
         A method's answer broke a rule: a bug.
     """
     job = _Job.checked(instance, method, time_limit, work_limit, workers, seed, milp_solver, began, watch)
+    job.executor = executor
     incumbent = job.build()
     ended = job.greedy(incumbent)
     if method != "greedy":
-        ended = job.search(incumbent, method if method in SEARCH else "exact")
+        ended = job.search(incumbent, method if method in SEARCH else "decomposed")
     job.complete(incumbent)
     return job.result(incumbent, ended, require_all)
 
@@ -110,6 +122,7 @@ class _Job:
     watch: Callable[[TracePoint], None] | None
     seconds: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    executor: str = "local"
 
     @classmethod
     def checked(
@@ -178,7 +191,7 @@ class _Job:
 
         start = time.monotonic()
         self.hint = greedy(self.dense, seed=self.seed)
-        if self.method not in SEARCH:
+        if self.method not in ALONE:
             incumbent.offer(self.hint, "greedy")
             self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
@@ -209,7 +222,9 @@ class _Job:
             return Termination.PROVED
         if left is not None and left < LEAST_SECONDS:
             return Termination.TIME
-        options = SearchOptions(left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver)
+        options = SearchOptions(
+            left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
+        )
         ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.hear(event, name), deadline)
         self.seconds["solve"] += time.monotonic() - start
         return self._termination(ended, name)

@@ -11,14 +11,13 @@ import pytest
 from placer.dense import Dense, Solution, make_dense, score_solution
 from placer.instance import Instance, Policy, SubGroupPolicy
 from placer.methods.events import BoundFound, Improved, SearchOptions
-from placer.methods.exact import model, neighbourhood, search
+from placer.methods.exact import model, search
 from placer.methods.exact.model import Model, TooLarge
 from placer.methods.exact.search import safe_bound
 from placer.methods.greedy import greedy
 from placer.placement import MAXIMISED
 from placer.score import score
 from placer.verify import verify
-from tests.tiny import tiny
 from tests.world import World, hard, port, soft
 
 #: The module; as an attribute of its package it is the function.
@@ -321,7 +320,6 @@ def test_bounds_are_rounded_to_the_safe_side(bound: float, maximised: bool, inte
 
 def test_a_model_too_large_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "MOST_VARIABLES", 10)
-    monkeypatch.setattr(SEARCH, "LAST_BUDGET", 1.0)
     instance = hard_to_prove()
     with pytest.raises(TooLarge) as refused:
         Model(make_dense(instance))
@@ -329,34 +327,3 @@ def test_a_model_too_large_is_refused_before_it_is_built(monkeypatch: pytest.Mon
     found = told(instance)
     assert found.end == "finished"
     assert any(bound.level is None for bound in found.bounds)
-
-
-# Neighbourhoods
-
-
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_steps_keep_every_rule_and_never_lose_a_value(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("FIRST", 3), ("LEAST", 2), ("MOST", 4), ("CELL", 2)):
-        monkeypatch.setattr(neighbourhood, name, value)
-    for seed in range(first, first + 20):
-        instance = tiny(seed).instance
-        dense = make_dense(instance)
-        chance = random.Random(seed)
-        solution = chance.choice([{}, greedy(dense, seed=seed)])
-        for level in range(len(dense.levels)):
-            steps = neighbourhood.Neighbourhoods(dense, level, solution, seed, chance)
-            left = iter(range(5))
-            before = steps.values
-            steps.run(lambda _, left=left: (10.0, 1.0) if next(left, None) is not None else None, lambda _: False)
-            solution = steps.solution
-            assert verify(instance, dense.placement(solution)) == []
-            for (name, _), old, new in zip(dense.levels[: level + 1], before, steps.values, strict=False):
-                if old != new:
-                    assert (new > old) == (name in MAXIMISED)
-                    break
-
-
-def test_neighbourhoods_place_what_the_greedy_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SEARCH, "FEW_NODES", 8)
-    found = told(hard_to_prove(), work=1.5)
-    assert len(found.solutions) > 1

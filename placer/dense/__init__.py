@@ -5,13 +5,14 @@ not: any decision (``methods``), any judgement of a placement (``verify`` and ``
 """
 
 from placer.dense.build import make_dense
-from placer.dense.model import Dense, DenseGroup, DenseSubGroup, PodClass, QueueRow, Scope, Solution
+from placer.dense.model import Dense, DenseGroup, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
 from placer.dense.score import beats, score_solution
 
 __all__ = [
     "Dense",
     "DenseGroup",
     "DenseSubGroup",
+    "Domains",
     "PodClass",
     "QueueRow",
     "Scope",

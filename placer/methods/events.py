@@ -29,6 +29,8 @@ class SearchOptions:
         A solution to start from that keeps all rules, or None.
     solver
         PuLP's name of the solver; only ``milp`` has a choice.
+    executor
+        Where the parts of ``decomposed`` are solved, by name (:mod:`placer.executors`); with one worker always here.
     """
 
     seconds: float | None = None
@@ -37,6 +39,7 @@ class SearchOptions:
     seed: int = 0
     hint: Solution | None = None
     solver: str = "HiGHS"
+    executor: str = "local"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 
 from ortools.sat.python import cp_model
@@ -11,27 +10,17 @@ from ortools.sat.python import cp_model
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
-from placer.methods.exact import neighbourhood
 from placer.methods.exact.model import Model, SolverFault, TooLarge
 from placer.placement import MAXIMISED
 
-__all__ = ["safe_bound", "search"]
+__all__ = ["ExactSearch", "safe_bound", "search"]
 
 #: What a value may take in the first round, in seconds, or with one worker in deterministic time, and how this grows
 #: from round to round. Small first: soon every value has been looked at.
 FIRST_BUDGET, GROWTH = 2.0, 4.0
 
-#: What neighbourhood search on a value of O1 gets of this, as a factor.
-PLACING = 4.0
-
-#: Where the model is too large for a proof, the search ends after a round of so much.
-LAST_BUDGET = 128.0
-
-#: With no more nodes than this the whole model is tried before neighbourhoods.
-FEW_NODES = 96
-
 #: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
-#: bounds here; the workers that are left over do neighbourhood search.
+#: bounds here; the workers that are left over do the solver's own neighbourhood search.
 FEW_WORKERS = 3
 
 
@@ -52,14 +41,14 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     -------
     str
         ``proved``: every value met its bound. ``time``: a limit was reached. ``finished``: the model would be too large
-        (:data:`placer.methods.exact.model.MOST_VARIABLES`); neighbourhood search and named bounds only.
+        (:data:`placer.methods.exact.model.MOST_VARIABLES`); named bounds only.
 
     Raises
     ------
     SolverFault
         The solver called a model infeasible or invalid that has a solution, or proved a bound that does not hold.
     """
-    return _Search(dense, options, emit).run()
+    return ExactSearch(dense, options, emit).run()
 
 
 def safe_bound(bound: float, maximised: bool) -> int:
@@ -92,8 +81,17 @@ class _Limits:
         return self.seconds <= 0 or self.work <= 0
 
 
-class _Search:
-    """One search: the best solution so far, the model of the round, and how many values are proved."""
+class ExactSearch:
+    """One search: the best solution so far, the model of the round, and how many values are proved.
+
+    Parameters
+    ----------
+    dense, options, emit
+        As :func:`search` takes them.
+    """
+
+    #: Where the model is too large for a proof, the search ends after a round of so much.
+    last_budget = 0.0
 
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
@@ -104,7 +102,6 @@ class _Search:
         self.bounds: set[NamedBound] = set()
         self.proved = 0
         self.too_large = False
-        self.chance = random.Random(options.seed)
 
     def run(self) -> str:
         """Decide all values with little effort, then those not proved with more, and so on."""
@@ -118,7 +115,7 @@ class _Search:
                 return "proved"
             if self.limits.over:
                 return "time"
-            if self.too_large and budget >= LAST_BUDGET:
+            if self.too_large and budget >= self.last_budget:
                 return "finished"
             budget *= GROWTH
 
@@ -127,18 +124,13 @@ class _Search:
         self.model: Model | None = None
         self.kept, self.filled = 0, False
         for level in range(self.proved, len(self.dense.levels)):
-            if self._decide(level, budget) and self.proved == level:
+            if self.decide(level, budget) and self.proved == level:
                 self.proved += 1
                 self.offer(self.solution, "proved")
 
-    def _decide(self, level: int, budget: float) -> bool:
+    def decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
-        ways = [self._neighbourhoods, self._solve]
-        if len(self.dense.nodes) <= FEW_NODES:
-            ways.reverse()
-        if len(self.dense.nodes) <= neighbourhood.FIRST // 2:
-            ways = [self._solve]
-        return self._met(level) or any(way(level, budget) for way in ways if not self.limits.over)
+        return self.met(level) or (not self.limits.over and self.solve(level, budget))
 
     def offer(self, solution: Solution, phase: str) -> None:
         """Take and tell a solution that is better than what was told before, or the first one."""
@@ -149,7 +141,7 @@ class _Search:
             self.told = values
             self.emit(Improved(solution, phase))
 
-    def _met(self, level: int) -> bool:
+    def met(self, level: int) -> bool:
         """Whether counting alone proves that nothing beats the value; tells the bounds it finds."""
         for bound in bounds_for(self.dense, self.values):
             if bound.level == level and self.values[level] == bound.bound:
@@ -162,31 +154,11 @@ class _Search:
             self.bounds.add(bound)
             self.emit(bound)
 
-    def _neighbourhoods(self, level: int, budget: float) -> bool:
-        """Search a few leaves at a time; where pods wait this is what places them, so it gets more of the time."""
-        name = self.dense.levels[level][0]
-        budget *= PLACING if name in MAXIMISED else 1.0
-        steps = neighbourhood.Neighbourhoods(self.dense, level, self.solution, self.options.seed, self.chance)
-        end = math.inf if self.options.workers == 1 else time.monotonic() + budget
-        most = budget if self.options.workers == 1 else math.inf
-
-        def step(spent: float) -> tuple[float, float] | None:
-            seconds, work = self.limits.seconds, min(self.limits.work, most) - spent
-            return (seconds, work) if seconds > 0 and work > 0 and time.monotonic() < end else None
-
-        def told(solution: Solution) -> bool:
-            self.offer(solution, name)
-            return self._met(level)
-
-        steps.run(step, told)
-        self.limits.spent += steps.spent
-        return self._met(level)
-
-    def _solve(self, level: int, budget: float) -> bool:
+    def solve(self, level: int, budget: float) -> bool:
         """Solve the whole model for a level; say whether its value is proved as far as those before it are."""
         name = self.dense.levels[level][0]
         try:
-            model = self._model_for(level)
+            model = self._model_for(level, budget)
         except TooLarge:
             self.too_large = True
             return False
@@ -217,10 +189,10 @@ class _Search:
             self._tell(BoundFound(level, bound, "exact", self.values[:level]))
         return value == bound
 
-    def _model_for(self, level: int) -> Model:
+    def _model_for(self, level: int, budget: float) -> Model:
         """Make the model on first use in a round, and keep what the values before ``level`` reached."""
         if self.model is None:
-            self.model = Model(self.dense, seconds=self.limits.seconds / 2)
+            self.model = Model(self.dense, seconds=self.building(budget))
         for before in range(self.kept, level):
             self.model.keep(before, self.values[before])
         self.kept = level
@@ -228,6 +200,10 @@ class _Search:
             self.filled = True
             self.model.fill()
         return self.model
+
+    def building(self, budget: float) -> float:  # noqa: ARG002  # others look at it
+        """Seconds that building the model may take."""
+        return self.limits.seconds / 2
 
     def _everything_kept(self, level: int) -> bool:
         """Whether the values before ``level`` leave no choice but to place every pod."""
@@ -256,7 +232,7 @@ class _Search:
 class _Watch(cp_model.CpSolverSolutionCallback):
     """Tells every better solution as soon as it is found, so that a killed process loses nothing."""
 
-    def __init__(self, search: _Search, model: Model, phase: str) -> None:
+    def __init__(self, search: ExactSearch, model: Model, phase: str) -> None:
         super().__init__()
         self._search, self._model, self._phase = search, model, phase
 

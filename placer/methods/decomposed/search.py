@@ -1,0 +1,97 @@
+"""The search for real clusters: neighbourhoods for every value, and the whole model where it is small enough."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+
+from placer.dense import Dense, Solution
+from placer.methods.decomposed.neighbourhoods import FIRST, Crew, Neighbourhoods
+from placer.methods.events import Emit, SearchOptions
+from placer.methods.exact.search import ExactSearch
+from placer.placement import MAXIMISED
+
+__all__ = ["search"]
+
+#: What neighbourhood search on a value of O1 gets of the budget, as a factor: where pods wait this is what places them.
+PLACING = 4.0
+
+#: With no more nodes than this the whole model is tried before neighbourhoods.
+FEW_NODES = 96
+
+
+def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
+    """Find a placement near the best one, of a cluster of any size, and prove what can be proved.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    options
+        Limits, threads, seed and a solution to start from. With one worker and without ``seconds`` the same input gives
+        the same events.
+    emit
+        Told every better solution at once, and every bound.
+
+    Returns
+    -------
+    str
+        ``proved``: every value met its bound. ``time``: a limit was reached. ``finished``: no limit was set, and the
+        whole model would be too large for a proof.
+
+    Raises
+    ------
+    SolverFault
+        The solver called a model infeasible or invalid that has a solution, or proved a bound that does not hold; or
+        the executor breaks down again and again.
+    """
+    crew = Crew("inline" if options.workers == 1 else options.executor, options.workers)
+    try:
+        return _Search(dense, options, emit, crew).run()
+    finally:
+        crew.close()
+
+
+class _Search(ExactSearch):
+    """The exact search with neighbourhoods beside the whole model."""
+
+    last_budget = 128.0
+
+    def __init__(self, dense: Dense, options: SearchOptions, emit: Emit, crew: Crew) -> None:
+        super().__init__(dense, options, emit)
+        self.crew = crew
+        self.chance = random.Random(options.seed)
+
+    def decide(self, level: int, budget: float) -> bool:
+        """Make one value better; say whether it is proved as far as those before it are."""
+        ways = [self.neighbourhoods, self.solve]
+        if len(self.dense.nodes) <= FEW_NODES:
+            ways.reverse()
+        if len(self.dense.nodes) <= FIRST // 2:
+            ways = [self.solve]
+        return self.met(level) or any(way(level, budget) for way in ways if not self.limits.over)
+
+    def building(self, budget: float) -> float:
+        """Seconds that building the whole model may take: as long as it is then looked at."""
+        return min(self.limits.seconds / 2, 2 * budget)
+
+    def neighbourhoods(self, level: int, budget: float) -> bool:
+        """Search a few leaves at a time; say whether the value is proved then."""
+        name = self.dense.levels[level][0]
+        budget *= PLACING if name in MAXIMISED else 1.0
+        steps = Neighbourhoods(self.dense, level, self.solution, self.options.seed, self.chance, self.crew)
+        end = math.inf if self.options.workers == 1 else time.monotonic() + budget
+        most = budget if self.options.workers == 1 else math.inf
+
+        def limits(spent: float) -> tuple[float, float] | None:
+            seconds, work = self.limits.seconds, min(self.limits.work, most) - spent
+            return (seconds, work) if seconds > 0 and work > 0 and time.monotonic() < end else None
+
+        def told(solution: Solution) -> bool:
+            self.offer(solution, name)
+            return self.met(level)
+
+        steps.run(limits, told)
+        self.limits.spent += steps.spent
+        return self.met(level)
