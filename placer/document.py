@@ -187,7 +187,7 @@ def placement_document(result: Result) -> PlacementDocument:
             )
             for binding in placement.bindings
         ],
-        one_by_one=[],
+        one_by_one=list(placement.one_by_one),
         groups=[
             _group(outcome, group, result.reasons.get(group.key)) for group in instance.groups.values() if group.pending
         ],

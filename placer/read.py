@@ -112,10 +112,12 @@ def read_placement(path: str | Path) -> Placement:
     raws = split(read_texts([path]))
     faults: list[Fault] = []
     bindings: list[Binding] = []
+    one_by_one: set[str] = set()
     others: list[RawObject] = []
     for raw in raws:
         if (raw.group, raw.kind) == ("placer.dev", "Placement"):
             bindings += _of_placement(raw, faults)
+            one_by_one.update(_names(raw, _value(raw).get("oneByOne"), "oneByOne", faults))
         elif (raw.group, raw.kind) == ("", "Binding"):
             bindings += _of_binding(raw, faults)
         else:
@@ -126,7 +128,7 @@ def read_placement(path: str | Path) -> Placement:
         faults.append(_fault(others[0], "kind", found, "Placement (placer.dev/v1alpha1) or Binding (v1)"))
     if faults:
         raise BadInstance(faults)
-    return Placement(tuple(bindings))
+    return Placement(tuple(bindings), tuple(sorted(one_by_one)))
 
 
 def _of_placement(raw: RawObject, faults: list[Fault]) -> list[Binding]:
@@ -139,8 +141,8 @@ def _of_placement(raw: RawObject, faults: list[Fault]) -> list[Binding]:
         texts = [_text(raw, entry, f"bindings[{index}]", name, faults) for name in ("namespace", "pod", "node")]
         if None not in texts:
             namespace, pod, node = (text or "" for text in texts)
-            zones = entry.get("numaZones") or ()
-            found.append(Binding(Key(namespace, pod), node, tuple(map(str, zones))))
+            zones = _names(raw, entry.get("numaZones"), f"bindings[{index}].numaZones", faults)
+            found.append(Binding(Key(namespace, pod), node, zones))
     return found
 
 
@@ -159,6 +161,16 @@ def _text(raw: RawObject, place: Any, path: str, name: str, faults: list[Fault])
         return value
     faults.append(_fault(raw, f"{path}.{name}", _type(value), "a name"))
     return None
+
+
+def _names(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> tuple[str, ...]:
+    """A list of names; left out, or null, it is empty."""
+    if value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(each, str) and each for each in value):
+        return tuple(value)
+    faults.append(_fault(raw, path, _type(value), "a list of names"))
+    return ()
 
 
 def _value(raw: RawObject) -> dict[str, Any]:

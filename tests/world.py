@@ -32,6 +32,7 @@ from placer.instance import (
     TopologyTree,
 )
 from placer.instance.network.model import REGION_LABEL, ZONE_LABEL, areas_of
+from placer.instance.numa import NumaDemand, NumaNode, Stage
 from placer.quantity import CPU, PODS, Resources
 
 GPU = "nvidia.com/gpu"
@@ -95,13 +96,19 @@ class World:
         taints: Iterable[str] = (),
         unschedulable: bool = False,
         ready: bool = True,
+        numa: NumaNode | None = None,
     ) -> str:
-        """Add a node; ``taints`` are keys of NoSchedule taints without a value, ``area`` is ``region/zone`` or less."""
+        """Add a node; ``taints`` are keys of NoSchedule taints without a value, ``area`` is ``region/zone`` or less.
+
+        What the zones of ``numa`` have is there besides.
+        """
         room = Resources({GPU: gpu, CPU: cpu, PODS: pods})
+        for zone in numa.zones if numa is not None else ():
+            room += zone.allocatable
         places = zip((REGION_LABEL, ZONE_LABEL), area.split("/"), strict=False)
         labels = {**(labels or {}), **{label: name for label, name in places if name}}
         marks = tuple(Taint(key, "", "NoSchedule") for key in taints)
-        self.node_list[name] = Node(name, room, labels, marks, unschedulable, ready)
+        self.node_list[name] = Node(name, room, labels, marks, unschedulable, ready, numa)
         return name
 
     def nodes(self, names: str, gpu: int = 4, *, cpu: int = 0, pods: int = 110, area: str = "") -> list[str]:
@@ -190,13 +197,16 @@ class World:
         daemon: bool = False,
         app: Key | None = None,
         workload: str | None = None,
+        numa: NumaDemand | None = None,
+        created: float = 0.0,
         state: PodState = PodState.PENDING,
         node: str | None = None,
     ) -> Key:
         """Add a pod: to a gang and one part of it, or alone; pending, unless ``state`` and ``node`` say otherwise.
 
         ``part`` names the subgroup within the gang's subgroup policy of index ``policy``; ``not_on`` names nodes that
-        its required affinity excludes; ``app`` and ``workload`` say whose calls it makes and takes.
+        its required affinity excludes; ``app`` and ``workload`` say whose calls it makes and takes. What the containers
+        of ``numa`` ask for is requested besides.
         """
         key = Key(SPACE, name)
         if gang is None and state is PodState.PENDING:
@@ -207,7 +217,7 @@ class World:
             SPACE,
             name,
             state,
-            Resources({GPU: gpu, CPU: cpu, PODS: 1}),
+            Resources({GPU: gpu, CPU: cpu, PODS: 1}) + _asked(numa),
             _constraints(selector or {}, tolerates, tuple(not_on)),
             tuple(ports),
             node,
@@ -216,9 +226,11 @@ class World:
             _part_index(home, part, policy),
             role,
             queue if home is None else home.group.queue,
+            created=created,
             daemon=daemon,
             app_group=app,
             workload=workload,
+            numa=numa,
             unsupported=tuple(unsupported),
         )
         return key
@@ -262,6 +274,16 @@ class World:
             )
             for name, (tier, members) in sorted(self.domains.items())
         }
+
+
+def _asked(numa: NumaDemand | None) -> Resources:
+    """What the containers of a pod request: all that stay, or an init container with the sidecars before it."""
+    stays, most = Resources(), Resources()
+    for each in numa.containers if numa is not None else ():
+        here = stays + each.requests
+        most = Resources({name: max(most[name], here[name]) for name in {**most, **here}})
+        stays = stays if each.stage is Stage.INIT else here
+    return most
 
 
 def _pending_and_bound(pods: Iterable[Pod]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:

@@ -6,6 +6,7 @@ Everything is sorted by name before anything is decided, so the order of the inp
 modules                                            what they read
 =================================================  ========================================================
 ``policies``, ``nodes``, ``queues``, ``priority``  Policy; Node; Queue; PriorityClass
+``numa``                                           NodeResourceTopology, and what pods ask of zones
 ``members``, ``patterns``, ``tree``                HyperNode to the tier tree
 ``label_tree``                                     the tree from node labels instead
 ``tier_names``, ``gangs``                          PodGroup, before its pods are known
@@ -49,7 +50,10 @@ from placer.instance.notices import (
     note_preferences,
     note_unread_owners,
 )
-from placer.instance.pod import Key, Pod, PodState
+from placer.instance.numa.demand import DemandPool
+from placer.instance.numa.lag import caught_up
+from placer.instance.numa.read import read_numa
+from placer.instance.pod import Key, PodState
 from placer.instance.pods import PodReader, group_of_one, node_of
 from placer.instance.policies import read_policy
 from placer.instance.policy import Policy
@@ -102,7 +106,8 @@ def build(
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     policy = read_policy(objects.policies)
-    nodes = read_nodes(objects.nodes)
+    demands = DemandPool()
+    nodes = _nodes(objects, policy, demands, findings)
     topology, tier_names = _topology(objects, policy, nodes, findings)
     queues = Queues(objects.queues, objects.namespaces, findings)
     priorities = Priorities(objects.priority_classes, findings)
@@ -116,9 +121,11 @@ def build(
     applications = read_app_groups(objects.app_groups, findings)
     members = read_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_members(pods_written, members), findings)
-    rules = UnmodelledRules(policy, network, applications, members, objects.node_resource_topologies)
+    zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
+    rules = UnmodelledRules(policy, network, applications, members, zones, demands)
     refusals = _refusals(objects, nodes, present, rules, findings)
-    pods = _pods(present, PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings))
+    reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, demands if zones else None)
+    pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
     instance = Instance(
         nodes=nodes,
@@ -134,6 +141,16 @@ def build(
     )
     _note(instance, objects, present, findings)
     return replace(instance, network=known_network(network), findings=findings.all())
+
+
+def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:
+    """The nodes, with their NUMA zones as pods find them now; without, where nobody looks at zones."""
+    nodes = read_nodes(objects.nodes)
+    if "C10" in policy.rules_off or not objects.node_resource_topologies:
+        return nodes
+    stated = read_numa(objects.node_resource_topologies, nodes, findings)
+    zones = caught_up(stated, objects.node_resource_topologies, objects.pods, demands, findings)
+    return {name: replace(node, numa=zones.get(name)) for name, node in nodes.items()}
 
 
 def _topology(
@@ -209,10 +226,6 @@ def _refusals(
         anti_affinity=StandingAntiAffinity(standing, nodes, objects.namespaces),
         rules=rules,
     )
-
-
-def _pods(entries: Sequence[Entry], reader: PodReader) -> dict[Key, Pod]:
-    return {entry.key: reader.read(entry) for entry in entries}
 
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findings: Findings) -> None:

@@ -11,6 +11,7 @@ from functools import cached_property
 from placer.instance.group import Group, GroupKey
 from placer.instance.network import AppGroup, Network, Spread
 from placer.instance.node import Node
+from placer.instance.numa import Kubelet, kubelets_of
 from placer.instance.pod import Key, Pod, PodState
 from placer.instance.policy import Policy
 from placer.instance.queue import Queue
@@ -165,6 +166,14 @@ class Instance:
             for workload, pods in self.workload_pods.items()
         }
         return {workload: Spread(self.network, on) for workload, on in nodes.items() if on}
+
+    @cached_property
+    def kubelets(self) -> Mapping[str, Kubelet]:
+        """The kubelets that refuse pods that they cannot align, by node, sorted: where C10 applies."""
+        if "C10" in self.policy.rules_off:
+            return {}
+        numa = {name: node.numa for name, node in self.nodes.items() if node.numa is not None}
+        return kubelets_of({name: node for name, node in numa.items() if node.strict})
 
     def queue_path(self, queue: str | None) -> tuple[str, ...]:
         """The queue and its ancestors, as far as they are known; empty for a pod in no known queue."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from placer.instance.constraints import Taint
+from placer.instance.numa import NumaNode
 from placer.quantity import Resources
 
 __all__ = ["Node"]
@@ -29,6 +30,8 @@ class Node:
         ``spec.unschedulable`` (cordoned).
     ready
         False where a Ready condition says anything but True.
+    numa
+        Its NUMA zones and its kubelet's policy (C10); None where no NodeResourceTopology tells of them.
     """
 
     name: str
@@ -37,3 +40,4 @@ class Node:
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
     ready: bool = True
+    numa: NumaNode | None = None

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.instance.constraints import Constraints
+from placer.instance.numa import NumaDemand
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
@@ -83,6 +84,9 @@ class Pod:
         Namespace and name of the AppGroup it is of (C8, C9, O3); None: of none.
     workload
         Its workload there; None where it is of none that the AppGroup knows, so that it has no dependencies.
+    numa
+        What it asks of the NUMA zones of its node (C10); None where no kubelet would align anything of it, and in an
+        instance without zones.
     unsupported
         Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
     """
@@ -103,6 +107,7 @@ class Pod:
     daemon: bool = False
     app_group: Key | None = None
     workload: str | None = None
+    numa: NumaDemand | None = None
     unsupported: tuple[str, ...] = ()
 
     @property

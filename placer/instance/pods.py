@@ -11,6 +11,7 @@ from placer.instance.gangs import VOLCANO, created
 from placer.instance.group import Group, GroupKey
 from placer.instance.network.members import Member
 from placer.instance.node import Node
+from placer.instance.numa.demand import DemandPool
 from placer.instance.owners import is_daemon
 from placer.instance.pod import Key, Pod, PodState
 from placer.instance.queues import Queues
@@ -45,6 +46,8 @@ class PodReader:
         What makes a pending pod unsupported.
     findings
         Takes references that lead nowhere.
+    demands
+        Reads what pods ask of NUMA zones; None: no node has any.
     pool
         Makes the constraints, shared between equal pods.
     """
@@ -57,6 +60,7 @@ class PodReader:
     queues: Queues
     refusals: Refusals
     findings: Findings
+    demands: DemandPool | None = None
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
 
     def read(self, entry: Entry) -> Pod:
@@ -84,6 +88,7 @@ class PodReader:
             daemon=is_daemon(pod.metadata),
             app_group=member.app_group if member is not None else None,
             workload=member.workload if member is not None else None,
+            numa=self.demands.of(pod.spec) if self.demands is not None else None,
             unsupported=self.refusals.of(pod) if pending else (),
         )
 

@@ -6,33 +6,24 @@ did not exist. This module is the one place that goes away with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from placer.instance.network import Network
 from placer.instance.network.app_groups import Application
 from placer.instance.network.members import Member
+from placer.instance.numa import NumaNode
+from placer.instance.numa.demand import DemandPool, is_device
 from placer.instance.pod import Key
 from placer.instance.policy import Policy
-from placer.instance.requests import container_requests
-from placer.kube.numa import NodeResourceTopology
-from placer.kube.pod import Container, Pod, PodSpec
+from placer.kube.pod import Pod, PodSpec
 
 __all__ = ["UnmodelledRules", "known_network"]
 
 #: Whether the methods know C8, C9 and O3. Until then pods with dependencies are refused, and no network is in the
 #: instance, so that O3 has no value. With the constant go ``known_network`` and the parameters that lead to it.
 NETWORK_IS_KNOWN = False
-_STRICT = ("single-numa-node", "restricted")
-_NATIVE = ("cpu", "memory", "ephemeral-storage", "storage", "pods")
-#: ``topologyPolicies`` is the older way to say what the attributes say.
-_OLD_POLICIES = {
-    "SingleNUMANode": "single-numa-node",
-    "SingleNUMANodePodLevel": "single-numa-node",
-    "SingleNUMANodeContainerLevel": "single-numa-node",
-    "Restricted": "restricted",
-    "RestrictedPodLevel": "restricted",
-    "RestrictedContainerLevel": "restricted",
-}
+#: Whether the methods know C10. Until then pods that a strict kubelet would align are refused.
+NUMA_IS_KNOWN = False
 
 
 def known_network(network: Network | None) -> Network | None:
@@ -52,7 +43,9 @@ class UnmodelledRules:
     applications, members
         The AppGroups, and which pod is of which.
     numa
-        What the kubelets say of their nodes' zones.
+        What the kubelets say of their nodes' zones, by node.
+    demands
+        Reads what a pod asks of zones.
     """
 
     def __init__(
@@ -61,20 +54,16 @@ class UnmodelledRules:
         network: Network | None,
         applications: Mapping[Key, Application],
         members: Mapping[Key, Member],
-        numa: Sequence[NodeResourceTopology],
+        numa: Mapping[str, NumaNode],
+        demands: DemandPool,
     ) -> None:
         applies = network is not None and not NETWORK_IS_KNOWN and not {"C8", "C9"} <= policy.rules_off
         dependent = {key for key, each in applications.items() if applies and each.app_group.dependencies}
         self._dependent = {pod: member for pod, member in members.items() if member.app_group in dependent}
-        strict = [each for each in numa if _policy(each) in _STRICT] if "C10" not in policy.rules_off else []
-        self._strict_node = min((each.name for each in strict), default=None)
-        self._devices = {
-            resource.name
-            for each in strict
-            for zone in each.zones or ()
-            for resource in zone.resources or ()
-            if resource.name not in _NATIVE and not resource.name.startswith("hugepages-")
-        }
+        strict = {} if NUMA_IS_KNOWN else {name: node for name, node in numa.items() if node.strict}
+        self._strict_node = min(strict, default=None)
+        self._devices = {name for node in strict.values() for name in node.lists if is_device(name)}
+        self._demands = demands
 
     def refusals(self, pod: Pod) -> Iterator[str]:
         """Fields of a pod that need one of the rules, each as ``field: what``."""
@@ -88,32 +77,13 @@ class UnmodelledRules:
 
     def _aligned(self, spec: PodSpec) -> str | None:
         """The field that asks the kubelet for alignment; None where none does."""
-        containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-        if containers and (_guaranteed_pod(spec) or all(map(_guaranteed, containers))):
+        demand = self._demands.of(spec)
+        if demand is None:
+            return None
+        if demand.pinned:
             return "spec.containers: Guaranteed pod"
-        for container in containers:
-            devices = sorted(self._devices.intersection(container_requests(container.resources)))
+        for container in demand.containers:
+            devices = sorted(self._devices.intersection(container.requests))
             if devices:
-                return f"spec.containers[{container.name or ''}].resources.requests[{devices[0]}]"
+                return f"spec.containers[{container.name}].resources.requests[{devices[0]}]"
         return None
-
-
-def _policy(numa: NodeResourceTopology) -> str | None:
-    """Topology manager policy of a node: its attribute, else the older list."""
-    for attribute in numa.attributes or ():
-        if attribute.name == "topologyManagerPolicy" and attribute.value:
-            return attribute.value
-    return _OLD_POLICIES.get((numa.topology_policies or ("",))[0])
-
-
-def _guaranteed(container: Container) -> bool:
-    limits = (container.resources.limits if container.resources is not None else None) or {}
-    requests = container_requests(container.resources)
-    return all(limits.get(name) and limits[name] == requests.get(name) for name in ("cpu", "memory"))
-
-
-def _guaranteed_pod(spec: PodSpec) -> bool:
-    if spec.resources is None:
-        return False
-    limits, requests = spec.resources.limits or {}, spec.resources.requests or {}
-    return all(limits.get(name) and limits[name] == requests.get(name, limits[name]) for name in ("cpu", "memory"))

@@ -10,6 +10,7 @@ module         rules
 ``places``     C1 once, C2 capacity, C3 eligibility, C4 refusal
 ``groups``     C5 gang, C6 subgroup, C7 tier limit
 ``calls``      C8 network cost, C9 bandwidth
+``numa``       C10 numa
 ``queues``     C11 queue
 ``words``      what they share
 =============  ============================================
@@ -24,6 +25,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.verify.calls import bandwidth, network_cost
 from placer.verify.groups import gang, subgroup, tier_limit
+from placer.verify.numa import numa
 from placer.verify.places import capacity, eligibility, once, refusal
 from placer.verify.queues import queue
 
@@ -65,6 +67,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("C7", tier_limit),
     ("C8", network_cost),
     ("C9", bandwidth),
-    # C10 numa: issue 7
+    ("C10", numa),
     ("C11", queue),
 )

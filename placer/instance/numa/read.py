@@ -1,0 +1,161 @@
+"""NodeResourceTopology objects as they are read: the zones of a node, its kubelet's policy and scope (C10).
+
+Policy and scope start at none and container. The first of the deprecated ``topologyPolicies`` sets them, then the
+attributes do, each that is valid. Plain names there (``SingleNUMANode``, ``Restricted``) are the policy with the
+kubelet's default scope. A zone is of type Node and called ``node-<id>``.
+
+Source: k8stopologyawareschedwg/noderesourcetopology-api ``v1alpha2/types.go``; scheduler-plugins
+``pkg/noderesourcetopology/nodeconfig/topologymanager.go``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from placer.instance.findings import Findings
+from placer.instance.node import Node
+from placer.instance.numa.model import POLICIES, SCOPES, NumaNode, NumaZone
+from placer.kube.numa import NodeResourceTopology, Zone, ZoneResource
+from placer.quantity import Resources, format_amount, from_nano
+
+__all__ = ["CODE", "read_numa"]
+
+CODE = "NumaZones"
+
+_OLD_POLICIES = {
+    "None": "none",
+    "BestEffort": "best-effort",
+    "Restricted": "restricted",
+    "SingleNUMANode": "single-numa-node",
+}
+_OLD_SCOPES = {"": "container", "ContainerLevel": "container", "PodLevel": "pod"}
+_OLD_NAMES = {
+    name + suffix: (policy, scope)
+    for name, policy in _OLD_POLICIES.items()
+    for suffix, scope in _OLD_SCOPES.items()
+    if name != "None" or not suffix
+}
+_ZONE_NAME = re.compile(r"node-([0-9]{1,3})")
+#: The kubelet counts zones in 64 bits.
+_MOST_ZONES = 64
+
+
+def read_numa(
+    written: Iterable[NodeResourceTopology], nodes: Mapping[str, Node], findings: Findings
+) -> dict[str, NumaNode]:
+    """Read what the objects say of the nodes that are there, by name of the node."""
+    found = {}
+    for item in sorted(written, key=lambda each: each.name):
+        node = nodes.get(item.name)
+        if node is None:
+            findings.missing(f"Node {item.name}", f"NodeResourceTopology {item.name}")
+            continue
+        reader = _Reader(item, findings)
+        policy, scope = reader.settings()
+        numa = NumaNode(policy, scope, reader.zones())
+        reader.check(numa, node.allocatable)
+        found[node.name] = numa
+    return found
+
+
+class _Reader:
+    """Reads one object and notes what in it cannot be as meant."""
+
+    def __init__(self, item: NodeResourceTopology, findings: Findings) -> None:
+        self.item, self.findings = item, findings
+        self.subject = f"NodeResourceTopology {item.name}"
+
+    def note(self, message: str) -> None:
+        self.findings.add(CODE, self.subject, f"{self.subject}: {message}")
+
+    def settings(self) -> tuple[str, str]:
+        """Policy and scope of the kubelet."""
+        settings = {"topologyManagerPolicy": "none", "topologyManagerScope": "container"}
+        old = (self.item.topology_policies or ("",))[0]
+        if old in _OLD_NAMES:
+            settings["topologyManagerPolicy"], settings["topologyManagerScope"] = _OLD_NAMES[old]
+        elif old:
+            self.note(f"topologyPolicies: found {old}, expected one of {', '.join(_OLD_NAMES)}")
+        valid = {"topologyManagerPolicy": POLICIES, "topologyManagerScope": SCOPES}
+        for attribute in self.item.attributes or ():
+            if attribute.name not in valid:
+                continue
+            if attribute.value in valid[attribute.name]:
+                settings[attribute.name] = attribute.value
+            else:
+                expected = ", ".join(valid[attribute.name])
+                self.note(f"attribute {attribute.name}: found {attribute.value}, expected one of {expected}")
+        return settings["topologyManagerPolicy"], settings["topologyManagerScope"]
+
+    def zones(self) -> tuple[NumaZone, ...]:
+        """The NUMA zones in the order of their ids; zones of other types (sockets, cores) are none."""
+        found: dict[int, NumaZone] = {}
+        for zone in self.item.zones or ():
+            if zone.type != "Node":
+                continue
+            match = _ZONE_NAME.fullmatch(zone.name)
+            number = int(match[1]) if match is not None else _MOST_ZONES
+            if number >= _MOST_ZONES:
+                self.note(f"zone {zone.name} is left out: expected node-<id> with an id of 0 to {_MOST_ZONES - 1}")
+            elif number in found:
+                self.note(f"zone {zone.name} is left out: zone {found[number].name} has the same id")
+            else:
+                found[number] = self._zone(number, zone)
+        return tuple(zone for _, zone in sorted(found.items()))
+
+    def _zone(self, number: int, zone: Zone) -> NumaZone:
+        parts: tuple[dict[str, int], dict[str, int], dict[str, int]] = ({}, {}, {})
+        for resource in zone.resources or ():
+            if resource.name in parts[0]:
+                self.note(f"zone {zone.name} lists {resource.name} twice; the first counts")
+                continue
+            for part, amount in zip(parts, _amounts(resource), strict=True):
+                part[resource.name] = amount
+        capacity, allocatable, available = map(Resources, parts)
+        costs = tuple(sorted((cost.name, cost.value) for cost in zone.costs or ()))
+        return NumaZone(number, zone.name, capacity, available, allocatable, frozenset(parts[0]), costs)
+
+    def check(self, numa: NumaNode, allocatable: Resources) -> None:
+        """Note sums that the node does not have, zones that contradict themselves, and zones without cpu or memory."""
+        if not numa.zones:
+            self.note("no zone of type Node, so nothing is aligned")
+        for zone in numa.zones:
+            missing = [name for name in ("cpu", "memory") if name not in zone.lists]
+            if missing:
+                self.note(f"zone {zone.name} lists no {' and no '.join(missing)}")
+            for name in sorted(zone.lists):
+                amounts = [zone.capacity[name], zone.allocatable[name], zone.available[name]]
+                if amounts != sorted(amounts, reverse=True):
+                    said = (format_amount(name, amount) for amount in amounts)
+                    found = ", ".join(map(" ".join, zip(("capacity", "allocatable", "available"), said, strict=True)))
+                    self.note(f"zone {zone.name}: found {name} {found}, expected none above the one before")
+        over = list(_beyond(numa.zones, allocatable))
+        if over:
+            self.note(f"its zones have more allocatable than Node {self.item.name}: {', '.join(over)}")
+
+
+def _amounts(resource: ZoneResource) -> tuple[int, int, int]:
+    """Capacity, allocatable and available; one that is left out is the next one that is there, ``available`` first
+    what is allocatable.
+    """
+    capacity, allocatable, available = resource.capacity, resource.allocatable, resource.available
+    if allocatable is None:
+        allocatable = capacity if capacity is not None else available or 0
+    if available is None:
+        available = allocatable
+    if capacity is None:
+        capacity = allocatable
+    return (
+        from_nano(resource.name, capacity),
+        from_nano(resource.name, allocatable),
+        from_nano(resource.name, available),
+    )
+
+
+def _beyond(zones: Sequence[NumaZone], allocatable: Resources) -> Iterator[str]:
+    """Resources of which all zones together have more than the node, with both amounts."""
+    for name in sorted(frozenset().union(*(zone.lists for zone in zones))):
+        total = sum(zone.allocatable[name] for zone in zones)
+        if total > allocatable[name]:
+            yield f"{name} {format_amount(name, total)} of {format_amount(name, allocatable[name])}"

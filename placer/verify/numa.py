@@ -1,0 +1,35 @@
+"""The rule about NUMA zones: C10 numa."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placer.outcome import Outcome
+from placer.placement import Violation
+from placer.verify.words import pod_name
+
+__all__ = ["numa"]
+
+
+def numa(outcome: Outcome) -> Iterator[Violation]:
+    """C10 (seed A): where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.
+
+    The kubelet chooses the zones, not we: it is replayed from what the zones have available, pod after pod. A pod that
+    it refuses is a violation of amount 1 and takes nothing, so that the pods after it are judged as they will fare.
+    """
+    for name, kubelet in outcome.instance.kubelets.items():
+        node = outcome.instance.nodes[name].numa
+        if node is None or name not in outcome.new_on:
+            continue
+        state = kubelet.start(node)
+        for pod in outcome.new_on[name]:
+            answer = kubelet.admit(state, kubelet.units(pod.numa))
+            if answer is not None:
+                state = answer[0]
+            elif pod.numa is not None:
+                subjects = (pod_name(pod.key), f"Node {name}")
+                message = (
+                    f"{subjects[0]} is refused by the kubelet of {subjects[1]} ({node.policy}, scope {node.scope}): "
+                    f"{kubelet.refusal(state, pod.numa)}"
+                )
+                yield Violation("C10", subjects, 1, message)

@@ -1,0 +1,118 @@
+"""A whole placement is put into orders that kubelets admit, with the zones they will choose (C10)."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from placer.alignment import aligned
+from placer.instance import Key, PodState, Policy
+from placer.instance.numa import NumaDemand, NumaNode
+from placer.placement import Binding, Placement
+from placer.verify import verify
+from tests.judge import placement
+from tests.numa_drawn import demands, nodes
+from tests.numa_naive import some_order
+from tests.numa_words import demand, numa
+from tests.world import SPACE, World
+
+FOUR_AND_TWO = numa("single", "container", "4 cpu 8 memory", "2 cpu 8 memory")
+TWO_AND_FOUR = numa("single", "container", "2 cpu 8 memory", "4 cpu 8 memory")
+TWO, FOUR = (demand(f"{cores} cpu 1 memory") for cores in (2, 4))
+
+
+def told(world: World, text: str) -> tuple[list[str], tuple[str, ...]]:
+    """Bindings after alignment as ``pod@node:zones``, and the nodes to be bound one by one."""
+    found = aligned(world.instance(), placement(text))
+    lines = [f"{each.pod.name}@{each.node}:{''.join(each.numa_zones).replace('node-', '')}" for each in found.bindings]
+    return lines, found.one_by_one
+
+
+def _world(**zones: NumaNode) -> World:
+    world = World()
+    for name, node in zones.items():
+        world.node(name, 0, numa=node)
+    return world
+
+
+def test_a_node_that_needs_one_order_is_named() -> None:
+    """Of the same second: only 4 before 2 works, so the kubelet must get them one by one."""
+    world = _world(n1=FOUR_AND_TWO)
+    world.pod("a", gpu=0, numa=TWO)
+    world.pod("b", gpu=0, numa=FOUR)
+    assert told(world, "a@n1 b@n1") == (["b@n1:0", "a@n1:1"], ("n1",))
+
+
+def test_creation_order_is_enough_where_it_works() -> None:
+    world = _world(n1=FOUR_AND_TWO)
+    world.pod("a", gpu=0, numa=TWO, created=9)
+    world.pod("b", gpu=0, numa=FOUR, created=8)
+    assert told(world, "a@n1 b@n1") == (["b@n1:0", "a@n1:1"], ())
+
+
+def test_where_any_order_works_the_plan_has_creation_order() -> None:
+    world = _world(n1=TWO_AND_FOUR)
+    world.pod("a", gpu=0, numa=TWO, created=9)
+    world.pod("b", gpu=0, numa=FOUR, created=8)
+    assert told(world, "a@n1 b@n1") == (["b@n1:1", "a@n1:0"], ())
+
+
+def test_only_places_of_the_same_node_are_exchanged() -> None:
+    """a and b change places; c, which has no zones, and d on the other node keep theirs."""
+    world = _world(n1=FOUR_AND_TWO, n2=FOUR_AND_TWO)
+    world.pod("a", gpu=0, numa=TWO)
+    world.pod("b", gpu=0, numa=FOUR)
+    world.pod("c", gpu=0, numa=demand("1 cpu 1 memory", qos="Burstable"))
+    world.pod("d", gpu=0, numa=FOUR)
+    assert told(world, "c@n1 a@n1 d@n2 b@n1") == (["c@n1:", "b@n1:0", "d@n2:0", "a@n1:1"], ("n1",))
+
+
+def test_what_no_order_admits_stays_as_it_is() -> None:
+    """Verify names the pod that is refused; it has no zones."""
+    world = _world(n1=FOUR_AND_TWO)
+    world.pod("a", gpu=0, numa=demand("2 cpu 1 memory", "4 cpu 1 memory"))
+    world.pod("b", gpu=0, numa=TWO)
+    assert told(world, "b@n1 a@n1") == (["b@n1:0", "a@n1:"], ())
+
+
+def test_zones_of_a_pod_are_the_union_over_its_containers() -> None:
+    world = _world(n1=TWO_AND_FOUR)
+    world.pod("a", gpu=0, numa=demand("2 cpu 1 memory", "4 cpu 1 memory"))
+    assert told(world, "a@n1") == (["a@n1:01"], ())
+
+
+def test_where_the_rule_does_not_apply_nothing_is_said() -> None:
+    for world in (_world(n1=numa("best-effort", "pod", "4 cpu 8 memory")), World(Policy(rules_off=frozenset({"C10"})))):
+        world.node("n2", 0, numa=FOUR_AND_TWO if world.policy.rules_off else None)
+        world.pod("a", gpu=0, numa=TWO)
+        given_in = placement("a@n1" if "n1" in world.node_list else "a@n2")
+        assert aligned(world.instance(), given_in) == given_in
+
+
+def test_bindings_that_cannot_be_carried_out_are_left_alone() -> None:
+    """A pod that runs, one that is not there, a second binding, and a node that is not there."""
+    world = _world(n1=FOUR_AND_TWO)
+    world.pod("a", gpu=0, numa=TWO)
+    world.pod("r", None, 0, numa=TWO, state=PodState.BOUND, node="n1")
+    assert told(world, "r@n1 x@n1 a@n1 a@n1 a@n9")[0] == ["r@n1:", "x@n1:", "a@n1:0", "a@n1:", "a@n9:"]
+
+
+def test_zones_that_somebody_named_are_corrected() -> None:
+    world = _world(n1=FOUR_AND_TWO)
+    world.pod("a", gpu=0, numa=TWO)
+    wrong = Placement((Binding(Key(SPACE, "a"), "n1", ("node-1",)),), ("n1", "n7"))
+    assert aligned(world.instance(), wrong) == Placement((Binding(Key(SPACE, "a"), "n1", ("node-0",)),))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(nodes(3), st.lists(demands(), min_size=1, max_size=4))
+def test_verify_is_content_exactly_where_some_order_works(node: NumaNode, asked: list[NumaDemand]) -> None:
+    world = World(Policy())
+    world.node("n1", 0, numa=node)
+    for number, each in enumerate(asked):
+        world.pod(f"p{number}", gpu=0, numa=each)
+    instance = world.instance()
+    found = aligned(instance, placement(" ".join(f"p{number}@n1" for number in range(len(asked)))))
+    assert {binding.pod for binding in found.bindings} == {pod.key for pod in instance.pending}
+    refused = [violation for violation in verify(instance, found) if violation.rule == "C10"]
+    assert (refused == []) == (some_order(node, asked) is not None)
