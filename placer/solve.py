@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.alignment import aligned
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
 from placer.placement import Placement, Value
@@ -232,7 +233,7 @@ class _Job:
     def _reserve(self, solution: dict[tuple[int, int], int]) -> float:
         """Seconds to keep for verifying, explaining and writing: three times what the greedy's answer needs."""
         start = time.monotonic()
-        placement = self.dense.placement(solution)
+        placement = self._placement(solution)
         broken = verify(self.instance, placement)
         score(self.instance, placement)
         if broken:
@@ -266,10 +267,14 @@ class _Job:
             incumbent.offer(complete(self.dense, incumbent.solution), incumbent.method, "complete")
             self._count(incumbent)
 
+    def _placement(self, solution: dict[tuple[int, int], int]) -> Placement:
+        """By name, the pods of each node in an order that its kubelet admits."""
+        return aligned(self.instance, self.dense.placement(solution))
+
     def result(self, incumbent: Incumbent, termination: Termination, require_all: bool) -> Result:
         """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
         start = time.monotonic()
-        placement = None if incumbent.solution is None else self.dense.placement(incumbent.solution)
+        placement = None if incumbent.solution is None else self._placement(incumbent.solution)
         objective = self._judged(placement, incumbent)
         if placement is not None and all(judged.met for judged in objective):
             termination = Termination.PROVED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
+from placer.alignment import aligned
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import make_dense, score_solution
 from placer.instance import Instance
@@ -54,11 +55,15 @@ def _here(instance: Instance, method: str, solver: str) -> tuple[Placement, tupl
 
         solution = greedy(dense, seed=0)
         bounds = (*named_bounds(dense), *bounds_for(dense, score_solution(dense, solution)))
-        return dense.placement(solution), bounds, False
+        return aligned(instance, dense.placement(solution)), bounds, False
     module, _, function = SEARCHES[method].partition(":")
     search = getattr(importlib.import_module(module), function)
     events: list[Event] = []
     proved = search(dense, SearchOptions(workers=1, solver=solver), events.append) == "proved"
     solutions = [event.solution for event in events if isinstance(event, Improved)]
     assert solutions, f"{method} found nothing"
-    return dense.placement(solutions[-1]), tuple(event for event in events if isinstance(event, NamedBound)), proved
+    return (
+        aligned(instance, dense.placement(solutions[-1])),
+        tuple(event for event in events if isinstance(event, NamedBound)),
+        proved,
+    )

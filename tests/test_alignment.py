@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.resources
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placer.alignment import aligned
+from placer.document import placement_document
+from placer.errors import BadInstance
 from placer.instance import Key, PodState, Policy
 from placer.instance.numa import NumaDemand, NumaNode
+from placer.manifests import dump
 from placer.placement import Binding, Placement
+from placer.read import read_placement
+from placer.solve import solve
 from placer.verify import verify
 from tests.judge import placement
 from tests.numa_drawn import demands, nodes
@@ -102,6 +113,44 @@ def test_zones_that_somebody_named_are_corrected() -> None:
     world.pod("a", gpu=0, numa=TWO)
     wrong = Placement((Binding(Key(SPACE, "a"), "n1", ("node-1",)),), ("n1", "n7"))
     assert aligned(world.instance(), wrong) == Placement((Binding(Key(SPACE, "a"), "n1", ("node-0",)),))
+
+
+def test_the_document_tells_zones_and_nodes_to_be_bound_one_by_one(tmp_path: Path) -> None:
+    """... only where the rule applies: c is on a node without zones. What is read back is what was written."""
+    world = _world(n1=FOUR_AND_TWO)
+    world.node("n2", 4)
+    world.pod("a", gpu=0, numa=TWO)
+    world.pod("b", gpu=0, numa=FOUR)
+    world.pod("c", gpu=4)
+    result = solve(world.instance(), method="greedy")
+    said = placement_document(result).as_dict()
+    schema = (importlib.resources.files("placer") / "schemas" / "placement.schema.json").read_text()
+    jsonschema.validate(said, json.loads(schema))
+    assert [(each["pod"], each["node"], each.get("numaZones")) for each in said["bindings"]] == [
+        ("b", "n1", ["node-0"]),
+        ("a", "n1", ["node-1"]),
+        ("c", "n2", None),
+    ]
+    assert said["oneByOne"] == ["n1"]
+    dump(said, tmp_path / "placement.json")
+    assert read_placement(tmp_path / "placement.json") == result.placement
+
+
+def test_names_that_are_none_are_a_fault_of_the_placement(tmp_path: Path) -> None:
+    """Both at once."""
+    written = {
+        "apiVersion": "placer.dev/v1alpha1",
+        "kind": "Placement",
+        "bindings": [{"namespace": "default", "pod": "a", "node": "n1", "numaZones": [0]}],
+        "oneByOne": "n1",
+    }
+    dump(written, tmp_path / "placement.json")
+    with pytest.raises(BadInstance) as raised:
+        read_placement(tmp_path / "placement.json")
+    assert [(fault.field, fault.found, fault.expected) for fault in raised.value.faults] == [
+        ("bindings[0].numaZones", "[0]", "a list of names"),
+        ("oneByOne", "'n1'", "a list of names"),
+    ]
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
