@@ -2,14 +2,15 @@
 
 ``python models/to_dzn.py INSTANCE... > x.dzn`` reads what ``placer solve`` reads. Objects are numbered from 1 in the
 order of the instance; a comment beside each array, or the array of names, says which number is which. Amounts of a
-resource are counted in the greatest common divisor of what pending pods request of it, so that nothing is lost and the
-numbers stay small (Gecode counts up to 2^31).
+resource are counted in the greatest common divisor of what pending pods request of it, bandwidth in that of what
+dependencies ask for, so that nothing is lost and the numbers stay small (Gecode counts up to 2^31).
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -17,7 +18,7 @@ from math import gcd
 from typing import TypeVar
 
 import placer
-from placer.instance import GroupKey, Instance, Pod, PodState
+from placer.instance import Area, Dependency, GroupKey, Instance, Key, Link, Network, Pod, PodState
 from placer.placement import Placement
 
 __all__ = ["dzn"]
@@ -48,10 +49,23 @@ class _Writer:
         self.runs = [instance.pods[key] for group in self.groups for key in group.bound]
         self.resources = sorted({name for pod in self.pods for name, amount in pod.requests.items() if amount})
         self.units = {name: gcd(*(pod.requests[name] for pod in self.pods)) for name in self.resources}
+        # Without a network nobody calls anybody, and one area is as good as any.
+        self.network = instance.network or Network(Key("", ""), dict.fromkeys(instance.nodes, Area("", "")))
+        self.calls = _calls(instance)
+        self.bandwidth_unit = gcd(*(call.min_bandwidth or 0 for _, call in self.calls)) or 1
+        ends = ((key, end) for key, call in self.calls for end in (call.origin, call.destination))
+        self.workload = _numbers(dict.fromkeys(ends))
+        self.peers = [
+            pod
+            for name in self.workload
+            for pod in instance.workload_pods.get(name, ())
+            if pod.state is not PodState.PENDING
+        ]
         there = list(instance.nodes)
-        lost = sorted({pod.node or "" for pod in self.runs} - set(there))
+        lost = sorted({pod.node or "" for pod in (*self.runs, *self.peers)} - set(there))
         self.node = _numbers([*there, *lost])
         self.lost = len(lost)
+        self.areas = _numbers(dict.fromkeys(map(self.network.area, self.node)))
         self.domain = _numbers(instance.topology.hyper_nodes)
         self.queue = _numbers(instance.queues)
         self.group = _numbers(group.key for group in self.groups)
@@ -70,6 +84,10 @@ class _Writer:
             self._ports,
             self._running,
             self._scopes,
+            self._areas,
+            self._links,
+            self._workloads,
+            self._calls,
             self._queues,
             self._levels,
         ):
@@ -211,6 +229,71 @@ class _Writer:
         yield _numbers_row("limited", (asked.limit is not None for _, _, asked in found))
         yield _numbers_row("limit", (0 if asked.limit is None else asked.limit for _, _, asked in found))
 
+    def _areas(self) -> Iterator[str]:
+        """Zones and regions, and what calls cost between them; without a network all nodes are in one."""
+        network = self.network
+        costs = [[network.area_cost(one, other) for other in self.areas] for one in self.areas]
+        yield f"areas = {len(self.areas)};"
+        yield _names("area_name", self.areas)
+        yield _numbers_row("area", (self.areas[network.area(name)] for name in self.node))
+        yield _table("area_cost", costs, self.areas)
+
+    def _links(self) -> Iterator[str]:
+        """Links with a capacity, and what is left of it."""
+        network = self.network
+        links = _numbers(sorted(network.capacities))
+        taken = [[network.link(one, other) for other in self.areas] for one in self.areas]
+        used = self._bandwidth_used()
+        yield f"bandwidth_binds = {_plain('C9' not in self.instance.policy.rules_off)};"
+        yield f"links = {len(links)};"
+        yield _names("link_name", links)
+        yield _table("area_link", [[links.get(link, 0) if link else 0 for link in row] for row in taken], self.areas)
+        yield _numbers_row(
+            "link_room", ((network.capacities[link] - used[link]) // self.bandwidth_unit for link in links)
+        )
+
+    def _bandwidth_used(self) -> Counter[Link | None]:
+        """What pods that have a node, those being deleted included, take of each link, pair by pair."""
+        used: Counter[Link | None] = Counter()
+        for key, call in self.calls:
+            for one in self._peers_of(key, call.origin):
+                for other in self._peers_of(key, call.destination):
+                    areas = (self.network.area(pod.node or "") for pod in (one, other))
+                    used[self.network.link(*areas)] += call.min_bandwidth or 0
+        return used
+
+    def _peers_of(self, app_group: Key, workload: str) -> list[Pod]:
+        return [pod for pod in self.peers if (pod.app_group, pod.workload) == (app_group, workload)]
+
+    def _workloads(self) -> Iterator[str]:
+        """Workloads that call or are called, and their pods that have a node."""
+        yield f"workloads = {len(self.workload)};"
+        yield _names("workload_name", [f"{workload} of AppGroup {key}" for key, workload in self.workload])
+        yield _numbers_row("pod_workload", map(self._workload_of, self.pods))
+        yield f"peers = {len(self.peers)};"
+        yield _names("peer_name", [pod.key for pod in self.peers])
+        yield _numbers_row("peer_node", (self.node[pod.node or ""] for pod in self.peers))
+        yield _numbers_row("peer_workload", map(self._workload_of, self.peers))
+        yield _numbers_row("peer_leaves", (pod.state is PodState.TERMINATING for pod in self.peers))
+
+    def _workload_of(self, pod: Pod) -> int:
+        if pod.app_group is None or pod.workload is None:
+            return 0
+        return self.workload.get((pod.app_group, pod.workload), 0)
+
+    def _calls(self) -> Iterator[str]:
+        """Dependencies."""
+        policy = self.instance.policy
+        yield f"costs_bind = {_plain('C8' not in policy.rules_off)};"
+        yield f"majority = {_plain(policy.network_cost == 'majority')};"
+        yield f"calls = {len(self.calls)};"
+        yield _numbers_row("caller", (self.workload[key, call.origin] for key, call in self.calls))
+        yield _numbers_row("callee", (self.workload[key, call.destination] for key, call in self.calls))
+        yield _numbers_row("max_cost", (call.max_network_cost for _, call in self.calls))
+        yield _numbers_row(
+            "bandwidth_of_pair", ((call.min_bandwidth or 0) // self.bandwidth_unit for _, call in self.calls)
+        )
+
     def _queues(self) -> Iterator[str]:
         """Queues, and what is left of their capabilities."""
         queues = self.instance.queues
@@ -246,6 +329,13 @@ class _Writer:
         yield f"levels = {len(values)};"
         yield f"level_value = [{', '.join(value.name for value in values)}];"
         yield _numbers_row("level_priority", (value.priority or 0 for value in values))
+
+
+def _calls(instance: Instance) -> list[tuple[Key, Dependency]]:
+    """Dependencies of all AppGroups; none without a network."""
+    if instance.network is None:
+        return []
+    return [(key, call) for key, app_group in instance.app_groups.items() for call in app_group.dependencies]
 
 
 def _clash(one: Pod, other: Pod) -> bool:

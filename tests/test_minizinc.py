@@ -17,7 +17,7 @@ from placer.verify import verify
 from tests.minizinc import MODELS, ask, ask_data, minizinc
 from tests.oracle import best
 from tests.shrink import shrink
-from tests.tiny import tiny
+from tests.tiny import Tiny, tiny, tiny_network
 from tests.world import World, port
 from tests.written import written
 
@@ -59,10 +59,11 @@ def complaint(instance: Instance, most: Score) -> str:
 
 
 @pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
-def test_it_agrees_with_trying_everything(seeds: range) -> None:
+@pytest.mark.parametrize("make", [tiny, tiny_network], ids=lambda make: str(make.__name__))
+def test_it_agrees_with_trying_everything(make: Callable[[int], Tiny], seeds: range) -> None:
     for seed in seeds:
-        if complaint(tiny(seed).instance, best(tiny(seed).instance)[0]):
-            small = shrink(tiny(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
+        if complaint(make(seed).instance, best(make(seed).instance)[0]):
+            small = shrink(make(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
             pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n\n{written(small)}")
 
 
