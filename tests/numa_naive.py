@@ -48,10 +48,22 @@ def works(node: NumaNode, demands: Sequence[NumaDemand | None]) -> bool:
 
 
 def some_order(node: NumaNode, demands: Sequence[NumaDemand | None]) -> tuple[int, ...] | None:
-    """Positions in the first order that works, of all there are."""
-    return next(
-        (order for order in permutations(range(len(demands))) if works(node, [demands[index] for index in order])), None
-    )
+    """Positions in the first order that works, of all there are; None where none does."""
+
+    def extended(order: tuple[int, ...], rooms: Rooms) -> tuple[int, ...] | None:
+        if len(order) == len(demands):
+            return order
+        tried = []
+        for index, demand in enumerate(demands):
+            if index not in order and demand not in tried:
+                tried.append(demand)
+                answer = admitted(node, rooms, demand)
+                found = None if answer is None else extended((*order, index), answer[0])
+                if found is not None:
+                    return found
+        return None
+
+    return extended((), rooms_of(node))
 
 
 def any_order(node: NumaNode, demands: Sequence[NumaDemand | None]) -> bool:

@@ -4,11 +4,13 @@ Every placement that the rules of :mod:`placer.verify` allow is looked at and sc
 things keep that short, and none of them looks at the objective:
 
 * a branch ends where a rule is broken that no further pod can mend (all but C5 and C6, which are then checked group by
-  group: no pod of another group changes them; and C8 under ``majority``, which is checked at the end);
+  group: no pod of another group changes them; and C8 under ``majority``, which is checked at the end, as C10 is: a
+  placement is valid if the pods of each node have an order that its kubelet admits, and is given in that order);
 * equal pods of a group are counted, not named;
 * of placements that differ only by renaming equal nodes or equal groups, the lexicographically greatest is looked at.
 
-What C8, C9 and O3 say of the best placement is said by :mod:`tests.pairs` once more, pair by pair.
+What C8, C9 and O3 say of the best placement is said by :mod:`tests.pairs` once more, pair by pair. Orders for C10 come
+from :mod:`tests.numa_naive`, which tries them all.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from dataclasses import replace
 from itertools import islice
 
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
+from placer.instance.numa import NumaNode
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, better
 from placer.score import score
 from placer.verify import RULES, Rule, verify
+from tests.numa_naive import some_order
 from tests.pairs import Pairs
 
 #: Rules that a partly built placement may break because pods still to come can mend it.
@@ -78,7 +82,10 @@ class _Search:
 
     def __init__(self, instance: Instance, without: str | None = None) -> None:
         self.instance = instance
-        rules = [(name, rule) for name, rule in RULES if name not in (without, *instance.policy.rules_off)]
+        off = (without, *instance.policy.rules_off)
+        rules = [(name, rule) for name, rule in RULES if name not in off and name != "C10"]
+        self.zones = {} if "C10" in off else _zones(instance)
+        self.orders: dict[object, tuple[int, ...] | None] = {}
         others = MENDED_BY_OTHERS[instance.policy.network_cost]
         self.rules = [rule for name, rule in rules if name not in others]
         self.unmendable = [rule for name, rule in rules if name not in (*MENDABLE, *others)]
@@ -98,8 +105,9 @@ class _Search:
     ) -> Iterator[Placement]:
         placement = self._placement(chosen)
         if index == len(self.groups):
-            if self._holds(placement, self.at_the_end):
-                yield placement
+            ordered = self._ordered(placement) if self._holds(placement, self.at_the_end) else None
+            if ordered is not None:
+                yield ordered
             return
         group = self.groups[index]
         twin = index > 0 and self._group_kind(self.groups[index - 1]) == self._group_kind(group)
@@ -138,6 +146,20 @@ class _Search:
                 pairs += zip(members, targets, strict=False)
         return Placement.of(pairs)
 
+    def _ordered(self, placement: Placement) -> Placement | None:
+        """The placement with the pods of each node in an order that its kubelet admits; None where there is none."""
+        pairs = [(binding.pod, binding.node) for binding in placement.bindings if binding.node not in self.zones]
+        for name, node in self.zones.items():
+            pods = [binding.pod for binding in placement.bindings if binding.node == name]
+            demands = tuple(self.instance.pods[key].numa for key in pods)
+            if (name, demands) not in self.orders:
+                self.orders[name, demands] = some_order(node, demands)
+            order = self.orders[name, demands]
+            if order is None:
+                return None
+            pairs += [(pods[index], name) for index in order]
+        return Placement.of(pairs)
+
     def _holds(self, placement: Placement, rules: Sequence[Rule]) -> bool:
         outcome = Outcome(self.instance, placement)
         return not any(True for rule in rules for _ in rule(outcome))
@@ -164,7 +186,7 @@ class _Search:
         admitted = tuple(pod.constraints.admits(node) for pod in self.instance.pending)
         network = self.instance.network
         area = network.area(node.name) if network is not None else None
-        return node.allocatable, self.instance.topology.leaf.get(node.name), admitted, area
+        return node.allocatable, self.instance.topology.leaf.get(node.name), admitted, area, node.numa
 
     def _group_kind(self, group: Group) -> str:
         """What tells a group from others; only pods in no group can be alike."""
@@ -174,8 +196,14 @@ class _Search:
 
 def _kind(pod: Pod) -> object:
     """Everything about a pending pod that can matter, its name apart."""
-    home = (pod.app_group, pod.workload)
+    home = (pod.app_group, pod.workload, pod.numa)
     return pod.requests, pod.constraints, pod.host_ports, pod.sub_group, pod.role, pod.queue, pod.unsupported, home
+
+
+def _zones(instance: Instance) -> dict[str, NumaNode]:
+    """Nodes whose kubelets refuse what they cannot align."""
+    found = {name: node.numa for name, node in instance.nodes.items() if node.numa is not None}
+    return {name: node for name, node in found.items() if node.policy in ("single-numa-node", "restricted")}
 
 
 def _classes(instance: Instance, group: Group) -> list[list[Key]]:

@@ -80,8 +80,9 @@ def _smaller(instance: Instance) -> Iterator[Instance]:
     yield from _plainer_pods(instance)
     for node in instance.nodes.values():
         bare = replace(node, labels={}, taints=(), unschedulable=False, ready=True)
-        if bare != node:
-            yield replace(instance, nodes={**instance.nodes, node.name: bare})
+        for plainer in (bare, replace(node, numa=None)):
+            if plainer != node:
+                yield replace(instance, nodes={**instance.nodes, node.name: plainer})
     if instance.policy != Policy():
         yield replace(instance, policy=Policy())
 
@@ -173,7 +174,12 @@ def _plainer_pods(instance: Instance) -> Iterator[Instance]:
     """Each pod without one of its wishes."""
     for key, pod in instance.pods.items():
         plainer = [replace(pod, constraints=Constraints()), replace(pod, host_ports=()), replace(pod, queue=None)]
-        plainer += [replace(pod, unsupported=()), replace(pod, role=""), replace(pod, daemon=False)]
+        plainer += [
+            replace(pod, unsupported=()),
+            replace(pod, role=""),
+            replace(pod, daemon=False),
+            replace(pod, numa=None),
+        ]
         plainer += [replace(pod, app_group=None, workload=None)]
         for less_asking in plainer:
             if less_asking != pod:
