@@ -39,7 +39,7 @@ FRONT_DOOR = "__init__"
 #: Third-party library -> the modules (prefixes) that may import it.
 ROOMS = {
     "numpy": ("dense", "bounds", "methods", "reasons", "manifests", "generate"),
-    "ortools": ("methods.exact", "methods.decomposed"),
+    "ortools": ("bounds.lp", "methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp",),
     "networkx": ("instance", "controllers"),

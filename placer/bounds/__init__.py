@@ -1,0 +1,16 @@
+"""Numbers that no placement can beat, each with the name of the argument.
+
+``volume``: what is asked in all of one resource against the room in all. ``counting``: the same in pieces of one size;
+what would have room if nothing else were placed; the lowest tier and the fewest leaves that could hold a scope alone.
+``lp``: all room at once, node class by node class. They need no search, say soon that an easy instance is solved, and
+stop a solver that only lacks the proof.
+
+Belongs here: arguments that hold for every placement, or for all with given values. Does not: anything that proposes a
+placement (``methods``), why a group stays pending (``reasons``).
+"""
+
+from placer.bounds.counting import bounds_for, named_bounds
+from placer.bounds.lp import lp_bounds
+from placer.bounds.named import NamedBound
+
+__all__ = ["NamedBound", "bounds_for", "lp_bounds", "named_bounds"]

@@ -1,0 +1,147 @@
+"""What the values that are minimised are at least where every pod that can be placed is placed.
+
+The lowest tier and the fewest leaves that could hold a scope alone; the fewest nodes and HyperNodes that hold all pods
+together. No value of an answer goes into them, so they are worked out once.
+
+Source: solver-notes on bounds for vector bin packing, points (1), (3) and (4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from placer.bounds.alone import Alone
+from placer.bounds.rooms import Measure
+from placer.bounds.shapes import IntArray
+from placer.bounds.volume import some_of
+from placer.dense import Scope
+
+__all__ = ["Everything"]
+
+
+class Everything:
+    """Least values with every pod placed that can be.
+
+    Parameters
+    ----------
+    alone
+        What can be placed at most.
+    """
+
+    def __init__(self, alone: Alone) -> None:
+        self.alone, self.dense = alone, alone.dense
+        self.sizes: list[int] = alone.sizes.tolist()
+        self.makers = {
+            "locality": self._locality,
+            "span": self._span,
+            "packedHyperNodes": self._packed_hyper_nodes,
+            "packedNodes": self._packed_nodes,
+        }
+        self._found: dict[str, int] = {}
+        self._held: dict[int, IntArray] = {}
+
+    def least(self, name: str) -> int:
+        """Least value of the name; ``makers`` has the names."""
+        if name not in self._found:
+            self._found[name] = self.makers[name]()
+        return self._found[name]
+
+    def _fits(self, shape: int) -> IntArray:
+        """How many pods of a shape each node could take alone: int64, shape (nodes,)."""
+        rooms, shapes = self.alone.rooms, self.alone.shapes
+        found: IntArray = rooms.per_kind(Measure(-1, shape, frozenset()))[shapes.of_node]
+        return found
+
+    def _holds(self, shape: int) -> IntArray:
+        """How many pods of a shape each domain could hold alone: int64, shape (domains,)."""
+        if shape not in self._held:
+            tree = self.dense.domains
+            sums = np.concatenate(([0], np.cumsum(self._fits(shape))))
+            self._held[shape] = sums[tree.end] - sums[tree.begin]
+        return self._held[shape]
+
+    def _locality(self) -> int:
+        """Sum over scopes of all their pods times the lowest tier of a domain that could hold them alone."""
+        total = self.dense.constant_locality
+        for number, scope in enumerate(self.dense.scopes):
+            if scope.wanted:
+                pods = len(scope.bound) + sum(self.sizes[index] for index in scope.classes)
+                total += pods * self._lowest_tier(number, scope) if pods else 0
+        return total
+
+    def _shape(self, index: int) -> int:
+        return int(self.alone.shapes.of_class[index])
+
+    def _lowest_tier(self, number: int, scope: Scope) -> int:
+        tree = self.dense.domains
+        able = np.ones(len(tree.tier), dtype=bool)
+        for index in scope.classes:
+            able &= self._holds(self._shape(index)) >= self.sizes[index]
+        anchor = self.dense.anchor(number)
+        if anchor is not None:
+            able &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
+            able &= tree.tier >= tree.tier[anchor]
+        able[tree.root] = True
+        return int(tree.tier[able].min())
+
+    def _span(self) -> int:
+        """Sum over scopes of the fewest leaves that could hold all their pods: first those touched, then the
+        largest.
+        """
+        total = self.dense.constant_span
+        units = np.unique(self.dense.leaf_unit, return_inverse=True)[1].reshape(-1)
+        count = int(units.max()) + 1 if len(units) else 0
+        for scope in self.dense.scopes:
+            if scope.wanted:
+                touched = np.unique(units[[node for node in scope.bound if node >= 0]])
+                fewest = len(touched)
+                for index in scope.classes:
+                    room = np.bincount(units, weights=self._fits(self._shape(index)), minlength=count).astype(np.int64)
+                    left = self.sizes[index] - int(room[touched].sum())
+                    room[touched] = 0
+                    fewest = max(fewest, len(touched) + _fewest(left, room))
+                total += fewest + scope.lost_leaves
+        return total
+
+    def _packed_nodes(self) -> int:
+        """Fewest empty nodes that hold what the used ones cannot: the largest first, for each measure."""
+        used = self.dense.node_used
+        return max((_fewest(asked - int(room[used].sum()), room[~used]) for asked, room in self._measures()), default=0)
+
+    def _packed_hyper_nodes(self) -> int:
+        """Sum over the tiers of the fewest empty domains that hold what all other nodes cannot, for each measure."""
+        tree, total = self.dense.domains, 0
+        inner = np.arange(len(tree.tier)) != tree.root
+        for tier in np.unique(tree.tier[inner]):
+            empty = np.flatnonzero((tree.tier == tier) & ~tree.used & inner)
+            fewest = 0
+            for asked, room in self._measures():
+                sums = np.concatenate(([0], np.cumsum(room)))
+                inside = sums[tree.end[empty]] - sums[tree.begin[empty]]
+                fewest = max(fewest, _fewest(asked - int(room.sum() - inside.sum()), inside))
+            total += fewest
+        return total
+
+    def _measures(self) -> Iterator[tuple[int, IntArray]]:
+        """Pairs of what the pods ask for in all, and int64, shape (nodes,), what each node has.
+
+        Per resource the amount, and per size the number of pods that ask for at least so much.
+        """
+        classes = [index for index, pod_class in enumerate(self.dense.classes) if not pod_class.daemon]
+        sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)
+        for resource in range(len(self.dense.resources)):
+            asked, free = self.dense.requests[classes, resource], self.dense.free[:, resource]
+            yield int((asked * sizes).sum()), free
+            steps = np.unique(asked[asked > 0])
+            for size in some_of(steps):
+                yield int(sizes[asked >= size].sum()), free // size
+
+
+def _fewest(asked: int, rooms: IntArray) -> int:
+    """Fewest of the rooms that hold ``asked`` together; all of them where even that is too little."""
+    if asked <= 0:
+        return 0
+    sums = np.cumsum(np.sort(rooms)[::-1])
+    return min(int(np.searchsorted(sums, asked)) + 1, len(rooms))

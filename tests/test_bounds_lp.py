@@ -1,0 +1,358 @@
+"""The linear program: bounds worked out by hand, and that no price can make one wrong.
+
+A node has 4 GPUs, so a pod of 1 GPU weighs 250,000 micro-nodes, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from placer.bounds import bounds_for, lp_bounds
+from placer.bounds.lp import classes
+from placer.bounds.lp.classes import NodeClasses
+from placer.bounds.lp.program import Program, Row, certified
+from placer.bounds.shapes import Shapes
+from placer.dense import make_dense
+from placer.instance import SubGroupPolicy
+from placer.placement import MAXIMISED
+from tests.world import World, hard
+
+QUARTER = 250_000
+
+
+def told(world: World, **values: int) -> dict[tuple[str, int | None], tuple[int | None, int]]:
+    """Per level what counting says and what the program says, for values in hand ``placed100=3`` and so on.
+
+    None where the program was not asked or says no more.
+    """
+    dense = make_dense(world.instance())
+    hand = tuple(values.get(f"{name}{'' if priority is None else priority}", 0) for name, priority in dense.levels)
+    name: dict[int | None, tuple[str, int | None]] = {None: ("weight", None)}
+    name |= enumerate(dense.levels)
+    found: dict[tuple[str, int | None], tuple[int | None, int]] = {}
+    for bound in bounds_for(dense, hand):
+        level = name[bound.level]
+        if level[0] in (*MAXIMISED, "weight"):
+            found[level] = None, min(bound.bound, found.get(level, (None, bound.bound))[1])
+    for bound in lp_bounds(dense, hand):
+        assert bound.by == "lp"
+        assert bound.context == (() if bound.level is None else hand[: bound.level])
+        found[name[bound.level]] = bound.bound, found[name[bound.level]][1]
+    return found
+
+
+def pods(world: World, names: str, gpu: int = 1, **more: object) -> None:
+    for name in names.split():
+        world.pod(name, None, gpu, **more)  # type: ignore[arg-type]
+
+
+def two_kinds() -> World:
+    """Two nodes of 4 GPUs with label disk=ssd, two without."""
+    world = World()
+    for name in "ab":
+        world.node(name, labels={"disk": "ssd"})
+    world.nodes("c d")
+    return world
+
+
+# By hand
+
+
+def test_selectors_share_one_kind_of_node() -> None:
+    # 12 pods want the 8 GPUs of ssd nodes, 4 want any: 16 GPUs are asked and there, but 8 + 4 pods can be placed.
+    world = two_kinds()
+    pods(world, " ".join(f"s{i}" for i in range(12)), selector={"disk": "ssd"})
+    pods(world, "p q r s")
+    found = told(world)
+    assert found["admitted", 0] == (12 * QUARTER, 16 * QUARTER)
+    assert found["weight", None] == (12 * QUARTER, 16 * QUARTER)
+
+
+def test_a_higher_priority_holds_one_kind_of_node() -> None:
+    # The upper priority takes 6 of the 8 ssd GPUs; the lower one wants 8 of them and one of any: 3 are left, not 9.
+    world = two_kinds()
+    pods(world, "a b c d e f", selector={"disk": "ssd"}, priority=100)
+    pods(world, "p q r s t u v w", selector={"disk": "ssd"}, priority=1)
+    pods(world, "x", priority=1)
+    found = told(world, admitted100=6 * QUARTER, placed100=6 * QUARTER)
+    assert found["admitted", 1] == (3 * QUARTER, 9 * QUARTER)
+    assert found["weight", None] == (9 * QUARTER, 15 * QUARTER)
+
+
+def test_two_resources_at_once() -> None:
+    # 8 GPUs and 8,000 milli-cpu; two pods take 4 GPUs and 1,000, two take 1 GPU and 4,000, and each weighs a node.
+    # By GPUs alone 2 + 6/4 of them fit, by cpu alone as many; by both 1.6 + 1.6, that is 3 whole ones.
+    world = World()
+    world.nodes("a b", 4, cpu=4000)
+    pods(world, "p q", 4, cpu=1000)
+    pods(world, "r s", 1, cpu=4000)
+    assert told(world)["admitted", 0] == (12 * QUARTER, 14 * QUARTER)
+
+
+def two_spines() -> World:
+    """Two spines (tier 2) of two leaves (tier 1) of two nodes."""
+    world = World()
+    world.nodes("a b c d e f g h")
+    for leaf, members in (("l1", "a b"), ("l2", "c d"), ("l3", "e f"), ("l4", "g h")):
+        world.hyper(leaf, 1, members)
+    world.hyper("s1", 2, "l1 l2")
+    world.hyper("s2", 2, "l3 l4")
+    return world
+
+
+def test_each_spine_takes_one_gang() -> None:
+    # Gangs of 3 whole nodes in spines of 4: two of the three, 6 nodes, where 8 are free.
+    world = two_spines()
+    for name in "pqr":
+        world.pods_of(f"{name}1 {name}2 {name}3", world.gang(name, 3, topology=hard(2)), 4)
+    assert told(world)["admitted", 0] == (24 * QUARTER, 32 * QUARTER)
+
+
+def test_and_others_take_what_they_leave() -> None:
+    world = two_spines()
+    for name in "pqr":
+        world.pods_of(f"{name}1 {name}2 {name}3", world.gang(name, 3, topology=hard(2)), 4)
+    pods(world, "x", 4)
+    assert told(world)["admitted", 0] == (28 * QUARTER, 32 * QUARTER)
+
+
+def test_a_gang_of_a_lower_limit_takes_room_of_its_spine() -> None:
+    # Both gangs of 3 nodes must lie in the only spine, of 4; the nodes outside of it are for others.
+    world = World()
+    world.nodes("a b c d e f g h")
+    world.hyper("leaf", 1, "a b c")
+    world.hyper("spine", 2, "leaf d")
+    for name, limit in (("p", 1), ("q", 2)):
+        world.pods_of(f"{name}1 {name}2 {name}3", world.gang(name, 3, topology=hard(limit)), 4)
+    pods(world, "x", 4)
+    assert told(world)["admitted", 0] == (16 * QUARTER, 28 * QUARTER)
+
+
+def test_subgroups_are_counted_in_domains_too() -> None:
+    # An elastic gang of three subgroups of 3 nodes, each below tier 2: two subgroups at most.
+    world = two_spines()
+    gang = world.gang("g", 0, policies=[SubGroupPolicy("part", 3, 0, hard(2))])
+    for part in "012":
+        world.pods_of(f"p{part} q{part} r{part}", gang, 4, part=part)
+    assert told(world)["placed", 0] == (24 * QUARTER, 32 * QUARTER)
+
+
+def test_an_elastic_gang_stays_in_its_leaf() -> None:
+    # 6 pods of 1 GPU and 3 of 2, of which 2 are needed: either class fits the 8 GPUs of a leaf, both are 12.
+    world = two_spines()
+    gang = world.gang("g", 2, topology=hard(1))
+    world.pods_of("a b c d e f", gang, 1)
+    world.pods_of("p q r", gang, 2)
+    assert told(world)["weight", None] == (8 * QUARTER, 12 * QUARTER)
+
+
+def test_optional_pods_come_with_their_gang() -> None:
+    # Two gangs of 6 pods, each needs 3. Where only one is admitted, no more than its 6 are placed.
+    world = World()
+    world.nodes("a b c")
+    for name in "pq":
+        world.pods_of(" ".join(f"{name}{i}" for i in range(6)), world.gang(name, 3))
+    assert told(world, admitted0=3 * QUARTER)["placed", 0] == (6 * QUARTER, 12 * QUARTER)
+
+
+def test_roles_and_policies_bind_what_is_ready() -> None:
+    # A master of 4 GPUs and elastic workers of 1 on 8 GPUs, in two gangs that need a master and a worker each:
+    # both admitted take 10 GPUs, so 1.6 gangs of 5 quarters and, by whole gangs, one.
+    world = World()
+    world.nodes("a b")
+    for name in "pq":
+        gang = world.gang(name, 2, roles={"master": 1, "worker": 1})
+        world.pod(f"{name}-m", gang, 4, role="master")
+        for index in range(3):
+            world.pod(f"{name}-w{index}", gang, 1, role="worker")
+    # admitted counts the two smallest weights of each gang: two workers.
+    bound, volume = told(world)["admitted", 0]
+    assert (bound, volume) == (2 * QUARTER, 3 * QUARTER + QUARTER // 5)
+
+
+def test_a_queue_holds_one_of_two_gangs() -> None:
+    # Both gangs of 3 GPUs fit the cluster; their queue has room for 5, and gangs come whole.
+    world = World()
+    world.nodes("a b")
+    world.queue("tight", gpu=5)
+    for name in "pq":
+        world.pods_of(f"{name}1 {name}2 {name}3", world.gang(name, 3, queue="tight"))
+    assert told(world)["admitted", 0] == (3 * QUARTER, 6 * QUARTER)
+
+
+def test_what_runs_leaves_pieces() -> None:
+    # The two ssd nodes have 3 GPUs left: two of the three pods of 2 that want them. The other nodes take both of 3.
+    # In all there are 6 pieces of 2 GPUs, more than the 5 pods ask for.
+    world = two_kinds()
+    for name in "ab":
+        world.running(f"runs-{name}", name)
+    pods(world, "p q r", 2, selector={"disk": "ssd"})
+    pods(world, "s t", 3)
+    assert told(world)["admitted", 0] == (10 * QUARTER, 12 * QUARTER)
+
+
+# What the program is asked
+
+
+def test_what_counting_meets_is_not_asked() -> None:
+    world = World()
+    world.nodes("a b")
+    pods(world, "p q")
+    dense = make_dense(world.instance())
+    assert list(lp_bounds(dense, (2 * QUARTER, 2 * QUARTER, 0, 0, 0, 2))) == []
+
+
+def test_without_time_nothing_is_told() -> None:
+    world = two_kinds()
+    pods(world, " ".join(f"s{i}" for i in range(12)), selector={"disk": "ssd"})
+    pods(world, "p q r s")
+    dense = make_dense(world.instance())
+    assert list(lp_bounds(dense, (0, 0, 0, 0, 0, 0), 0.0)) == []
+
+
+def test_the_first_open_value_comes_first_and_then_the_sum() -> None:
+    world = two_kinds()
+    for priority in (100, 1):
+        pods(world, " ".join(f"s{priority}-{i}" for i in range(9)), selector={"disk": "ssd"}, priority=priority)
+        pods(world, f"x{priority}", priority=priority)
+    dense = make_dense(world.instance())
+    levels = [bound.level for bound in lp_bounds(dense, (0,) * len(dense.levels))]
+    assert levels == [0, None, 2]
+
+
+# The program
+
+
+def small(dice: random.Random) -> tuple[Program, dict[int, int]]:
+    """A program of three columns of 0 .. 3 and up to four rows, with negative coefficients and gains among others."""
+    program = Program()
+    for _ in range(3):
+        program.column(dice.randint(0, 3))
+    for _ in range(dice.randint(0, 4)):
+        program.at_most({column: dice.randint(-4, 9) for column in range(3)}, dice.randint(0, 12))
+    return program, {column: dice.randint(-5, 20) for column in range(3)}
+
+
+def best(program: Program, gains: dict[int, int]) -> int:
+    """Best whole point by trying all; (0, 0, 0) is one, since no row has less room."""
+    return max(
+        sum(gains[column] * amount for column, amount in enumerate(point))
+        for point in product(*(range(upper + 1) for upper in program.upper))
+        if all(
+            sum(c * point[column] for column, c in zip(row.columns, row.coefficients, strict=True)) <= row.room
+            for row in program.rows
+        )
+    )
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_prices_make_a_bound_that_is_beaten(seed: int) -> None:
+    dice = random.Random(seed)
+    program, gains = small(dice)
+    reached = best(program, gains)
+    assert program.solve(gains).bound >= reached
+    for scale in (0.0, 1e-9, 0.3, 7.0, 1e15):
+        prices = [dice.uniform(-1, 1) * scale for _ in program.rows]
+        assert certified(program.upper, program.rows, gains, prices) >= reached
+
+
+def test_right_prices_make_the_bound_exact() -> None:
+    # Maximise 3 x + 2 y, x + y <= 4, x + 3 y <= 6: x = 3 and y = 1, with prices 7/2 ... worked out: x = 4, y = 0 is 12.
+    rows = [Row.of({0: 1, 1: 1}, 4), Row.of({0: 1, 1: 3}, 6)]
+    assert certified([10, 10], rows, {0: 3, 1: 2}, [3.0, 0.0]) == 12
+    assert certified([10, 10], rows, {0: 3, 1: 2}, [3.0 - 1e-12, 1e-13]) == 12
+    # Where y counts more, both rows bind: x = 3, y = 1; prices p + q = 2 and p + 3 q = 5 give p = 1/2, q = 3/2.
+    assert certified([10, 10], rows, {0: 2, 1: 5}, [0.5, 1.5]) == 11
+
+
+def test_thirds_are_exact_though_floats_are_not() -> None:
+    # 3 x <= 1000: x is at most 333 and a third, worth 1,000 at 3 each; a price of 0.999... would round up.
+    assert certified([10**6], [Row.of({0: 3}, 1000)], {0: 1}, [1 / 3]) == 333
+    assert certified([10**6], [Row.of({0: 7}, 700)], {0: 1}, [1 / 7]) == 100
+
+
+def test_without_any_price_the_columns_alone_bound() -> None:
+    rows = [Row.of({0: 1, 1: 1}, 4)]
+    assert certified([10, 10], rows, {0: 3, 1: 2}, [0.0]) == 50
+    assert certified([10, 10], rows, {0: 3, 1: 2}, [-8.0]) == 50
+
+
+def test_amounts_that_no_float_can_hold() -> None:
+    # 2**60 + 1 units of room at one each; floats would say 2**60.
+    assert certified([2**62], [Row.of({0: 1}, 2**60 + 1)], {0: 1}, [1.0]) == 2**60 + 1
+
+
+def test_rows_that_say_nothing_are_not_made() -> None:
+    program = Program()
+    one, two = program.column(2), program.column(3)
+    program.at_most({one: 2, two: 1}, 7)
+    assert program.rows == []
+    program.at_most({one: 2, two: 1}, 6)
+    assert program.rows == [Row((0, 1), (2, 1), 6)]
+
+
+def test_a_program_that_has_no_point_is_bounded_all_the_same() -> None:
+    program = Program()
+    one = program.column(5)
+    answer = program.solve({one: 2}, [Row.of({one: -1}, -6)])  # x >= 6
+    assert (answer.bound, answer.point) == (10, None)
+
+
+def test_a_solver_that_may_take_no_time_is_not_trusted() -> None:
+    program = Program()
+    columns = [program.column(9) for _ in range(40)]
+    dice = random.Random(1)
+    for _ in range(40):
+        program.at_most({column: dice.randint(1, 9) for column in columns}, 50)
+    gains = {column: dice.randint(1, 9) for column in columns}
+    assert program.solve(gains, seconds=1e-9).bound >= program.solve(gains).bound
+
+
+# Node classes
+
+
+def crowded(kinds: int) -> World:
+    """Nodes that each have another amount of cpu left, half of them with label disk=ssd.
+
+    Pods of 3 GPUs want ssd, three for each node there is; those of 1 GPU, one for two nodes, want any.
+    """
+    world = World()
+    for index in range(kinds):
+        world.node(f"n{index:03}", 4, cpu=1000 + index, labels={"disk": "ssd"} if index % 2 else {})
+    pods(world, " ".join(f"a{i}" for i in range(3 * kinds)), 3, cpu=100, selector={"disk": "ssd"})
+    pods(world, " ".join(f"b{i}" for i in range(kinds // 2)), 1, cpu=1)
+    return world
+
+
+@pytest.mark.parametrize("kinds", [10, 200])
+def test_nodes_are_put_together_where_they_are_many(kinds: int) -> None:
+    shapes = Shapes(make_dense(crowded(kinds).instance()))
+    found = NodeClasses(shapes, np.arange(2))
+    assert found.number == (kinds if kinds <= classes.MOST_CLASSES else 4)  # ssd or not, cpu below 1,024 or not
+    assert found.held[0].sum() == kinds // 2
+    gpu = shapes.dense.resources.index("nvidia.com/gpu")
+    assert found.room[:, gpu].sum() == 4 * kinds
+
+
+def test_what_is_put_together_keeps_its_pieces_and_its_selectors() -> None:
+    # 100 nodes are ssd and take one pod of 3 each; the 100 pods of 1 have room. Pieces in all: 200 pods of 3.
+    assert told(crowded(200))["admitted", 0] == ((100 * 3 + 100) * QUARTER, (200 * 3 + 100) * QUARTER)
+
+
+def test_room_that_no_requests_make_up_stays_free() -> None:
+    # Of 4 GPUs pods of 3 use 3, of 3 and 1 all.
+    world = World()
+    world.node("a", labels={"disk": "ssd"})
+    world.node("b")
+    pods(world, "p", 3)
+    pods(world, "q", 1, selector={"disk": "ssd"})
+    dense = make_dense(world.instance())
+    found = NodeClasses(Shapes(dense), np.arange(2))
+    gpu = dense.resources.index("nvidia.com/gpu")
+    assert sorted(found.room[:, gpu].tolist()) == [3, 4]
+    assert math.gcd(*found.room[:, gpu].tolist()) == 1

@@ -1,0 +1,191 @@
+"""No placement beats a bound: every valid placement of seeded tiny instances, and those planted into larger ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from random import Random
+
+import pytest
+
+from placer.bounds import NamedBound, bounds_for, lp_bounds
+from placer.bounds.alone import Alone
+from placer.bounds.lp import classes, search
+from placer.dense import Dense, make_dense, score_solution
+from placer.generate import ClosOptions, Generated, PlantedOptions, clos, planted
+from placer.instance.build import build
+from placer.manifests import from_documents, validate
+from placer.methods.greedy import greedy
+from placer.placement import MAXIMISED, Placement
+from tests.oracle import placements
+from tests.tiny import tiny
+
+BLOCK = 50
+BLOCKS = [range(first, first + BLOCK) for first in range(0, 500, BLOCK)]
+
+blocks = pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+
+#: Of every tiny instance so many placements are looked at.
+MOST = 1500
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the program know no other bound, so that it tells one for every value of O1."""
+
+    def none(dense: Dense, _: Sequence[int]) -> list[NamedBound]:
+        return [NamedBound(level, 10**18, "none") for level in (*range(len(dense.levels)), None)]
+
+    monkeypatch.setattr(search, "bounds_for", none)
+
+
+def weight(dense: Dense, values: tuple[int, ...]) -> int:
+    return sum(value for (name, _), value in zip(dense.levels, values, strict=True) if name == "placed")
+
+
+def beaten(dense: Dense, bound: NamedBound, values: tuple[int, ...]) -> bool:
+    """Whether a placement of these values is better than a bound that holds for it."""
+    if bound.level is None:
+        return "placed" in dict(dense.levels) and weight(dense, values) > bound.bound
+    if bound.context not in ((), values[: bound.level]):
+        return False
+    value = values[bound.level]
+    return value > bound.bound if dense.levels[bound.level][0] in MAXIMISED else value < bound.bound
+
+
+@cache
+def known(seed: int) -> tuple[Dense, tuple[tuple[int, ...], ...], dict[int, int]]:
+    """A tiny instance, the values of its placements, and the most pods of each class that one of them has."""
+    instance = tiny(seed).instance
+    dense = make_dense(instance)
+    values: dict[tuple[int, ...], None] = {}
+    most: Counter[int] = Counter()
+    for placement in islice(placements(instance), MOST):
+        solution = dense.solution(placement)
+        values[score_solution(dense, solution)] = None
+        count: Counter[int] = Counter()
+        for (index, _), pods in solution.items():
+            count[index] += pods
+        most |= count
+    return dense, tuple(values), most
+
+
+def hands(dense: Dense, values: tuple[tuple[int, ...], ...], seed: int) -> list[tuple[int, ...]]:
+    """Values to have in hand: the best, those of nothing new, and some others."""
+    signs = [-1 if name in MAXIMISED else 1 for name, _ in dense.levels]
+    best = min(values, key=lambda found: [sign * value for sign, value in zip(signs, found, strict=True)])
+    others = Random(seed).sample(values, min(3, len(values)))
+    return list(dict.fromkeys([best, score_solution(dense, {}), *others]))
+
+
+@blocks
+def test_nothing_is_placed_that_cannot_stand_alone(seeds: range) -> None:
+    for seed in seeds:
+        dense, _, most = known(seed)
+        sizes = Alone(dense).sizes
+        assert all(count <= sizes[index] for index, count in most.items()), seed
+
+
+@blocks
+def test_no_placement_beats_what_counting_says(seeds: range) -> None:
+    for seed in seeds:
+        dense, values, _ = known(seed)
+        for hand in hands(dense, values, seed):
+            for bound in bounds_for(dense, hand):
+                assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)
+
+
+@blocks
+@pytest.mark.usefixtures("alone")
+def test_no_placement_beats_what_the_program_says(seeds: range) -> None:
+    for seed in seeds:
+        dense, values, _ = known(seed)
+        for hand in hands(dense, values, seed):
+            told = list(lp_bounds(dense, hand))
+            assert {bound.level for bound in told} == {None, *_of_o1(dense)}
+            for bound in told:
+                assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)
+
+
+def _of_o1(dense: Dense) -> list[int]:
+    return [level for level, (name, _) in enumerate(dense.levels) if name in MAXIMISED]
+
+
+@pytest.mark.usefixtures("alone")
+def test_nor_where_all_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classes, "MOST_CLASSES", 1)
+    for seed in range(150):
+        dense, values, _ = known(seed)
+        for bound in lp_bounds(dense, score_solution(dense, {})):
+            assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_program_is_often_exact() -> None:
+    """With the best values in hand: else the tests above could not fail."""
+    exact = total = 0
+    for seed in range(100):
+        dense, values, _ = known(seed)
+        hand = hands(dense, values, seed)[0]
+        best: dict[int, int] = {}
+        for bound in lp_bounds(dense, hand):
+            if bound.level is not None:
+                best[bound.level] = bound.bound
+        exact += sum(bound == hand[level] for level, bound in best.items())
+        total += len(best)
+    assert exact > 0.9 * total
+
+
+# Larger ones, of which one good placement is known
+
+MIX = {"nodes": 48, "pod_sizes": (1, 2, 4, 8), "soft": 0.1}
+PLANTED = {
+    "whole": PlantedOptions(nodes=48, soft=0.0),
+    "mixed": PlantedOptions(**MIX),  # type: ignore[arg-type]
+    "subgroups": PlantedOptions(**MIX, subgroups=0.8, subgroup_sizes=(2, 3, 5), tight=0.5),  # type: ignore[arg-type]
+    "types": PlantedOptions(**MIX, node_types=3, uneven=0.3),  # type: ignore[arg-type]
+    "elastic": PlantedOptions(**MIX, elastic=0.6, roles=0.5, priorities=3),  # type: ignore[arg-type]
+    "queues": PlantedOptions(**MIX, queues=3, overfull=0.4, priorities=2),  # type: ignore[arg-type]
+    "running": PlantedOptions(**MIX, running=0.4, overfull=0.5, node_types=2, uneven=0.2),  # type: ignore[arg-type]
+    "anchored": PlantedOptions(**MIX, anchored=0.5, elastic=0.4, subgroups=0.5, overfull=0.3),  # type: ignore[arg-type]
+}
+
+
+def made(found: Generated) -> tuple[Dense, list[tuple[int, ...]]]:
+    """The arrays of a generated instance; values of what was planted and of the greedy's answer."""
+    instance = build(validate(from_documents(found.documents)))
+    dense = make_dense(instance)
+    solutions = [greedy(dense, seed=0)]
+    if found.planted is not None:
+        solutions.append(dense.solution(Placement.of(found.planted)))
+    sizes = Alone(dense).sizes
+    for solution in solutions:
+        count: Counter[int] = Counter()
+        for (index, _), pods in solution.items():
+            count[index] += pods
+        assert all(pods <= sizes[index] for index, pods in count.items())
+    return dense, [score_solution(dense, solution) for solution in solutions]
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", PLANTED)
+def test_what_is_planted_beats_no_bound(shape: str, seed: int) -> None:
+    dense, values = made(planted(replace(PLANTED[shape], seed=seed)))
+    for hand in values:
+        for bound in (*bounds_for(dense, hand), *lp_bounds(dense, hand)):
+            assert not [found for found in values if beaten(dense, bound, found)], bound
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("seed", range(4))
+def test_what_the_greedy_places_beside_running_jobs_beats_no_bound(seed: int) -> None:
+    options = ClosOptions(
+        load=0.5, queue=1.5, leaf_size=4, pod_sizes=(1, 2, 4), subgroups=0.5, elastic=0.3, priorities=3, soft=0.0
+    )
+    dense, values = made(clos(replace(options, seed=seed)))
+    for bound in (*bounds_for(dense, values[0]), *lp_bounds(dense, values[0])):
+        assert not beaten(dense, bound, values[0]), bound
