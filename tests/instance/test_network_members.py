@@ -53,6 +53,11 @@ def test_by_labels(state: dict[str, Any]) -> None:
     assert home(SHOP, member("p", "web", **state)) == IN_SHOP
 
 
+def test_an_empty_label_is_none() -> None:
+    assert home(SHOP, owned("Deployment", "web-x", labels={APP: "", WORKLOAD: "db"})) == IN_SHOP
+    assert home(SHOP, owned("Deployment", "web-x", labels={APP: "shop", WORKLOAD: ""})) == IN_SHOP
+
+
 def test_in_any_namespace() -> None:
     assert home(SHOP, member("p", "web", namespace="far"), namespace="far") == IN_SHOP
 

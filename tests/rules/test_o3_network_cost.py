@@ -142,17 +142,17 @@ def _online_boutique() -> World:
 
 
 def test_online_boutique_with_two_pods_a_node() -> None:
-    """84 is the optimum (scheduler_plugins.md, 4.4). Z1: P1 P8 on n1, P3 P4 on n2, and so on, edge by edge below."""
-    text = "P8@n1 P1@n1 P3@n2 P4@n2 P2@n3 P11@n3 P6@n4 P9@n4 P10@n5 P5@n6 P7@n6"
-    own = {"P2": 5, "P3": 1, "P4": 1, "P6": 5, "P8": 0, "P9": 5, "P10": 20}
-    checkout = {"P2": 5, "P3": 1, "P4": 1, "P5": 20, "P6": 5, "P7": 20}
-    assert o3(_online_boutique(), text) == [sum(own.values()) + 0 + sum(checkout.values()) + 5]
+    """84 is the optimum (scheduler_plugins.md, 4.4); per caller, callees in the order of the text."""
+    text = "P1@n1 P10@n1 P3@n2 P9@n2 P5@n3 P6@n3 P4@n4 P8@n4 P2@n6 P11@n6 P7@n8"
+    front, cart, checkout = [20, 1, 5, 5, 5, 1, 0], [0], [20, 5, 0, 1, 1, 20]
+    assert o3(_online_boutique(), text) == [sum(front) + sum(cart) + sum(checkout) + 0] == [84]
 
 
 def test_online_boutique_with_three_pods_a_node() -> None:
-    """Six in Z1 and five in Z2 never pay for the region: 29, which is the optimum (ibid.)."""
-    text = "P1@n1 P8@n1 P3@n1 P4@n2 P6@n2 P2@n2 P9@n3 P10@n3 P11@n3 P5@n4 P7@n4"
-    assert o3(_online_boutique(), text) == [(1 + 0 + 1 + 1 + 0 + 5 + 5) + 5 + (1 + 0 + 1 + 5 + 1 + 5) + 5]
+    """29 is the optimum: the region is never left."""
+    text = "P1@n1 P3@n1 P9@n1 P4@n2 P6@n2 P8@n2 P2@n3 P10@n3 P11@n3 P5@n4 P7@n4"
+    front, cart, checkout = [5, 0, 1, 1, 1, 0, 5], [0], [5, 1, 0, 5, 0, 5]
+    assert o3(_online_boutique(), text) == [sum(front) + sum(cart) + sum(checkout) + 0] == [29]
 
 
 # the cases of the plugin's own tests: what one more pod adds

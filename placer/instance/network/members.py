@@ -97,7 +97,7 @@ class _Reader:
         """Where one pod belongs; None: in no AppGroup."""
         labels = pod.metadata.labels or {}
         name = labels.get(APP_GROUP_LABEL)
-        if name is None:
+        if not name:
             return self._by_owner(pod) if self._owners else None
         if name not in self._named:
             self._findings.missing(f"AppGroup {name}", f"Pod {pod.namespace}/{pod.name}")
@@ -109,7 +109,7 @@ class _Reader:
 
     def _workload(self, application: Application, pod: Pod) -> str | None:
         """Workload of a pod whose label names the AppGroup: that of its other label, else that of its owner."""
-        name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL)
+        name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL) or None
         if name is None:
             makers = (application.owners.get(maker) for maker in self._makers(pod))
             name = next((found[0] for found in makers if found is not None), None)
