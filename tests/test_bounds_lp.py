@@ -12,13 +12,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.bounds import bounds_for, lp_bounds
+from placer.bounds import NamedBound, bounds_for, lp_bounds
 from placer.bounds.lp import classes
 from placer.bounds.lp.classes import NodeClasses
 from placer.bounds.lp.program import Program, Row, certified
 from placer.bounds.shapes import Shapes
 from placer.dense import make_dense
 from placer.instance import SubGroupPolicy
+from placer.methods.events import Event, SearchOptions
+from placer.methods.exact import search
 from placer.placement import MAXIMISED
 from tests.world import World, hard
 
@@ -356,3 +358,23 @@ def test_room_that_no_requests_make_up_stays_free() -> None:
     gpu = dense.resources.index("nvidia.com/gpu")
     assert sorted(found.room[:, gpu].tolist()) == [3, 4]
     assert math.gcd(*found.room[:, gpu].tolist()) == 1
+
+
+# Who asks
+
+
+def test_the_exact_search_asks_once_and_believes() -> None:
+    # 12 pods want the 8 GPUs of ssd nodes, 4 want any. With a hint that places 12, the model is not needed for O1.
+    world = two_kinds()
+    pods(world, " ".join(f"s{i}" for i in range(12)), selector={"disk": "ssd"})
+    pods(world, "p q r s")
+    events: list[Event] = []
+    dense = make_dense(world.instance())
+    names = [one.pods[0].name for one in dense.classes]
+    nodes = {**{f"s{i}": "ab"[i % 2] for i in range(8)}, **dict.fromkeys("pqrs", "c")}
+    hint = {(names.index(pod), dense.node_index[node]): 1 for pod, node in nodes.items()}
+    assert search(dense, SearchOptions(hint=hint), events.append) == "proved"
+    found = [event for event in events if isinstance(event, NamedBound)]
+    assert NamedBound(0, 12 * QUARTER, "lp") in found
+    assert NamedBound(None, 12 * QUARTER, "lp") in found
+    assert not [bound for bound in found if bound.by == "exact" and bound.level in (0, 1)]

@@ -7,7 +7,7 @@ import time
 
 from ortools.sat.python import cp_model
 
-from placer.bounds import NamedBound, bounds_for, named_bounds
+from placer.bounds import NamedBound, bounds_for, lp_bounds, named_bounds
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
 from placer.methods.exact.model import Model, SolverFault, TooLarge
@@ -18,6 +18,9 @@ __all__ = ["ExactSearch", "safe_bound", "search"]
 #: What a value may take in the first round, in seconds, or with one worker in deterministic time, and how this grows
 #: from round to round. Small first: soon every value has been looked at.
 FIRST_BUDGET, GROWTH = 2.0, 4.0
+
+#: Share of the time that the linear program over shapes and node classes may take.
+LP_SHARE = 0.1
 
 #: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
 #: bounds here; the workers that are left over do the solver's own neighbourhood search.
@@ -107,6 +110,8 @@ class ExactSearch:
         """Decide all values with little effort, then those not proved with more, and so on."""
         for bound in named_bounds(self.dense):
             self._tell(bound)
+        for bound in lp_bounds(self.dense, self.values, self.limits.seconds * LP_SHARE):
+            self._tell(bound)
         budget = FIRST_BUDGET
         while True:
             self._round(budget)
@@ -142,8 +147,9 @@ class ExactSearch:
             self.emit(Improved(solution, phase))
 
     def met(self, level: int) -> bool:
-        """Whether counting alone proves that nothing beats the value; tells the bounds it finds."""
-        for bound in bounds_for(self.dense, self.values):
+        """Whether counting, or a bound told before, proves that nothing beats the value; tells the bounds it finds."""
+        told = (bound for bound in self.bounds if bound.context in ((), self.values[:level]))
+        for bound in (*bounds_for(self.dense, self.values), *told):
             if bound.level == level and self.values[level] == bound.bound:
                 self._tell(bound)
                 return True
