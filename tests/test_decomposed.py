@@ -70,7 +70,7 @@ def test_a_part_says_what_the_whole_says(first: int) -> None:
         assert stepped.solution is not None
         after = score_solution(part.dense, stepped.solution)
         old = standing.values
-        standing.changed(part.named(part.start), part.named(stepped.solution))
+        standing.change(part.named(part.start), part.named(stepped.solution))
         assert verify(tiny(seed).instance, dense.placement(standing.solution)) == []
         gained = [new - was for new, was in zip(after, before, strict=True)]
         assert gained == [new - was for new, was in zip(standing.values, old, strict=True)], seed
@@ -123,9 +123,9 @@ def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_queue() -> Non
 def test_the_standing_solution_is_indexed_as_if_it_were_made_anew() -> None:
     for _, dense, solution, chance in starts(range(30)):
         standing = Standing(dense, {})
-        standing.changed({}, solution)
+        standing.change({}, solution)
         drop = {place: chance.randint(1, count) for place, count in solution.items() if chance.random() < 0.5}
-        standing.changed(drop, {})
+        standing.change(drop, {})
         fresh = Standing(dense, standing.solution)
         assert (standing.free == fresh.free).all()
         assert (standing.busy == fresh.busy).all()

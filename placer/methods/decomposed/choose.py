@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Dense
+from placer.dense import Dense, Scope
 from placer.methods.decomposed.standing import Standing
 from placer.placement import MAXIMISED
 
@@ -55,7 +56,6 @@ class Chooser:
         self.ways = self._ways()
         self.tried = [1.0] * len(self.ways)
         self.gained = [1.0] * len(self.ways)
-        self.lowest: dict[int, int] = {}
 
     def _ways(self) -> list[Way]:
         if self.name in MAXIMISED:
@@ -84,7 +84,37 @@ class Chooser:
         way = self.random.choices(range(len(self.ways)), weights=[0.1 * max(weights) + each for each in weights])[0]
         waiting = self._waiting(still)
         nodes = self.ways[way](size, ~barred, waiting)
-        return way, np.sort(nodes[~barred[nodes]]), waiting
+        nodes = np.sort(nodes[~barred[nodes]])
+        return way, nodes, self._with_room(waiting, nodes)
+
+    def _with_room(self, waiting: list[int], nodes: IntArray) -> list[int]:
+        """Draw from the groups that wait, those first that there might be room for on the nodes.
+
+        Room is what is free there and what pods of lower priority hold.
+        """
+        room = self.standing.free[nodes].sum(axis=0)
+        for index, count in ((i, c) for node in nodes.tolist() for i, c in self.standing.on.get(node, {}).items()):
+            if self._priority(index) < (self.priority or 0):
+                room = room + self.dense.classes[index].request * count
+        drawn = self.random.sample(waiting, len(waiting))
+        fitting = [group for group in drawn if (self._least[group] <= room).all()]
+        others = [group for group in drawn if group not in set(fitting)]
+        return sorted([*fitting, *others[: WAITING // 4]][:WAITING])
+
+    def _priority(self, index: int) -> int:
+        return self.dense.groups[self.dense.classes[index].group].priority
+
+    @cached_property
+    def _least(self) -> IntArray:
+        """int64, shape (groups, resources): what each must have at least to get anything, counted class by class."""
+        rows = np.zeros((len(self.dense.groups), len(self.dense.resources)), dtype=np.int64)
+        for number, group in enumerate(self.dense.groups):
+            requests = self.dense.requests[list(group.classes)]
+            sizes = [self.dense.classes[index].size for index in group.classes]
+            pods = np.repeat(requests, sizes, axis=0)
+            if group.short:
+                rows[number] = np.sort(pods, axis=0)[: group.short].sum(axis=0)
+        return rows
 
     def learn(self, way: int, gain: bool) -> None:
         """Remember whether a way has led to something; what was long ago counts less."""
@@ -94,14 +124,13 @@ class Chooser:
     def _waiting(self, still: Collection[int]) -> list[int]:
         """Groups of which something waits: of the priority that the value is about, else any."""
         placed, dense = self.standing.placed, self.dense
-        found = [
+        return [
             number
             for number, group in enumerate(dense.groups)
             if self.priority in (None, group.priority)
             and number not in still
             and any(placed[index] < dense.classes[index].size for index in group.classes)
         ]
-        return sorted(self.random.sample(found, min(WAITING, len(found))))
 
     # Where pods wait: room that is stranded
 
@@ -160,7 +189,6 @@ class Chooser:
 
     def _leaves(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
         """Whole leaves, half of them where one group that waits could live, the others anywhere."""
-        tree = self.dense.domains
         stranded = self._stranded()
         where = self._home(waiting, stranded) if waiting else self._around(allowed)
         inside = np.zeros(len(allowed), dtype=bool)
@@ -169,7 +197,6 @@ class Chooser:
         near = self._cells(weights, allowed & inside, size // 2)
         rest = allowed.copy()
         rest[near] = False
-        del tree
         return np.concatenate((near, self._cells(weights, rest, size - len(near))))
 
     def _around(self, allowed: BoolArray) -> slice:
@@ -192,62 +219,63 @@ class Chooser:
     # Where pods are apart
 
     def _around_a_scope(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
-        """A scope that is wider than it need be: where it is, and a domain that could hold more of it."""
+        """A scope that is wider than it need be: the leaves it is on, and a domain that could hold all of it."""
         scope = self._wide_scope()
         if scope is None:
             return self._leaves(size, allowed, [])
-        tree, dense = self.dense.domains, self.dense
-        mine = np.array(sorted({node for each in dense.scopes[scope].classes for node in self.standing.at[each]}))
-        home = dense.common(mine.tolist()) if len(mine) else None
-        domain = tree.root if home is None else home
+        tree = self.dense.domains
+        mine = np.array(sorted({node for each in self.dense.scopes[scope].classes for node in self.standing.at[each]}))
+        domain = self._target(scope, mine)
         inside = np.zeros(len(allowed), dtype=bool)
         inside[tree.begin[domain] : tree.end[domain]] = True
-        if self.name == "locality" and domain != tree.root and self.random.random() < 0.5:
-            inside[:] = True  # it may fit together somewhere else altogether
-        weights = np.full(int(self.cell.max()) + 1, 0.2)
-        weights[self.cell[mine]] = 1.0
-        found = self._cells(weights, allowed & np.isin(self.cell, self.cell[mine]), size // 2)
-        target = self._target(scope, domain, inside & allowed)
-        rest = allowed & inside
-        rest[found] = False
-        target = target[: max(0, size - len(found))] if self.name == "span" else target
-        found = np.union1d(found, target)
-        rest[found] = False
-        return np.concatenate((found, self._cells(np.ones_like(weights), rest, size - len(found))))
+        even = np.ones(int(self.cell.max()) + 1)
+        here = self._cells(even, allowed & np.isin(self.cell, self.cell[mine]), size // 2)
+        rest = allowed.copy()
+        rest[here] = False
+        there = self._cells(even, rest & inside, size - len(here))
+        rest[there] = False
+        return np.concatenate((here, there, self._cells(even, rest, size - len(here) - len(there))))
 
-    def _target(self, scope: int, home: int, inside: BoolArray) -> IntArray:
-        """Nodes of a domain below its home, or beside it, in which the scope could lie together."""
-        tree = self.dense.domains
-        below = tree.tier < (tree.tier[home] if self.name == "locality" else tree.tier[home] + 1)
-        width = tree.end - tree.begin
-        pods = sum(self.standing.placed[each] for each in self.dense.scopes[scope].classes)
-        able = np.flatnonzero(below & (width > 0) & inside[np.minimum(tree.begin, len(inside) - 1)])
-        if not len(able) or not pods:
-            return np.zeros(0, dtype=np.int64)
-        lowest = able[tree.tier[able] == tree.tier[able].max()]
-        domain = int(self.random.choice(lowest.tolist()))
-        return np.arange(tree.begin[domain], tree.end[domain], dtype=np.int64)
+    def _target(self, scope: int, mine: IntArray) -> int:
+        """The domain that a scope could lie in better: for ``locality`` one lower, for ``span`` the one it is in."""
+        tree, dense = self.dense.domains, self.dense
+        home = dense.common(mine.tolist())
+        home = tree.root if home is None else home
+        lowest = self.least[scope][0]
+        if self.name == "span" or lowest >= int(tree.tier[home]):
+            return home
+        tier = self.random.choice(sorted({int(t) for t in tree.tier if lowest <= t < int(tree.tier[home])}))
+        able = np.flatnonzero((tree.tier == tier) & (tree.end > tree.begin))
+        tops = dense.limit_domains(scope)
+        if tops is not None:
+            within = [(tree.begin[able] >= tree.begin[top]) & (tree.end[able] <= tree.end[top]) for top in tops]
+            able = able[np.any(within, axis=0)] if within else able[:0]
+        near = able[(tree.begin[able] >= tree.begin[home]) & (tree.end[able] <= tree.end[home])]
+        able = near if len(near) and self.random.random() < 0.5 else able
+        return int(self.random.choice(able.tolist())) if len(able) else home
 
     def _wide_scope(self) -> int | None:
-        """A scope that adds more to the value than it would alone on its leaves; None where there is none."""
+        """A scope drawn by how much it adds to the value beyond what it would alone; None where none does."""
         dense, best, key = self.dense, None, -1.0
-        tree = dense.domains
-        lowest = int(tree.tier.min())
-        for number, scope in enumerate(dense.scopes):
-            if not scope.wanted:
-                continue
-            nodes = {node for each in scope.classes for node in self.standing.at.get(each, ())}
+        for number, (lowest, fewest) in self.least.items():
+            nodes = {node for each in dense.scopes[number].classes for node in self.standing.at.get(each, ())}
             if len(nodes) < 2:
                 continue
             if self.name == "locality":
                 common = dense.common(nodes)
-                excess = 0.0 if common is None else float(tree.tier[common] - lowest) * len(nodes)
+                pods = sum(self.standing.placed[each] for each in dense.scopes[number].classes)
+                excess = 0 if common is None else (int(dense.domains.tier[common]) - lowest) * pods
             else:
-                excess = float(len({int(dense.leaf_unit[node]) for node in nodes}) - 1)
+                excess = len({int(dense.leaf_unit[node]) for node in nodes}) - fewest
             drawn = self.random.random() ** (1 / excess) if excess > 0 else -1.0
             if drawn > key:
                 best, key = number, drawn
-        return best if key >= 0 else None
+        return best
+
+    @cached_property
+    def least(self) -> dict[int, tuple[int, int]]:
+        """Per scope that counts in O2: the lowest tier and the fewest leaves that all its new pods need alone."""
+        return {number: least_of(self.dense, scope) for number, scope in enumerate(self.dense.scopes) if scope.wanted}
 
     # What is hardly used
 
@@ -271,6 +299,24 @@ class Chooser:
         stranded = self._stranded()
         weights = np.maximum(ANYWHERE, np.bincount(self.cell, weights=stranded) / np.bincount(self.cell))
         return np.concatenate((first, self._cells(weights, rest, size - len(first))))
+
+
+def least_of(dense: Dense, scope: Scope) -> tuple[int, int]:
+    """Lowest tier of a domain, and fewest leaves, that could hold all pods of a scope alone, class by class."""
+    tree, lowest, fewest = dense.domains, int(dense.domains.tier.min()), 1
+    for index in scope.classes:
+        fits, size = dense.fits(index), dense.classes[index].size
+        sums = np.concatenate(([0], np.cumsum(fits)))
+        able = sums[tree.end] - sums[tree.begin] >= size
+        lowest = max(lowest, int(tree.tier[able].min())) if able.any() else int(tree.tier[tree.root])
+        rooms = np.sort(np.bincount(_leaf_numbers(dense), weights=fits))[::-1].cumsum()
+        fewest = max(fewest, min(int(np.searchsorted(rooms, size)) + 1, len(rooms)))
+    return lowest, fewest
+
+
+def _leaf_numbers(dense: Dense) -> IntArray:
+    numbers: IntArray = np.unique(dense.leaf_unit, return_inverse=True)[1].reshape(-1)
+    return numbers
 
 
 def _cells(dense: Dense) -> IntArray:

@@ -33,7 +33,7 @@ __all__ = ["Crew", "Neighbourhoods", "StepLimits"]
 #: Deterministic time of a step; about a third of a second.
 STEP_WORK = 0.2
 #: Nodes of the first step, and of the smallest and largest one.
-FIRST, LEAST, MOST = 48, 8, 512
+FIRST, LEAST, MOST = 48, 8, 1024
 #: By how much a step grows and shrinks.
 GROW, SHRINK = 1.15, 0.88
 #: Share of the steps that gather room beside.
@@ -125,10 +125,17 @@ class Neighbourhoods:
         self.dense, self.level, self.seed, self.random, self.crew = dense, level, seed, chance, crew
         self.standing = Standing(dense, solution)
         self.chooser = Chooser(self.standing, level, chance)
+        self.most = max(LEAST, min(MOST, len(dense.nodes)))
         self.size = float(min(FIRST, max(LEAST, len(dense.nodes) // 2)))
         self.spent = 0.0
         self.steps = 0
         self.under_way: dict[Future[Stepped], _UnderWay] = {}
+
+    def again(self, solution: Solution) -> None:
+        """Begin with another solution; what has been learnt of sizes and ways stays."""
+        self.standing = Standing(self.dense, solution)
+        self.chooser.standing = self.standing
+        self.spent = 0.0
 
     def run(self, limits: StepLimits, told: Callable[[Solution], bool]) -> None:
         """Make steps until ``limits`` allows none or ``told``, which hears every better solution, says it is enough."""
@@ -195,23 +202,33 @@ class Neighbourhoods:
         if stepped.fault is not None:
             raise SolverFault(f"in a neighbourhood: {stepped.fault}")
         self.spent += stepped.work or STEP_WORK / 100
-        self.size = min(MOST, max(LEAST, self.size * (GROW if stepped.optimal else SHRINK)))
+        self.size = min(self.most, max(LEAST, self.size * (GROW if stepped.optimal else SHRINK)))
         if stepped.too_large:
             self.size = max(LEAST, self.size / 2)
-        gain = stepped.solution is not None and self._put(each.part, stepped.solution)
+        gain = self._put(each.part, stepped)
         self.chooser.learn(each.way, gain)
         return gain
 
-    def _put(self, part: Part, found: Solution) -> bool:
-        """Take what a step found unless it makes things worse; say whether it makes them better."""
-        if found == part.start:
+    def _put(self, part: Part, stepped: Stepped) -> bool:
+        """Take what a step found unless it makes things worse; say whether it makes them better.
+
+        What a part gains the whole gains, unless another part that was under way counts on the same domain being in
+        use; so values are counted anew only where something is gained.
+        """
+        found = stepped.solution
+        if found is None or found == part.start:
             return False
+        before = self.standing.values
+        values = tuple(value + gain for value, gain in zip(before, stepped.gains, strict=True))
+        if beats(self.dense, before, values, self.level + 1):
+            return False
+        better = beats(self.dense, values, before, self.level + 1)
         taken, put = part.named(part.start), part.named(found)
-        before = self.standing.changed(taken, put)
-        if beats(self.dense, before, self.standing.values, self.level + 1):
-            self.standing.changed(put, taken)
+        self.standing.change(taken, put, None if better else values)
+        if better and not beats(self.dense, self.standing.values, before, self.level + 1):
+            self.standing.change(put, taken, before)
             return False
-        return self.standing.values[: self.level + 1] != before[: self.level + 1]
+        return better
 
     def _lost(self, error: BaseException) -> None:
         """An executor broke down: what was under way is lost, nothing else."""

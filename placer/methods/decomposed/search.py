@@ -15,7 +15,7 @@ from placer.placement import MAXIMISED
 __all__ = ["search"]
 
 #: What neighbourhood search on a value of O1 gets of the budget, as a factor: where pods wait this is what places them.
-PLACING = 4.0
+PLACING = 2.0
 
 #: With no more nodes than this the whole model is tried before neighbourhoods.
 FEW_NODES = 96
@@ -62,6 +62,7 @@ class _Search(ExactSearch):
         super().__init__(dense, options, emit)
         self.crew = crew
         self.chance = random.Random(options.seed)
+        self.steps: dict[int, Neighbourhoods] = {}
 
     def decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
@@ -80,18 +81,32 @@ class _Search(ExactSearch):
         """Search a few leaves at a time; say whether the value is proved then."""
         name = self.dense.levels[level][0]
         budget *= PLACING if name in MAXIMISED else 1.0
-        steps = Neighbourhoods(self.dense, level, self.solution, self.options.seed, self.chance, self.crew)
-        end = math.inf if self.options.workers == 1 else time.monotonic() + budget
-        most = budget if self.options.workers == 1 else math.inf
+        steps = self._steps(level)
+        alone = self.options.workers == 1
+        most = budget if alone else math.inf
+        last = time.monotonic()
 
         def limits(spent: float) -> tuple[float, float] | None:
             seconds, work = self.limits.seconds, min(self.limits.work, most) - spent
-            return (seconds, work) if seconds > 0 and work > 0 and time.monotonic() < end else None
+            over = not alone and time.monotonic() > last + budget
+            return (seconds, work) if seconds > 0 and work > 0 and not over else None
 
         def told(solution: Solution) -> bool:
+            nonlocal last, most
+            if level == self.proved:  # what counts most is not left as long as it gets better
+                last, most = time.monotonic(), max(most, steps.spent + budget) if alone else math.inf
             self.offer(solution, name)
             return self.met(level)
 
         steps.run(limits, told)
         self.limits.spent += steps.spent
         return self.met(level)
+
+    def _steps(self, level: int) -> Neighbourhoods:
+        if level in self.steps:
+            self.steps[level].again(self.solution)
+        else:
+            self.steps[level] = Neighbourhoods(
+                self.dense, level, self.solution, self.options.seed, self.chance, self.crew
+            )
+        return self.steps[level]

@@ -67,13 +67,11 @@ class Standing:
             else:
                 del self.solution[index, node], self.at[index][node], self.on[node][index]
 
-    def changed(self, taken: Solution, put: Solution) -> tuple[int, ...]:
-        """Make a change; return the values before it."""
-        before = self.values
+    def change(self, taken: Solution, put: Solution, values: tuple[int, ...] | None = None) -> None:
+        """Make a change; ``values`` after it where somebody knows them."""
         self.put((place, -count) for place, count in taken.items())
         self.put(put.items())
-        self.values = score_solution(self.dense, self.solution)
-        return before
+        self.values = score_solution(self.dense, self.solution) if values is None else values
 
     def there(self, nodes: Iterable[int]) -> Solution:
         """What is on some nodes."""

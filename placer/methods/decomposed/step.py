@@ -54,7 +54,9 @@ class Stepped:
     Parameters
     ----------
     solution
-        Of the part, no worse than the start; None: none was found in time, or the start again.
+        Of the part, no worse than the start; None: none was found in time.
+    gains
+        How much each value is larger than at the start; empty without a solution.
     optimal
         Whether nothing in the part is better.
     too_large
@@ -66,6 +68,7 @@ class Stepped:
     """
 
     solution: Solution | None
+    gains: tuple[int, ...] = ()
     optimal: bool = False
     too_large: bool = False
     work: float = 0.0
@@ -101,7 +104,9 @@ def carry_out(step: Step) -> Stepped:
         return Stepped(None, work=work, fault=f"{solver.status_name(status)} where leaving all as it was is possible")
     if status == cp_model.UNKNOWN:
         return Stepped(None, work=work)
-    return Stepped(model.read(list(solver.response_proto.solution)), status == cp_model.OPTIMAL, work=work)
+    found = model.read(list(solver.response_proto.solution))
+    gains = tuple(new - old for new, old in zip(score_solution(step.dense, found), start, strict=True))
+    return Stepped(found, gains, status == cp_model.OPTIMAL, work=work)
 
 
 def _aside(step: Step, model: Model) -> Linear:
