@@ -166,7 +166,7 @@ class Chooser:
         """A domain that a group that waits is limited to, one with much room; else one around a node with room."""
         tree = self.dense.domains
         tops = self._limits(self.random.choice(waiting)) if waiting else None
-        if tops and self.random.random() < 0.7:
+        if tops and self.random.random() < 0.8:
             sums = np.concatenate(([0.0], np.cumsum(weights)))
             room = sums[tree.end[list(tops)]] - sums[tree.begin[list(tops)]]
             best = tops[int(np.argmax(room * self.numbers.random(len(tops))))]
@@ -176,10 +176,23 @@ class Chooser:
         return slice(int(tree.begin[best]), int(tree.end[best]))
 
     def _limits(self, group: int) -> tuple[int, ...] | None:
-        """Domains of which one must hold a group, or one of its subgroups."""
+        """Domains of which one must hold pods that wait: of those that have company already, only where that is."""
         gang = self.dense.groups[group]
-        scopes = [gang.scope, *(self.dense.sub_groups[sub].scope for sub in gang.sub_groups)]
-        return next((tops for scope in scopes if (tops := self.dense.limit_domains(scope))), None)
+        waiting = [i for i in gang.classes if self.standing.placed[i] < self.dense.classes[i].size]
+        index = self.random.choice(waiting or list(gang.classes))
+        sub = self.dense.classes[index].sub_group
+        scopes = [gang.scope] if sub < 0 else [self.dense.sub_groups[sub].scope, gang.scope]
+        for scope in scopes:
+            tops = self.dense.limit_domains(scope)
+            if tops:
+                node = next(
+                    (node for each in self.dense.scopes[scope].classes for node in self.standing.at[each]), None
+                )
+                return tops if node is None else tuple(top for top in tops if self._holds(top, node))
+        return None
+
+    def _holds(self, domain: int, node: int) -> bool:
+        return bool(self.dense.domains.begin[domain] <= node < self.dense.domains.end[domain])
 
     def _above(self, domain: int) -> int:
         parent = int(self.dense.domains.parent[domain])

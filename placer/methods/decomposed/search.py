@@ -10,12 +10,12 @@ from placer.dense import Dense, Solution
 from placer.methods.decomposed.neighbourhoods import FIRST, Crew, Neighbourhoods
 from placer.methods.events import Emit, SearchOptions
 from placer.methods.exact.search import ExactSearch
-from placer.placement import MAXIMISED
 
 __all__ = ["search"]
 
-#: What neighbourhood search on a value of O1 gets of the budget, as a factor: where pods wait this is what places them.
-PLACING = 2.0
+#: What neighbourhood search on the first value that is not proved gets of the budget, as a factor: what is reached on
+#: the values after it lasts only as long as it does.
+FOREMOST = 4.0
 
 #: With no more nodes than this the whole model is tried before neighbourhoods.
 FEW_NODES = 96
@@ -80,7 +80,7 @@ class _Search(ExactSearch):
     def neighbourhoods(self, level: int, budget: float) -> bool:
         """Search a few leaves at a time; say whether the value is proved then."""
         name = self.dense.levels[level][0]
-        budget *= PLACING if name in MAXIMISED else 1.0
+        budget *= FOREMOST if level == self.proved else 1.0
         steps = self._steps(level)
         alone = self.options.workers == 1
         most = budget if alone else math.inf
