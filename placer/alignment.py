@@ -69,11 +69,19 @@ def _slots(instance: Instance, placement: Placement) -> Mapping[str, Sequence[in
 def _ordered(
     instance: Instance, kubelet: Kubelet, node: NumaNode, bindings: Sequence[Binding]
 ) -> tuple[Orders, Sequence[Binding]]:
-    """The bindings of a node in a good order, those of one age by name."""
+    """The bindings of a node in a good order, those of one age by name; the one they have where no better is found."""
     sorted_bindings = sorted(bindings, key=lambda binding: binding.pod)
     pods = [instance.pods[binding.pod] for binding in sorted_bindings]
     units = [kubelet.units(pod.numa) for pod in pods]
-    found = find_order(kubelet, kubelet.start(node), units, [pod.created for pod in pods])
+    places = {binding.pod: place for place, binding in enumerate(sorted_bindings)}
+    found = find_order(
+        kubelet,
+        kubelet.start(node),
+        units,
+        [pod.created for pod in pods],
+        hint=[places[binding.pod] for binding in bindings],
+        tell_any=False,
+    )
     if found.sequence is None:
         return found.orders, bindings
     return found.orders, [sorted_bindings[index] for index in found.sequence]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,10 +20,12 @@ TWO_AND_FOUR = numa("single", "container", "2 cpu 8 memory", "4 cpu 8 memory")
 TWO, THREE, FOUR = (demand(f"{cores} cpu 1 memory") for cores in (2, 3, 4))
 
 
-def ordering(node: NumaNode, *pods: NumaDemand, created: tuple[float, ...] = (), limit: int = 10_000) -> Ordering:
+def ordering(
+    node: NumaNode, *pods: NumaDemand, created: tuple[float, ...] = (), limit: int = 10_000, **more: Any
+) -> Ordering:
     kubelet = Kubelet(node)
     units = [kubelet.units(pod) for pod in pods]
-    return find_order(kubelet, kubelet.start(node), units, created or (0.0,) * len(pods), limit)
+    return find_order(kubelet, kubelet.start(node), units, created or (0.0,) * len(pods), limit=limit, **more)
 
 
 def test_any_order() -> None:
@@ -45,11 +49,11 @@ def test_pods_of_the_same_second_come_in_any_order() -> None:
 def test_two_of_one_second_before_or_after_an_older_one() -> None:
     """Zones of 5 and 4 for 2, 3 and 4: 2 and 3 fill zone 0, in either order, and 4 zone 1.
 
-    With 4 first, zone 0 has 1 left; 2 and 3 then want zone 1 both, which has 4. Large ones are tried first: 3, 4, 2.
+    With 4 first, zone 0 has 1 left; 2 and 3 then want zone 1 both, which has 4. Zone by zone: 3, 2, 4.
     """
     node = numa("single", "container", "5 cpu 8 memory", "4 cpu 8 memory")
     assert ordering(node, THREE, TWO, FOUR, created=(1, 1, 2)) == Ordering(Orders.CREATION, (0, 1, 2))
-    assert ordering(node, THREE, TWO, FOUR, created=(2, 2, 1)) == Ordering(Orders.SOME, (0, 2, 1))
+    assert ordering(node, THREE, TWO, FOUR, created=(2, 2, 1)) == Ordering(Orders.SOME, (0, 1, 2))
 
 
 def test_an_assignment_exists_and_no_order_works() -> None:
@@ -102,12 +106,71 @@ def test_what_is_not_found_within_the_limit_may_exist() -> None:
     assert ordering(node, *pods, limit=4) == Ordering(Orders.SOME, (1, 0))
 
 
+def test_a_hint_is_tried_first() -> None:
+    """Nothing has to be searched for then; a hint that does not work, or is of other pods, does no harm."""
+    node = numa("single", "container", "5 cpu 8 memory", "6 cpu 8 memory")
+    pods = (demand("2 cpu 1 memory", "4 cpu 1 memory"), demand("5 cpu 1 memory"))
+    assert ordering(node, *pods, limit=0, hint=(1, 0)) == Ordering(Orders.SOME, (1, 0), proved=False)
+    for hint in ((0, 1), (0,), ()):
+        assert ordering(node, *pods, hint=hint) == Ordering(Orders.SOME, (1, 0))
+
+
+def test_whether_any_order_works_need_not_be_asked() -> None:
+    """By creation both come in one order; of one second they come in any, and that is seen on the way."""
+    assert ordering(TWO_AND_FOUR, FOUR, TWO, created=(7, 3), tell_any=False).orders is Orders.CREATION
+    assert ordering(TWO_AND_FOUR, FOUR, TWO, created=(3, 3), tell_any=False).orders is Orders.ANY
+    assert ordering(FOUR_AND_TWO, FOUR, TWO, created=(3, 3), tell_any=False).orders is Orders.SOME
+
+
+def test_a_container_that_fits_nowhere_ends_the_search_at_once() -> None:
+    """7 cores are in no zone, whatever the other eight pods do: nothing is tried but by creation time."""
+    node = numa("single", "container", "6 cpu 99 memory", "6 cpu 99 memory", "9 of 30 cpu 0 memory")
+    pods = [demand(f"1 cpu {number} memory") for number in range(1, 9)]
+    found = ordering(node, *pods, demand("7 cpu 1 memory"), created=tuple(range(9)), limit=9)
+    assert found == Ordering(Orders.NONE, None)
+
+
 def test_equal_pods_are_counted_and_not_named() -> None:
     """24 equal pods on 2 zones of 12 cores: 24 situations, one admission each, and not 24! orders."""
     node = numa("single", "container", "12 cpu 99 memory", "12 cpu 99 memory")
     pods = [demand("1 cpu 1 memory") for _ in range(24)]
     assert ordering(node, *pods, limit=24) == Ordering(Orders.ANY, tuple(range(24)))
     assert ordering(node, *pods, limit=23).proved is False
+
+
+def test_zones_filled_to_the_last_core() -> None:
+    """Up to seven pods for nearly all cores of two to four zones, so that the way they are put together matters."""
+    random, seen = Random(11), Counter[Orders]()
+    for _ in range(800):
+        node, pods = _full(random)
+        found = ordering(node, *pods, created=tuple(float(random.randint(1, 9)) for _ in pods), limit=20_000)
+        assert found.proved
+        assert (found.sequence is None) == (some_order(node, pods) is None)
+        assert found.sequence is None or works(node, [pods[index] for index in found.sequence])
+        seen[found.orders] += 1
+    assert all(seen[each] >= 100 for each in Orders), seen
+
+
+def _full(random: Random) -> tuple[NumaNode, list[NumaDemand]]:
+    zones, left = [], -random.randint(0, 1)
+    for _ in range(random.randint(2, 4)):
+        cores = random.randint(3, 8)
+        free = random.randint(max(1, cores - 2), cores)
+        left += free
+        zones.append(f"{free} of {cores} cpu {random.randint(6, 12)} memory {random.randint(0, 2)} gpu")
+    pods: list[NumaDemand] = []
+    while left > 0 and len(pods) < 7:
+        cores = random.randint(1, min(4, left))
+        left -= cores
+        rest = f"{random.randint(1, 4)} memory {random.choice((0, 0, 0, 1))} gpu"
+        kinds = [demand(f"{cores} cpu {rest}")] * 6
+        kinds.append(demand(f"{cores} cpu {rest}", qos="Burstable"))
+        kinds.append(demand(f"init: {cores + random.randint(0, 2)} cpu 1 memory", f"{cores} cpu {rest}"))
+        kinds += [demand(f"{cores // 2} cpu 1 memory", f"{cores - cores // 2} cpu {rest}")] * 2
+        pods.append(random.choice(kinds))
+    random.shuffle(pods)
+    policy = random.choice(("single", "single", "restricted"))
+    return numa(policy, random.choice(("container", "pod")), *zones), pods
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

@@ -190,6 +190,25 @@ class Kubelet:
         left = [sum(amounts) for amounts in zip(*map(self._amounts, state), strict=True)]
         return any(amount > room for amount, room in zip(taken, left, strict=True))
 
+    def enough(self, state: State, pods: Sequence[Units], take: int, first: int = 0) -> bool:
+        """Whether there is a chance for all of some pods, in whatever order: rooms never grow again.
+
+        Each unit must find zones now, none of them below ``first``, and zones that are of no use to any must not be
+        needed for ``take``, the sum over the units' own (at most what all zones have left).
+        """
+        if self.policy == "best-effort":
+            return True
+        guard, usable = self._guard, set[int]()
+        for unit in {unit for units in pods for unit in units}:
+            if unit.width == 1:
+                fitting = [zone for zone, room in enumerate(state) if (room - unit.need) & guard == guard]
+            else:
+                fitting = list(range(len(state))) if unit.width and self._set(state, unit) else []
+            if not fitting or fitting[0] < first:
+                return False
+            usable.update(fitting)
+        return (sum(state[zone] - guard for zone in usable) + guard - take) & guard == guard
+
     def _sums(self, units: Iterable[Unit]) -> list[int]:
         """What units take of each resource."""
         sums = [0] * len(self.resources)

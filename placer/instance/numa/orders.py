@@ -21,8 +21,8 @@ from placer.instance.numa.kubelet import Kubelet, State, Units
 
 __all__ = ["LIMIT", "Ordering", "Orders", "find_order"]
 
-#: Most admissions that are tried for one question (any order? by creation? some order?) about one node.
-LIMIT = 50_000
+#: Most admissions that are tried for one question (by creation? any order? some order?) about one node.
+LIMIT = 20_000
 
 #: How many pods of each class are still to come.
 _Counts = tuple[int, ...]
@@ -61,7 +61,14 @@ class _TooMany(Exception):
 
 
 def find_order(
-    kubelet: Kubelet, state: State, pods: Sequence[Units], created: Sequence[float], limit: int = LIMIT
+    kubelet: Kubelet,
+    state: State,
+    pods: Sequence[Units],
+    created: Sequence[float],
+    *,
+    hint: Sequence[int] = (),
+    tell_any: bool = True,
+    limit: int = LIMIT,
 ) -> Ordering:
     """Find out in which orders pods are admitted, and give a good one.
 
@@ -73,6 +80,11 @@ def find_order(
         What each pod is to this kubelet; those that are nothing to it are better left out.
     created
         When each pod was created, seconds.
+    hint
+        Positions in an order that may work, tried before any other is looked for; empty: none is known. Pods of one
+        container each that were given zones may be bound in the order of these.
+    tell_any
+        Whether it matters if any order works; where it does not, ``Orders.CREATION`` may stand for both.
     limit
         Most admissions to try for each of the three questions.
 
@@ -83,35 +95,30 @@ def find_order(
     """
     search = _Search(kubelet, state, pods, created, limit)
     proved = True
-    for orders, question in ((Orders.ANY, search.any), (Orders.CREATION, search.by_creation)):
-        try:
-            if question():
-                return Ordering(orders, search.oldest_first, proved)
-        except _TooMany:
-            proved = False
     try:
-        sequence = search.some()
+        if search.by_creation():
+            return Ordering(*search.any_or_creation(tell_any))
+    except _TooMany:
+        proved = False
+    try:
+        sequence = search.some(tuple(hint))
     except _TooMany:
         return Ordering(Orders.NONE, None, False)
     return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence, proved or sequence is None)
 
 
 class _Search:
-    """The pods of one node in classes of equal ones."""
+    """The pods of one node in classes of equal ones, large ones first."""
 
     def __init__(
         self, kubelet: Kubelet, state: State, pods: Sequence[Units], created: Sequence[float], limit: int
     ) -> None:
         self.kubelet, self.state, self.pods, self.created, self.limit = kubelet, state, pods, created, limit
         self.oldest_first = tuple(sorted(range(len(pods)), key=lambda index: (created[index], index)))
-        self.classes = list(dict.fromkeys(pods))
+        self.classes = sorted(dict.fromkeys(pods), key=lambda units: -kubelet.share(units))
         self.class_of = {units: number for number, units in enumerate(self.classes)}
+        self.largest_first = tuple(sorted(self.oldest_first, key=lambda index: self.class_of[pods[index]]))
         self.left = limit
-
-    def any(self) -> bool:
-        """Whether every order works."""
-        self.left = self.limit
-        return self._finals({self.state}, self._counts(range(len(self.pods)))) is not None
 
     def by_creation(self) -> bool:
         """Whether every order works that keeps to creation times."""
@@ -121,16 +128,32 @@ class _Search:
             states = self._finals(states, self._counts(together)) if states is not None else None
         return states is not None
 
-    def some(self) -> tuple[int, ...] | None:
+    def any_or_creation(self, tell_any: bool) -> tuple[Orders, tuple[int, ...], bool]:
+        """Which of the two it is, where creation order works: orders, sequence, proved."""
+        if len(set(self.created)) <= 1:
+            return Orders.ANY, self.oldest_first, True
+        if not tell_any:
+            return Orders.CREATION, self.oldest_first, True
+        backwards = (self.oldest_first[::-1], self.largest_first, self.largest_first[::-1])
+        if not all(map(self._works, backwards)):  # what fails at all mostly fails so, and this is quick
+            return Orders.CREATION, self.oldest_first, True
+        self.left = self.limit
+        try:
+            works = self._finals({self.state}, self._counts(range(len(self.pods)))) is not None
+        except _TooMany:
+            return Orders.CREATION, self.oldest_first, False
+        return Orders.ANY if works else Orders.CREATION, self.oldest_first, True
+
+    def some(self, hint: tuple[int, ...]) -> tuple[int, ...] | None:
         """An order that works; None where there is none."""
         if self.kubelet.too_much(self.state, self.pods):
             return None
-        largest_first = sorted(self.oldest_first, key=lambda index: -self.kubelet.share(self.pods[index]))
-        for order in (self.oldest_first, tuple(largest_first)):
-            if self._works(order):
+        for order in (hint, self.oldest_first, self.largest_first):
+            if len(order) == len(self.pods) and self._works(order):
                 return order
         self.left = self.limit
-        classes = self._walk(self._counts(range(len(self.pods))), self.state, set(), self._by_size())
+        take = sum(unit.take for units in self.pods for unit in units)
+        classes = self._walk(self._counts(range(len(self.pods))), self.state, take, None, set())
         if classes is None:
             return None
         members = {number: self._members(number) for number in range(len(self.classes))}
@@ -144,15 +167,11 @@ class _Search:
         found = Counter(self.class_of[self.pods[index]] for index in pods)
         return tuple(found[number] for number in range(len(self.classes)))
 
-    def _by_size(self) -> list[int]:
-        return sorted(range(len(self.classes)), key=lambda number: -self.kubelet.share(self.classes[number]))
-
-    def _admit(self, state: State, number: int) -> State | None:
+    def _admit(self, state: State, number: int) -> tuple[State, int] | None:
         self.left -= 1
         if self.left < 0:
             raise _TooMany
-        answer = self.kubelet.admit(state, self.classes[number])
-        return None if answer is None else answer[0]
+        return self.kubelet.admit(state, self.classes[number])
 
     def _works(self, order: Sequence[int]) -> bool:
         state = self.state
@@ -177,26 +196,45 @@ class _Search:
                         after = self._admit(state, number)
                         if after is None:
                             return None
-                        reached.add(after)
+                        reached.add(after[0])
             level = following
         return next(iter(level.values()))
 
     def _walk(
-        self, still: _Counts, state: State, dead: set[tuple[_Counts, State]], numbers: Sequence[int]
+        self, still: _Counts, state: State, take: int, last: tuple[int, int] | None, dead: set[object]
     ) -> tuple[int, ...] | None:
-        """Classes of an order that works from here; a situation that leads nowhere is entered once."""
+        """Classes of an order that works from here, ``take`` being what is still to be taken.
+
+        Two pods that are one unit each and come one after the other lead to the same situation either way unless the
+        second one goes to a higher zone, so only orders are looked at in which zones, then classes, do not fall;
+        ``last`` is zone and class of such a pod just before. Hence, where only such pods are left, room for one of them
+        in a lower zone leads nowhere. A situation that leads nowhere is entered once.
+        """
         if not any(still):
             return ()
-        if (still, state) in dead:
+        if (still, state, last) in dead:
             return None
-        for number in numbers:
-            after = self._admit(state, number) if still[number] else None
-            if after is not None:
-                rest = self._walk(_less(still, number), after, dead, numbers)
+        coming = [self.classes[number] for number, count in enumerate(still) if count]
+        first = last[0] if last is not None and all(map(_is_plain, coming)) else 0
+        if self.kubelet.enough(state, coming, take, first):
+            for number, units in enumerate(self.classes):
+                after = self._admit(state, number) if still[number] else None
+                if after is None:
+                    continue
+                here = (after[1].bit_length() - 1, number) if _is_plain(units) else None
+                if here is not None and last is not None and here < last:
+                    continue
+                gone = sum(unit.take for unit in units)
+                rest = self._walk(_less(still, number), after[0], take - gone, here, dead)
                 if rest is not None:
                     return (number, *rest)
-        dead.add((still, state))
+        dead.add((still, state, last))
         return None
+
+
+def _is_plain(units: Units) -> bool:
+    """Whether a pod is one unit for one zone that keeps all it needs."""
+    return len(units) == 1 and units[0].width == 1 and units[0].take == units[0].need
 
 
 def _less(counts: _Counts, number: int) -> _Counts:
