@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
-from placer.generate import FAMILIES, ClosOptions, GangMix, Generated, PlantedOptions, bindings, clos, generate, planted
+from placer.generate import FAMILIES, ClosOptions, Generated, PlantedOptions, bindings, clos, generate, planted
 from placer.instance.build import build
 from placer.manifests import from_documents, validate
 from placer.placement import Placement
@@ -317,7 +317,7 @@ def test_bindings_are_the_planted_placement() -> None:
         ("planted", {"colour": 1}, ["colour", "leaf_size"]),
         ("clos", {"spines": 100_000}, ["--spines", "3,200,000 nodes"]),
         ("clos", {"gangs": 1, "gang_pods": (900, 1000)}, ["--gang-pods", "found 900,1000"]),
-        ("ring", {}, ["ring", "clos, network, planted"]),
+        ("ring", {}, ["ring", "clos, network, numa, planted"]),
     ],
 )
 def test_bad_options_are_named(family: str, values: dict[str, Any], words: list[str]) -> None:
@@ -326,16 +326,21 @@ def test_bad_options_are_named(family: str, values: dict[str, Any], words: list[
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
-#: Of families with a fabric, and of those without: an option that takes a number, a list and a share.
-FLAGS = {True: ("--leaf-size", "--pod-sizes", "--soft"), False: ("--nodes", "--workloads", "--tight")}
+#: Of each family an option that takes a number, a list and a share.
+FLAGS = {
+    "clos": ("--leaf-size", "--pod-sizes", "--soft"),
+    "network": ("--nodes", "--workloads", "--tight"),
+    "numa": ("--nodes", "--zones", "--pairs"),
+    "planted": ("--leaf-size", "--pod-sizes", "--soft"),
+}
 
 
 def test_options_describe_themselves_for_a_command_line() -> None:
-    for family in FAMILIES.values():
+    for name_of_family, family in FAMILIES.items():
         flags = {each.flag: each for each in family.flags}
         assert [each.name for each in family.flags] == [declared.name for declared in fields(family.options)]
         assert all(each.text for each in family.flags)
-        size, sizes, share = FLAGS[issubclass(family.options, GangMix)]
+        size, sizes, share = FLAGS[name_of_family]
         assert flags[sizes].parse("1,2,4,8") == (1, 2, 4, 8)
         assert flags[sizes].parse("") == ()
         assert flags[share].parse("0.5") == 0.5

@@ -10,6 +10,7 @@ family      what it makes
 `clos`      running jobs and a queue; nobody knows what fits
 `planted`   a full cluster and a queue that is known to fit entirely
 `network`   applications over regions and zones, whose limits are known to be kept
+`numa`      nodes of several NUMA zones, filled in an order that their kubelets admit
 ==========  =====================================================================
 """
 
@@ -23,6 +24,7 @@ from placer.errors import UsageError
 from placer.generate.clos import ClosOptions, clos
 from placer.generate.cluster import Generated
 from placer.generate.network import NetworkOptions, network
+from placer.generate.numa import NumaOptions, numa
 from placer.generate.objects import Document, binding
 from placer.generate.options import FamilyOptions, GangMix, Option, options_of
 from placer.generate.planted import PlantedOptions, planted
@@ -35,12 +37,14 @@ __all__ = [
     "GangMix",
     "Generated",
     "NetworkOptions",
+    "NumaOptions",
     "Option",
     "PlantedOptions",
     "bindings",
     "clos",
     "generate",
     "network",
+    "numa",
     "planted",
 ]
 
@@ -74,6 +78,7 @@ FAMILIES: Mapping[str, Family] = {
     "network": Family(
         NetworkOptions, network, "Applications over regions and zones, whose limits are known to be kept."
     ),
+    "numa": Family(NumaOptions, numa, "Nodes of several NUMA zones, filled in an order that their kubelets admit."),
     "planted": Family(PlantedOptions, planted, "A full cluster whose queue is known to fit entirely."),
 }
 
@@ -110,6 +115,6 @@ def generate(family: str, **values: Any) -> Generated:
 
 
 def bindings(made: Generated) -> Document:
-    """Write the planted placement as a v1 List of Bindings; empty where nothing is planted."""
+    """Write the planted placement as a v1 List of Bindings, in plan order; empty where nothing is planted."""
     items = [binding(pod.namespace, pod.name, node) for pod, node in (made.planted or {}).items()]
     return {"apiVersion": "v1", "kind": "List", "items": items}
