@@ -19,8 +19,9 @@ from typing import Any
 import yaml
 
 import placer
+from placer.alignment import aligned
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.dense import make_dense
+from placer.dense import Dense, Solution, make_dense
 from placer.instance import Instance
 from placer.manifests import dump
 from placer.methods.events import SearchOptions
@@ -68,9 +69,11 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
     dense = make_dense(instance)
     known = Incumbent(dense, time.monotonic())
     known.bounded(*named_bounds(dense))
+    given: list[Placement] = []
     for start in (beside(path, "best"), beside(path, "planted"), *starts):
         if start.exists():
             placement = placer.read_placement(start)
+            given.append(placement)
             if found := placer.verify(instance, placement):
                 raise SystemExit(f"{start}: {len(found)} violations, the first: {found[0].message}")
             known.offer(dense.solution(placement), _method(start))
@@ -87,8 +90,14 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
     target = beside(path, "best")
     if target.exists() and before == (known.values, known.bounds()):
         return "nothing better"
-    dump(_trimmed(instance, dense.placement(known.solution or {}), known), target)
+    dump(_trimmed(instance, _named(instance, dense, known.solution or {}, given), known), target)
     return f"{before[0] or 'nothing'} -> {known.values}, bounds {[b and b.value for b in known.bounds()]}"
+
+
+def _named(instance: Instance, dense: Dense, solution: Solution, starts: list[Placement]) -> Placement:
+    """The solution by name, in an order that kubelets admit; a start that is still the best shows its own (C10)."""
+    same = (start for start in starts if dense.solution(start) == solution)
+    return aligned(instance, next(same, None) or dense.placement(solution))
 
 
 def _method(path: Path) -> str:
