@@ -6,17 +6,21 @@ not: any decision (``methods``), any judgement of a placement (``verify`` and ``
 
 from placer.dense.build import make_dense
 from placer.dense.model import Dense, DenseGroup, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
+from placer.dense.network import Call, DenseNetwork, Workload
 from placer.dense.score import beats, score_solution
 
 __all__ = [
+    "Call",
     "Dense",
     "DenseGroup",
+    "DenseNetwork",
     "DenseSubGroup",
     "Domains",
     "PodClass",
     "QueueRow",
     "Scope",
     "Solution",
+    "Workload",
     "beats",
     "make_dense",
     "score_solution",

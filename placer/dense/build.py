@@ -10,6 +10,7 @@ import numpy as np
 from placer.dense.amounts import Scale, free_on
 from placer.dense.eligibility import Eligibility
 from placer.dense.model import Dense, DenseGroup, DenseSubGroup, PodClass, QueueRow, Scope
+from placer.dense.network import read_network
 from placer.dense.score import score_solution
 from placer.dense.tree import NodeOrder, used_nodes
 from placer.instance import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
@@ -51,6 +52,7 @@ class _Builder:
         self.groups: list[DenseGroup] = []
         self.sub_groups: list[DenseSubGroup] = []
         self.scopes: list[Scope] = []
+        self.workloads: dict[tuple[Key, str], list[int]] = defaultdict(list)
 
     def build(self) -> Dense:
         """Run the steps."""
@@ -77,6 +79,7 @@ class _Builder:
             queue_rows=tuple(self._queue_rows()),
             ports=self._ports(),
             levels=tuple((value.name, value.priority) for value in before),
+            network=read_network(self.instance, self.order.nodes, self.workloads),
         )
         return dense.with_constants(score_solution(dense, {}), before)
 
@@ -115,9 +118,13 @@ class _Builder:
     def _add_classes(self, group: int, sub_group: int, pods: Iterable[Pod]) -> None:
         alike: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
         for pod in sorted(pods, key=lambda pod: (pod.created, pod.key)):
-            alike[(pod.role, pod.requests, pod.constraints, pod.host_ports, pod.queue, pod.daemon)].append(pod)
+            calls = self._calls_of(pod)
+            alike[(pod.role, pod.requests, pod.constraints, pod.host_ports, pod.queue, pod.daemon, calls)].append(pod)
         for members in alike.values():
             one = members[0]
+            calls = self._calls_of(one)
+            if calls is not None:
+                self.workloads[calls].append(len(self.classes))
             self.classes.append(
                 PodClass(
                     pods=tuple(pod.key for pod in members),
@@ -132,6 +139,12 @@ class _Builder:
                     queue=one.queue,
                 )
             )
+
+    def _calls_of(self, pod: Pod) -> tuple[Key, str] | None:
+        """AppGroup and workload of a pod, where a network makes them matter."""
+        if self.instance.network is None or pod.app_group is None or pod.workload is None:
+            return None
+        return pod.app_group, pod.workload
 
     def _add_sub_group(self, group: Group, index: int, position: int, classes: tuple[int, ...]) -> None:
         sub_group = group.sub_groups[position]

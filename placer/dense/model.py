@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from placer.dense.network import DenseNetwork
 from placer.instance import GroupKey, HostPort, Key
 from placer.placement import Placement, Score
 
@@ -216,8 +217,11 @@ class Dense:
         Host ports taken on each node that has any.
     levels
         Names of the values in the order they are compared, with the priority for O1: as ``score`` returns them.
-    constant_locality, constant_span
-        What scopes without placeable pods add to ``locality`` and ``span`` whatever is placed.
+    network
+        Workloads that call each other; None where C8, C9 and O3 concern no class.
+    constant_locality, constant_span, constant_network
+        What scopes and calls without placeable pods add to ``locality``, ``span`` and ``networkCost`` whatever is
+        placed.
     """
 
     nodes: tuple[str, ...]
@@ -236,8 +240,10 @@ class Dense:
     queue_rows: tuple[QueueRow, ...]
     ports: dict[int, tuple[HostPort, ...]]
     levels: tuple[tuple[str, int | None], ...]
+    network: DenseNetwork | None = None
     constant_locality: int = 0
     constant_span: int = 0
+    constant_network: int = 0
 
     @cached_property
     def node_index(self) -> dict[str, int]:
@@ -249,6 +255,12 @@ class Dense:
         """int64, shape (classes, resources)."""
         rows = [pod_class.request for pod_class in self.classes]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.resources))
+
+    @cached_property
+    def workload_of(self) -> dict[int, int]:
+        """Class to workload of the network; classes that call nobody and are called by nobody are absent."""
+        workloads = self.network.workloads if self.network is not None else ()
+        return {index: number for number, each in enumerate(workloads) for index in each.classes}
 
     @cached_property
     def class_of(self) -> dict[Key, int]:
@@ -320,7 +332,8 @@ class Dense:
     def with_constants(self, counted: Sequence[int], before: Score) -> Dense:
         """Set the constants so that placing nothing scores ``before`` where it was ``counted`` without them."""
         rest = {value.name: value.value - mine for value, mine in zip(before, counted, strict=True)}
-        return replace(self, constant_locality=rest.get("locality", 0), constant_span=rest.get("span", 0))
+        names = {"constant_locality": "locality", "constant_span": "span", "constant_network": "networkCost"}
+        return replace(self, **{field: rest.get(name, 0) for field, name in names.items()})  # type: ignore[arg-type]
 
     def placement(self, solution: Solution) -> Placement:
         """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first."""

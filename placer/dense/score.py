@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from placer.dense.model import Dense, Solution
+from placer.dense.network import network_cost
 from placer.placement import MAXIMISED
 
 __all__ = ["beats", "score_solution"]
@@ -31,6 +32,7 @@ def score_solution(dense: Dense, solution: Solution) -> tuple[int, ...]:
         "placed": lambda: _placed(dense, solution),
         "locality": lambda: {None: _locality(dense, solution)},
         "span": lambda: {None: _span(dense, solution)},
+        "networkCost": lambda: {None: _network_cost(dense, solution)},
         "packedHyperNodes": lambda: {None: _packed_hyper_nodes(dense, solution)},
         "packedNodes": lambda: {None: len(_newly_used(dense, solution))},
     }
@@ -128,6 +130,11 @@ def _span(dense: Dense, solution: Solution) -> int:
         nodes.update(node for node in scope.bound if node >= 0)
         total += len({int(dense.leaf_unit[node]) for node in nodes}) + scope.lost_leaves
     return total
+
+
+def _network_cost(dense: Dense, solution: Solution) -> int:
+    calls = 0 if dense.network is None else network_cost(dense.network, solution.items())
+    return dense.constant_network + calls
 
 
 def _newly_used(dense: Dense, solution: Solution) -> set[int]:

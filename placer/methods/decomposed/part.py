@@ -161,6 +161,7 @@ class _Cut:
             ports=self._ports(),
             constant_locality=0,
             constant_span=0,
+            constant_network=0,
         )
         inner = self._with_domains(inner, used)
         start = {

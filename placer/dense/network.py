@@ -1,0 +1,265 @@
+"""Workloads that call each other, and the network between the nodes, by index (C8, C9, O3)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.instance import Area, Instance, Key, Link, Network
+
+__all__ = ["Call", "DenseNetwork", "Workload", "network_cost", "read_network"]
+
+IntArray = npt.NDArray[np.int64]
+
+#: A limit that every cost keeps: C8 does not apply.
+NO_LIMIT = 2**31 - 1
+
+#: Node (-1: one that cannot take anything new), area and count of pods that are there before.
+There = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Pods of one workload of an AppGroup.
+
+    Parameters
+    ----------
+    app
+        Number of its AppGroup.
+    classes
+        Classes of its pending pods; a class is of one workload.
+    bound
+        Its running pods, which count in C8, C9 and O3.
+    leaving
+        Those that are being deleted, which still use their links (C9).
+    """
+
+    app: int
+    classes: tuple[int, ...]
+    bound: tuple[There, ...] = ()
+    leaving: tuple[There, ...] = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """A dependency: every placed pod of ``origin`` calls every placed pod of ``destination``.
+
+    Parameters
+    ----------
+    origin, destination
+        Indices of workloads.
+    limit
+        Highest cost of a pair that is not in one area (C8).
+    bandwidth
+        What a pair takes of its link, in bit/s (C9); 0: nothing.
+    """
+
+    origin: int
+    destination: int
+    limit: int
+    bandwidth: int
+
+
+@dataclass(frozen=True)
+class DenseNetwork:
+    """Areas of nodes, what a call between two of them costs, and who calls whom.
+
+    Parameters
+    ----------
+    area
+        int64, shape (nodes,): the area of each node.
+    cost
+        int64, shape (areas, areas): what a call costs from a node of one area to *another* node of the other; on one
+        node it is 0.
+    link
+        int64, shape (areas, areas): the limited link that a call takes; -1: none.
+    room
+        Per link what is left of its capacity, in bit/s, after all pairs of pods that are there before; at least 0.
+    workloads, calls
+        Only AppGroups that some class belongs to, and only calls of which one end is pending.
+    majority
+        C8 as the plugin reads it: a pod has no more callees too far than near enough (``networkCost: majority``).
+    """
+
+    area: IntArray
+    cost: IntArray
+    link: IntArray
+    room: tuple[int, ...]
+    workloads: tuple[Workload, ...]
+    calls: tuple[Call, ...]
+    majority: bool = False
+
+    def near(self, limit: int) -> npt.NDArray[np.bool_]:
+        """Pairs of areas between which a call within ``limit`` may be: bool, shape (areas, areas)."""
+        found: npt.NDArray[np.bool_] = self.cost <= limit
+        return found | np.eye(len(self.cost), dtype=bool)
+
+    def at(self, nodes: IntArray) -> DenseNetwork:
+        """The same over some of the nodes, in that order; pods that are on others stay in their areas."""
+        number = {int(node): position for position, node in enumerate(nodes)}
+
+        def moved(there: tuple[There, ...]) -> tuple[There, ...]:
+            return tuple((number.get(node, -1), area, count) for node, area, count in there)
+
+        workloads = tuple(
+            replace(each, bound=moved(each.bound), leaving=moved(each.leaving)) for each in self.workloads
+        )
+        return replace(self, area=self.area[nodes], workloads=workloads)
+
+
+def read_network(
+    instance: Instance, nodes: Sequence[str], workload_of: Mapping[tuple[Key, str], Sequence[int]]
+) -> DenseNetwork | None:
+    """The network as far as it concerns pods that can be placed; None where it concerns none.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    nodes
+        Node names in tree order.
+    workload_of
+        AppGroup and workload to the classes of its pending pods, of all that any class belongs to.
+    """
+    network = instance.network
+    if network is None or not workload_of:
+        return None
+    return _Reader(instance, network, nodes, workload_of).read()
+
+
+class _Reader:
+    def __init__(
+        self,
+        instance: Instance,
+        network: Network,
+        nodes: Sequence[str],
+        workload_of: Mapping[tuple[Key, str], Sequence[int]],
+    ) -> None:
+        self.instance, self.network, self.nodes = instance, network, nodes
+        self.node_index = {name: index for index, name in enumerate(nodes)}
+        self.areas: dict[Area, int] = {}
+        self.area_of_node = [self._area(network.area(name)) for name in nodes]
+        self.classes = workload_of
+        pending = set(workload_of)
+        self.calls = [
+            (key, each)
+            for key, app in instance.app_groups.items()
+            for each in app.dependencies
+            if (key, each.origin) in pending or (key, each.destination) in pending
+        ]
+        named = dict.fromkeys((key, end) for key, each in self.calls for end in (each.origin, each.destination))
+        self.number = {workload: index for index, workload in enumerate(named)}
+        self.apps = {key: index for index, key in enumerate(dict.fromkeys(key for key, _ in self.calls))}
+
+    def _area(self, area: Area) -> int:
+        return self.areas.setdefault(area, len(self.areas))
+
+    def read(self) -> DenseNetwork | None:
+        if not self.calls:
+            return None
+        off = self.instance.policy.rules_off
+        workloads = tuple(
+            Workload(
+                self.apps[workload[0]],
+                tuple(self.classes.get(workload, ())),
+                self._there(workload, leaving=False),
+                self._there(workload, leaving=True),
+            )
+            for workload in self.number
+        )
+        calls = tuple(
+            Call(
+                self.number[key, each.origin],
+                self.number[key, each.destination],
+                NO_LIMIT if "C8" in off else each.max_network_cost,
+                0 if "C9" in off else each.min_bandwidth or 0,
+            )
+            for key, each in self.calls
+        )
+        names = list(self.areas)
+        cost = np.array([[self.network.area_cost(a, b) for b in names] for a in names], dtype=np.int64)
+        link, room = self._links(names)
+        return DenseNetwork(
+            area=np.array(self.area_of_node, dtype=np.int64),
+            cost=cost,
+            link=link,
+            room=room,
+            workloads=workloads,
+            calls=calls,
+            majority=self.instance.policy.network_cost == "majority" and "C8" not in off,
+        )
+
+    def _there(self, workload: tuple[Key, str], *, leaving: bool) -> tuple[There, ...]:
+        spreads = self.instance.leaving_spreads if leaving else self.instance.bound_spreads
+        if workload not in spreads:
+            return ()
+        return tuple(
+            (self.node_index.get(name, -1), self._area(self.network.area(name)), count)
+            for name, count in sorted(spreads[workload].nodes.items())
+        )
+
+    def _links(self, names: Sequence[Area]) -> tuple[IntArray, tuple[int, ...]]:
+        """Numbers of limited links, and what pairs that are there before leave of each."""
+        used = self._used() if self.network.capacities else Counter[Link]()
+        number: dict[Link, int] = {}
+        found = np.full((len(names), len(names)), -1, dtype=np.int64)
+        for row, origin in enumerate(names):
+            for column, destination in enumerate(names):
+                link = self.network.link(origin, destination)
+                if link is not None and self.network.capacity(link) is not None:
+                    found[row, column] = number.setdefault(link, len(number))
+        room = tuple(max(0, (self.network.capacity(link) or 0) - used[link]) for link in number)
+        return found, room
+
+    def _used(self) -> Counter[Link]:
+        """Bandwidth of pairs of pods that are there before, whoever's they are."""
+        used: Counter[Link] = Counter()
+        bound, leaving = self.instance.bound_spreads, self.instance.leaving_spreads
+        for key, app in self.instance.app_groups.items():
+            for each in app.dependencies:
+                ends = [Counter[Area](), Counter[Area]()]
+                for end, name in zip(ends, (each.origin, each.destination), strict=True):
+                    for spreads in (bound, leaving):
+                        end.update(spreads[key, name].areas if (key, name) in spreads else {})
+                for origin, callers in ends[0].items():
+                    for destination, callees in ends[1].items():
+                        link = self.network.link(origin, destination)
+                        if link is not None:
+                            used[link] += callers * callees * (each.min_bandwidth or 0)
+        return used
+
+
+def network_cost(network: DenseNetwork, places: Iterable[tuple[tuple[int, int], int]]) -> int:
+    """O3 of a solution: the sum over all placed pairs of these calls, running ones included.
+
+    Parameters
+    ----------
+    network
+        Of the instance.
+    places
+        (class, node) to count, of classes of workloads at least.
+    """
+    owner = {index: number for number, each in enumerate(network.workloads) for index in each.classes}
+    on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
+    areas = np.zeros((len(network.workloads), len(network.cost)), dtype=np.int64)
+    for number, each in enumerate(network.workloads):
+        for node, area, count in each.bound:
+            areas[number, area] += count
+            if node >= 0:
+                on[number][node] += count
+    for (index, node), count in places:
+        if index in owner:
+            on[owner[index]][node] += count
+            areas[owner[index], network.area[node]] += count
+    total = 0
+    for call in network.calls:
+        callers, callees = areas[call.origin], areas[call.destination]
+        total += int(callers @ network.cost @ callees)
+        mine, theirs = on[call.origin], on[call.destination]
+        same = ((count * theirs[node], node) for node, count in mine.items() if node in theirs)
+        total -= sum(pairs * int(network.cost[network.area[node], network.area[node]]) for pairs, node in same)
+    return total
