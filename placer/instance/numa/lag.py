@@ -5,8 +5,8 @@ of the pods that it counts, the pods beyond it are those without which the finge
 where it says when it was written, those bound later. Such pods are let in here as the kubelet did, in the order in
 which they were bound. An object that carries neither is believed.
 
-A fingerprint is a hash, so only likely sets can be tried: all pods on the node, and all but the last one, two, ... It
-may count every pod or only those that hold zones, and may count pods that have ended.
+A fingerprint is a hash, so only likely sets can be tried: all pods on the node, and all but the last one, two, ... up
+to :data:`MOST_BEYOND`. It may count every pod or only those that hold zones, and may count pods that have ended.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _METHOD = "nodeTopologyPodsFingerprintMethod"
 _ANNOTATION = "topology.node.k8s.io/fingerprint"
 _ALL, _EXCLUSIVE = "all", "with-exclusive-resources"
 _ENDED = ("Succeeded", "Failed")
+#: Of so many pods at most, the last ones bound, it is tried whether a fingerprint is without them.
+MOST_BEYOND = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +157,17 @@ def _beyond(
     if not fingerprint.startswith(PREFIX):
         return None
     methods = (method,) if method in (_ALL, _EXCLUSIVE) else (_ALL, _EXCLUSIVE)
-    lists = node.lists
+    tried: list[tuple[list[_Bound], list[_Bound]]] = []
     for counts in methods:
-        for over in ([], ended) if ended else ([],):
-            counted = [pod for pod in standing if counts == _ALL or pod.holds_zones(lists)]
-            rest = [pod for pod in over if counts == _ALL or pod.holds_zones(lists)]
+        for over in (ended[:0], ended):
+            rest, counted = (
+                [pod for pod in pods if counts == _ALL or pod.holds_zones(node.lists)] for pods in (over, standing)
+            )
+            if (rest, counted) in tried:
+                continue
+            tried.append((rest, counted))
             hashes = [pod_hash(pod.namespace, pod.name) for pod in (*rest, *counted)]
-            for beyond in range(len(counted) + 1):
+            for beyond in range(min(len(counted), MOST_BEYOND) + 1):
                 if sign(hashes[: len(hashes) - beyond]) == fingerprint:
                     return counted[len(counted) - beyond :]
     return None
