@@ -1,19 +1,19 @@
-"""Bounds by counting on instances worked out by hand: what stands alone, volume, pieces, and the values in hand.
+"""Bounds by counting on instances worked out by hand: volume, pieces, and the values in hand.
 
 A node has 4 GPUs unless said otherwise, so a pod of 1 GPU weighs 250,000 micro-nodes on a cluster of such nodes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.bounds.alone import Alone
+from placer.bounds import NamedBound, bounds_for, lp_bounds, named_bounds
 from placer.bounds.remembered import Remembered
 from placer.bounds.volume import some_of
 from placer.dense import make_dense, score_solution
-from placer.instance import SubGroupPolicy
-from tests.world import World, hard, port, soft
+from tests.world import World, soft
 
 QUARTER = 250_000
 
@@ -37,180 +37,6 @@ def given(world: World, **values: int) -> dict[tuple[str, int | None], int]:
             better = min if level[0] in ("admitted", "placed") else max
             found[level] = better(found.get(level, bound.bound), bound.bound)
     return found
-
-
-def sizes(world: World) -> dict[str, int]:
-    """Most pods per class that anything could place, by the name of the first pod of the class."""
-    dense = make_dense(world.instance())
-    most = Alone(dense).sizes
-    return {one.pods[0].name: int(size) for one, size in zip(dense.classes, most, strict=True)}
-
-
-def two_spines() -> World:
-    """Two spines (tier 2) of two leaves (tier 1) of two nodes."""
-    world = World()
-    world.nodes("a b c d e f g h")
-    for leaf, members in (("l1", "a b"), ("l2", "c d"), ("l3", "e f"), ("l4", "g h")):
-        world.hyper(leaf, 1, members)
-    world.hyper("s1", 2, "l1 l2")
-    world.hyper("s2", 2, "l3 l4")
-    return world
-
-
-# Alone
-
-
-def test_a_gang_that_no_spine_holds_adds_nothing() -> None:
-    # A spine has 16 GPUs. The gang of 17 fits into all 32 GPUs, but not below tier 2; that of 16 does.
-    world = two_spines()
-    world.pods_of(" ".join(f"p{i}" for i in range(17)), world.gang("large", 17, topology=hard(2)))
-    world.pods_of(" ".join(f"q{i}" for i in range(16)), world.gang("fits", 16, topology=hard(2)))
-    assert sizes(world) == {"p0": 0, "q0": 16}
-    found = named(world)
-    assert (found["admitted", 0].bound, found["admitted", 0].by) == (16 * QUARTER, "counting")
-    assert (found["weight", None].bound, found["weight", None].by) == (16 * QUARTER, "counting")
-
-
-def test_that_gang_counts_where_the_limit_is_soft() -> None:
-    world = two_spines()
-    world.pods_of(" ".join(f"p{i}" for i in range(17)), world.gang("large", 17, topology=soft(2)))
-    assert named(world)["admitted", 0] == NamedBound(0, 17 * QUARTER, "volume")
-
-
-def test_what_runs_leaves_one_gpu_where_two_are_asked() -> None:
-    # 4 nodes have 1 GPU left each: a pod of 2 has no node, though 4 GPUs are free.
-    world = World()
-    for name in world.nodes("a b c d"):
-        world.running(f"runs-{name}", name, None, 3)
-    world.pod("two", None, 2)
-    world.pod("one", None, 1)
-    assert sizes(world) == {"two": 0, "one": 1}
-    assert named(world)["placed", 0] == NamedBound(1, QUARTER, "counting")
-
-
-def test_running_members_hold_a_gang_to_their_leaf() -> None:
-    # One of the gang runs on a, so the rest must lie under l1, which has 7 GPUs: 7 of its 9 optional pods at most.
-    world = two_spines()
-    gang = world.gang("grows", 1, topology=hard(1))
-    world.running("first", "a", gang)
-    world.pods_of(" ".join(f"p{i}" for i in range(9)), gang)
-    assert sizes(world) == {"p0": 7}
-
-
-def test_running_members_beyond_the_limit_let_nothing_follow() -> None:
-    world = two_spines()
-    gang = world.gang("wide", 1, topology=hard(1))
-    world.running("first", "a", gang)
-    world.running("second", "c", gang)
-    world.pods_of("p q", gang)
-    assert sizes(world) == {"p": 0}
-
-
-def test_a_subgroup_that_no_leaf_holds_leaves_its_gang_when_it_may() -> None:
-    # A leaf has 8 GPUs. Part 0 asks 3 x 3 of them under one leaf: never. Part 1 asks 3 x 2.
-    world = two_spines()
-    gang = world.gang("parts", 0, policies=[SubGroupPolicy("part", 3, 0, hard(1))])
-    world.pods_of("p q r", gang, 3, part="0")
-    world.pods_of("s t u", gang, 2, part="1")
-    assert sizes(world) == {"p": 0, "s": 3}
-
-
-def test_and_takes_its_gang_with_it_when_both_are_needed() -> None:
-    world = two_spines()
-    gang = world.gang("parts", 6, policies=[SubGroupPolicy("part", 3, 0, hard(1))])
-    world.pods_of("p q r", gang, 3, part="0")
-    world.pods_of("s t u", gang, 2, part="1")
-    assert sizes(world) == {"p": 0, "s": 0}
-
-
-def test_subgroups_count_inside_the_domain_of_their_gang() -> None:
-    # Each part of 2 x 4 GPUs fits one leaf, three of them do not fit the two leaves of one spine together.
-    world = two_spines()
-    gang = world.gang("parts", 6, topology=hard(2), policies=[SubGroupPolicy("part", 2, 3, hard(1))])
-    for part in "012":
-        world.pods_of(f"p{part} q{part}", gang, 4, part=part)
-    assert set(sizes(world).values()) == {0}
-
-
-def test_two_classes_share_the_room_of_a_domain() -> None:
-    # 8 GPUs under a leaf: 4 pods of 1 and 2 of 3 are 10. Each class alone fits.
-    world = two_spines()
-    gang = world.gang("mixed", 6, topology=hard(1))
-    world.pods_of("p q r s", gang, 1)
-    world.pods_of("t u", gang, 3)
-    assert set(sizes(world).values()) == {0}
-
-
-def test_pods_of_one_size_are_counted_node_by_node() -> None:
-    # Three nodes of 4 GPUs take one pod of 3 each. The gang asks for four of them, in two classes.
-    world = World()
-    world.nodes("a b c", 4, cpu=4000)
-    world.hyper("leaf", 1, "a b c")
-    gang = world.gang("threes", 4, topology=hard(1))
-    world.pods_of("p q", gang, 3, cpu=100)
-    world.pods_of("r s", gang, 3, cpu=200)
-    assert set(sizes(world).values()) == {0}
-
-
-def test_roles_are_counted_apart() -> None:
-    # The 4 GPUs of its only node hold the master of 4 or the workers, not both.
-    world = World()
-    world.node("a")
-    gang = world.gang("roles", 3, roles={"master": 1, "worker": 2})
-    world.pod("m", gang, 4, role="master")
-    world.pod("v", gang, 1, role="worker")
-    world.pod("w", gang, 1, role="worker")
-    assert sizes(world) == {"m": 0, "v": 0}
-
-
-def test_a_queue_keeps_out_what_it_could_never_hold() -> None:
-    # Room for 5 GPUs: not for a gang of 6, for 2 of the lone pods of 2 GPUs each by themselves.
-    world = World()
-    world.nodes("a b c d")
-    world.queue("tight", gpu=5)
-    world.pods_of("p q r", world.gang("large", 3, queue="tight"), 2)
-    grows = world.gang("grows", 1, queue="tight")
-    world.pods_of("s t u", grows, 2)
-    assert sizes(world) == {"p": 0, "s": 2}
-
-
-def test_a_host_port_is_one_pod_per_node() -> None:
-    world = World()
-    world.nodes("a b")
-    gang = world.gang("servers", 3)
-    for name in "pqr":
-        world.pod(name, gang, ports=[port(80)])
-    assert sizes(world) == {"p": 0}
-
-
-def test_bigger_pods_count_as_smaller_ones() -> None:
-    # Under one leaf there is cpu for 4 pods; 2 small and 2 large ones fit, whatever the GPUs say.
-    world = World()
-    world.nodes("a b", 4, cpu=2000)
-    world.hyper("leaf", 1, "a b")
-    gang = world.gang("mixed", 0, topology=hard(1))
-    world.pods_of("p q", gang, 1, cpu=1000)
-    world.pods_of("r s", gang, 2, cpu=1000)
-    assert sizes(world) == {"p": 2, "r": 2}
-
-
-def test_one_node_holds_a_small_and_a_large_pod() -> None:
-    # There is one small pod only, but room for more of its size.
-    world = World()
-    world.node("a")
-    gang = world.gang("pair", 2)
-    world.pod("p", gang, 1)
-    world.pod("q", gang, 2)
-    assert sizes(world) == {"p": 1, "q": 1}
-
-
-def test_a_host_port_is_in_the_way_of_pods_with_ports_only() -> None:
-    world = World()
-    world.node("a")
-    gang = world.gang("pair", 2)
-    world.pod("p", gang, 1, ports=[port(80)])
-    world.pod("q", gang, 2)
-    assert sizes(world) == {"p": 1, "q": 1}
 
 
 # Volume
@@ -345,6 +171,16 @@ def test_values_that_are_minimised_are_bounded_only_where_all_is_placed() -> Non
 
 
 # Odds and ends
+
+
+def test_a_group_that_is_ready_as_it_is_counts_though_nothing_fits() -> None:
+    world = World()
+    world.node("a", 1)
+    world.pods_of("p", world.gang("g", 0), 2)
+    dense = make_dense(world.instance())
+    dense = replace(dense, groups=(replace(dense.groups[0], need_weight=7),))
+    assert [bound.bound for bound in named_bounds(dense) if bound.level in (0, 1)] == [7, 0]
+    assert [bound.bound for bound in lp_bounds(dense, (0,) * len(dense.levels)) if bound.level in (0, 1)] == []
 
 
 def test_an_instance_without_pods_or_nodes() -> None:

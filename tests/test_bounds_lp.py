@@ -5,7 +5,6 @@ A node has 4 GPUs, so a pod of 1 GPU weighs 250,000 micro-nodes, unless said oth
 
 from __future__ import annotations
 
-import math
 import random
 from itertools import product
 
@@ -22,6 +21,7 @@ from placer.instance import SubGroupPolicy
 from placer.methods.events import Event, SearchOptions
 from placer.methods.exact import search
 from placer.placement import MAXIMISED
+from tests.test_bounds_alone import two_spines
 from tests.world import World, hard
 
 QUARTER = 250_000
@@ -94,17 +94,6 @@ def test_two_resources_at_once() -> None:
     pods(world, "p q", 4, cpu=1000)
     pods(world, "r s", 1, cpu=4000)
     assert told(world)["admitted", 0] == (12 * QUARTER, 14 * QUARTER)
-
-
-def two_spines() -> World:
-    """Two spines (tier 2) of two leaves (tier 1) of two nodes."""
-    world = World()
-    world.nodes("a b c d e f g h")
-    for leaf, members in (("l1", "a b"), ("l2", "c d"), ("l3", "e f"), ("l4", "g h")):
-        world.hyper(leaf, 1, members)
-    world.hyper("s1", 2, "l1 l2")
-    world.hyper("s2", 2, "l3 l4")
-    return world
 
 
 def test_each_spine_takes_one_gang() -> None:
@@ -189,13 +178,13 @@ def test_a_queue_holds_one_of_two_gangs() -> None:
 
 def test_what_runs_leaves_pieces() -> None:
     # The two ssd nodes have 3 GPUs left: two of the three pods of 2 that want them. The other nodes take both of 3.
-    # In all there are 6 pieces of 2 GPUs, more than the 5 pods ask for.
+    # No program is needed: on ssd nodes only pods of 2 and 3 may be, so of 3 and 4 GPUs left they use 3 and 3.
     world = two_kinds()
     for name in "ab":
         world.running(f"runs-{name}", name)
     pods(world, "p q r", 2, selector={"disk": "ssd"})
     pods(world, "s t", 3)
-    assert told(world)["admitted", 0] == (10 * QUARTER, 12 * QUARTER)
+    assert told(world)["admitted", 0] == (None, 10 * QUARTER)
 
 
 # What the program is asked
@@ -319,45 +308,39 @@ def test_a_solver_that_may_take_no_time_is_not_trusted() -> None:
 
 
 def crowded(kinds: int) -> World:
-    """Nodes that each have another amount of cpu left, half of them with label disk=ssd.
+    """Nodes that each have another amount of cpu, half of them with label disk=ssd.
 
-    Pods of 3 GPUs want ssd, three for each node there is; those of 1 GPU, one for two nodes, want any.
+    Pods of 3 GPUs want ssd, three for each node there is; those of 1 GPU, one for two nodes, want any; five ask for
+    cpu only.
     """
     world = World()
     for index in range(kinds):
-        world.node(f"n{index:03}", 4, cpu=1000 + index, labels={"disk": "ssd"} if index % 2 else {})
-    pods(world, " ".join(f"a{i}" for i in range(3 * kinds)), 3, cpu=100, selector={"disk": "ssd"})
-    pods(world, " ".join(f"b{i}" for i in range(kinds // 2)), 1, cpu=1)
+        world.node(f"n{index:03}", 4, cpu=400 + index, labels={"disk": "ssd"} if index % 2 else {})
+    pods(world, " ".join(f"a{i}" for i in range(3 * kinds)), 3, cpu=300, selector={"disk": "ssd"})
+    pods(world, " ".join(f"b{i}" for i in range(kinds // 2)), 1, cpu=100)
+    pods(world, "c d e f g", 0, cpu=1)
     return world
 
 
 @pytest.mark.parametrize("kinds", [10, 200])
 def test_nodes_are_put_together_where_they_are_many(kinds: int) -> None:
     shapes = Shapes(make_dense(crowded(kinds).instance()))
-    found = NodeClasses(shapes, np.arange(2))
-    assert found.number == (kinds if kinds <= classes.MOST_CLASSES else 4)  # ssd or not, cpu below 1,024 or not
+    found = NodeClasses(shapes, np.arange(3))
+    assert found.number == min(kinds, classes.MOST_CLASSES)
+    assert set(found.of_kind.tolist()) == set(range(found.number))
     assert found.held[0].sum() == kinds // 2
     gpu = shapes.dense.resources.index("nvidia.com/gpu")
     assert found.room[:, gpu].sum() == 4 * kinds
+    for where in range(found.number):
+        ssd = shapes.allowed[:, found.of_kind == where].all(axis=0)
+        assert ssd.all() or not ssd.any()
 
 
 def test_what_is_put_together_keeps_its_pieces_and_its_selectors() -> None:
-    # 100 nodes are ssd and take one pod of 3 each; the 100 pods of 1 have room. Pieces in all: 200 pods of 3.
-    assert told(crowded(200))["admitted", 0] == ((100 * 3 + 100) * QUARTER, (200 * 3 + 100) * QUARTER)
-
-
-def test_room_that_no_requests_make_up_stays_free() -> None:
-    # Of 4 GPUs pods of 3 use 3, of 3 and 1 all.
-    world = World()
-    world.node("a", labels={"disk": "ssd"})
-    world.node("b")
-    pods(world, "p", 3)
-    pods(world, "q", 1, selector={"disk": "ssd"})
-    dense = make_dense(world.instance())
-    found = NodeClasses(Shapes(dense), np.arange(2))
-    gpu = dense.resources.index("nvidia.com/gpu")
-    assert sorted(found.room[:, gpu].tolist()) == [3, 4]
-    assert math.gcd(*found.room[:, gpu].tolist()) == 1
+    # 100 nodes are ssd and take one pod of 3 each; the 105 others have room. Pieces in all: 200 pods of 3.
+    world = crowded(200)
+    others = 100 * QUARTER + 5 * make_dense(world.instance()).classes[-1].weight
+    assert told(world)["admitted", 0] == (300 * QUARTER + others, 600 * QUARTER + others)
 
 
 # Who asks

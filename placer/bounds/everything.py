@@ -129,10 +129,11 @@ class Everything:
 
         Per resource the amount, and per size the number of pods that ask for at least so much.
         """
+        shapes = self.alone.shapes
         classes = [index for index, pod_class in enumerate(self.dense.classes) if not pod_class.daemon]
         sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)
         for resource in range(len(self.dense.resources)):
-            asked, free = self.dense.requests[classes, resource], self.dense.free[:, resource]
+            asked, free = self.dense.requests[classes, resource], shapes.free[shapes.of_node, resource]
             yield int((asked * sizes).sum()), free
             steps = np.unique(asked[asked > 0])
             for size in some_of(steps):

@@ -8,9 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.bounds.remembered import Remembered
+from placer.bounds.usable import usable
 from placer.dense import Dense
 
 __all__ = ["BoolArray", "IntArray", "Shapes"]
+
+#: So many sets of eligible shapes are told apart.
+MOST_SETS = 48
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -40,7 +44,7 @@ class Shapes:
     of_node
         int64, shape (nodes,): the kind of each node.
     free
-        int64, shape (kinds, resources), scaled.
+        int64, shape (kinds, resources), scaled: room that pods can use (:mod:`placer.bounds.usable`).
     nodes
         int64, shape (kinds,): how many nodes are of the kind.
     allowed
@@ -63,10 +67,20 @@ class Shapes:
         self._pods = sum(one.size for one in dense.classes)
         samples, of_node, self.nodes = _kinds(dense)
         self.of_node: IntArray = of_node
-        self.free: IntArray = dense.free[samples]
         self.allowed: BoolArray = dense.masks[:, samples]
+        self.free: IntArray = self._usable(dense.free[samples])
         self._samples = samples
         self._fits = Remembered(self._fits_of)
+
+    def _usable(self, free: IntArray) -> IntArray:
+        """Kinds that admit pods of the same shapes are looked at together; all of them if that would be often."""
+        sets = np.unique(self.allowed[self.mask], axis=1, return_inverse=True)[1].reshape(-1)
+        sets = sets if sets.max(initial=0) < MOST_SETS else np.zeros_like(sets)
+        for number in np.unique(sets):
+            kinds = np.flatnonzero(sets == number)
+            admitted = self.allowed[self.mask][:, kinds].any(axis=1)
+            free[kinds] = usable(self.request[admitted], free[kinds])
+        return free
 
     def fits(self, shape: int) -> IntArray:
         """How many pods of a shape a node of each kind holds alone, at most all pods: int64, shape (kinds,)."""

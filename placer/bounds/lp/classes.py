@@ -2,12 +2,10 @@
 
 Nodes may be put together without doing wrong: the room of a class is the sum of what its nodes have, by every measure
 node by node, and pods may go to it that may go to one of its nodes. What is lost is that room of one node cannot be
-used on another.
+used on another; so nodes are put together that have much the same.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,10 +15,7 @@ __all__ = ["NodeClasses"]
 
 #: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
 MOST_CLASSES = 48
-COLUMNS = 12_000
-
-#: Room is made up from requests exactly up to so many units, beyond that it is taken as it is.
-EXACT_ROOM = 20_000
+COLUMNS = 20_000
 
 
 class NodeClasses:
@@ -47,31 +42,47 @@ class NodeClasses:
 
     def __init__(self, shapes: Shapes, alive: IntArray) -> None:
         self.shapes = shapes
-        fits: BoolArray = np.array([shapes.fits(shape) > 0 for shape in alive], dtype=bool)
-        fits = fits.reshape(len(alive), len(shapes.nodes))
-        useful = fits.any(axis=0)
-        patterns = np.unique(np.packbits(fits, axis=0), axis=1, return_inverse=True)[1].reshape(-1)
+        useful: BoolArray = np.zeros(len(shapes.nodes), dtype=bool)
+        for shape in alive.tolist():
+            useful |= shapes.fits(shape) > 0
+        most = min(MOST_CLASSES, COLUMNS // max(1, len(alive)))
+        parts = self._parts(np.flatnonzero(useful), max(1, most))
+        self.number = len(parts)
         self.of_kind: IntArray = np.full(len(shapes.nodes), -1, dtype=np.int64)
-        self.number = 0
-        for label in self._labels(patterns):
-            found = np.unique(label[useful], axis=0, return_inverse=True)[1]
-            self.of_kind[useful] = found.reshape(-1)
-            self.number = int(self.of_kind.max(initial=-1)) + 1
-            if self.number <= MOST_CLASSES and self.number * len(alive) <= COLUMNS:
-                break
-        self.room = self.sums(self._usable(alive, fits, patterns))
+        for number, kinds in enumerate(parts):
+            self.of_kind[kinds] = number
+        self.room = self.sums(shapes.free)
         self.held = {shape: self.sums(shapes.fits(shape)) for shape in alive.tolist()}
 
-    def _labels(self, patterns: IntArray) -> Iterator[IntArray]:
-        """What tells kinds apart, int64, shape (kinds, parts): less and less of it."""
-        kinds = len(patterns)
-        bits = np.ceil(np.log2(self.shapes.free + 1)).astype(np.int64)
-        masks = np.unique(np.packbits(self.shapes.allowed, axis=0), axis=1, return_inverse=True)[1].reshape(kinds, 1)
-        yield np.arange(kinds, dtype=np.int64)[:, None]
-        yield np.concatenate((patterns[:, None], bits), axis=1)
-        yield np.concatenate((patterns[:, None], masks), axis=1)
-        yield masks
-        yield np.zeros((kinds, 1), dtype=np.int64)
+    def _parts(self, kinds: IntArray, most: int) -> list[IntArray]:
+        """Divide kinds into at most so many parts: by eligibility if that is not too many, then by free room."""
+        if len(kinds) <= most:
+            return [kinds[index : index + 1] for index in range(len(kinds))]
+        sets = np.unique(np.packbits(self.shapes.allowed[:, kinds], axis=0), axis=1, return_inverse=True)[1].reshape(-1)
+        count = int(sets.max()) + 1
+        parts = [kinds[sets == number] for number in range(count)] if count <= most else [kinds]
+        spreads = [self._spread(part) for part in parts]
+        while len(parts) < most and max(spread for spread, _ in spreads) > 0:
+            widest = max(range(len(parts)), key=lambda index: spreads[index][0])
+            halves = self._halves(parts[widest], spreads[widest][1])
+            parts[widest : widest + 1] = halves
+            spreads[widest : widest + 1] = map(self._spread, halves)
+        return parts
+
+    def _spread(self, kinds: IntArray) -> tuple[float, int]:
+        """How unequal nodes are in that resource in which they are most so, as a share of all its room."""
+        free, nodes = self.shapes.free[kinds].astype(np.float64), self.shapes.nodes[kinds]
+        unequal = nodes @ np.abs(free - nodes @ free / nodes.sum())
+        unequal /= np.maximum(self.shapes.nodes @ self.shapes.free.astype(np.float64), 1)
+        resource = int(np.argmax(unequal))
+        return float(unequal[resource]), resource
+
+    def _halves(self, kinds: IntArray, resource: int) -> list[IntArray]:
+        """Part those that have less of a resource than their nodes have on average from the others; both are some."""
+        free = self.shapes.free[kinds, resource]
+        middle = int(np.average(free, weights=self.shapes.nodes[kinds]))
+        low = free <= min(max(middle, int(free.min())), int(free.max()) - 1)
+        return [kinds[low], kinds[~low]]
 
     def sums(self, per_kind: IntArray) -> IntArray:
         """Sum over the nodes of each class what a node of each kind has: int64, shape (classes, ...)."""
@@ -80,32 +91,3 @@ class NodeClasses:
         many = self.shapes.nodes[useful].reshape(-1, *(1 for _ in per_kind.shape[1:]))
         np.add.at(found, self.of_kind[useful], per_kind[useful] * many)
         return found
-
-    def _usable(self, alive: IntArray, fits: BoolArray, patterns: IntArray) -> IntArray:
-        """The most of each resource that pods on one node of a kind can take together: int64, as ``Shapes.free``.
-
-        What no sum of requests makes up stays free: of 3 GPUs pods of 2 use 2.
-        """
-        usable = self.shapes.free.copy()
-        together = int(patterns.max(initial=0)) < MOST_CLASSES
-        for pattern in np.unique(patterns) if together else [-1]:
-            kinds = np.flatnonzero((patterns == pattern) | (pattern < 0))
-            there = alive[fits[:, kinds].any(axis=1)]
-            for resource in range(usable.shape[1]):
-                free = usable[kinds, resource]
-                if int(free.max(initial=0)) <= EXACT_ROOM:
-                    sums = _sums_of(np.unique(self.shapes.request[there, resource]).tolist(), int(free.max(initial=0)))
-                    most = [(sums & ((2 << amount) - 1)).bit_length() - 1 for amount in free.tolist()]
-                    usable[kinds, resource] = most
-        return usable
-
-
-def _sums_of(amounts: list[int], most: int) -> int:
-    """All sums up to ``most`` of the amounts, each used any number of times: bit i is set where i is a sum."""
-    sums, within = 1, (1 << (most + 1)) - 1
-    for amount in amounts:
-        step = amount
-        while 0 < step <= most:
-            sums |= (sums << step) & within
-            step *= 2
-    return sums
