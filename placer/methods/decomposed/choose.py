@@ -98,8 +98,25 @@ class Chooser:
                 room = room + self.dense.classes[index].request * count
         drawn = self.random.sample(waiting, len(waiting))
         fitting = [group for group in drawn if (self._least[group] <= room).all()]
-        others = [group for group in drawn if group not in set(fitting)]
-        return sorted([*fitting, *others[: WAITING // 4]][:WAITING])
+        # The others take somebody's place: those that are worth most for what they ask for.
+        others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
+        most = max(WAITING // 4, WAITING // 2 if len(others) > len(fitting) else 0)
+        return sorted([*fitting, *others[:most]][:WAITING] if len(fitting) < WAITING else fitting[:WAITING])
+
+    @cached_property
+    def _worth(self) -> FloatArray:
+        """float64, shape (groups,): weight per share of what is scarcest, of each group's pods."""
+        dense = self.dense
+        sizes = np.array([one.size for one in dense.classes])
+        whole = np.maximum(dense.free.sum(axis=0), 1)
+        if not len(whole):
+            return np.ones(len(dense.groups))
+        scarce = int(np.argmax(sizes @ dense.requests / whole))
+        weight, asked = np.zeros(len(dense.groups)), np.zeros(len(dense.groups))
+        for one in dense.classes:
+            weight[one.group] += one.weight * one.size
+            asked[one.group] += int(one.request[scarce]) * one.size / whole[scarce]
+        return weight / np.maximum(asked, 1e-9)
 
     def _priority(self, index: int) -> int:
         return self.dense.groups[self.dense.classes[index].group].priority
