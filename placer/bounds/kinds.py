@@ -92,6 +92,8 @@ class Kind:
 
     def resized(self, sizes: Sequence[int]) -> Kind:
         """The same with other numbers of pods per class."""
+        if list(sizes) == self.sizes:
+            return self
         blocks, begin = [], 0
         for block in self.blocks:
             end = begin + len(block.sizes)

@@ -15,7 +15,7 @@ __all__ = ["NodeClasses"]
 
 #: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
 MOST_CLASSES = 48
-COLUMNS = 20_000
+COLUMNS = 6_000
 
 
 class NodeClasses:
