@@ -48,7 +48,7 @@ class Alone:
         found = []
         for kind in make_kinds(dense, self.shapes.of_class):
             sizes = self._sizes(kind)
-            if sizes.any() or kind.ready:
+            if sizes.any() or kind.ready:  # a group that is ready counts as admitted, whatever fits
                 found.append(kind.resized(sizes.tolist()))
                 for member in kind.members:
                     self.sizes[list(member)] = sizes

@@ -62,6 +62,9 @@ _last: list[Facts] = []
 
 def facts_of(dense: Dense) -> Facts:
     """Find the facts of an instance; those of the last one are kept, since searches ask again with every answer."""
-    if not _last or _last[0].dense is not dense:
-        _last[:] = [Facts(dense)]
-    return _last[0]
+    for facts in _last:
+        if facts.dense is dense:
+            return facts
+    found = Facts(dense)
+    _last[:] = [found]
+    return found
