@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from placer.instance.numa.model import NumaContainer, NumaDemand, Qos, Stage
+from placer.instance.numa.model import HUGE_PAGES, NumaContainer, NumaDemand, Qos, Stage, is_device
 from placer.instance.requests import container_requests, is_sidecar
 from placer.kube.pod import Container, PodSpec, ResourceRequirements
 from placer.quantity import Resources
 
-__all__ = ["DemandPool", "is_device", "qos_class"]
+__all__ = ["DemandPool", "qos_class"]
 
 _QOS_RESOURCES = ("cpu", "memory")
-_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
-_HUGE_PAGES = "hugepages-"
 
 
 class DemandPool:
@@ -33,11 +31,6 @@ class DemandPool:
         if written not in self._by_spec:
             self._by_spec[written] = _demand(spec)
         return self._by_spec[written]
-
-
-def is_device(resource: str) -> bool:
-    """Whether a resource is aligned for pods of every QoS class, where a zone lists it."""
-    return resource not in _NATIVE and not resource.startswith(_HUGE_PAGES)
 
 
 def qos_class(spec: PodSpec) -> Qos:
@@ -74,7 +67,7 @@ def _pod_level(spec: PodSpec) -> bool:
     if spec.resources is None:
         return False
     parts = (spec.resources.requests or {}, spec.resources.limits or {})
-    return any(name in _QOS_RESOURCES or name.startswith(_HUGE_PAGES) for part in parts for name in part)
+    return any(name in _QOS_RESOURCES or name.startswith(HUGE_PAGES) for part in parts for name in part)
 
 
 def _demand(spec: PodSpec) -> NumaDemand | None:

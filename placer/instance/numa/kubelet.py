@@ -18,8 +18,7 @@ from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
-from placer.instance.numa.demand import is_device
-from placer.instance.numa.model import NumaDemand, NumaNode
+from placer.instance.numa.model import HUGE_PAGES, NumaDemand, NumaNode, is_device
 from placer.instance.numa.work import Work, works_of
 from placer.quantity import CPU, Resources, format_amount
 
@@ -324,7 +323,7 @@ def _said(amounts: Mapping[str, int]) -> list[str]:
 
 def _alignable(resource: str) -> bool:
     """Whether kubelets align a resource at all: cpu, memory, hugepages and devices."""
-    return resource in (CPU, "memory") or resource.startswith("hugepages-") or is_device(resource)
+    return resource in (CPU, "memory") or resource.startswith(HUGE_PAGES) or is_device(resource)
 
 
 @cache

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from placer.instance.findings import Findings
-from placer.instance.numa.demand import DemandPool, is_device
+from placer.instance.numa.demand import DemandPool
 from placer.instance.numa.fingerprint import PREFIX, pod_hash, sign
 from placer.instance.numa.kubelet import Kubelet, kubelets_of
-from placer.instance.numa.model import NumaDemand, NumaNode, NumaZone, Qos, Stage
+from placer.instance.numa.model import NumaDemand, NumaNode, NumaZone, Qos, Stage, is_device
 from placer.instance.numa.read import CODE
 from placer.kube.numa import NodeResourceTopology
 from placer.kube.pod import Pod

@@ -7,13 +7,28 @@ from enum import Enum
 
 from placer.quantity import Resources
 
-__all__ = ["POLICIES", "SCOPES", "STRICT", "NumaContainer", "NumaDemand", "NumaNode", "NumaZone", "Qos", "Stage"]
+__all__ = [
+    "HUGE_PAGES",
+    "POLICIES",
+    "SCOPES",
+    "STRICT",
+    "NumaContainer",
+    "NumaDemand",
+    "NumaNode",
+    "NumaZone",
+    "Qos",
+    "Stage",
+    "is_device",
+]
 
 #: Policies of the kubelet's Topology Manager, weakest first.
 POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 #: Those that refuse pods.
 STRICT = frozenset({"restricted", "single-numa-node"})
 SCOPES = ("container", "pod")
+#: How the names of huge pages begin.
+HUGE_PAGES = "hugepages-"
+_NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +151,8 @@ class NumaDemand:
     def pinned(self) -> bool:
         """Whether its cpu, memory and hugepages are aligned."""
         return self.qos is Qos.GUARANTEED and not self.pod_level
+
+
+def is_device(resource: str) -> bool:
+    """Whether a resource is aligned for pods of every QoS class, where a zone lists it."""
+    return resource not in _NATIVE and not resource.startswith(HUGE_PAGES)

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from placer.instance.numa.demand import is_device
-from placer.instance.numa.model import NumaDemand, Stage
+from placer.instance.numa.model import NumaDemand, Stage, is_device
 from placer.quantity import CPU, Resources
 
 __all__ = ["Work", "works_of"]
