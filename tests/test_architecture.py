@@ -23,7 +23,7 @@ LAYERS = [
     ["result"],
     ["dense"],
     ["bounds"],
-    ["methods"],
+    ["methods", "policies"],
     ["reasons"],
     ["solve", "read"],
     ["document"],
@@ -38,7 +38,7 @@ FRONT_DOOR = "__init__"
 
 #: Third-party library -> the modules (prefixes) that may import it.
 ROOMS = {
-    "numpy": ("dense", "bounds", "methods", "reasons", "manifests", "generate"),
+    "numpy": ("dense", "bounds", "methods", "policies", "reasons", "manifests", "generate"),
     "ortools": ("bounds.lp", "methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp",),

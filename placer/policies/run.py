@@ -1,0 +1,136 @@
+"""One policy on one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from placer.errors import UsageError
+from placer.instance import Instance
+from placer.instance.sorts import ALGORITHMS, DEFAULT_ALGORITHM
+from placer.placement import Placement
+from placer.policies.coscheduling import Coscheduling
+from placer.policies.faults import Reader
+from placer.policies.kube import Order, PodByPod, filters_of, priority_sort, scores_of
+from placer.policies.ledger import Ledger, Task
+from placer.policies.loop import Scheduler, Settlement, schedule
+from placer.policies.network_overhead import Overhead, normalised
+from placer.policies.numa_match import NumaMatch
+from placer.policies.profile import Profile, read_profile
+from placer.policies.step import Score, Step
+from placer.policies.topological_sort import TopologicalSort
+from placer.policies.volcano import DEFAULT, DEFAULT_LABELS, Session
+
+__all__ = ["POLICIES", "PROFILES", "run"]
+
+#: Profiles of kube-scheduler without a configuration: as the plug-ins' own samples have them. The sample of
+#: NetworkOverhead takes away the filter of NodeResourcesFit with its score; here only the score, as KEP-260 says.
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    "kube-default": {},
+    "coscheduling": {
+        "plugins": {
+            "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+            "queueSort": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "*"}]},
+        }
+    },
+    "network-overhead": {
+        "plugins": {
+            "multiPoint": {"enabled": [{"name": "NetworkOverhead", "weight": 5}]},
+            "queueSort": {"enabled": [{"name": "TopologicalSort"}], "disabled": [{"name": "*"}]},
+            "score": {"disabled": [{"name": "NodeResourcesFit"}]},
+        }
+    },
+    "numa-match": {"plugins": {"multiPoint": {"enabled": [{"name": "NodeResourceTopologyMatch"}]}}},
+}
+_VOLCANO: Mapping[str, Mapping[str, Any]] = {"volcano": DEFAULT, "volcano-labels": DEFAULT_LABELS}
+POLICIES = ("as-is", *PROFILES, *_VOLCANO)
+
+
+def run(
+    instance: Instance, policy_name: str, *, seed: int = 0, arguments: Mapping[str, Any] | None = None
+) -> Placement:
+    """Place pods as another scheduler would.
+
+    Parameters
+    ----------
+    instance
+        The problem. Pods that ask for what is not modelled (C4) stay pending under every policy.
+    policy_name
+        One of :data:`POLICIES`.
+    seed
+        Of its random choices: ties, and where a search that looks at part of the nodes begins. The same instance, seed
+        and arguments give the same placement.
+    arguments
+        The policy's configuration as plain values: a profile of a KubeSchedulerConfiguration, or the whole of a
+        volcano-scheduler.conf (:func:`placer.policies.config.read_config` reads both). None: the defaults.
+
+    Returns
+    -------
+    Placement
+        Pods to nodes in the order in which they are bound. It may break rules of ours.
+
+    Raises
+    ------
+    UsageError
+        There is no such policy.
+    BadInstance
+        The arguments are not as they should be; every fault, with object, field, found and expected.
+    """
+    if policy_name not in POLICIES:
+        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join(POLICIES)}")
+    if policy_name == "as-is":
+        return Placement()
+    ledger, written = Ledger(instance, seed), arguments
+    reader = Reader("arguments", policy_name)
+    if policy_name in _VOLCANO:
+        session = Session(ledger, _VOLCANO[policy_name] if written is None else written, reader)
+        return schedule(session)
+    profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
+    scheduler: Scheduler[Task | Settlement] = pod_by_pod(ledger, profile, reader)
+    reader.raise_any()
+    return schedule(scheduler)
+
+
+def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader) -> PodByPod:
+    """kube-scheduler with the plug-ins of a profile.
+
+    Parameters
+    ----------
+    ledger
+        What is where.
+    profile
+        The plug-ins.
+    reader
+        Takes the faults of their arguments.
+    """
+    filters, scores = filters_of(profile, ledger), scores_of(profile, ledger, reader)
+    if "NetworkOverhead" in profile.filters or "NetworkOverhead" in profile.scores:
+        overhead = Overhead(ledger)
+        if "NetworkOverhead" in profile.filters:
+            filters.append(overhead.filter)
+        if "NetworkOverhead" in profile.scores:
+            scores.append(Score("NetworkOverhead", profile.scores["NetworkOverhead"], overhead.cost, normalised))
+    name = "NodeResourceTopologyMatch"
+    if name in profile.plugins:
+        match = NumaMatch(ledger, profile.arguments.get(name, {}), reader)
+        if name in profile.filters:
+            filters.append(match.filter)
+        if name in profile.scores:
+            scores.append(Score(name, profile.scores[name], match.score))
+    gang = None
+    if "Coscheduling" in profile.plugins:
+        gang = Coscheduling(ledger, profile.arguments.get("Coscheduling", {}), reader)
+    orders: dict[str, Order] = {"PrioritySort": priority_sort}
+    if gang is not None:
+        orders["Coscheduling"] = gang.order
+    if profile.queue_sort == "TopologicalSort":
+        orders["TopologicalSort"] = TopologicalSort(ledger, _algorithm(profile, reader))
+    step = Step(ledger, filters, scores, profile.percentage)
+    return PodByPod(ledger, step, orders[profile.queue_sort], gang if "Coscheduling" in profile.permit else None)
+
+
+def _algorithm(profile: Profile, reader: Reader) -> str:
+    """What AppGroups say as topologySortingAlgorithm, which an instance does not carry: an argument stands for it."""
+    arguments = profile.arguments.get("TopologicalSort", {})
+    at = "pluginConfig[TopologicalSort].args.topologySortingAlgorithm"
+    return reader.text(arguments.get("topologySortingAlgorithm"), at, DEFAULT_ALGORITHM, tuple(ALGORITHMS))
