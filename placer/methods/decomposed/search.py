@@ -7,6 +7,7 @@ import random
 import time
 
 from placer.dense import Dense, Solution
+from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.neighbourhoods import FIRST, Crew, Neighbourhoods
 from placer.methods.events import Emit, SearchOptions
 from placer.methods.exact.search import ExactSearch
@@ -16,6 +17,12 @@ __all__ = ["search"]
 #: What neighbourhood search on the first value that is not proved gets of the budget, as a factor: what is reached on
 #: the values after it lasts only as long as it does.
 FOREMOST = 4.0
+
+#: Deterministic time that asking the master counts as, a bound and a layout.
+MASTER_WORK = (0.2, 4.0)
+
+#: What making a placement of a layout may take, in seconds or deterministic time.
+LAYING_OUT = 10.0
 
 #: With no more nodes than this the whole model is tried before neighbourhoods.
 FEW_NODES = 96
@@ -63,12 +70,13 @@ class _Search(ExactSearch):
         self.crew = crew
         self.chance = random.Random(options.seed)
         self.steps: dict[int, Neighbourhoods] = {}
+        self.tree = TreeMaster(dense)
 
     def decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
-        ways = [self.neighbourhoods, self.solve]
+        ways = [self.bounded, self.laid_out, self.neighbourhoods, self.solve]
         if len(self.dense.nodes) <= FEW_NODES:
-            ways.reverse()
+            ways = [self.bounded, self.solve, self.laid_out, self.neighbourhoods]
         if len(self.dense.nodes) <= FIRST // 2:
             ways = [self.solve]
         return self.met(level) or any(way(level, budget) for way in ways if not self.limits.over)
@@ -76,6 +84,28 @@ class _Search(ExactSearch):
     def building(self, budget: float) -> float:
         """Seconds that building the whole model may take: as long as it is then looked at."""
         return min(self.limits.seconds / 2, 2 * budget)
+
+    def bounded(self, level: int, _: float) -> bool:
+        """Ask the master for a bound; say whether the value is proved then."""
+        if not self.tree.knows(level) or not self._everything_kept(level):
+            return False
+        bound = self.tree.bound(level, self.values, self.limits.seconds / 4)
+        self.limits.spent += MASTER_WORK[0]
+        if bound is not None:
+            self._tell(bound)
+        return self.met(level)
+
+    def laid_out(self, level: int, _: float) -> bool:
+        """Ask the master for a placement as good as its bound; say whether the value is proved then."""
+        if not self.tree.knows(level) or not self._everything_kept(level) or self.proved < level:
+            return False
+        before = self.limits.spent + MASTER_WORK[1]
+        end = self.limits.seconds / 2
+        found = self.tree.propose(level, self.values, end, self._solver(LAYING_OUT))
+        self.limits.spent = before
+        if found is not None:
+            self.offer(found, self.dense.levels[level][0])
+        return self.met(level)
 
     def neighbourhoods(self, level: int, budget: float) -> bool:
         """Search a few leaves at a time; say whether the value is proved then."""
