@@ -27,8 +27,17 @@ class Reader:
         self.faults: list[Fault] = []
 
     def fault(self, field: str, found: object, expected: str) -> None:
-        """Note a fault."""
-        self.faults.append(Fault(self.file, None, self.object, field, _shown(found), expected))
+        """Note a value that is not as it should be."""
+        self.note(field, "nothing" if found is None else repr(found)[:80], expected)
+
+    def note(self, field: str, found: str, expected: str) -> None:
+        """Note a fault in words."""
+        self.faults.append(Fault(self.file, None, self.object, field, found, expected))
+
+    def take(self, other: Reader, at: str) -> None:
+        """Note what another reader has noted of a part."""
+        for fault in other.faults:
+            self.note(at + fault.field, fault.found, fault.expected)
 
     def raise_any(self) -> None:
         """Raise all that was noted.
@@ -77,7 +86,3 @@ class Reader:
             return value
         self.fault(field, value, f"one of {', '.join(known)}" if known else "text")
         return default
-
-
-def _shown(value: object) -> str:
-    return "nothing" if value is None else repr(value)[:80]

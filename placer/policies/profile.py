@@ -121,7 +121,7 @@ def read_profile(written: Mapping[str, Any], reader: Reader, at: str = "") -> Pr
     points = {point: _at(point, multi, sets.get(point)) for point in _POINTS}
     sorts = list(points["queueSort"])
     if len(sorts) != 1:
-        reader.fault(f"{at}plugins.queueSort", ", ".join(sorts) or "none", "exactly one queue sort plug-in")
+        reader.note(f"{at}plugins.queueSort", ", ".join(sorts) or "none", "exactly one queue sort plug-in")
     percentage = reader.integer(written.get("percentageOfNodesToScore"), f"{at}percentageOfNodesToScore", 0, 0, 100)
     return Profile(
         queue_sort=sorts[0] if sorts else "PrioritySort",

@@ -4,7 +4,7 @@ Integer formulas as upstream has them. A resource other than cpu and memory coun
 that a node does not have counts not at all there.
 
 Source: Kubernetes ``pkg/scheduler/framework/plugins/noderesources`` (``resource_allocation.go``,
-``{least,most}_allocated.go``, ``requested_to_capacity_ratio.go``, ``balanced_allocation.go``, as of 1.34).
+``{least,most}_allocated.go``, ``requested_to_capacity_ratio.go``, ``balanced_allocation.go``, as of 1.35).
 """
 
 from __future__ import annotations
