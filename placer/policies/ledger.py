@@ -152,14 +152,14 @@ class Ledger:
 
     def fits(self, task: Task, nodes: IntArray) -> BoolArray:
         """Where the request fits into what is idle now."""
-        found: BoolArray = np.all(self.idle[np.ix_(nodes, task.asked)] >= task.request[task.asked], axis=1)
+        found: BoolArray = np.all(self.idle[nodes[:, None], task.asked] >= task.request[task.asked], axis=1)
         return found
 
     def fits_later(self, task: Task, nodes: IntArray) -> BoolArray:
         """Where it fits once terminating pods are gone, less what other pods wait for there."""
         if not self.any_releasing:
             return self.fits(task, nodes)
-        cells = np.ix_(nodes, task.asked)
+        cells = nodes[:, None], task.asked
         future = self.idle[cells] + self.releasing[cells] - self.pipelined[cells]
         found: BoolArray = np.all(future >= task.request[task.asked], axis=1)
         return found

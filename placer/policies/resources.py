@@ -47,7 +47,7 @@ class Allocation:
             if name in ledger.column and (name in _ALWAYS or task.request[ledger.column[name]])
         ]
         columns = np.array([column for column, _ in counted], dtype=np.int64)
-        cells = np.ix_(nodes, columns)
+        cells = nodes[:, None], columns
         capacity = ledger.alloc[cells]
         requested = (
             ledger.scored[cells] + task.scored[columns]

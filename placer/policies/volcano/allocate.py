@@ -238,7 +238,7 @@ class Allocate:
 
     def _move(self, subjob: SubJob, task: Task, feasible: IntArray) -> Move:
         """The best node among those with room now, else among those that will have it."""
-        now = feasible[self.ledger.fits(task, feasible)]
+        now = feasible[self.ledger.fits(task, feasible)] if self.ledger.any_releasing else feasible
         return Move(subjob, task, self.step.best(task, now if len(now) else feasible), not len(now))
 
     # --------------------------------------------------------------------------------------------------------- choice

@@ -51,7 +51,7 @@ def binpack(ledger: Ledger, weights: Mapping[str, int]) -> Score:
         total = numbers[asked].sum()
         if not total:
             return np.zeros(len(nodes))
-        cells = np.ix_(nodes, columns[asked])
+        cells = nodes[:, None], columns[asked]
         alloc = ledger.alloc[cells]
         after = alloc - ledger.idle[cells] + task.request[columns[asked]]
         scores = (numbers[asked] * after / np.maximum(alloc, 1)).sum(axis=1) / total * 100.0

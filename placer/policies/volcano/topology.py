@@ -5,6 +5,7 @@ Source: Volcano ``pkg/scheduler/plugins/network-topology-aware/network_topology_
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -160,8 +161,11 @@ class TopologyAware:
         scores = np.array([by_leaf[leaf] for leaf in leaves.tolist()])
         best = np.flatnonzero(scores == scores.max())
         if len(best) > 1 and subjob.total:
-            counts = {leaf: self._inside(subjob, leaf) for leaf in set(leaves[best].tolist()) if leaf >= 0}
-            scores[best] += np.array([counts.get(leaf, 0) for leaf in leaves[best].tolist()]) / subjob.total
+            running = Counter[int]()
+            for node, count in subjob.running.items():
+                running[int(self.domains.leaf[node])] += count
+            inside = [running[leaf] if leaf >= 0 else 0 for leaf in leaves[best].tolist()]
+            scores[best] += np.array(inside) / subjob.total
         return scores
 
     def _nearness(self, leaf: int, anchor: int) -> float:
