@@ -95,16 +95,20 @@ class _Search(ExactSearch):
             self._tell(bound)
         return self.met(level)
 
-    def laid_out(self, level: int, _: float) -> bool:
-        """Ask the master for a placement as good as its bound; say whether the value is proved then."""
+    def laid_out(self, level: int, budget: float) -> bool:
+        """Ask the master for placements as good as its bound; say whether the value is proved then."""
         if not self.tree.knows(level) or not self._everything_kept(level) or self.proved < level:
             return False
-        before = self.limits.spent + MASTER_WORK[1]
-        end = self.limits.seconds / 2
-        found = self.tree.propose(level, self.values, end, self._solver(LAYING_OUT))
-        self.limits.spent = before
-        if found is not None:
-            self.offer(found, self.dense.levels[level][0])
+        began, before = time.monotonic(), self.limits.spent
+        while not self.limits.over:
+            spent = self.limits.spent + MASTER_WORK[1]
+            found = self.tree.propose(level, self.values, self.limits.seconds / 2, self._solver(LAYING_OUT))
+            self.limits.spent = spent
+            if found is not None:
+                self.offer(found, self.dense.levels[level][0])
+            used = spent - before if self.options.workers == 1 else time.monotonic() - began
+            if self.met(level) or used > FOREMOST * budget:
+                break
         return self.met(level)
 
     def neighbourhoods(self, level: int, budget: float) -> bool:

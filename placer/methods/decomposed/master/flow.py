@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from placer.methods.decomposed.master.program import Program, Sum
 
-__all__ = ["Flow", "add_flow", "paths"]
+__all__ = ["Flow", "add_flow"]
 
 
 @dataclass(frozen=True)
@@ -71,23 +71,3 @@ def add_flow(program: Program, room: int, bins: int, volumes: Collection[int]) -
         ends.append((piece, column))
         program.equal(balance[piece].add(1, column), 0 if piece else bins)
     return Flow(tuple(arcs), tuple(ends), room, bins)
-
-
-def paths(flow: Flow, point: Sequence[float]) -> list[list[int]]:
-    """Take a whole flow apart: the items of each bin."""
-    left = {(begin, end): round(point[column]) for begin, end, column in flow.arcs}
-    ends = {piece: round(point[column]) for piece, column in flow.ends}
-    out: dict[int, list[int]] = defaultdict(list)
-    for begin, end in left:
-        out[begin].append(end)
-    found = []
-    for _ in range(flow.bins):
-        piece, items = 0, list[int]()
-        while not ends[piece]:
-            following = next(end for end in out[piece] if left[piece, end])
-            left[piece, following] -= 1
-            items.append(following - piece)
-            piece = following
-        ends[piece] -= 1
-        found.append(items)
-    return found

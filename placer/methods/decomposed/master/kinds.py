@@ -182,6 +182,20 @@ class Ground:
             left, count = left - int(self.room[leaf]), count + 1
         return count
 
+    def bins(self, kind: int, domain: int) -> int:
+        """Leaves of a domain that the subgroups of a group touch at least, if each lies in one of them.
+
+        Of subgroups of more than 1 / (n + 1) of a leaf, no leaf holds more than n.
+        """
+        room = max(
+            int(self.room[leaf]) for leaves in self.leaves.values() for leaf in leaves if self.inside(leaf, domain)
+        )
+        found, parts = 0, self.kinds[kind].parts
+        for fitting in {room // part.volume for part, _ in parts if 0 < part.volume <= room}:
+            large = sum(count for part, count in parts if part.volume <= room < part.volume * (fitting + 1))
+            found = max(found, -(-large // fitting))
+        return found
+
 
 def make_ground(dense: Dense) -> Ground | None:
     """See the instance through the measure that is asked for most; None where the tree is not even enough.

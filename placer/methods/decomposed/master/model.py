@@ -136,15 +136,32 @@ class Master:
             self._item(kind.whole, spot, groups)
             if spot.level:
                 self._pods(kind.loose, spot, groups)
-            for index, (part, count) in enumerate(kind.parts):
-                if spot.level:
-                    self._place_part((number, spot, index), part, count * many, Sum().add(-count, groups))
-                else:  # they are in that leaf, too
-                    self._count(part, spot, tier, groups, count)
+                self._place_parts(number, spot, groups)
+            for part, count in kind.parts if spot.level == 0 else ():  # they are in that leaf, too
+                self._count(part, spot, tier, groups, count)
         self.program.equal(here, many)
 
-    def _place_part(self, key: tuple[int, Spot, int], part: Part, most: int, row: Sum) -> None:
-        """Subgroups of one kind whose groups are at one spot; ``row`` counts them, negative."""
+    def _place_parts(self, number: int, spot: Spot, groups: int) -> None:
+        """Subgroups of groups at one spot, and the leaves that these touch in all.
+
+        Subgroups that lie in one leaf each are bins' items: a group needs so many bins for all of them, and one bin
+        less for each that does not lie in one leaf.
+        """
+        kind, apart = self.ground.kinds[number], Sum()
+        many = len(kind.members)
+        for index, (part, count) in enumerate(kind.parts):
+            self._place_part((number, spot, index), part, count * many, Sum().add(-count, groups), apart)
+        fewest, bins = self._leaves(kind.whole, spot), self.ground.bins(number, spot.domains[0])
+        if kind.whole.wanted and bins > fewest:
+            more = self.program.column(many * (bins - fewest))
+            self.program.at_most(apart.add(-1, more).add(bins - fewest, groups), 0)
+            self.span.add(1, more)
+
+    def _place_part(self, key: tuple[int, Spot, int], part: Part, most: int, row: Sum, apart: Sum) -> None:
+        """Subgroups of one kind whose groups are at one spot.
+
+        ``row`` counts them, negative; ``apart`` gets those that do not lie in one leaf, negative.
+        """
         outer = key[1]
         for spot, tier in self._able(part, outer):
             parts = self._column((*key, spot), most)
@@ -155,6 +172,7 @@ class Master:
             if spot.level < outer.level:
                 self._item(part, spot, parts)
             if spot.level:
+                apart.add(-1, parts)
                 self._pods(part.sizes, spot, parts)
         self.program.equal(row, 0)
 

@@ -1,14 +1,15 @@
-"""From a layout to a placement: the exact model with every smallest common domain given."""
+"""From a layout to a placement: the exact model with every home given, but for which leaf of a block it is."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
 from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model import IntVar, LinearExpr
 
 from placer.dense import Dense, Solution
-from placer.methods.decomposed.master.dive import Layout
+from placer.methods.decomposed.master.dive import Home, Layout
 from placer.methods.exact.bundles import Bundle
 from placer.methods.exact.model import Model, TooLarge
 
@@ -25,7 +26,7 @@ def place(
     dense
         The instance.
     layout
-        Domains of groups and subgroups.
+        Homes of groups and subgroups.
     values
         Of the answer in hand; those before ``locality`` and ``span`` are kept.
     level
@@ -57,16 +58,31 @@ def place(
     return model.read(list(solver.response_proto.solution))
 
 
-def _settle(model: Model, index: int, bundle: Bundle, domains: Mapping[int, int]) -> None:
-    """Say how many members of a bundle have their home where; nothing of a bundle that the layout leaves open."""
+def _settle(model: Model, index: int, bundle: Bundle, homes_of: Mapping[int, Home]) -> None:
+    """Say how many members of a bundle have their home where; which leaf of a domain stays open."""
     homes = model.variables.homes[index]
-    if not homes or any(member not in domains for member in bundle.members):
+    if not homes or any(member not in homes_of for member in bundle.members):
         return
-    chosen = Counter[int]()
+    by_home: dict[Home, list[IntVar]] = defaultdict(list)
+    for domain, variable in homes.items():
+        by_home[_named(model.dense, domain)].append(variable)
+    chosen = Counter[Home]()
     for member in bundle.members:
-        home = next((each for each in model.variables.path(domains[member]) if each in homes), None)
+        home = _known(model, homes_of[member], by_home)
         if home is None:
             return
         chosen[home] += 1
-    for home, variable in homes.items():
-        model.proto.add(variable == chosen[home])
+    for home, variables in by_home.items():
+        model.proto.add(LinearExpr.sum(variables) == chosen[home])
+
+
+def _named(dense: Dense, domain: int) -> Home:
+    """A leaf goes by the name of the domain above it."""
+    leaf = domain in dense.leaf
+    return (int(dense.domains.parent[domain]) if leaf else domain, leaf)
+
+
+def _known(model: Model, home: Home, known: Collection[Home]) -> Home | None:
+    """The home, else the smallest known domain that holds it: where only the limit counts, that is all there is."""
+    above = ((domain, False) for domain in model.variables.path(home[0]))
+    return next((each for each in (home, *above) if each in known), None)

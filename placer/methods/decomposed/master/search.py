@@ -16,9 +16,6 @@ from placer.methods.decomposed.master.place import place
 
 __all__ = ["TreeMaster"]
 
-#: By how much larger things go first, one attempt after another.
-POWERS = (2.0, 1.0, 3.0, 1.5)
-
 #: The values that it knows.
 NAMES = ("locality", "span")
 
@@ -112,7 +109,7 @@ class TreeMaster:
             further = self.bound(level + 1, reached, left())
             if further is not None:
                 targets, last = self._targets(level + 2, (*reached, further.bound)), level + 1
-        layout = dive(self.ground, targets, POWERS[self.attempts % len(POWERS)], left)
+        layout = dive(self.ground, targets, self.attempts, left)
         self.attempts += 1
         if layout is None or left() <= 0:
             return None
