@@ -214,9 +214,8 @@ def test_subgroups_of_one_policy_by_number_the_required_ones_first() -> None:
     ledger = Ledger(world.instance(), seed=0)
     (job,) = read_jobs(ledger, Domains(ledger))
     sheet, order = Worksheet.of(job), []
-    while sheet.left:
-        order.append(sheet.pop(job))
-        del sheet.left[order[-1]]
+    while sheet.queue:
+        order.append(sheet.pop()[0])
     assert [each.uid for each in order] == [f"default/g/{name}" for name in ("y-9", "x-9", "x-10", "y-10")]
 
 

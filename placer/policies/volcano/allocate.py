@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,44 +31,80 @@ class Move(NamedTuple):
     waits: bool
 
 
+#: A subjob with its pods that were not tried yet, in order, behind the key of its turn.
+Entry = tuple[tuple[Any, ...], SubJob, list[Task]]
+
+
 @dataclass(slots=True)
 class Worksheet:
-    """What is left to try of a job.
+    """What is left to try of a job. A pod that found no node is gone from it.
 
     Parameters
     ----------
-    left
-        Subjob to its pods that were not tried yet, in order. A pod that found no node is gone from it.
+    queue
+        Subjobs, a heap.
     first
         Uids of subjobs that go before the rest.
     """
 
-    left: dict[SubJob, list[Task]] = field(default_factory=dict)
+    queue: list[Entry] = field(default_factory=list)
     first: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, job: Job) -> Worksheet:
         """Begin with all pending pods that request anything."""
-        tasks = {each: [task for task in each.tasks if not is_best_effort(task)] for each in job.subjobs}
-        return cls({each: mine for each, mine in tasks.items() if mine}, frozenset(required(job)))
+        sheet = cls(first=frozenset(required(job)))
+        for each in job.subjobs:
+            sheet.push(job, each, [task for task in each.tasks if not is_best_effort(task)])
+        return sheet
+
+    def push(self, job: Job, subjob: SubJob, tasks: list[Task]) -> None:
+        """Add a subjob, unless nothing is left of it."""
+        if tasks:
+            heappush(self.queue, ((subjob.uid not in self.first, *subjob_order(job, subjob)), subjob, tasks))
+
+    def pop(self) -> tuple[SubJob, list[Task]]:
+        """The next subjob and its pods."""
+        return heappop(self.queue)[1:]
 
     def clone(self) -> Worksheet:
         """Copy, for a try."""
-        return Worksheet({each: list(tasks) for each, tasks in self.left.items()}, self.first)
-
-    def pop(self, job: Job) -> SubJob:
-        """The next subjob."""
-        return min(self.left, key=lambda each: (each.uid not in self.first, *subjob_order(job, each)))
+        return Worksheet(list(self.queue), self.first)
 
 
 class _Solution(NamedTuple):
-    """A try that worked."""
+    """A try that works, undone.
+
+    Parameters
+    ----------
+    domain
+        HyperNode that it was for.
+    score
+        Sum of the scores of its subjobs' HyperNodes.
+    subjob, inner
+        The last subjob and the HyperNode that was chosen for it.
+    anchors
+        Subjob to its anchor then.
+    moves
+        What was done.
+    queue
+        Subjobs with pods that were not tried.
+    tasks
+        Pods that are known to fit, where nothing was done yet.
+    """
 
     domain: int
     score: float
-    moves: list[Move]
-    worksheet: Worksheet
+    subjob: SubJob
+    inner: int
     anchors: dict[SubJob, int | None]
+    moves: list[Move]
+    queue: list[Entry]
+    tasks: tuple[Task, ...] = ()
+
+    def carried_out(self, moves: list[Move]) -> _Solution:
+        """The same with its moves."""
+        return self._replace(moves=moves, tasks=())
 
 
 class Allocate:
@@ -98,6 +135,7 @@ class Allocate:
         self.domains = domains
         self.proportion = proportion
         self.topology = topology
+        self._numbers = np.arange(len(ledger.names))
         self._subjob: SubJob | None = None
         self._anchor: int | None = None
         scores = list(scores)
@@ -136,20 +174,40 @@ class Allocate:
     def for_job(self, job: Job, worksheet: Worksheet) -> list[Move]:
         """Place a job's next pods; its worksheet and anchors follow. No moves: nothing worked."""
         for gradient in self._gradients(job, None, self.domains.top):
-            solutions = []
-            for domain in gradient:
-                solution = self._try_job(job, worksheet.clone(), domain)
-                if solution is not None:
-                    solutions.append(solution)
+            solutions = self._solutions(job, worksheet, gradient)
             if solutions:
-                best = self._best(solutions, np.array([each.score for each in solutions]))
-                for move in best.moves:
-                    self.do(job, move)
-                worksheet.left = best.worksheet.left
+                best = solutions[self._best(np.array([each.score for each in solutions]))]
+                if best.tasks:
+                    best = best.carried_out(self.for_tasks(job, best.subjob, list(best.tasks), best.inner))
+                else:
+                    for move in best.moves:
+                        self.do(job, move)
+                worksheet.queue = best.queue
                 if job.ready():
                     self._keep_anchors(job, best)
                 return best.moves
         return []
+
+    def _solutions(self, job: Job, worksheet: Worksheet, gradient: list[int]) -> list[_Solution]:
+        """Tries that work; of a job that is one gang of equal pods they are told by counting."""
+        if not job.group.policies:
+            ((_, subjob, tasks),) = worksheet.queue
+            slots = self._slots(job, subjob, tasks)
+            if slots is not None:
+                return [each for domain in gradient if (each := self._counted(job, subjob, tasks, slots, domain))]
+        tries = (self._try_job(job, worksheet.clone(), domain) for domain in gradient)
+        return [each for each in tries if each is not None]
+
+    def _counted(self, job: Job, subjob: SubJob, tasks: list[Task], slots: IntArray, domain: int) -> _Solution | None:
+        """What a try inside a HyperNode would come to, without its moves."""
+        for gradient in self._gradients(job, subjob, domain):
+            inner = [each for each in gradient if slots[self.domains.nodes[each]].sum() >= len(tasks)]
+            if inner:
+                scores = self._hyper_scores(subjob, inner)
+                chosen = inner[self._best(scores)]
+                anchor = self.domains.common(subjob.anchor, chosen)
+                return _Solution(domain, float(scores.max()), subjob, chosen, {subjob: anchor}, [], [], tuple(tasks))
+        return None
 
     def _keep_anchors(self, job: Job, solution: _Solution) -> None:
         job.anchor = self.domains.common(job.anchor, solution.domain)
@@ -159,48 +217,80 @@ class Allocate:
     def _try_job(self, job: Job, worksheet: Worksheet, domain: int) -> _Solution | None:
         """Subjob after subjob inside one HyperNode, until the job is ready; all is taken back."""
         job.failed.clear()
-        moves, score = list[Move](), 0.0
+        moves, score, last = list[Move](), 0.0, None
         before = {subjob: subjob.anchor for subjob in job.subjobs}
-        while worksheet.left:
-            subjob = worksheet.pop(job)
-            tasks = worksheet.left.pop(subjob)
-            found = self._for_subjob(job, subjob, tasks, domain)
+        while worksheet.queue:
+            subjob, tasks = worksheet.pop()
+            found, left = self._for_subjob(job, subjob, tasks, domain)
             if found is None:
                 continue
-            moves += found.moves
-            score += found.score
-            if found.worksheet.left:
-                worksheet.left |= found.worksheet.left
+            moves, score, last = moves + found.moves, score + found.score, found
+            worksheet.push(job, subjob, left)
             if job.ready():
                 break
-        works = bool(moves) and (job.ready() or job.ready(pipelined=True))
+        works = job.ready() or job.ready(pipelined=True)
         anchors = {subjob: subjob.anchor for subjob in job.subjobs}
         for subjob, anchor in before.items():
             subjob.anchor = anchor
         self.undo(job, moves)
-        return _Solution(domain, score, moves, worksheet, anchors) if works else None
+        if last is None or not works:
+            return None
+        return _Solution(domain, score, last.subjob, last.inner, anchors, moves, worksheet.queue)
 
-    def _for_subjob(self, job: Job, subjob: SubJob, tasks: list[Task], within: int) -> _Solution | None:
-        """The best HyperNode of the lowest gradient that works; its moves are carried out."""
+    def _for_subjob(
+        self, job: Job, subjob: SubJob, tasks: list[Task], within: int
+    ) -> tuple[_Solution | None, list[Task]]:
+        """The best HyperNode of the lowest gradient that works, its moves carried out; and the pods not tried there."""
+        slots = self._slots(job, subjob, tasks)
+        if slots is not None:
+            found = self._counted(job, subjob, tasks, slots, within)
+            if found is not None:
+                found = found.carried_out(self._dry_run(job, subjob, list(tasks), found.inner))
+                subjob.anchor = found.anchors[subjob]
+            return found, []
         for gradient in self._gradients(job, subjob, within):
-            solutions = []
+            tries = list[tuple[int, list[Move], list[Task]]]()
             for domain in gradient:
-                for task in [task for task, where in job.failed.items() if where is subjob]:
-                    del job.failed[task]
                 left = list(tasks)
-                moves = self.for_tasks(job, subjob, left, domain)
+                moves = self._dry_run(job, subjob, left, domain)
                 if moves:
                     self.undo(job, moves)
-                    rest = Worksheet({subjob: left} if left else {})
-                    solutions.append(_Solution(domain, 0.0, moves, rest, {}))
-            if solutions:
-                scores = self._hyper_scores(subjob, [each.domain for each in solutions])
-                best = self._best(solutions, scores)
-                for move in best.moves:
+                    tries.append((domain, moves, left))
+            if tries:
+                scores = self._hyper_scores(subjob, [domain for domain, _, _ in tries])
+                domain, moves, left = tries[self._best(scores)]
+                for move in moves:
                     self.do(job, move)
-                subjob.anchor = self.domains.common(subjob.anchor, best.domain)
-                return best._replace(score=float(scores.max()))
-        return None
+                subjob.anchor = self.domains.common(subjob.anchor, domain)
+                return _Solution(within, float(scores.max()), subjob, domain, {}, moves, []), left
+        return None, []
+
+    def _dry_run(self, job: Job, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
+        """Try the pods of a subjob; who failed elsewhere is forgotten."""
+        for task in [task for task, where in job.failed.items() if where is subjob]:
+            del job.failed[task]
+        return self.for_tasks(job, subjob, left, domain)
+
+    def _slots(self, job: Job, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
+        """How many of the pods each node has room for, shape (nodes,): then counting tells what a try comes to.
+
+        None where it does not: pods differ or have host ports, not all of them are needed, the queue allows only some,
+        or room is still being left.
+        """
+        first, ledger = tasks[0], self.ledger
+        alike = all(
+            task.request is first.request and task.eligible is first.eligible and not task.pod.host_ports
+            for task in tasks
+        )
+        if not alike or subjob.size < subjob.total or ledger.any_releasing or not len(first.asked):
+            return None
+        if not self.proportion.allows(job.queue, first, len(tasks)):
+            return None
+        feasible = np.ones(len(ledger.names), dtype=bool)
+        for each in self.step.filters:
+            feasible &= each(first, self._numbers)
+        found: IntArray = (ledger.idle[:, first.asked] // first.request[first.asked]).min(axis=1)
+        return np.where(feasible, found, 0)
 
     def for_tasks(self, job: Job, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
         """Pod after pod on the nodes of a HyperNode, until the subjob is ready.
@@ -255,7 +345,7 @@ class Allocate:
     def _hyper_scores(self, subjob: SubJob, domains: list[int]) -> FloatArray:
         return np.zeros(len(domains)) if self.topology is None else self.topology.hyper_nodes(subjob, domains)
 
-    def _best(self, solutions: list[_Solution], scores: FloatArray) -> _Solution:
-        """The one with the highest score; of several one at random."""
+    def _best(self, scores: FloatArray) -> int:
+        """Index of the highest score; of several one at random."""
         ties = np.flatnonzero(scores == scores.max())
-        return solutions[int(ties[self.ledger.random.randrange(len(ties))])]
+        return int(ties[self.ledger.random.randrange(len(ties))])

@@ -60,6 +60,8 @@ class SubJob:
         Pods that count for the gang: placed or succeeded; pending without request; waiting for room.
     anchor
         HyperNode that its placed pods lie in; None: free.
+    priority
+        Highest of its pending pods.
     """
 
     uid: str
@@ -75,11 +77,7 @@ class SubJob:
     best_effort: int = 0
     pipelined: int = 0
     anchor: int | None = None
-
-    @property
-    def priority(self) -> int:
-        """Highest priority of its pending pods."""
-        return max((task.pod.priority for task in self.tasks), default=0)
+    priority: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -216,6 +214,7 @@ def _job(group: Group, ledger: Ledger, domains: Domains) -> Job:
         members = [instance.pods[key] for key in keys]
         subjob.tasks = sorted((ledger.task_of[pod.key] for pod in members if pod.key in ledger.task_of), key=task_order)
         subjob.best_effort = sum(map(is_best_effort, subjob.tasks))
+        subjob.priority = max((task.pod.priority for task in subjob.tasks), default=0)
         subjob.total = len(members) + succeeded
         subjob.request = sum((ledger.row(pod.requests) for pod in members), start=np.zeros_like(ledger.alloc[0]))
         nodes = [pod.node for pod in members if pod.node is not None]

@@ -67,11 +67,11 @@ class Proportion:
         """Whether a queue has all that it deserves, of every resource."""
         return self.on and bool((self.deserved[queue] <= self.allocated[queue] + _TOLERANCE)[self._counted].all())
 
-    def allows(self, queue: str, task: Task) -> bool:
-        """Whether a pod fits into what its queue deserves; only resources that it requests are looked at."""
+    def allows(self, queue: str, task: Task, count: int = 1) -> bool:
+        """Whether so many equal pods fit into what their queue deserves; only what they request is looked at."""
         if not self.on:
             return True
-        after = self.allocated[queue] + task.request
+        after = self.allocated[queue] + count * task.request
         return bool((after <= self.deserved[queue] + _TOLERANCE)[task.asked].all())
 
     def share(self, queue: str) -> float:

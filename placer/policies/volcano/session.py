@@ -72,7 +72,7 @@ class Session:
         self.worksheets = {job.group.key: Worksheet.of(job) for job in jobs}
         self._waiting: dict[str, list[tuple[tuple[Any, ...], int, Job]]] = defaultdict(list)
         for number, job in enumerate(jobs):
-            if self.worksheets[job.group.key].left:
+            if self.worksheets[job.group.key].queue:
                 heappush(self._waiting[job.queue], (self.job_order(job), number, job))
         self._fill = [
             Turn(job, number, (subjob, task))
@@ -135,8 +135,9 @@ class Session:
             self._moves = self.allocate.for_job(job, worksheet)
         else:
             # Without limit and policies there is one subjob, and it may try any node.
-            ((subjob, left),) = worksheet.left.items()
+            subjob, left = worksheet.pop()
             self._moves = self.allocate.for_tasks(job, subjob, left, self.allocate.domains.top)
+            worksheet.push(job, subjob, left)
 
     def _backfill(self, job: Job, subjob: SubJob, task: Task) -> list[Move]:
         """Any node will do that the filters let through."""
@@ -157,10 +158,8 @@ class Session:
         held = self._unbound[job.group.key]
         held += [move.task for move in self._moves if not move.waits]
         ready, tried = self._ready(job), bool(self._moves) or not job.searches
-        if unit.fill is None and ready and tried:
-            worksheet.left = {subjob: left for subjob, left in worksheet.left.items() if left}
-            if worksheet.left:
-                heappush(self._waiting[job.queue], (self.job_order(job), unit.number, job))
+        if unit.fill is None and ready and tried and worksheet.queue:
+            heappush(self._waiting[job.queue], (self.job_order(job), unit.number, job))
         if not ready:
             return Settlement()
         del self._unbound[job.group.key]
