@@ -8,7 +8,9 @@ Source: solver-notes on bounds for vector bin packing, points (1), (3) and (4).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -40,7 +42,9 @@ class Everything:
             "packedNodes": self._packed_nodes,
         }
         self._found: dict[str, int] = {}
-        self._held: dict[int, IntArray] = {}
+        self._held: dict[Measure, IntArray] = {}
+        self._leaves: dict[Measure, IntArray] = {}
+        self._taken: dict[tuple[tuple[int, int], ...], tuple[tuple[Measure, int], ...]] = {}
 
     def least(self, name: str) -> int:
         """Least value of the name; ``makers`` has the names."""
@@ -48,19 +52,39 @@ class Everything:
             self._found[name] = self.makers[name]()
         return self._found[name]
 
-    def _fits(self, shape: int) -> IntArray:
-        """How many pods of a shape each node could take alone: int64, shape (nodes,)."""
-        rooms, shapes = self.alone.rooms, self.alone.shapes
-        found: IntArray = rooms.per_kind(Measure(-1, shape, frozenset()))[shapes.of_node]
+    def _fits(self, measure: Measure) -> IntArray:
+        """Room of each node by a measure: int64, shape (nodes,)."""
+        found: IntArray = self.alone.rooms.per_kind(measure)[self.alone.shapes.of_node]
         return found
 
-    def _holds(self, shape: int) -> IntArray:
-        """How many pods of a shape each domain could hold alone: int64, shape (domains,)."""
-        if shape not in self._held:
+    def _holds(self, measure: Measure) -> IntArray:
+        """Room of each domain by a measure: int64, shape (domains,)."""
+        if measure not in self._held:
             tree = self.dense.domains
-            sums = np.concatenate(([0], np.cumsum(self._fits(shape))))
-            self._held[shape] = sums[tree.end] - sums[tree.begin]
-        return self._held[shape]
+            sums = np.concatenate(([0], np.cumsum(self._fits(measure))))
+            self._held[measure] = sums[tree.end] - sums[tree.begin]
+        return self._held[measure]
+
+    def _in_units(self, measure: Measure) -> IntArray:
+        """Room of each leaf by a measure: int64, shape (leaves,)."""
+        if measure not in self._leaves:
+            sums = np.bincount(self._units, weights=self._fits(measure), minlength=int(self._units.max()) + 1)
+            self._leaves[measure] = sums.astype(np.int64)
+        return self._leaves[measure]
+
+    def _asked(self, scope: Scope) -> tuple[tuple[Measure, int], ...]:
+        """What all pods of a scope take together, by every measure."""
+        by_shape: Counter[int] = Counter()
+        for index in scope.classes:
+            by_shape[int(self.alone.shapes.of_class[index])] += self.sizes[index]
+        key = tuple(sorted((shape, count) for shape, count in by_shape.items() if count))
+        if key not in self._taken:
+            shapes = [shape for shape, _ in key]
+            measures = self.alone.measures(shapes)
+            costs = self.alone.rooms.costs(measures, shapes)
+            taken = (np.array([count for _, count in key], dtype=np.int64)[:, None] * costs).sum(axis=0)
+            self._taken[key] = tuple(zip(measures, taken.tolist(), strict=True))
+        return self._taken[key]
 
     def _locality(self) -> int:
         """Sum over scopes of all their pods times the lowest tier of a domain that could hold them alone."""
@@ -71,14 +95,11 @@ class Everything:
                 total += pods * self._lowest_tier(number, scope) if pods else 0
         return total
 
-    def _shape(self, index: int) -> int:
-        return int(self.alone.shapes.of_class[index])
-
     def _lowest_tier(self, number: int, scope: Scope) -> int:
         tree = self.dense.domains
         able = np.ones(len(tree.tier), dtype=bool)
-        for index in scope.classes:
-            able &= self._holds(self._shape(index)) >= self.sizes[index]
+        for measure, asked in self._asked(scope):
+            able &= self._holds(measure) >= asked
         anchor = self.dense.anchor(number)
         if anchor is not None:
             able &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
@@ -91,19 +112,23 @@ class Everything:
         largest.
         """
         total = self.dense.constant_span
-        units = np.unique(self.dense.leaf_unit, return_inverse=True)[1].reshape(-1)
-        count = int(units.max()) + 1 if len(units) else 0
         for scope in self.dense.scopes:
             if scope.wanted:
-                touched = np.unique(units[[node for node in scope.bound if node >= 0]])
+                touched = np.unique(self._units[[node for node in scope.bound if node >= 0]])
                 fewest = len(touched)
-                for index in scope.classes:
-                    room = np.bincount(units, weights=self._fits(self._shape(index)), minlength=count).astype(np.int64)
-                    left = self.sizes[index] - int(room[touched].sum())
+                for measure, asked in self._asked(scope):
+                    room = self._in_units(measure).copy()
+                    left = asked - int(room[touched].sum())
                     room[touched] = 0
                     fewest = max(fewest, len(touched) + _fewest(left, room))
                 total += fewest + scope.lost_leaves
         return total
+
+    @cached_property
+    def _units(self) -> IntArray:
+        """int64, shape (nodes,): what ``span`` counts each node as, numbered without gaps."""
+        found: IntArray = np.unique(self.dense.leaf_unit, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        return found
 
     def _packed_nodes(self) -> int:
         """Fewest empty nodes that hold what the used ones cannot: the largest first, for each measure."""

@@ -20,11 +20,21 @@ __all__ = ["Home", "Layout", "dive"]
 
 #: How many nodes of its tree the solver may look at to fill one block, and how near is near enough: another filling
 #: is as good, only a smaller one may cost something later.
-NODES, NEAR = 4000, 0.1
+NODES, NEAR = 1000, 0.1
 
 
 #: A domain, and whether it is one of its leaves that is meant.
 Home = tuple[int, bool]
+
+
+#: A block is given so long at least.
+LEAST_SECONDS = 1.0
+
+#: How much more than was aimed for the last value may be where a block cannot be filled otherwise.
+GIVING_UP = (0, 1, 2, 4, 8, 1_000_000)
+
+#: With no more leaves than this a block's leaves are looked at one by one.
+FEW_LEAVES = 8
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,7 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
     targets
         ``locality`` and ``span`` to what they may be at most, without ``Ground.standing``; the first ones count more.
     attempt
-        Another number leads to another layout.
+        Another number leads to another layout. At odd ones leaves are looked at one by one: slower, with less ``span``.
     left
         Seconds that are left.
 
@@ -62,7 +72,7 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
     Layout or None
         None where time ran out, or where no block can be filled.
     """
-    known: dict[Key, int] = {}
+    blocks, known = len(ground.blocks), dict[Key, int]()
     worth = _worth(ground, attempt)
     named: list[Unit] = []
     rest, aims = ground.units(), dict(targets)
@@ -72,8 +82,10 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
         if unit.blocks[1:]:
             rest.append(ground.unit(unit.blocks[1:]))
         unit = ground.unit(unit.blocks[:1])
-        master = Master(ground, [*named, unit, *rest], known)
-        point = _fill(master, unit, aims, worth, left, last=not rest)
+        cut = attempt % 2 and "span" in targets and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
+        master = Master(ground, [*named, unit, *rest], known, unit if cut else None)
+        share = left() if not rest else max(LEAST_SECONDS, 2 * left() / (blocks - len(named)))
+        point = _fill(master, unit, aims, worth, min(left(), share), last=not rest)
         if point is None:
             return None
         named.append(unit)
@@ -83,24 +95,25 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
 
 
 def _fill(
-    master: Master, unit: Unit, aims: dict[str, int], worth: Sequence[float], left: Callable[[], float], *, last: bool
+    master: Master, unit: Unit, aims: dict[str, int], worth: Sequence[float], seconds: float, *, last: bool
 ) -> list[float] | None:
     """Fill one block; where that cannot be with the values aimed for, these are given up as far as they must be."""
-    whole = set(master.columns.values()) | master.whole(unit) if last else master.whole(unit)
+    whole = {*master.columns.values(), *master.whole(unit)} if last else master.whole(unit)
     rows = len(master.program.rows)
-    for name, most in aims.items():
-        master.program.at_most(master.value(name), most)
-    found = master.program.point(_large(master, unit, worth), whole, left(), NODES, NEAR)
-    if found is not None or left() <= 0:
-        return found
-    del master.program.rows[rows:]
-    for name in aims:
-        found = master.program.point(master.value(name), whole, left(), NODES, 0.0)
-        if found is None:
-            return None
-        aims[name] = math.ceil(sum(found[c] * k for c, k in master.value(name).merged().items()) - 1e-6)
-        master.program.at_most(master.value(name), aims[name])
-    return found
+    large = _large(master, unit, worth)
+    for more in GIVING_UP:
+        for name, most in aims.items():
+            master.program.at_most(master.value(name), most + (more if name == list(aims)[-1] else 0))
+        found = master.program.point(large, whole, seconds, NODES, NEAR)
+        if found is not None:
+            aims.update(
+                {name: max(most, math.ceil(master.value(name).at(found) - 1e-6)) for name, most in aims.items()}
+            )
+            return found
+        if seconds <= 0:
+            break
+        del master.program.rows[rows:]
+    return None
 
 
 def _large(master: Master, unit: Unit, worth: Sequence[float]) -> Sum:

@@ -59,6 +59,8 @@ class Master:
     known
         Values of all columns that concern units whose content is settled: nothing more is said about how those are
         filled.
+    apart
+        A unit of one block whose leaves are looked at one by one, so that ``span`` says more.
 
     Attributes
     ----------
@@ -67,16 +69,25 @@ class Master:
     locality, span
         The values, without what ``Ground.standing`` says.
     flows
-        Unit and room of a leaf to how these leaves are filled.
+        Unit to how its leaves are filled.
+    pieces
+        Columns of what lies in a block and which of its leaves it touches.
     """
 
-    def __init__(self, ground: Ground, units: Sequence[Unit], known: Mapping[Key, int] | None = None) -> None:
-        self.ground, self.units, self.known = ground, tuple(units), known or {}
+    def __init__(
+        self,
+        ground: Ground,
+        units: Sequence[Unit],
+        known: Mapping[Key, int] | None = None,
+        apart: Unit | None = None,
+    ) -> None:
+        self.ground, self.units, self.known, self.apart = ground, tuple(units), known or {}, apart
         self.settled = {where for key in self.known for where in [blocks_of(key)] if where is not None}
         self.program = Program()
         self.columns: dict[Key, int] = {}
         self.locality, self.span = Sum(), Sum()
-        self.flows: dict[tuple[Unit, int], Flow] = {}
+        self.flows: dict[Unit, list[Flow]] = {}
+        self.pieces: list[int] = []
         self._items: dict[tuple[int, tuple[int, ...]], dict[int, Sum]] = defaultdict(lambda: defaultdict(Sum))
         self._beside: dict[tuple[int, ...], dict[int, Sum]] = defaultdict(lambda: defaultdict(Sum))
         self._above: dict[tuple[int, int], Sum] = defaultdict(Sum)
@@ -90,6 +101,10 @@ class Master:
         for unit in self.units:
             if unit.blocks not in self.settled:
                 self._fill(unit)
+        for key in self.known:
+            if key[1] == "more":
+                more = self._column(key, self.known[key])
+                self.span.add(1, *([] if more is None else [more]))
 
     # Where things may be
 
@@ -229,9 +244,11 @@ class Master:
     def _fill(self, unit: Unit) -> None:
         """Leaves hold what lies in one of them, blocks what lies in one of them; the rest goes beside it."""
         items = self._items[0, unit.blocks]
-        flows = [add_flow(self.program, room, bins, list(items)) for room, bins in unit.leaves]
+        leaves = unit.leaves if unit != self.apart else [(room, 1) for room, bins in unit.leaves for _ in range(bins)]
+        flows = self.flows[unit] = [add_flow(self.program, room, bins, list(items)) for room, bins in leaves]
         self._match(items, flows)
-        self.flows.update({(unit, flow.room): flow for flow in flows})
+        if unit == self.apart:
+            self._cut(unit, flows)
         items = self._items[1, unit.blocks]
         if len(unit.blocks) > 1:
             self._match(items, [add_flow(self.program, unit.room, len(unit.blocks), list(items))])
@@ -253,9 +270,12 @@ class Master:
 
     def _rest(self, unit: Unit, flows: Sequence[Flow]) -> None:
         """Pods beside the items: in pieces of each size there is only so much left."""
+        self._rest_of(self._beside[unit.blocks], flows)
+
+    def _rest_of(self, beside: Mapping[int, Sum], flows: Sequence[Flow]) -> None:
         for least in self.ground.sizes:
             row = Sum()
-            for size, here in self._beside[unit.blocks].items():
+            for size, here in beside.items():
                 for column, coefficient in zip(here.columns, here.coefficients, strict=True):
                     row.add(size // least * coefficient, column)
             if row.columns:
@@ -263,6 +283,42 @@ class Master:
                     for column, count in flow.remaining(least):
                         row.add(-count, column)
                 self.program.at_most(row, 0)
+
+    def _cut(self, unit: Unit, flows: Sequence[Flow]) -> None:
+        """Groups without subgroups that lie in the block are cut into pieces, one per leaf that they touch."""
+        beside: list[dict[int, Sum]] = [defaultdict(Sum) for _ in flows]
+        for number, kind in enumerate(self.ground.kinds):
+            spot = Spot(1, unit.blocks)
+            groups = self.columns.get((number, spot))
+            if groups is None or kind.parts or not (kind.whole.wanted and kind.whole.volume):
+                continue
+            touched = Sum().add(-self._leaves(kind.whole, spot), groups)
+            pods = {size: Sum().add(-count, groups) for size, count in kind.loose if size}
+            for flow, there in zip(flows, beside, strict=True):
+                piece = self._piece(number, flow.room, pods, there)
+                touched.add(1, piece)
+            for row in pods.values():
+                self.program.equal(row, 0)
+            more = self._column((number, "more", unit.blocks), len(kind.members) * len(flows))
+            assert more is not None
+            self.program.at_most(touched.add(-1, more), 0)
+            self.span.add(1, more)
+        for flow, there in zip(flows, beside, strict=True):
+            self._rest_of(there, [flow])
+
+    def _piece(self, number: int, room: int, pods: Mapping[int, Sum], there: Mapping[int, Sum]) -> int:
+        """Make the column that says how many groups of a kind touch a leaf, and those of their pods there."""
+        many = len(self.ground.kinds[number].members)
+        touches, volume = self.program.column(many), Sum()
+        for size, row in pods.items():
+            here = self.program.column(room // size)
+            row.add(1, here)
+            there[size].add(1, here)
+            volume.add(size, here)
+            self.pieces.append(here)
+        self.program.at_most(volume.add(-room, touches), 0)
+        self.pieces.append(touches)
+        return touches
 
     def value(self, name: str) -> Sum:
         """The sum that ``locality`` or ``span`` is."""
@@ -272,7 +328,7 @@ class Master:
         """Columns that concern a unit, and those that say which groups lie above all units."""
         found = {column for key, column in self.columns.items() if blocks_of(key) == unit.blocks}
         found |= {self.columns[key] for key in self.columns if len(key) == 2 and blocks_of(key) is None}
-        return found.union(*(flow.columns for (each, _), flow in self.flows.items() if each == unit))
+        return found.union(self.pieces, *(flow.columns for flow in self.flows.get(unit, ())))
 
 
 def blocks_of(key: Key) -> tuple[int, ...] | None:

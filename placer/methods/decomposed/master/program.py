@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from ortools.math_opt import model_pb2
@@ -40,7 +40,7 @@ class Sum:
             found[column] = found.get(column, 0) + coefficient
         return dict(sorted(found.items()))
 
-    def at(self, point: Mapping[int, float]) -> float:
+    def at(self, point: Sequence[float]) -> float:
         """Value at a point."""
         return sum(point[column] * many for column, many in zip(self.columns, self.coefficients, strict=True))
 
