@@ -104,8 +104,9 @@ class _Search(ExactSearch):
             spent = self.limits.spent + MASTER_WORK[1]
             found = self.tree.propose(level, self.values, self.limits.seconds / 2, self._solver(LAYING_OUT))
             self.limits.spent = spent
-            if found is not None:
-                self.offer(found, self.dense.levels[level][0])
+            if found is None:
+                break
+            self.offer(found, self.dense.levels[level][0])
             used = spent - before if self.options.workers == 1 else time.monotonic() - began
             if self.met(level) or used > FOREMOST * budget:
                 break

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from placer.methods.decomposed.master.kinds import Ground, Unit
@@ -30,8 +30,12 @@ Home = tuple[int, bool]
 #: A block is given so long at least.
 LEAST_SECONDS = 1.0
 
-#: How much more than was aimed for the last value may be where a block cannot be filled otherwise.
-GIVING_UP = (0, 1, 2, 4, 8, 1_000_000)
+#: How much more than was aimed for may be where a block cannot be filled otherwise: in parts of a thousand of the first
+#: value aimed for, rounded up, and of the others as it is.
+GIVING_UP = ((0, 0), (0, 1), (0, 2), (0, 8), (1, 1_000_000), (4, 1_000_000), (16, 1_000_000), (64, 1_000_000))
+
+#: After so many blocks it is given up where the others would take twice the time there is; later ones take less.
+TRIED = 3
 
 #: With no more leaves than this a block's leaves are looked at one by one.
 FEW_LEAVES = 8
@@ -72,7 +76,7 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
     Layout or None
         None where time ran out, or where no block can be filled.
     """
-    blocks, known = len(ground.blocks), dict[Key, int]()
+    blocks, known, begin = len(ground.blocks), dict[Key, int](), left()
     worth = _worth(ground, attempt)
     named: list[Unit] = []
     rest, aims = ground.units(), dict(targets)
@@ -84,33 +88,32 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
         unit = ground.unit(unit.blocks[:1])
         cut = attempt % 2 and "span" in targets and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
         master = Master(ground, [*named, unit, *rest], known, unit if cut else None)
-        share = left() if not rest else max(LEAST_SECONDS, 2 * left() / (blocks - len(named)))
-        point = _fill(master, unit, aims, worth, min(left(), share), last=not rest)
-        if point is None:
-            return None
+        share = max(LEAST_SECONDS, 2 * left() / (blocks - len(named)))
+        whole = {*master.columns.values(), *master.whole(unit)} if not rest else master.whole(unit)
+        point = _fill(master, _large(master, unit, worth), whole, aims, (share, left))
         named.append(unit)
+        if point is None or (len(named) == TRIED and (begin - left()) * blocks > 2 * TRIED * begin):
+            return None
         here = {key: round(point[column]) for key, column in master.columns.items()}
         known.update({key: value for key, value in here.items() if blocks_of(key) == unit.blocks})
     return _Named(ground, here).layout()
 
 
 def _fill(
-    master: Master, unit: Unit, aims: dict[str, int], worth: Sequence[float], seconds: float, *, last: bool
+    master: Master, large: Sum, whole: Collection[int], aims: dict[str, int], seconds: tuple[float, Callable[[], float]]
 ) -> list[float] | None:
     """Fill one block; where that cannot be with the values aimed for, these are given up as far as they must be."""
-    whole = {*master.columns.values(), *master.whole(unit)} if last else master.whole(unit)
-    rows = len(master.program.rows)
-    large = _large(master, unit, worth)
-    for more in GIVING_UP:
+    rows, first = len(master.program.rows), next(iter(aims))
+    share, left = seconds
+    for part, more in GIVING_UP:
         for name, most in aims.items():
-            master.program.at_most(master.value(name), most + (more if name == list(aims)[-1] else 0))
-        found = master.program.point(large, whole, seconds, NODES, NEAR)
+            master.program.at_most(master.value(name), most + (-(-part * most // 1000) if name == first else more))
+        found = master.program.point(large, whole, min(share, left()), NODES, NEAR)
         if found is not None:
-            aims.update(
-                {name: max(most, math.ceil(master.value(name).at(found) - 1e-6)) for name, most in aims.items()}
-            )
+            values = {name: math.ceil(master.value(name).at(found) - 1e-6) for name in aims}
+            aims.update({name: max(most, values[name]) for name, most in aims.items()})
             return found
-        if seconds <= 0:
+        if left() <= 0:
             break
         del master.program.rows[rows:]
     return None

@@ -16,6 +16,9 @@ from placer.methods.decomposed.master.place import place
 
 __all__ = ["TreeMaster"]
 
+#: After so many attempts without a placement no more are made: what decides there is not counted.
+FRUITLESS = 2
+
 #: The values that it knows.
 NAMES = ("locality", "span")
 
@@ -33,6 +36,7 @@ class TreeMaster:
         self.dense = dense
         self.ground: Ground | None = make_ground(dense)
         self.attempts = 0
+        self.fruitless = 0
         self._bounds: dict[tuple[int, tuple[int, ...]], NamedBound | None] = {}
 
     def knows(self, level: int) -> bool:
@@ -96,7 +100,7 @@ class TreeMaster:
             For the placement, with its limits.
         """
         bound = self._bounds.get((level, tuple(values[:level])))
-        if self.ground is None or bound is None:
+        if self.ground is None or bound is None or self.fruitless >= FRUITLESS:
             return None
         end = time.monotonic() + seconds
 
@@ -111,6 +115,6 @@ class TreeMaster:
                 targets, last = self._targets(level + 2, (*reached, further.bound)), level + 1
         layout = dive(self.ground, targets, self.attempts, left)
         self.attempts += 1
-        if layout is None or left() <= 0:
-            return None
-        return place(self.dense, layout, values, last, solver, left())
+        found = None if layout is None or left() <= 0 else place(self.dense, layout, values, last, solver, left())
+        self.fruitless = self.fruitless + 1 if found is None else 0
+        return found
