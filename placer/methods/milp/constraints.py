@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense.network import Call
 from placer.instance import HostPort
+from placer.methods.milp.flows import Flows
 from placer.methods.milp.program import Linear, Variable
 from placer.methods.milp.variables import Variables
 
@@ -31,8 +36,8 @@ class Constraints:
         self.gang()
         self.subgroup()
         self.tier_limit()
-        # C8 network_cost: issue 6
-        # C9 bandwidth: issue 6
+        self.network_cost()
+        self.bandwidth()
         # C10 numa: issue 7
         self.queue()
 
@@ -158,6 +163,75 @@ class Constraints:
             domain = int(self.dense.domains.parent[domain])
         return False
 
+    def network_cost(self) -> None:
+        """C8: where a caller is, every callee is near enough: with far(a) the areas that are too far from a, sum over b
+        in far(a) of c[w', b] <= most (1 - u[w, a, 1]), = 0 where one runs; and no caller where a callee runs too far.
+        """
+        flows = self.variables.flows
+        if flows is None:
+            return
+        if flows.network.majority:
+            self._majority(flows)
+            return
+        for call in flows.network.calls:
+            callers, callees = flows.staff[call.origin], flows.staff[call.destination]
+            near = flows.network.near(call.limit)
+            for area in range(len(near)):
+                far = callees.inside(_where(~near[area]))
+                if callers.bound[area]:
+                    self.program.at_most("network_cost", far.row, 0)
+                elif area in callers.new:
+                    present = flows.steps(callers.new[area])[0]
+                    self.program.at_most("network_cost", far.row.plus(far.most, present), far.most)
+                if callees.bound[area]:
+                    self.program.at_most("network_cost", callers.inside(_where(~near[:, area])).row, 0)
+
+    def _majority(self, flows: Flows) -> None:
+        """C8 as the plugin reads it: of the callees of a pod in area a, itself left out, no more are too far than near.
+
+        far - near <= most (1 - u[w, a, 1]), and where w runs in a, far - near <= max(0, far - near before).
+        """
+        by_caller: dict[int, list[Call]] = defaultdict(list)
+        for call in flows.network.calls:
+            by_caller[call.origin].append(call)
+        for number, calls in by_caller.items():
+            callers = flows.staff[number]
+            for area in range(len(flows.groups)):
+                surplus, most = self._surplus(flows, calls, area)
+                if callers.bound[area]:
+                    self.program.at_most("network_cost", surplus, max(0, surplus.constant))
+                if area in callers.new and most > 0:
+                    present = flows.steps(callers.new[area])[0]
+                    self.program.at_most("network_cost", surplus.plus(most, present), most)
+
+    @staticmethod
+    def _surplus(flows: Flows, calls: Sequence[Call], area: int) -> tuple[Linear, int]:
+        """How many more callees of a pod in an area are too far than near enough, and the most that it can be."""
+        row, most = Linear(), 0
+        for call in calls:
+            callees, near = flows.staff[call.destination], flows.network.near(call.limit)[area]
+            far = callees.inside(_where(~near))
+            row.plus(1, far.row).plus(-1, callees.inside(_where(near)).row)
+            row.constant += sum(-pods if near[other] else pods for other, pods in callees.bound.items())
+            row.constant += call.origin == call.destination
+            most += far.most
+        return row, row.constant + most
+
+    def bandwidth(self) -> None:
+        """C9: per link, sum over calls of bandwidth times the pairs that use it <= what pods before leave of it."""
+        flows = self.variables.flows
+        if flows is None:
+            return
+        rows = [Linear() for _ in flows.network.room]
+        for call in flows.network.calls:
+            for area, groups in enumerate(flows.groups):
+                for group in groups:
+                    if group.link >= 0 and call.bandwidth:
+                        rows[group.link].plus(call.bandwidth, flows.pairs(call, area, group, leaving=True))
+        for row, room in zip(rows, flows.network.room, strict=True):
+            row.constant = 0  # pairs that are there before are not in the room
+            self.program.at_most("bandwidth", row, room)
+
     def queue(self) -> None:
         """C11: sum over the classes in a queue and below it of request(c, r) x[c, n] <= what its capability leaves."""
         for limit in self.dense.queue_rows:
@@ -184,3 +258,8 @@ class Constraints:
     def _at_least(self, classes: Sequence[int], least: int, gate: Variable, rule: str) -> None:
         """With the gate, at least so many pods of the classes."""
         self.program.at_least(rule, self._placed(1, classes).add(-least, gate), 0)
+
+
+def _where(mask: npt.NDArray[np.bool_]) -> set[int]:
+    """Areas for which a mask is set."""
+    return set(np.flatnonzero(mask).tolist())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
+from placer.dense.network import Call
+from placer.methods.milp.flows import Flows
 from placer.methods.milp.program import Linear, Variable
 from placer.methods.milp.variables import Variables
 
@@ -32,7 +34,7 @@ class Objective:
             "placed": self.placed,
             "locality": self.locality,
             "span": self.span,
-            # networkCost, O3: issue 6
+            "networkCost": self.network_cost,
             "packedHyperNodes": self.packed_hyper_nodes,
             "packedNodes": self.packed_nodes,
         }
@@ -101,6 +103,26 @@ class Objective:
                 most = min(self.dense.classes[index].size, sum(int(variable.upBound) for variable in counts))
                 row = Linear().add(1, *counts).add(-most, self.variables.touched[number, unit])
                 self.program.at_most("span", row, 0)
+
+    def network_cost(self, _: int | None = None) -> Linear:
+        """O3: sum over calls and areas of cost(a, B) times the pairs between a and B; on one node a pair costs nothing.
+
+        Pairs are products of two decisions; what is linear instead is in :mod:`placer.methods.milp.flows`.
+        """
+        total, flows = Linear(constant=self.dense.constant_network), self.variables.flows
+        if flows is not None:
+            for call in flows.network.calls:
+                self._add_cost(total, flows, call)
+        return total
+
+    @staticmethod
+    def _add_cost(total: Linear, flows: Flows, call: Call) -> None:
+        for area, groups in enumerate(flows.groups):
+            for group in groups:
+                if group.cost:
+                    total.plus(group.cost, flows.pairs(call, area, group, leaving=False))
+        for node, area in enumerate(flows.network.area):
+            total.plus(-int(flows.network.cost[area, area]), flows.together(call, node))
 
     def packed_hyper_nodes(self, _: int | None = None) -> Linear:
         """O4: sum over empty HyperNodes of o[d]: v[n] <= o[leaf(n)] and o[d] <= o[parent(d)]."""

@@ -50,6 +50,14 @@ class Linear:
             self.terms[variable] = self.terms.get(variable, 0) + coefficient
         return self
 
+    def plus(self, factor: int, *others: Linear) -> Linear:
+        """Add ``factor`` times each of the other expressions."""
+        for other in others if factor else ():
+            self.constant += factor * other.constant
+            for variable, coefficient in other.terms.items():
+                self.add(factor * coefficient, variable)
+        return self
+
     def at(self, values: Mapping[Variable, int]) -> int:
         """Value where the variables have these values."""
         return self.constant + sum(coefficient * values[variable] for variable, coefficient in self.terms.items())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from placer.dense import Dense, Solution
 from placer.dense.score import ready
+from placer.methods.milp.flows import Flows, size_of_flows
 from placer.methods.milp.program import Program, TooLarge, Values, Variable
 
 __all__ = ["MOST_VARIABLES", "Variables"]
@@ -50,6 +51,8 @@ class Variables:
         t[s, u], 0 or 1: whether new pods of the scope are in the leaf u that it is not in yet. Made with ``span``.
     filled, opened
         v[n] and o[d], 0 or 1: whether an empty node or HyperNode is empty no more. Made with packing.
+    flows
+        Pods of workloads that call each other, by area, and their pairs. None without a network.
 
     Raises
     ------
@@ -80,6 +83,8 @@ class Variables:
         self.touched: dict[tuple[int, int], Variable] = {}
         self.filled: dict[int, Variable] = {}
         self.opened: dict[int, Variable] = {}
+        network = dense.network
+        self.flows = None if network is None else Flows(dense, network, self.program, self.count)
 
     # Making them
 
@@ -119,6 +124,7 @@ class Variables:
         size = sum(int(np.count_nonzero(row)) for row in self.fits)
         for scope, found in zip(self.dense.scopes, homes, strict=True):
             size += len(found or ()) * (1 + len(scope.classes))
+        size += size_of_flows(self.dense, self.fits)
         if size > MOST_VARIABLES:
             raise TooLarge(f"{size:,} variables, at most {MOST_VARIABLES:,}")
 
@@ -192,6 +198,8 @@ class Variables:
             if homes is not None and not self._home(values, solution, totals, scope, homes):
                 return None
         self._opened(values, solution)
+        if self.flows is not None:
+            self.flows.fill(values)
         return self.program.carry(values)
 
     def _gates(self, values: Values, totals: dict[int, int]) -> None:

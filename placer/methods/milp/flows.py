@@ -1,0 +1,302 @@
+"""Pods of workloads that call each other: how many are where, and how many pairs they make (C8, C9, O3).
+
+A number of pairs is a product of two decisions, k callers and C callees. The k callers are written in steps, 0 or 1
+each, u[1] >= u[2] >= ... with the sum k. Where C is at most M, for every l >= 1::
+
+    pairs >= l C - M (l - u[1] - ... - u[l])
+
+Where l = k that is the product, and no other l asks for more. In the same way pairs on one node are, for every l >= 0::
+
+    pairs <= l C + M (u[l + 1] + u[l + 2] + ...)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense
+from placer.dense.network import Call, DenseNetwork
+from placer.methods.milp.program import Linear, Program, Values, Variable
+
+__all__ = ["Amount", "Flows", "Group", "Staff", "groups_of", "size_of_flows"]
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Group(NamedTuple):
+    """Areas that look alike from one area: calls from there cost the same and take the same link.
+
+    Parameters
+    ----------
+    own
+        Whether it is the area itself, which is alone in its group.
+    cost
+        Of a call to a node there; inside the own area to another node.
+    link
+        The limited link that a call takes; -1: none.
+    areas
+        Their indices.
+    """
+
+    own: bool
+    cost: int
+    link: int
+    areas: frozenset[int]
+
+
+def groups_of(network: DenseNetwork, area: int) -> list[Group]:
+    """All areas as they look from one of them."""
+    found: dict[tuple[bool, int, int], list[int]] = defaultdict(list)
+    for other, alike in enumerate(zip(network.cost[area].tolist(), network.link[area].tolist(), strict=True)):
+        found[other == area, *alike].append(other)
+    return [Group(*alike, frozenset(areas)) for alike, areas in found.items()]
+
+
+def size_of_flows(dense: Dense, fits: Sequence[IntArray]) -> int:
+    """How many variables the network comes to at the most, where so many pods of each class fit on each node."""
+    network = dense.network
+    if network is None:
+        return 0
+    groups = np.array([len(groups_of(network, area)) for area in range(len(network.cost))])
+    most = [sum((fits[index] for index in each.classes), np.zeros_like(network.area)) for each in network.workloads]
+    areas = [np.unique(network.area[row > 0]) for row in most]
+    counts = (
+        1 + len(area) * (1 + sum(dense.classes[index].size for index in each.classes)) + row.sum()
+        for each, area, row in zip(network.workloads, areas, most, strict=True)
+    )
+    pairs = (
+        groups[areas[call.origin]].sum() + np.count_nonzero(np.minimum(most[call.origin], most[call.destination]))
+        for call in network.calls
+    )
+    return int(sum(counts) + sum(pairs))
+
+
+@dataclass(frozen=True)
+class Amount:
+    """New pods of a workload in some place: what the place is called, their number, and the most it can be."""
+
+    name: str
+    row: Linear
+    most: int
+
+
+@dataclass(frozen=True)
+class Staff:
+    """Pods of one workload.
+
+    Parameters
+    ----------
+    everyone
+        All new ones.
+    new, on
+        New ones by area and by node; where none can be is absent.
+    bound, bound_on
+        Running ones by area and by node.
+    held
+        By area, running ones and those that are being deleted.
+    """
+
+    everyone: Amount
+    new: dict[int, Amount]
+    on: dict[int, Amount]
+    bound: Counter[int]
+    bound_on: Counter[int]
+    held: Counter[int]
+
+    def inside(self, areas: Set[int]) -> Amount:
+        """New pods in any of the areas; those in most areas are all but those in the others."""
+        here, others = self.new.keys() & areas, self.new.keys() - areas
+        most = min(self.everyone.most, sum(self.new[area].most for area in here))
+        if len(here) <= len(others) + 1:
+            return Amount("", Linear().plus(1, *(self.new[area].row for area in sorted(here))), most)
+        rest = (self.new[area].row for area in sorted(others))
+        return Amount("", Linear().plus(1, self.everyone.row).plus(-1, *rest), most)
+
+    def before(self, areas: Set[int], *, leaving: bool) -> int:
+        """Pods that have a node in the areas already, with or without those that are being deleted."""
+        there = self.held if leaving else self.bound
+        return sum(pods for area, pods in there.items() if area in areas)
+
+
+class Flows:
+    """Counts and pairs; what only some rule or value needs is made when it is asked for.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    network
+        Its network.
+    program
+        Where variables and rows go.
+    count
+        Per class: node to the variable of its pods there.
+
+    Attributes
+    ----------
+    groups
+        Per area what all areas look like from there.
+    staff
+        Per workload w its pods. New ones in area a are a variable, c[w, a], real, and so are all new ones, c[w].
+    """
+
+    def __init__(
+        self, dense: Dense, network: DenseNetwork, program: Program, count: Sequence[dict[int, Variable]]
+    ) -> None:
+        self.dense, self.network, self.program = dense, network, program
+        self._meanings: list[tuple[Variable, Callable[[Values], int]]] = []
+        self._steps: dict[str, list[Linear]] = {}
+        self._products: dict[tuple[int, int, int, int], Linear] = {}
+        self._products_on: dict[tuple[int, int, int], Linear] = {}
+        self.groups = [groups_of(network, area) for area in range(len(network.cost))]
+        self.staff = [self._staff(number, count) for number in range(len(network.workloads))]
+
+    def fill(self, values: Values) -> None:
+        """Set the variables made here, which all follow from the counts."""
+        for variable, meaning in self._meanings:
+            values[variable] = meaning(values)
+
+    # Who is where
+
+    def _staff(self, number: int, count: Sequence[dict[int, Variable]]) -> Staff:
+        workload = self.network.workloads[number]
+        bound, held, bound_on = Counter[int](), Counter[int](), Counter[int]()
+        for node, area, pods in workload.bound:
+            bound[area] += pods
+            if node >= 0:
+                bound_on[node] += pods
+        for _, area, pods in (*workload.bound, *workload.leaving):
+            held[area] += pods
+        new = {
+            area: self._named(f"c_{number}_{area}", amount)
+            for area, amount in self._amounts(number, self.network.area, count).items()
+        }
+        most = sum(self.dense.classes[index].size for index in workload.classes)
+        most = min(most, sum(amount.most for amount in new.values()))
+        everyone = Amount("", Linear().plus(1, *(amount.row for amount in new.values())), most)
+        on = self._amounts(number, np.arange(len(self.network.area)), count)
+        return Staff(self._named(f"c_{number}", everyone), new, on, bound, bound_on, held)
+
+    def _amounts(self, number: int, place_of: IntArray, count: Sequence[dict[int, Variable]]) -> dict[int, Amount]:
+        """New pods of a workload by place, where ``place_of`` says of each node in which it is."""
+        rows: dict[int, Linear] = defaultdict(Linear)
+        most = Counter[int]()
+        for index in self.network.workloads[number].classes:
+            here = Counter[int]()
+            for node, variable in count[index].items():
+                rows[int(place_of[node])].add(1, variable)
+                here[int(place_of[node])] += int(variable.upBound)
+            for place, pods in here.items():
+                most[place] += min(pods, self.dense.classes[index].size)
+        return {place: Amount(f"x_{number}_{place}", row, most[place]) for place, row in rows.items()}
+
+    def _named(self, name: str, amount: Amount) -> Amount:
+        """The amount as a variable; one that is always 0 stays what it is."""
+        if not amount.most:
+            return amount
+        row = self._real(name, amount.most, amount.row.at)
+        self.program.equal("count", Linear().plus(1, row).plus(-1, amount.row), 0)
+        return Amount(name, row, amount.most)
+
+    def _real(self, name: str, most: int, meaning: Callable[[Values], int]) -> Linear:
+        variable = self.program.real(name, most)
+        self._meanings.append((variable, meaning))
+        return Linear().add(1, variable)
+
+    def steps(self, amount: Amount) -> list[Linear]:
+        """u[k], 0 or 1, for k = 1, 2, ...: whether the amount is at least k."""
+        if amount.most == 1:
+            return [amount.row]
+        if amount.name not in self._steps:
+            steps = [self.program.integer(f"u_{amount.name}_{least}", 1) for least in range(1, amount.most + 1)]
+            for least, step in enumerate(steps, 1):
+                self._meanings.append((step, _reaches(amount.row, least)))
+            for step, after in pairwise(steps):
+                self.program.at_most("steps", Linear().add(1, after).add(-1, step), 0)
+            self.program.equal("steps", Linear().add(1, *steps).plus(-1, amount.row), 0)
+            self._steps[amount.name] = [Linear().add(1, step) for step in steps]
+        return self._steps[amount.name]
+
+    # Pairs
+
+    def apart(self, call: Call, group: Group) -> bool:
+        """Whether C8 allows no pair with a new pod that is so far apart."""
+        return not self.network.majority and not group.own and group.cost > call.limit
+
+    def pairs(self, call: Call, area: int, group: Group, *, leaving: bool) -> Linear:
+        """Pairs of callers in an area and callees in a group of areas, those included that are there before.
+
+        Parameters
+        ----------
+        call
+            Who calls whom.
+        area, group
+            Where the callers are, and where the callees.
+        leaving
+            Whether pods that are being deleted count too.
+        """
+        callers, callees = self.staff[call.origin], self.staff[call.destination]
+        calling = callers.before({area}, leaving=leaving)
+        called = callees.before(group.areas, leaving=leaving)
+        row = Linear(constant=calling * called).plus(calling, callees.inside(group.areas).row)
+        if area in callers.new:
+            row.plus(called, callers.new[area].row)
+            if not self.apart(call, group):
+                row.plus(1, self._product(call, area, group))
+        return row
+
+    def _product(self, call: Call, area: int, group: Group) -> Linear:
+        """y[w, w', a, B], real: new pods of w in a times new pods of w' in the areas B, or more."""
+        callers, callees = self.staff[call.origin].new[area], self.staff[call.destination].inside(group.areas)
+        if not callees.most:
+            return Linear()
+        key = call.origin, call.destination, area, min(group.areas)
+        if key not in self._products:
+            product = self._products[key] = self._times("y", key, callers, callees)
+            for count in range(1, callers.most + 1):
+                row = Linear(constant=count * callees.most).plus(1, product).plus(-count, callees.row)
+                self.program.at_least("pairs", row.plus(-callees.most, *self.steps(callers)[:count]), 0)
+        return self._products[key]
+
+    def together(self, call: Call, node: int) -> Linear:
+        """Placed pairs that are on one node."""
+        callers, callees = self.staff[call.origin], self.staff[call.destination]
+        row = Linear(constant=callers.bound_on[node] * callees.bound_on[node])
+        if node in callees.on:
+            row.plus(callers.bound_on[node], callees.on[node].row)
+        if node in callers.on:
+            row.plus(callees.bound_on[node], callers.on[node].row)
+        return row.plus(1, self._product_on(call, node))
+
+    def _product_on(self, call: Call, node: int) -> Linear:
+        """s[w, w', n], real: new pods of w on n times new pods of w' there, or fewer."""
+        callers, callees = (self.staff[end].on.get(node) for end in (call.origin, call.destination))
+        if callers is None or callees is None:
+            return Linear()
+        key = call.origin, call.destination, node
+        if key not in self._products_on:
+            product = self._products_on[key] = self._times("s", key, callers, callees)
+            for count in range(callers.most + 1):
+                row = Linear().plus(1, product).plus(-count, callees.row)
+                self.program.at_most("together", row.plus(-callees.most, *self.steps(callers)[count:]), 0)
+        return self._products_on[key]
+
+    def _times(self, letter: str, indices: tuple[int, ...], callers: Amount, callees: Amount) -> Linear:
+        """A variable that means the product of two amounts."""
+        name = "_".join((letter, *map(str, indices)))
+        return self._real(name, callers.most * callees.most, _product_of(callers.row, callees.row))
+
+
+def _reaches(row: Linear, least: int) -> Callable[[Values], int]:
+    return lambda values: int(row.at(values) >= least)
+
+
+def _product_of(one: Linear, other: Linear) -> Callable[[Values], int]:
+    return lambda values: one.at(values) * other.at(values)
