@@ -30,6 +30,7 @@ LAYERS = [
     ["controllers"],
     ["generate", "summary", "progress", "topology"],
     ["sweep"],
+    ["compare"],
     ["cli"],
 ]
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import placer
-from placer.cli import generating, solving, sweeping, topology
+from placer.cli import comparing, generating, solving, sweeping, topology
 from placer.cli.common import OK
 from placer.errors import BadInstance, PlacerError
 
@@ -116,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     solving.add_verify(commands)
     solving.add_expand(commands)
     generating.add_generate(commands)
+    comparing.add_compare(commands)
     sweeping.add_sweep(commands)
     topology.add_topology(commands)
     return parser

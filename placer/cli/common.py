@@ -13,7 +13,7 @@ from placer.errors import UsageError
 if TYPE_CHECKING:
     from placer.instance import Instance
 
-__all__ = ["OK", "add_command", "add_reading", "console", "read_instance", "writable", "write"]
+__all__ = ["OK", "add_command", "add_reading", "add_what_if", "console", "read_instance", "writable", "write"]
 
 OK = 0
 
@@ -38,6 +38,16 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("reading")
     group.add_argument("--scheduler-name", metavar="NAME", help="whose pending pods are ours (default: any)")
     group.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
+
+
+def add_what_if(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that change the instance before anything is decided."""
+    edits = parser.add_argument_group("what if")
+    edits.add_argument(
+        "--with", dest="with_", action="append", default=[], metavar="FILE", help="add or replace objects"
+    )
+    edits.add_argument("--without", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME", help="remove one")
+    edits.add_argument("--set", dest="set_", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE")
 
 
 def read_instance(options: argparse.Namespace, paths: Sequence[str]) -> Instance:

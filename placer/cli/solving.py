@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from placer.cli.common import OK, add_command, add_reading, console, read_instance, writable, write
+from placer.cli.common import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
 from placer.errors import NothingFound, UsageError
 from placer.solve import METHODS
 
@@ -32,12 +32,7 @@ def add_solve(commands: Any) -> None:
         "--milp-solver", default="HiGHS", metavar="NAME", help="PuLP's name of the solver of --method milp (HiGHS)"
     )
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
-    edits = parser.add_argument_group("what if")
-    edits.add_argument(
-        "--with", dest="with_", action="append", default=[], metavar="FILE", help="add or replace objects"
-    )
-    edits.add_argument("--without", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME", help="remove one")
-    edits.add_argument("--set", dest="set_", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE")
+    add_what_if(parser)
     output = parser.add_argument_group("writing")
     output.add_argument(
         "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"

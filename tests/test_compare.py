@@ -1,0 +1,353 @@
+"""The comparison: rows of policies and methods, what is proved beside them, and `placer compare` as users type it."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from placer.cli import main
+from placer.compare import DEFAULT, NAMES, Row, compare
+from placer.compare.decide import Asked, Decided, Failed, decide
+from placer.compare.rows import beside_proofs
+from placer.errors import UsageError
+from placer.instance import Instance
+from placer.methods.process import Ended, How
+from placer.placement import Placement, Value
+from placer.policies import POLICIES
+from placer.result import Bound, Judged
+from placer.solve import METHODS
+from tests.support import Document, hyper_node, instance_of, node, pod, pod_group
+
+Capture = pytest.CaptureFixture[str]
+
+COMPARING = importlib.import_module("placer.compare.compare")
+
+#: A gang of two pods, each of a whole node, that must stay under one leaf; each leaf has one node.
+APART: list[Document] = [
+    node("a", gpu=1),
+    node("b", gpu=1),
+    hyper_node("l1", 1, nodes=("a",)),
+    hyper_node("l2", 1, nodes=("b",)),
+    hyper_node("s", 2, children=("l1", "l2")),
+    pod_group("g", minMember=2, networkTopology={"mode": "hard", "highestTierAllowed": 1}),
+    *(pod(f"g{index}", group="g", gpu=1) for index in range(2)),
+]
+
+KEYS = [
+    "policy",
+    "placedPods",
+    "placedGroups",
+    "gpusPlaced",
+    "objective",
+    "violations",
+    "metrics",
+    "seconds",
+    "peakMemoryMiB",
+]
+
+
+def written(path: Path, documents: list[Document]) -> str:
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    return str(path)
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> str:
+    return written(tmp_path / "apart.json", APART)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+    """Decide in this process, which is quicker, and tell who was asked what."""
+    asked_for: list[Asked] = []
+
+    def in_place(target: str, arguments: tuple[Instance, Asked], *_: Any) -> Ended:
+        assert target == "placer.compare.decide:decide"
+        asked_for.append(arguments[1])
+        return Ended(How.RETURNED, decide(*arguments, lambda _: None))
+
+    monkeypatch.setattr(COMPARING, "run_apart", in_place)
+    return asked_for
+
+
+# --------------------------------------------------------------------------------------------------------------- rows
+
+
+def test_every_policy_and_method_has_a_name_and_no_two_the_same() -> None:
+    assert (*POLICIES, *METHODS) == NAMES
+    assert len(set(NAMES)) == len(NAMES)
+    assert (*POLICIES, "greedy", "auto") == DEFAULT
+
+
+def test_real_processes_and_what_they_break() -> None:
+    plain, volcano, auto = compare(instance_of(*APART), ["kube-default", "volcano", "auto"], time_limit=20, workers=1)
+    # kube-default knows no HyperNodes: both pods fit, under tier 2, and it binds them.
+    assert (plain.placed_pods, plain.placed_groups, plain.gpus_placed) == (2, 1, 2)
+    assert plain.violations == {"C7": 1}
+    assert plain.metrics is not None
+    assert (plain.metrics.tiers, plain.metrics.gpu_allocation_ratio) == ({2: 1.0}, 1.0)
+    for row in (volcano, auto):
+        assert (row.placed_pods, row.placed_groups, row.gpus_placed, row.violations) == (0, 0, 0, {})
+    # Nothing valid places anything: that is proved, and it stands beside the row that breaks the rule too.
+    for row in (plain, volcano, auto):
+        assert row.error is None
+        assert row.weight is not None
+        assert (row.weight.bound and row.weight.bound.value) == 0
+        assert (row.objective[0].bound and row.objective[0].bound.value) == 0
+        assert (row.seconds or 0) > 0
+        assert 20 < (row.peak_memory_mib or 0) < 2000
+    assert [judged.value.value for judged in plain.objective[:2]] == [2_000_000, 2_000_000]
+    assert all(judged.met for judged in auto.objective)
+    assert all(judged.met for judged in volcano.objective)
+    assert [judged.bound for judged in plain.objective[1:]] == [None] * (len(plain.objective) - 1)
+
+
+def test_rules_are_counted_not_amounts(here: list[Asked]) -> None:
+    # Two gangs of two pods, one pod on each node, so that both gangs are beyond their tier: C7 twice.
+    documents = APART[:5]
+    for name in ("x", "y"):
+        documents = [*documents, pod_group(name, minMember=2, networkTopology={"highestTierAllowed": 1})]
+        for index, on in enumerate("ab"):
+            spec = {"nodeSelector": {"kubernetes.io/hostname": on}}
+            documents.append(pod(f"{name}{index}", group=name, cpu=1, spec=spec))
+    (row,) = compare(instance_of(*documents), ["coscheduling"])
+    assert (row.placed_pods, row.violations) == (4, {"C7": 2})
+    assert [asked.name for asked in here] == ["coscheduling"]
+
+
+def test_each_once_and_in_order_with_what_it_was_asked(here: list[Asked]) -> None:
+    begun: list[str] = []
+    instance = instance_of(node("a"), pod("p", cpu=1))
+    profile = {"plugins": {"score": {"disabled": [{"name": "*"}]}}}
+    rows = compare(
+        instance,
+        ["greedy", "as-is", "greedy", "kube-default"],
+        time_limit=7,
+        workers=2,
+        seed=3,
+        arguments={"kube-default": profile},
+        begin=begun.append,
+    )
+    names = ["greedy", "as-is", "kube-default"]
+    assert [row.policy for row in rows] == begun == names
+    assert here == [Asked(name, profile if name == "kube-default" else None, 7, None, 2, 3) for name in names]
+    assert [row.placed_pods for row in rows] == [1, 0, 1]
+
+
+def test_every_argument_that_makes_no_sense_is_told_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        compare(
+            instance_of(node("a")),
+            ["greedy", "magic"],
+            time_limit=-1,
+            work_limit=0,
+            workers=0,
+            seed=-1,
+            arguments={"volcano": {}},
+        )
+    for words in (
+        "policy: found 'magic', expected one of as-is, kube-default",
+        "configuration: found one for volcano, expected it among the policies",
+        "time limit: found -1, expected seconds",
+        "work limit: found 0, expected a number above 0",
+        "workers: found 0, expected at least 1",
+        "seed: found -1, expected 0 to 2147483647",
+    ):
+        assert words in str(caught.value)
+    with pytest.raises(UsageError, match="policies: found none"):
+        compare(instance_of(node("a")), [])
+
+
+def test_what_fails_is_a_row_with_its_error(here: list[Asked], monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = instance_of(node("a"), pod("p", cpu=1))
+    exact, greedy = compare(instance, ["exact", "greedy"], time_limit=0)
+    assert (exact.error, exact.exit_code) == ("exact found nothing before it had to stop (time)", 4)
+    assert exact.as_dict() == {
+        **dict.fromkeys(KEYS),
+        "policy": "exact",
+        "objective": [],
+        "violations": {},
+        "error": exact.error,
+    }
+    assert (greedy.error, greedy.placed_pods, greedy.exit_code) == (None, 1, 0)
+    monkeypatch.setattr(COMPARING, "run_apart", lambda *_: Ended(How.DIED, detail="signal 9: out of memory"))
+    (row,) = compare(instance, ["volcano"])
+    assert (row.error, row.exit_code) == ("the process of the row ended with signal 9: out of memory", 1)
+    monkeypatch.setattr(COMPARING, "run_apart", lambda *_: Ended(How.INTERRUPTED))
+    with pytest.raises(KeyboardInterrupt):
+        compare(instance, ["volcano"])
+
+
+def test_a_fault_of_the_arguments_is_the_rows_error() -> None:
+    found = decide(instance_of(node("a")), Asked("kube-default", {"plugins": 5}), lambda _: None)
+    assert isinstance(found, Failed)
+    assert found.exit_code == 3
+    assert "plugins: found" in found.error
+
+
+def test_the_process_tells_who_it_is_and_when_the_decision_is_there() -> None:
+    told: list[int | None] = []
+    found = decide(instance_of(node("a"), pod("p", cpu=1)), Asked("as-is"), told.append)
+    assert isinstance(found, Decided)
+    assert (found.placement, found.bounds, found.weight_bound) == (Placement(), (), None)
+    assert told[0] is not None
+    assert told[1:] == [None]
+
+
+# -------------------------------------------------------------------------------------------------- what is proved
+
+
+def judged_row(policy: str, *values: tuple[str, int, int | None], weight: int, weight_bound: int | None = None) -> Row:
+    """A row with its own bounds; ``policy`` is also who proved them."""
+    objective = tuple(
+        Judged(Value(name, value), None if bound is None else Bound(bound, policy)) for name, value, bound in values
+    )
+    of_weight = None if weight_bound is None else Bound(weight_bound, policy)
+    return Row(policy, objective=objective, weight=Judged(Value("weight", weight), of_weight))
+
+
+def test_a_bound_stands_beside_rows_that_are_equal_above_it() -> None:
+    rows = beside_proofs(
+        [
+            judged_row("volcano", ("placed", 8, None), ("locality", 7, None), ("span", 3, None), weight=8),
+            judged_row("as-is", ("placed", 0, None), ("locality", 0, None), ("span", 0, None), weight=0),
+            judged_row("auto", ("placed", 8, 8), ("locality", 5, 4), ("span", 2, None), weight=8, weight_bound=9),
+            judged_row("exact", ("placed", 8, 9), ("locality", 6, 3), ("span", 2, 1), weight=8, weight_bound=10),
+            Row("milp", error="found nothing", exit_code=4),
+        ]
+    )
+    # 8 beats 9 above, where more is better; 4 beats 3 below, where less is. The span's 1 is of locality 6 only.
+    expected = {
+        "volcano": [Bound(8, "auto"), Bound(4, "auto"), None],
+        "as-is": [Bound(8, "auto"), None, None],
+        "auto": [Bound(8, "auto"), Bound(4, "auto"), None],
+        "exact": [Bound(8, "auto"), Bound(4, "auto"), Bound(1, "exact")],
+        "milp": [],
+    }
+    assert {row.policy: [judged.bound for judged in row.objective] for row in rows} == expected
+    assert [row.weight and row.weight.bound for row in rows] == [Bound(9, "auto")] * 4 + [None]
+    assert [row.weight and row.weight.value.value for row in rows] == [8, 0, 8, 8, None]
+    assert rows[0].objective[1].gap == 3 / 7
+
+
+def test_without_a_method_nothing_is_proved() -> None:
+    (row,) = beside_proofs([judged_row("volcano", ("placed", 8, None), weight=8)])
+    assert row.objective == (Judged(Value("placed", 8)),)
+    assert row.weight == Judged(Value("weight", 8))
+
+
+# ------------------------------------------------------------------------------------------------------------- typed
+
+
+def test_json_has_the_keys_of_the_contract(apart: str, here: list[Asked], capsys: Capture) -> None:
+    assert main(["compare", apart, "--policies", "kube-default, auto", "--json", "--seed", "5"]) == 0
+    printed = capsys.readouterr()
+    rows = json.loads(printed.out)
+    assert printed.err == ""
+    assert [list(row) for row in rows] == [KEYS, KEYS]
+    assert [(row["policy"], row["placedPods"], row["violations"]) for row in rows] == [
+        ("kube-default", 2, {"C7": 1}),
+        ("auto", 0, {}),
+    ]
+    first = rows[0]["objective"][0]
+    assert list(first) == ["name", "priority", "value", "bound", "gap", "provedBy"]
+    assert (first["name"], first["priority"], first["value"], first["bound"], first["gap"]) == (
+        "admitted",
+        0,
+        2_000_000,
+        0,
+        1.0,
+    )
+    locality = next(value for value in rows[1]["objective"] if value["name"] == "locality")
+    assert list(locality) == ["name", "value", "bound", "gap", "provedBy"]
+    assert next(iter(rows[0]["metrics"])) == "weight"
+    assert rows[0]["metrics"]["weight"]["value"] == 2_000_000
+    assert [asked.seed for asked in here] == [5, 5]
+
+
+def test_the_table_says_what_was_reached_and_what_was_broken(apart: str, here: list[Asked], capsys: Capture) -> None:
+    assert main(["compare", apart, "--policies", "kube-default,exact,greedy", "--time-limit", "0"]) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "2 pending pods, 2 nodes, 3 HyperNodes"
+    words = [line.split() for line in lines]
+    kube, greedy = words[3:5]
+    assert kube[:-2] == ["kube-default", "2", "1", "2", "-", "100.0%", "0/0/0/0", "0", "2:", "100%", "C7", "1"]
+    assert greedy[:-2] == ["greedy", "0", "0", "0", "100.00%", "0.0%", "2/0/0/0", "0", "-"]
+    assert ["bound", "0", "0"] in [line[:3] for line in words]
+    assert ["kube-default", "2,000,000", "2,000,000", "4", "2"] in [line[:5] for line in words]
+    assert lines[-1] == "exact: exact found nothing before it had to stop (time)"
+
+
+def test_a_configuration_goes_to_its_policy(tmp_path: Path, here: list[Asked], capsys: Capture) -> None:
+    # The default spreads, so the pod opens node b; MostAllocated fills a. Cpu and memory go together, so both balance.
+    runs = pod("runs", node="a", cpu=4, memory="16Gi")
+    path = written(tmp_path / "two.json", [node("a"), node("b"), runs, pod("p", cpu=1, memory="4Gi")])
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        "- pluginConfig:\n  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: MostAllocated}}\n"
+    )
+    opened = []
+    for more in ([], ["--scheduler-config", str(config)]):
+        assert main(["compare", path, "--policies", "kube-default", "--json", *more]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        opened.append(next(value["value"] for value in row["objective"] if value["name"] == "packedNodes"))
+    assert opened == [1, 0]
+    assert main(["compare", path, "--policies", "volcano", "--scheduler-config", str(config)]) == 2
+    assert "configuration: found one for kube-default" in capsys.readouterr().err
+    twice = ["--scheduler-config", str(config)] * 2
+    assert main(["compare", path, *twice]) == 2
+    assert "found another configuration for kube-default, expected one" in capsys.readouterr().err
+    assert main(["compare", path, "--scheduler-config", str(tmp_path / "nowhere.yaml")]) == 2
+    assert "nowhere.yaml: cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_what_if_and_where_to_write(apart: str, here: list[Asked], tmp_path: Path, capsys: Capture) -> None:
+    target = tmp_path / "rows.json"
+    path = "podgroup/g:spec.networkTopology.highestTierAllowed=2"
+    command = ["compare", apart, "--policies", "greedy,kube-default", "--set", path, "-o", str(target)]
+    assert main(command) == 0
+    assert [(row["placedPods"], row["violations"]) for row in json.loads(target.read_text())] == [(2, {}), (2, {})]
+    assert capsys.readouterr().out.startswith("2 pending pods")
+    assert main([*command[:-1], f"{target}.gz"]) == 0
+    packed = json.loads(gzip.decompress(Path(f"{target}.gz").read_bytes()))
+    assert [row["policy"] for row in packed] == ["greedy", "kube-default"]
+    assert main([*command[:-1], str(tmp_path / "rows.yaml")]) == 0
+    plain = list(yaml.safe_load_all((tmp_path / "rows.yaml").read_text()))
+    assert [(row["policy"], list(row)) for row in plain] == [("greedy", KEYS), ("kube-default", KEYS)]
+    capsys.readouterr()
+    assert main([*command[:-1], "-", "--without", "node/b"]) == 0
+    # One node: no gang of two. kube-default knows no gangs and binds one pod.
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["placedPods"], row["violations"]) for row in rows] == [(0, {}), (1, {"C5": 1})]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--policies", "magic"], 2, "policy: found 'magic', expected one of as-is"),
+        (["--seed", "-1"], 2, "seed: found -1"),
+        (["-o", "rows.txt"], 2, "found no known ending"),
+        (["--set", "podgroup/none:spec.minMember=1"], 2, "none"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(
+    apart: str, here: list[Asked], capsys: Capture, arguments: list[str], code: int, words: str
+) -> None:
+    assert main(["compare", apart, *arguments]) == code
+    assert words in capsys.readouterr().err
+    assert here == []
+
+
+def test_an_instance_that_cannot_be_read_is_one_error(here: list[Asked], tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text("{")
+    assert main(["compare", str(path)]) == 3
+    assert "broken.json" in capsys.readouterr().err
+    assert here == []
