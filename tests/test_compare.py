@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,20 @@ def test_a_bound_stands_beside_rows_that_are_equal_above_it() -> None:
     assert [row.weight and row.weight.bound for row in rows] == [Bound(9, "auto")] * 4 + [None]
     assert [row.weight and row.weight.value.value for row in rows] == [8, 0, 8, 8, None]
     assert rows[0].objective[1].gap == 3 / 7
+
+
+def test_a_valid_row_beyond_a_bound_tells_of_a_bug() -> None:
+    exact = judged_row("exact", ("placed", 8, 8), ("locality", 5, 5), weight=8, weight_bound=8)
+    more = judged_row("volcano", ("placed", 9, None), ("locality", 3, None), weight=9)
+    nearer = judged_row("as-is", ("placed", 8, None), ("locality", 4, None), weight=8)
+    first, second, third, broken = beside_proofs([exact, more, nearer, replace(more, violations={"C7": 1})])
+    assert (first.error, broken.error, broken.exit_code) == (None, None, 0)
+    assert second.error == (
+        "exact claimed that placed cannot be better than 8, but this valid placement has 9; "
+        "exact claimed that weight cannot be better than 8, but this valid placement has 9; this is a bug in placer"
+    )
+    assert "locality cannot be better than 5, but this valid placement has 4" in (third.error or "")
+    assert (second.exit_code, third.exit_code) == (1, 1)
 
 
 def test_without_a_method_nothing_is_proved() -> None:

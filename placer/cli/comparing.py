@@ -129,7 +129,7 @@ def _print(instance: Instance, rows: list[Row], terminal: Console) -> None:
 
     head = f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes, "
     terminal.print(f"{head}{len(instance.topology.hyper_nodes):,} HyperNodes", style="bold")
-    good = [row for row in rows if row.error is None]
+    good = [row for row in rows if row.metrics is not None]
     if good:
         terminal.print(_figures(good))
         terminal.print("\nValues, in the order they are compared (priority below the name)")

@@ -9,6 +9,7 @@ from typing import Any
 
 from placer.compare.decide import Asked, Decided, Failed
 from placer.compare.metrics import Metrics, admitted_groups, gpus_placed, measure
+from placer.errors import VerificationFailed
 from placer.instance import Instance
 from placer.outcome import Outcome
 from placer.placement import MAXIMISED, Value
@@ -49,7 +50,8 @@ class Row:
     peak_memory_mib
         The most that the process and the ones it started held at once, MiB; None where the system does not tell.
     error
-        Why there is no placement; every number above is None, or empty, then.
+        Why there is no placement: every number above is None, or empty, then. Or, beside the numbers, which bound this
+        valid placement is beyond, which no sound proof allows.
     exit_code
         That of the error; 0 without one.
     """
@@ -140,14 +142,15 @@ def beside_proofs(rows: Sequence[Row]) -> list[Row]:
     """Put beside every value the best bound that any row proved.
 
     A bound of a value holds among the placements that equal those of its row on the values above; so it is put only
-    beside rows that do. The bound of the placed weight holds for every valid placement.
+    beside rows that do. The bound of the placed weight holds for every valid placement. A row that is valid and beyond
+    a bound gets an error: the proof or the judge is wrong.
     """
     proofs: dict[tuple[tuple[int, ...], Value], Bound] = {}
     for each in rows:
         for key, judged in _placed_in_order(each):
             _keep_best(proofs, key, judged)
     of_weight = _best((each.weight.bound for each in rows if each.weight is not None), maximised=True)
-    return [
+    found = [
         replace(
             each,
             objective=tuple(Judged(judged.value, proofs.get(key)) for key, judged in _placed_in_order(each)),
@@ -155,6 +158,24 @@ def beside_proofs(rows: Sequence[Row]) -> list[Row]:
         )
         for each in rows
     ]
+    return [_doubted(each) for each in found]
+
+
+def _doubted(one: Row) -> Row:
+    """Add the error of a valid row that is beyond a bound."""
+    # Of the weight, which Judged knows no direction of, more is better.
+    beyond = [judged for judged in one.objective if judged.beyond]
+    if one.weight is not None and one.weight.bound is not None and one.weight.value.value > one.weight.bound.value:
+        beyond.append(one.weight)
+    claims = [
+        f"{judged.bound.by} claimed that {judged.value.name} cannot be better than {judged.bound.value}, but this "
+        f"valid placement has {judged.value.value}"
+        for judged in beyond
+        if judged.bound is not None
+    ]
+    if not claims or one.violations:
+        return one
+    return replace(one, error="; ".join((*claims, "this is a bug in placer")), exit_code=VerificationFailed.exit_code)
 
 
 def _placed_in_order(one: Row) -> list[tuple[tuple[tuple[int, ...], Value], Judged]]:
