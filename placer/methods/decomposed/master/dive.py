@@ -67,7 +67,8 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
     targets
         ``locality`` and ``span`` to what they may be at most, without ``Ground.standing``; the first ones count more.
     attempt
-        Another number leads to another layout. At odd ones leaves are looked at one by one: slower, with less ``span``.
+        Another number leads to another layout. After the first one leaves are looked at one by one: slower, with less
+        ``span``.
     left
         Seconds that are left.
 
@@ -86,7 +87,7 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
         if unit.blocks[1:]:
             rest.append(ground.unit(unit.blocks[1:]))
         unit = ground.unit(unit.blocks[:1])
-        cut = attempt % 2 and "span" in targets and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
+        cut = attempt and "span" in targets and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
         master = Master(ground, [*named, unit, *rest], known, unit if cut else None)
         share = max(LEAST_SECONDS, 2 * left() / (blocks - len(named)))
         whole = {*master.columns.values(), *master.whole(unit)} if not rest else master.whole(unit)
