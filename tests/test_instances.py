@@ -35,6 +35,8 @@ TINY = sorted(path for path in (LIBRARY / "tiny").glob("*.yaml") if ".best." not
 
 #: Values in the order in which the tables name them.
 COLUMNS = ("admitted", "placed", "locality", "span", "packedHyperNodes", "packedNodes")
+#: Families without best placements: the methods do not know C8 and C9 yet (issue 6).
+WITHOUT_BEST = {"network"}
 #: Commands that are not run again here, and why.
 NOT_RUN = {"openb.json.gz": "the trace is not shipped", "openb-typed.json.gz": "the trace is not shipped"}
 
@@ -56,10 +58,11 @@ def name(path: Path) -> str:
 def instance(path: Path) -> Instance:
     """Read strictly: no shipped instance is meant to have findings.
 
-    Pods that need C10 are refused until the methods know it; here they are let in, as they will be.
+    Pods that need C8, C9 and C10 are refused until the methods know them; here they are let in, as they will be.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unmodelled, "NUMA_IS_KNOWN", True)
+        patch.setattr(unmodelled, "NETWORK_IS_KNOWN", True)
         return read(path, strict=True)
 
 
@@ -97,8 +100,11 @@ def test_every_file_is_an_instance_or_a_placement_of_one() -> None:
     shipped = {of(best) for best in BEST}
     for path in LIBRARY.rglob("*"):
         if path.name.endswith((".yaml", ".json", ".gz")) and not path.name.endswith(".csv.gz"):
-            assert path in (*BEST, *PLANTED) or shipped & {path, *path.parents}, path
-    assert {of(planted) for planted in PLANTED} <= shipped
+            if path.parent.name in WITHOUT_BEST:
+                assert path in PLANTED or instance(path).nodes
+            else:
+                assert path in (*BEST, *PLANTED) or shipped & {path, *path.parents}, path
+    assert {of(planted) for planted in PLANTED if planted.parent.name not in WITHOUT_BEST} <= shipped
 
 
 @every_best
@@ -142,6 +148,8 @@ def test_what_is_planted_is_everything_and_the_best_is_not_worse(planted: Path) 
     problem, placement = instance(of(planted)), read_placement(planted)
     assert {binding.pod for binding in placement.bindings} == {pod.key for pod in problem.pending}
     assert list(verify(problem, placement)) == []
+    if planted.parent.name in WITHOUT_BEST:
+        return
     best = next(path for path in BEST if of(path) == of(planted))
     assert not _better(score(problem, placement), score(problem, read_placement(best)))
 
@@ -214,10 +222,18 @@ def test_the_index_names_every_family_with_its_sizes() -> None:
     rows = table(LIBRARY / "README.md", "| family | instances | nodes | pending pods | what it is for |")
     assert set(rows) == {f"{readme.parent.name}/" for readme in READMES}
     for family, (instances, nodes, pods, _) in rows.items():
-        found = [instance(of(best)) for best in BEST if readme_of(of(best)).parent.name == family.strip("/")]
+        found = [instance(path) for path in _instances_of(family.strip("/"))]
         assert instances == str(len(found))
         assert nodes == _range([len(each.nodes) for each in found])
         assert pods == _range([len(each.pending) for each in found])
+
+
+def _instances_of(family: str) -> list[Path]:
+    """Every instance has a best placement, but for families that have none at all."""
+    if family not in WITHOUT_BEST:
+        return [of(best) for best in BEST if readme_of(of(best)).parent.name == family]
+    files = (path for path in (LIBRARY / family).iterdir() if path.name.endswith((".yaml", ".json", ".gz")))
+    return sorted(path for path in files if path not in PLANTED)
 
 
 def _range(sizes: list[int]) -> str:

@@ -12,7 +12,8 @@ from placer.instance.network import Network
 from placer.instance.network.app_groups import Application
 from placer.instance.network.members import Member
 from placer.instance.numa import NumaNode
-from placer.instance.numa.demand import DemandPool, is_device
+from placer.instance.numa.demand import DemandPool
+from placer.instance.numa.model import is_device
 from placer.instance.pod import Key
 from placer.instance.policy import Policy
 from placer.kube.pod import Pod, PodSpec
