@@ -24,6 +24,9 @@ MASTER_WORK = (0.2, 4.0)
 #: What making a placement of a layout may take, in seconds or deterministic time.
 LAYING_OUT = 10.0
 
+#: Share of the time that is left that finding a layout may take; it is given up early where that would not be enough.
+LAYING_OUT_SHARE = 0.75
+
 #: With no more nodes than this the whole model is tried before neighbourhoods.
 FEW_NODES = 96
 
@@ -102,7 +105,8 @@ class _Search(ExactSearch):
         began, before = time.monotonic(), self.limits.spent
         while not self.limits.over:
             spent = self.limits.spent + MASTER_WORK[1]
-            found = self.tree.propose(level, self.values, self.limits.seconds / 2, self._solver(LAYING_OUT))
+            seconds = LAYING_OUT_SHARE * self.limits.seconds
+            found = self.tree.propose(level, self.values, seconds, self._solver(LAYING_OUT))
             self.limits.spent = spent
             if found is None:
                 break
