@@ -20,7 +20,7 @@ __all__ = ["Home", "Layout", "dive"]
 
 #: How many nodes of its tree the solver may look at to fill one block, and how near is near enough: another filling
 #: is as good, only a smaller one may cost something later.
-NODES, NEAR = 1000, 0.1
+NODES, NEAR = 1000, 0.3
 
 
 #: A domain, and whether it is one of its leaves that is meant.
@@ -34,7 +34,7 @@ LEAST_SECONDS = 1.0
 #: value aimed for, rounded up, and of the others as it is.
 GIVING_UP = ((0, 0), (0, 1), (0, 2), (0, 8), (1, 1_000_000), (4, 1_000_000), (16, 1_000_000), (64, 1_000_000))
 
-#: After so many blocks it is given up where the others would take twice the time there is; later ones take less.
+#: After so many blocks it is given up where all would take three times the time at that pace: later ones take less.
 TRIED = 3
 
 #: With no more leaves than this a block's leaves are looked at one by one.
@@ -93,7 +93,7 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
         whole = {*master.columns.values(), *master.whole(unit)} if not rest else master.whole(unit)
         point = _fill(master, _large(master, unit, worth), whole, aims, (share, left))
         named.append(unit)
-        if point is None or (len(named) == TRIED and (begin - left()) * blocks > 2 * TRIED * begin):
+        if point is None or (len(named) == TRIED and (begin - left()) * blocks > 3 * TRIED * begin):
             return None
         here = {key: round(point[column]) for key, column in master.columns.items()}
         known.update({key: value for key, value in here.items() if blocks_of(key) == unit.blocks})
