@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Dense, DenseGroup
+from placer.dense import Dense
 from placer.instance import HostPort
+from placer.methods.greedy.calls import Calls
 from placer.methods.greedy.plan import Block, everything, least
 
 __all__ = ["Inside", "IntArray", "Layout", "Shape"]
@@ -87,6 +88,12 @@ class Inside:
         sums: IntArray = total[self.end] - total[self.begin]
         return sums
 
+    def least(self, amounts: IntArray) -> IntArray:
+        """Least over each domain of amounts per node of the outer one."""
+        ends = np.column_stack((self.begin, self.end)).ravel()
+        found: IntArray = np.minimum.reduceat(np.append(amounts, amounts.max()), ends)[::2]
+        return found
+
     def sums_and_above(self, amounts: IntArray) -> tuple[IntArray, IntArray]:
         """Sums over each domain and over its parent."""
         total = _running(amounts)
@@ -125,6 +132,8 @@ class Layout:
         changes = np.flatnonzero(np.diff(dense.leaf_unit, prepend=-1))
         #: First node of each leaf (a node in no HyperNode is a leaf of its own), and the number of nodes at the end.
         self.leaf_begin = np.append(changes, len(dense.nodes)).astype(np.int64)
+        #: Who calls whom; None where nobody calls.
+        self.calls = None if dense.network is None else Calls(dense, dense.network)
         #: Running number of the leaf of each node.
         self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
 
@@ -224,18 +233,35 @@ class Layout:
         return self._elastic[group]
 
     def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-        """What makes lone pods interchangeable (shape and queue rows); None for any other group."""
+        """What makes lone pods interchangeable (shape and queue rows); None for those that call and any other group."""
         if group in self._lone:
             return self._lone[group]
-        self._lone[group] = kind = self._kind_of(self.dense.groups[group])
+        self._lone[group] = kind = self._kind_of(group)
         return kind
 
-    def _kind_of(self, gang: DenseGroup) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-        scope = self.dense.scopes[gang.scope]
-        alone = len(gang.classes) == 1 and self.dense.classes[gang.classes[0]].size == 1 == gang.short
-        if not alone or gang.sub_groups or scope.wanted or scope.limit is not None:
+    def _kind_of(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+        gang = self.dense.groups[group]
+        if not self.is_lone(group) or gang.classes[0] in self.dense.workload_of:
             return None
         return self.shape_of[gang.classes[0]], self.rows_of[gang.classes[0]]
+
+    def unit(self, group: int) -> int | None:
+        """The AppGroup of a group, of several the first; None where it calls nobody and nobody calls it."""
+        return None if self.calls is None else self._units[group]
+
+    @cached_property
+    def _units(self) -> list[int | None]:
+        workloads = () if self.calls is None else self.calls.network.workloads
+        of = self.dense.workload_of
+        apps = ((workloads[of[index]].app for index in group.classes if index in of) for group in self.dense.groups)
+        return [min(each, default=None) for each in apps]
+
+    def is_lone(self, group: int) -> bool:
+        """Whether a group is a single pod that no tier concerns."""
+        gang = self.dense.groups[group]
+        scope = self.dense.scopes[gang.scope]
+        alone = len(gang.classes) == 1 and self.dense.classes[gang.classes[0]].size == 1 == gang.short
+        return alone and not gang.sub_groups and not scope.wanted and scope.limit is None
 
     @cached_property
     def sub_limits(self) -> list[int | None]:

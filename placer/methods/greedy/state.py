@@ -11,6 +11,7 @@ import numpy.typing as npt
 from placer.dense import Solution
 from placer.instance import HostPort
 from placer.methods.greedy.layout import IntArray, Layout, Shape
+from placer.methods.greedy.traffic import Traffic
 
 __all__ = ["STEP", "BoolArray", "State"]
 
@@ -18,6 +19,12 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: What a step of a few numpy calls costs whatever the size of its arrays, in array elements.
 STEP = 10_000
+
+#: What counting a pod among those that call and are called costs, in the same unit.
+CALL = 6_000
+
+#: Moves between areas while areas are looked for, in all (about 0.5 milliseconds each).
+MOVES = 1_000
 
 #: Entries that the cached counts of all shapes together may have (8 bytes each).
 CACHE_ENTRIES = 16 * 10**6
@@ -45,6 +52,12 @@ class State:
         self.placed = [0] * len(dense.classes)
         self.where: dict[int, dict[int, int]] = defaultdict(dict)
         self.ports: dict[int, list[HostPort]] = defaultdict(list)
+        #: Who calls whom and where it stands; None where nobody calls.
+        self.traffic = None if layout.calls is None else Traffic(layout.calls)
+        #: New pods by node and class, where anybody calls.
+        self.guests: dict[int, dict[int, int]] = defaultdict(dict)
+        #: How often pods that call each other may still be moved while areas for them are looked for.
+        self.moves = MOVES
         #: Array elements looked at so far and :data:`STEP` per step: work, the same on every machine.
         self.work = 0
         self._log: list[tuple[int, int, int, bool]] = []
@@ -55,7 +68,7 @@ class State:
             self.take(index, [node], [count])
 
     def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
-        """Place ``counts`` pods of a class on ``nodes`` (distinct ones)."""
+        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where a count is negative."""
         pods = self.dense.classes[index]
         for node, count in zip(nodes, counts, strict=True):
             opened = not (pods.daemon or self.used[node])
@@ -96,6 +109,14 @@ class State:
             self.ports[node].extend(ports)
         for port in ports if count < 0 else ():
             self.ports[node].remove(port)
+        if self.traffic is not None:
+            guests = self.guests[node]
+            guests[index] = guests.get(index, 0) + count
+            if not guests[index]:
+                del guests[index]
+            if index in self.dense.workload_of:
+                self.work += CALL
+                self.traffic.take(self.dense.workload_of[index], node, count)
 
     def _move(self, shape: Shape, nodes: Sequence[int], counts: Sequence[int]) -> None:
         """Take room on distinct nodes (counts may be negative)."""
@@ -112,6 +133,10 @@ class State:
     def mark(self) -> int:
         """Return a point to come back to."""
         return len(self._log)
+
+    def since(self, mark: int) -> list[tuple[int, int, int]]:
+        """What was placed since ``mark``, as (class, node, pods) in that order; taken away: fewer than 0 pods."""
+        return [(index, node, count) for index, node, count, _ in self._log[mark:]]
 
     def undo(self, mark: int) -> None:
         """Take back everything since ``mark``."""
@@ -170,6 +195,27 @@ class State:
         for resource in shape.asked:
             where &= self.free[resource] >= shape.request[resource]
         return where
+
+    def able(self, index: int) -> IntArray:
+        """How many pods of a class each node takes, by all rules but those of its group and queues; not to be changed.
+
+        Of several nodes in one area each alone: pods on one may close the others (C9). What C8 says under ``majority``
+        is left out.
+        """
+        fits = self.fits(self.layout.shape_of[index])
+        workload = self.dense.workload_of.get(index) if self.traffic is not None else None
+        if self.traffic is None or workload is None:
+            return fits
+        least: IntArray = np.minimum(fits, self.traffic.most(workload, unbalanced=True)[self.traffic.calls.area])
+        return least
+
+    def takes(self, number: int, node: int) -> bool:
+        """Whether one pod of a shape fits on a node."""
+        shape = self.layout.shapes[number]
+        if shape.ports:
+            return bool(self.fits(number)[node] > 0)
+        free = self.free[:, node]
+        return bool(self.dense.masks[shape.mask, node]) and all(free[r] >= shape.request[r] for r in shape.asked)
 
     def queue_limit(self, index: int) -> int:
         """How many more pods of a class its queues allow, at most the size of the class (C11)."""

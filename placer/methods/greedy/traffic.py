@@ -1,0 +1,174 @@
+"""Who calls whom as things stand: which areas a workload may still use (C8, C9), and what its calls cost (O3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from placer.methods.greedy.calls import BoolArray, Calls, IntArray
+
+__all__ = ["LIMITLESS", "Traffic"]
+
+#: More pods than there can be.
+LIMITLESS = 2**40
+
+
+class Traffic:
+    """Pods of every workload by area and by node, and what is left of the links.
+
+    Parameters
+    ----------
+    calls
+        Of the instance; counts begin with its running pods.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+        network = calls.network
+        size = (len(network.workloads), calls.areas)
+        #: Placed pods of partners that keep a workload out of an area, by pairs; int64, shape (workloads, areas).
+        self.far: IntArray = np.zeros(size, dtype=np.int64)
+        #: What one more pod of a workload adds to O3 in an area, on a node without any of its partners.
+        self.pull: IntArray = np.zeros(size, dtype=np.int64)
+        #: Callees of a pod in an area that are too far, less those near enough; itself counted where it calls itself.
+        self.surplus: IntArray = np.zeros(size, dtype=np.int64)
+        self.room = list(network.room)
+        self.placed: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
+        self.held: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
+        self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
+        #: O3 of what is placed now, pairs of two running pods left out.
+        self.cost = 0
+        #: The only areas that may be used for now; None: all.
+        self.home: BoolArray | None = None
+        self._begin()
+        self.bound = [dict(each) for each in self.placed]
+        self._kept = self.surplus.copy() if network.majority else self.surplus
+
+    def _begin(self) -> None:
+        """Count what runs; ``room`` is already without it."""
+        for workload, each in enumerate(self.calls.network.workloads):
+            for node, area, count in each.bound:
+                self.settle(workload, area, count)
+                if node >= 0:
+                    self.on[workload][node] += count
+            for _, area, count in each.leaving:
+                self.held[workload][area] += count
+        self.room = list(self.calls.network.room)
+
+    def take(self, workload: int, node: int, count: int) -> None:
+        """Count pods in on a node, or out where ``count`` is negative, in any order."""
+        area = int(self.calls.area[node])
+        if count < 0:
+            self._stand(workload, node, count)
+            self.settle(workload, area, count)
+        # Pods that come or go together are on one node: among themselves they cost nothing.
+        self.cost += count * self.cost_of(workload, node)
+        if count > 0:
+            self.settle(workload, area, count)
+            self._stand(workload, node, count)
+
+    def _stand(self, workload: int, node: int, count: int) -> None:
+        there = self.on[workload]
+        there[node] += count
+        if not there[node]:
+            del there[node]
+
+    def settle(self, workload: int, area: int, count: int) -> None:
+        """Count pods in or out by area alone; which node they are on stays open."""
+        majority = self.calls.network.majority
+        for other, calling, far, cost, link, bandwidth in self.calls.partners[workload]:
+            self.far[other] += count * far[area]
+            self.pull[other] += count * cost[area]
+            if majority and calling:
+                self.surplus[other] += np.where(far[area], count, -count)
+            if bandwidth:
+                for there, pods in self.held[other].items():
+                    number = int(link[area, there])
+                    if number >= 0:
+                        self.room[number] -= count * pods * bandwidth
+        for counts in (self.placed[workload], self.held[workload]):
+            counts[area] += count
+            if not counts[area]:
+                del counts[area]
+
+    def cost_of(self, workload: int, node: int) -> int:
+        """What one more pod of a workload adds to O3 on a node."""
+        return int(self.pull[workload, self.calls.area[node]]) - self.shared(workload, node)
+
+    def shared(self, workload: int, node: int) -> int:
+        """What a pod on the node saves of ``pull``, by partners that are there."""
+        area = self.calls.area[node]
+        on = self.on
+        return sum(int(each.cost[area, area]) * on[each.other].get(node, 0) for each in self.calls.partners[workload])
+
+    def saved(self, workload: int) -> dict[int, int]:
+        """:meth:`shared` of every node that has a partner."""
+        found: dict[int, int] = defaultdict(int)
+        for each in self.calls.partners[workload]:
+            for node, pods in self.on[each.other].items():
+                area = self.calls.area[node]
+                found[node] += int(each.cost[area, area]) * pods
+        return found
+
+    def near(self, workload: int, *, unbalanced: bool = False) -> BoolArray:
+        """Areas where C8 lets a pod of a workload be: bool, shape (areas,).
+
+        ``unbalanced``: what it says under ``majority`` is left out, since pods still to come may mend it.
+        """
+        if not self.calls.network.majority:
+            found: BoolArray = self.far[workload] == 0
+        else:
+            found = np.ones(self.calls.areas, dtype=bool) if unbalanced else self._majority(workload)
+        return found if self.home is None else found & self.home
+
+    def carried(self, workload: int, area: int) -> int:
+        """How many more pods of a workload in an area the links carry (C9)."""
+        asked: dict[int, int] = defaultdict(int)
+        for each in self.calls.partners[workload] if self.calls.limited[workload] else ():
+            if each.bandwidth:
+                row = each.link[area]
+                for there, pods in self.held[each.other].items():
+                    if row[there] >= 0:
+                        asked[int(row[there])] += pods * each.bandwidth
+        return min((self.room[link] // amount for link, amount in asked.items()), default=LIMITLESS)
+
+    def most(self, workload: int, *, unbalanced: bool = False) -> IntArray:
+        """How many more pods of a workload each area may take, one area at a time (C8, C9): int64, shape (areas,).
+
+        Under ``majority`` pods are told one by one: it is at most one, unless ``unbalanced``, as in :meth:`near`.
+        """
+        each = 1 if self.calls.network.majority and not unbalanced else LIMITLESS
+        found: IntArray = np.where(self.near(workload, unbalanced=unbalanced), each, 0)
+        for area in self.calls.linked if self.calls.limited[workload] else ():
+            if found[area]:
+                found[area] = min(int(found[area]), self.carried(workload, area))
+        return found
+
+    def _majority(self, workload: int) -> BoolArray:
+        """Where one more pod has no more callees too far than near, and no caller gets more than it may have."""
+        able: BoolArray = self.surplus[workload] <= 0
+        more: dict[int, IntArray] = {}
+        for each in self.calls.partners[workload]:
+            if each.calling:
+                more[each.other] = more.get(each.other, 0) + 2 * each.far.astype(np.int64) - 1
+        for caller, matrix in more.items():
+            for there in self.placed[caller]:
+                able &= matrix[:, there] <= self._spare(caller, there)
+        return able
+
+    def _spare(self, workload: int, area: int) -> int:
+        """How much more surplus each of its pods in an area may have."""
+        fresh = self.placed[workload][area] > self.bound[workload].get(area, 0)
+        itself = self.calls.to_itself[workload]
+        allowed = 0 if fresh else max(0, int(self._kept[workload, area]) + itself)
+        return allowed - int(self.surplus[workload, area]) - itself
+
+    def balanced(self, workloads: Iterable[int]) -> bool:
+        """Whether no pod of these workloads and their callers has more surplus than it may have (``majority``)."""
+        if not self.calls.network.majority:
+            return True
+        concerned = set(workloads)
+        concerned |= {each.other for workload in concerned for each in self.calls.partners[workload] if each.calling}
+        return all(self._spare(workload, area) >= 0 for workload in concerned for area in self.placed[workload])
