@@ -15,6 +15,9 @@ __all__ = ["Effort", "force"]
 #: A group with more pods than this is not tried: the search is as deep as it has pods.
 MOST_PODS = 200
 
+#: What a pod that calls, or is called, costs to be placed and taken back, in nodes looked at.
+CALLING = 60
+
 
 class Effort:
     """How many nodes may still be looked at; shared by all groups of a call, so that the whole stays short.
@@ -33,29 +36,31 @@ class Effort:
         return mine
 
 
-def force(state: State, group: int, effort: Effort) -> bool:
+def force(state: State, group: int, effort: Effort, *, more: bool = False) -> bool:
     """Make a group ready by depth-first search over its pods, dearest subgroup first.
 
     Parameters
     ----------
     state
-        Nothing new of the group is placed.
+        Nothing new of the group is placed, or under ``more`` what makes it ready.
     group
         Index of the group.
     effort
         Is used up; with nothing left the search ends.
+    more
+        The group is ready; some more of its pods are looked a place for.
 
     Returns
     -------
     False, and nothing placed, where there is no way, or none was found within the effort.
     """
     gang = state.dense.groups[group]
-    if not _possible(state, group):
+    if not more and not _possible(state, group):
         return False
     if sum(state.dense.classes[index].size for index in gang.classes) > MOST_PODS:
         effort.exhaustive = False
         return False
-    found = _Search(state, group, effort).place(0, 0)
+    found = _Search(state, group, effort, more).place(0, 0)
     effort.exhaustive &= effort.looks > 0
     return found
 
@@ -73,10 +78,13 @@ def _possible(state: State, group: int) -> bool:
 class _Search:
     """Depth-first search for one group; a level is a pod, equal pods go to nodes of rising number."""
 
-    def __init__(self, state: State, group: int, effort: Effort) -> None:
-        self.state, self.group, self.effort = state, group, effort
+    def __init__(self, state: State, group: int, effort: Effort, more: bool) -> None:
+        self.state, self.group, self.effort, self.more = state, group, effort, more
         self.gang = state.dense.groups[group]
         prices = state.layout.class_prices
+        self.before = sum(state.placed[index] for index in self.gang.classes)
+        calling = {state.dense.workload_of[index] for index in self.gang.classes if index in state.dense.workload_of}
+        self.workloads = sorted(calling)
         size = {
             sub: sum(prices[index] * state.dense.classes[index].size for index in state.dense.sub_groups[sub].classes)
             for sub in self.gang.sub_groups
@@ -107,12 +115,16 @@ class _Search:
         return self.place(position + 1, 0)
 
     def _done(self) -> bool:
-        """Whether the group is ready, and no subgroup stands below its size."""
+        """Whether the group is ready with something new, no subgroup stands below its size and all callees are near."""
         placed = self.state.placed
+        if self.more and sum(placed[index] for index in self.gang.classes) == self.before:
+            return False
         for sub in self.gang.sub_groups:
             part = self.state.dense.sub_groups[sub]
             if 0 < sum(placed[index] for index in part.classes) < part.short:
                 return False
+        if self.state.traffic is not None and not self.state.traffic.balanced(self.workloads):
+            return False
         return ready(self.state.dense, self.group, {index: placed[index] for index in self.gang.classes})
 
     def _hopeful(self, position: int) -> bool:
@@ -130,7 +142,7 @@ class _Search:
     def _nodes(self, index: int, first: int) -> Iterator[int]:
         """Nodes for one pod, tightest first; of nodes that nothing tells apart only the first."""
         state, layout = self.state, self.state.layout
-        fit = state.fits(layout.shape_of[index])
+        fit = state.able(index)
         found: list[int] = []
         sub = self._sub(index)
         for outer in tops(state, self.gang.scope, layout.domains.root):
@@ -140,7 +152,7 @@ class _Search:
                 begin = max(begin, first)
                 if begin < end:
                     found += (begin + np.flatnonzero(fit[begin:end])).tolist()
-        self.effort.looks -= 1 + len(found)
+        self.effort.looks -= 1 + len(found) + (CALLING if self.workloads else 0)
         seen: set[object] = set()
         for node in sorted(found, key=lambda node: (int(state.price[node]), node)):
             kind = self._kind(node)
@@ -153,4 +165,5 @@ class _Search:
         """What tells a node from others for the pods of this group."""
         state = self.state
         ports = tuple(sorted(state.ports.get(node, ()))), tuple(sorted(state.dense.ports.get(node, ())))
-        return state.layout.leaf_number[node], state.free[:, node].tobytes(), self.masks[:, node].tobytes(), ports
+        area = -1 if state.traffic is None else int(state.traffic.calls.area[node])
+        return state.layout.leaf_number[node], area, state.free[:, node].tobytes(), self.masks[:, node].tobytes(), ports

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from placer.dense import Dense, Solution
 from placer.methods.greedy.alike import place_alike
 from placer.methods.greedy.backtrack import Effort, force
 from placer.methods.greedy.gang import Style, admit
 from placer.methods.greedy.layout import Layout
+from placer.methods.greedy.nodes import Way
 from placer.methods.greedy.optional import extend, is_ready
+from placer.methods.greedy.settle import settle
 from placer.methods.greedy.state import State
 
 __all__ = ["LOOKS", "complete", "squeeze_in"]
@@ -40,33 +43,58 @@ def complete(dense: Dense, solution: Solution) -> Solution:
     if not dense.levels or dense.levels[0][0] != "admitted":
         return dict(solution)
     state, effort = State(Layout(dense), solution), Effort(LOOKS)
-    for priority in sorted({group.priority for group in dense.groups}, reverse=True):
-        level = [index for index, group in enumerate(dense.groups) if group.priority == priority]
-        alike: dict[object, list[int]] = defaultdict(list)
-        gangs = []
-        for group in level:
-            kind = state.layout.lone_kind(group)
-            if kind is None:
-                gangs.append(group)
-            elif state.left(dense.groups[group].classes[0]):
-                alike[kind].append(group)
-        for group in gangs:
-            if not is_ready(state, group):
-                squeeze_in(state, group, effort)
-        for groups in alike.values():
-            place_alike(state, groups, reuse=True)
-        for group in gangs:
-            if is_ready(state, group):
-                extend(state, group, THOROUGH[0])
+    majority = dense.network is not None and dense.network.majority
+    before = -1
+    # What is added can be a near callee of what was too far from all others.
+    while before < 0 or (majority and before < sum(state.placed)):
+        before = sum(state.placed)
+        for priority in sorted({group.priority for group in dense.groups}, reverse=True):
+            _add(state, [index for index, group in enumerate(dense.groups) if group.priority == priority], effort)
     return state.solution()
+
+
+def _add(state: State, level: Sequence[int], effort: Effort) -> None:
+    """Add groups of one priority, then optional pods."""
+    groups, layout = state.dense.groups, state.layout
+    alike: dict[object, list[int]] = defaultdict(list)
+    calling: dict[int | None, list[int]] = defaultdict(list)
+    gangs = []
+    for group in level:
+        if not layout.is_lone(group):
+            gangs.append(group)
+        elif state.left(groups[group].classes[0]):
+            unit = layout.unit(group)
+            if unit is None:
+                alike[layout.lone_kind(group)].append(group)
+            else:
+                calling[unit].append(groups[group].classes[0])
+    for group in gangs:
+        if not is_ready(state, group):
+            squeeze_in(state, group, effort)
+    for several in alike.values():
+        place_alike(state, several, reuse=True)
+    for classes in calling.values():
+        settle(state, [(index, 1) for index in classes], Way((0, len(state.price))), whole=False)
+    for group in gangs:
+        if is_ready(state, group):
+            extend(state, group, THOROUGH[0])
+            while layout.unit(group) is not None and _squeeze(state, group, effort, more=True):
+                extend(state, group, THOROUGH[0])
 
 
 def squeeze_in(state: State, group: int, effort: Effort) -> bool:
     """Make a group ready beside what is placed, by every way the greedy has."""
-    if any(admit(state, group, style) for style in THOROUGH):
-        return True
+    # Where pods call each other the areas decide, and all styles choose the same ones.
+    styles = THOROUGH if state.layout.unit(group) is None else THOROUGH[:1]
+    return any(admit(state, group, style) for style in styles) or _squeeze(state, group, effort, more=False)
+
+
+def _squeeze(state: State, group: int, effort: Effort, *, more: bool) -> bool:
+    """Try everything for a group, with a part of the effort."""
+    if not any(state.left(index) for index in state.dense.groups[group].classes):
+        return False
     mine = effort.share(4)
-    found = force(state, group, mine)
+    found = force(state, group, mine, more=more)
     effort.looks += max(0, mine.looks)
     effort.exhaustive &= mine.exhaustive
     return found

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from placer.dense import DenseGroup
-from placer.methods.greedy.domains import candidates, demand_of
+from placer.methods.greedy.domains import candidates, demand_of, touched_leaves
+from placer.methods.greedy.nodes import Way
 from placer.methods.greedy.pack import choose
 from placer.methods.greedy.plan import Block, least
+from placer.methods.greedy.settle import settle
 from placer.methods.greedy.state import State
 
-__all__ = ["Style", "admit", "pack", "touched_leaves"]
+__all__ = ["Style", "admit", "pack"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def _place(state: State, group: int, blocks: Sequence[Block], style: Style) -> b
     if not _queues_allow(state, blocks):
         return False
     mark = state.mark()
-    domains = candidates(state, gang.scope, state.layout.domains.root, demand_of(state, blocks))
+    domains = candidates(state, gang.scope, state.layout.domains.root, demand_of(state, blocks), blocks)
     for domain in _first_of_each_tier(state, domains, style.tries):
         if _place_blocks(state, gang, blocks, domain, style) is None:
             return True
@@ -94,10 +96,10 @@ def _rooms(state: State, gang: DenseGroup) -> dict[int, dict[int, int]]:
     """
     root = state.layout.domains.root
     domains = list(candidates(state, gang.scope, root, {}))
-    tree, shape_of = state.layout.domains, state.layout.shape_of
+    tree = state.layout.domains
     most = np.empty((len(gang.classes), len(domains)), dtype=np.int64)
     for row, index in enumerate(gang.classes):
-        total = np.concatenate(([0], np.cumsum(state.fits(shape_of[index]))))
+        total = np.concatenate(([0], np.cumsum(state.able(index))))
         limit = min(state.dense.classes[index].size, state.queue_limit(index))
         most[row] = np.minimum(total[tree.end[domains]] - total[tree.begin[domains]], limit)
         state.work += len(total)
@@ -177,7 +179,7 @@ def _place_block(state: State, gang: DenseGroup, block: Block, domain: int, styl
     if block.sub_group >= 0:
         scope = state.dense.sub_groups[block.sub_group].scope
         if state.dense.scopes[scope].wanted:
-            domains = candidates(state, scope, domain, demand_of(state, (block,)))
+            domains = candidates(state, scope, domain, demand_of(state, (block,)), (block,))
             return any(
                 pack(state, block.items, inner, scope if style.few else None, style)
                 for inner in _first_of_each_tier(state, domains, style.tries)
@@ -192,6 +194,12 @@ def pack(state: State, items: Sequence[tuple[int, int]], domain: int, scope: int
     ``scope`` is the one whose leaves shall be few; None: it does not matter.
     """
     mark = state.mark()
+    if state.traffic is not None:
+        calling = [item for item in items if item[0] in state.dense.workload_of]
+        items = [item for item in items if item[0] not in state.dense.workload_of]
+        way = Way(state.layout.slice_of(domain), style.reuse, scope)
+        if calling and settle(state, calling, way, whole=True):
+            return False
     for index, count in items:
         if count > state.queue_limit(index):
             chosen = None
@@ -204,10 +212,3 @@ def pack(state: State, items: Sequence[tuple[int, int]], domain: int, scope: int
             return False
         state.take(index, *chosen)
     return True
-
-
-def touched_leaves(state: State, scope: int) -> set[int]:
-    """Leaves on which the scope has pods, before or now."""
-    it = state.dense.scopes[scope]
-    nodes = [node for node in it.bound if node >= 0] + state.nodes_of(it.classes)
-    return {int(leaf) for leaf in state.layout.leaf_number[nodes]} if nodes else set()

@@ -9,8 +9,9 @@ import numpy as np
 
 from placer.dense import DenseGroup
 from placer.dense.score import ready
-from placer.methods.greedy.domains import anchor, candidates, demand_of, tops
-from placer.methods.greedy.gang import Style, pack, touched_leaves
+from placer.methods.greedy.domains import anchor, candidates, demand_of, tops, touched_leaves
+from placer.methods.greedy.gang import Style, pack
+from placer.methods.greedy.nodes import Way, place_one
 from placer.methods.greedy.pack import choose
 from placer.methods.greedy.plan import Block
 from placer.methods.greedy.state import State
@@ -53,7 +54,8 @@ def _start(state: State, gang: DenseGroup, sub: int, style: Style) -> None:
     leaves = part.scope if style.few else None
     outers = tops(state, gang.scope, state.layout.domains.root)
     for outer in outers:
-        for domain in candidates(state, part.scope, outer, demand_of(state, (Block(sub, whole),))):
+        block = Block(sub, whole)
+        for domain in candidates(state, part.scope, outer, demand_of(state, (block,)), (block,)):
             if pack(state, whole, domain, leaves, style):
                 return
     for outer in outers:
@@ -73,11 +75,16 @@ def _as_many(state: State, classes: Sequence[int], domain: int, least: int, styl
     return False
 
 
-def _place(state: State, index: int, domain: int, leaves: set[int] | None, style: Style) -> None:
-    """Place as many pods of a class in a domain as its queues and the room allow."""
+def _place(state: State, index: int, domain: int, scope: int | None, style: Style) -> None:
+    """Place as many pods of a class in a domain as its queues and the room allow; few leaves of ``scope``, if any."""
     begin, end = state.layout.slice_of(domain)
+    if state.traffic is not None and index in state.dense.workload_of:
+        while state.left(index) and place_one(state, index, Way((begin, end), style.reuse, scope)):
+            pass
+        return
     shape = state.layout.shape_of[index]
     count = min(state.left(index), state.queue_limit(index), int(state.fits(shape)[begin:end].sum()))
+    leaves = None if scope is None else touched_leaves(state, scope)
     chosen = choose(state, shape, count, (begin, end), leaves=leaves, reuse=style.reuse) if count > 0 else None
     if chosen is not None:
         state.take(index, *chosen)
@@ -89,8 +96,7 @@ def _fill(state: State, gang: DenseGroup, index: int, style: Style) -> None:
     scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
     wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
     for domain in _nearest_first(state, scopes, index):
-        leaves = touched_leaves(state, wanted[-1]) if wanted and style.few else None
-        _place(state, index, domain, leaves, style)
+        _place(state, index, domain, wanted[-1] if wanted and style.few else None, style)
         if not state.left(index):
             return
 
@@ -98,9 +104,8 @@ def _fill(state: State, gang: DenseGroup, index: int, style: Style) -> None:
 def _nearest_first(state: State, scopes: list[int], index: int) -> Iterator[int]:
     """Domains for one more pod, narrow ones before those around them; the caller places pods after each."""
     root = state.layout.domains.root
-    shape = state.layout.shape_of[index]
-    for outer in _roomiest_first(state, tops(state, scopes[0], root), shape):
-        inner = [outer] if len(scopes) == 1 else _roomiest_first(state, tops(state, scopes[1], outer), shape)
+    for outer in _roomiest_first(state, tops(state, scopes[0], root), index):
+        inner = [outer] if len(scopes) == 1 else _roomiest_first(state, tops(state, scopes[1], outer), index)
         for top in inner:
             before = state.placed[index]
             yield from _upward(state, scopes[-1], top, index)
@@ -114,8 +119,8 @@ def _upward(state: State, scope: int, top: int, index: int) -> Iterator[int]:
     if state.dense.scopes[scope].wanted:
         domain = anchor(state, scope)
         if domain is None:
-            demand = {state.layout.shape_of[index]: state.left(index)}
-            yield from islice(candidates(state, scope, top, demand), 1)
+            block = Block(state.dense.classes[index].sub_group, ((index, state.left(index)),))
+            yield from islice(candidates(state, scope, top, demand_of(state, (block,)), (block,)), 1)
         else:
             tree = state.layout.domains
             inside = set(state.layout.inside(top).domains.tolist())
@@ -125,9 +130,9 @@ def _upward(state: State, scope: int, top: int, index: int) -> Iterator[int]:
     yield top
 
 
-def _roomiest_first(state: State, domains: list[int], shape: int) -> list[int]:
+def _roomiest_first(state: State, domains: list[int], index: int) -> list[int]:
     if len(domains) < 2:
         return domains
-    fit = np.concatenate(([0], np.cumsum(state.fits(shape))))
+    fit = np.concatenate(([0], np.cumsum(state.able(index))))
     tree = state.layout.domains
     return sorted(domains, key=lambda domain: (int(fit[tree.begin[domain]] - fit[tree.end[domain]]), domain))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from placer.methods.greedy.alike import place_alike
+from placer.methods.greedy.apps import place_app
 from placer.methods.greedy.gang import Style, admit
 from placer.methods.greedy.layout import Layout
 from placer.methods.greedy.optional import extend
@@ -36,7 +37,11 @@ def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, l
     for _, level in groupby(sequence, key=lambda group: groups[group].priority):
         admitted = []
         for batch in _batches(layout, list(level)):
-            if layout.lone_kind(batch[0]) is not None:
+            if layout.unit(batch[0]) is not None:
+                ready, left = place_app(state, batch, style)
+                admitted += ready
+                failed += left
+            elif layout.lone_kind(batch[0]) is not None:
                 failed += place_alike(state, batch, reuse=style.reuse)
             elif admit(state, batch[0], style):
                 admitted.append(batch[0])
@@ -49,8 +54,8 @@ def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, l
 
 def _batches(layout: Layout, level: Sequence[int]) -> Iterator[list[int]]:
     """Neighbours that are lone pods and alike are placed together; every other group is a batch of its own."""
-    for kind, batch in groupby(level, key=layout.lone_kind):
-        if kind is None:
+    for (unit, kind), batch in groupby(level, key=lambda group: (layout.unit(group), layout.lone_kind(group))):
+        if unit is None and kind is None:
             for group in batch:
                 yield [group]
         else:

@@ -1,0 +1,196 @@
+"""Pods that call each other onto the nodes of their areas: who calls whom on one node, as far as there is room (O3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from placer.methods.greedy.areas import Lot, Part
+from placer.methods.greedy.domains import touched_leaves
+from placer.methods.greedy.layout import IntArray
+from placer.methods.greedy.state import STEP, State
+from placer.methods.greedy.traffic import Traffic
+
+__all__ = ["Way", "cost_on", "fill", "place_one"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How nodes are chosen.
+
+    Parameters
+    ----------
+    where
+        First node and the one after the last.
+    reuse
+        Fill nodes in use before empty ones.
+    scope
+        The one whose leaves shall be few (O2), before calls are cheap; None: it does not matter.
+    """
+
+    where: tuple[int, int]
+    reuse: bool = True
+    scope: int | None = None
+
+    def best(self, state: State, nodes: IntArray) -> int:
+        """The node of some to open: used ones first, then the one with least room."""
+        opened = ~state.used[nodes] if self.reuse else np.zeros(len(nodes), dtype=bool)
+        return int(nodes[np.lexsort((nodes, state.price[nodes], opened))[0]])
+
+    def near(self, state: State, nodes: IntArray) -> IntArray:
+        """Those of some nodes that are in leaves touched already; where none is, those in the leaf with most room."""
+        if self.scope is None or not len(nodes):
+            return nodes
+        leaves = state.layout.leaf_number[nodes]
+        keep = np.isin(leaves, list(touched_leaves(state, self.scope)))
+        if not keep.any():
+            keep = leaves == np.bincount(leaves, weights=state.price[nodes]).argmax()
+        kept: IntArray = nodes[keep]
+        return kept
+
+
+def fill(state: State, lots: Sequence[Lot], parts: Sequence[Part], way: Way) -> list[int]:
+    """Place parts of lots on nodes of their areas.
+
+    Returns
+    -------
+    The classes of pods for which there was no room, one entry per pod.
+    """
+    waiting = [list(reversed(lot.classes)) for lot in lots]
+    by_area: dict[int, dict[int, int]] = defaultdict(dict)
+    for part in parts:
+        there = by_area[part.area]
+        there[part.lot] = there.get(part.lot, 0) + part.pods
+    for area, counts in by_area.items():
+        mark, before = state.mark(), [list(left) for left in waiting]
+        if not _Area(state, lots, waiting, area, way).fill(counts):
+            state.undo(mark)
+            waiting = before
+            _Area(state, lots, waiting, area, way).squeeze(counts)
+    return [index for left in waiting for index in left]
+
+
+class _Area:
+    """One area: node after node is filled with pods that call each other."""
+
+    def __init__(self, state: State, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
+        assert state.traffic is not None
+        self.state, self.traffic, self.lots, self.waiting, self.way = state, state.traffic, lots, waiting, way
+        self.shapes = [state.layout.shapes[lot.shape] for lot in lots]
+        self.area, (self.begin, self.end) = area, way.where
+        inside = self.traffic.calls.nodes_of(area)
+        self.nodes = inside[np.searchsorted(inside, self.begin) : np.searchsorted(inside, self.end)]
+        self.left: dict[int, int] = {}
+
+    def fill(self, counts: dict[int, int]) -> bool:
+        """Place so many pods of each lot; False where some find no room."""
+        self.left = dict(counts)
+        node = -1
+        while self.left:
+            lot = self._joining(node) if node >= 0 else None
+            if lot is None:
+                choice = self._neighbour() or self._opening()
+                if choice is None:
+                    return False
+                lot, node = choice
+            self._take(lot, node)
+        return True
+
+    def squeeze(self, counts: dict[int, int]) -> None:
+        """Place so many pods of each lot, as far as they fit: the dearest first, whoever they call."""
+        self.left = dict(counts)
+        for lot in sorted(counts, key=lambda lot: (-self.shapes[lot].price, lot)):
+            while lot in self.left:
+                places = self.nodes[self.state.has_room(self.lots[lot].shape)[self.nodes]]
+                if not len(places):
+                    break
+                saved = self.traffic.saved(self.lots[lot].workload)
+                node = min(places.tolist(), key=lambda node: (self.state.price[node], -saved.get(node, 0), node))
+                self._take(lot, node)
+
+    def _take(self, lot: int, node: int) -> None:
+        """Place a pod; where its queue has no room left, none of its lot any more."""
+        if self.state.queue_limit(self.waiting[lot][-1]) < 1:
+            del self.left[lot]
+            return
+        self.state.take(self.waiting[lot].pop(), [node], [1])
+        self.left[lot] -= 1
+        if not self.left[lot]:
+            del self.left[lot]
+
+    def _joining(self, node: int) -> int | None:
+        """The lot whose pods have most partners on the node and fit there; None where none has any."""
+        best, found = (0, 0), None
+        self.state.work += STEP // 10 * len(self.left)
+        for lot in self.left:
+            gain = self.traffic.shared(self.lots[lot].workload, node)
+            key = (gain, self.shapes[lot].price)
+            if gain and key > best and self.state.takes(self.lots[lot].shape, node):
+                best, found = key, lot
+        return found
+
+    def _neighbour(self) -> tuple[int, int] | None:
+        """The lot and the node of its partners, new ones or not, where it finds most of them."""
+        best, found = (0, 0), None
+        self.state.work += STEP // 5 * len(self.left)
+        for lot in self.left:
+            for node, gain in self.traffic.saved(self.lots[lot].workload).items():
+                key = (gain, -int(self.state.price[node]))
+                inside = self.begin <= node < self.end and self.traffic.calls.area[node] == self.area
+                if inside and key > best and self.state.takes(self.lots[lot].shape, node):
+                    best, found = key, (lot, node)
+        return found
+
+    def _opening(self) -> tuple[int, int] | None:
+        """A lot to begin a node with, the one with most partners still to come, and the node; None without room."""
+        coming: dict[int, int] = defaultdict(int)
+        for lot, count in self.left.items():
+            coming[self.lots[lot].workload] += count
+
+        def wanted(lot: int) -> tuple[int, int]:
+            partners = self.traffic.calls.partners[self.lots[lot].workload]
+            return sum(coming.get(each.other, 0) for each in partners), self.shapes[lot].price
+
+        lot = max(self.left, key=wanted)
+        node = self._node(lot)
+        return None if node is None else (lot, node)
+
+    def _node(self, lot: int) -> int | None:
+        """The tightest node that takes everything that is left, else the roomiest."""
+        state = self.state
+        state.work += STEP // 2
+        places = self.way.near(state, self.nodes[state.has_room(self.lots[lot].shape)[self.nodes]])
+        if not len(places):
+            return None
+        room = state.price[places]
+        enough = places[room >= sum(self.shapes[lot].price * count for lot, count in self.left.items())]
+        return self.way.best(state, enough) if len(enough) else int(places[room.argmax()])
+
+
+def place_one(state: State, index: int, way: Way) -> bool:
+    """Place one pod where it costs least (O3), then best fit; False where no node takes it."""
+    traffic, (begin, end) = state.traffic, way.where
+    assert traffic is not None
+    if state.queue_limit(index) < 1:
+        return False
+    workload = state.dense.workload_of[index]
+    near = (traffic.most(workload) > 0)[traffic.calls.area[begin:end]]
+    nodes = begin + np.flatnonzero(state.has_room(state.layout.shape_of[index])[begin:end] & near)
+    state.work += STEP + 3 * (end - begin)
+    if not len(nodes):
+        return False
+    nodes = way.near(state, nodes)
+    costs = cost_on(traffic, workload)[nodes]
+    state.take(index, [way.best(state, nodes[costs == costs.min()])], [1])
+    return True
+
+
+def cost_on(traffic: Traffic, workload: int) -> IntArray:
+    """What one more pod of a workload adds to O3 on each node: int64, shape (nodes,)."""
+    costs: IntArray = traffic.pull[workload, traffic.calls.area]
+    for node, saved in traffic.saved(workload).items():
+        costs[node] -= saved
+    return costs
