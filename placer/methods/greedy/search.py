@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placer.dense import Dense, Solution, score_solution
+from placer.methods.greedy.again import place_again
 from placer.methods.greedy.complete import complete
 from placer.methods.greedy.gang import Style
 from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.orders import ORDERS, Measures, Order
+from placer.methods.greedy.moves import move_pods
+from placer.methods.greedy.orders import CALLS, ORDERS, Measures, Order
 from placer.methods.greedy.run import run
-from placer.methods.greedy.state import STEP
+from placer.methods.greedy.state import STEP, State
 from placer.placement import MAXIMISED
 
 __all__ = ["greedy"]
@@ -24,6 +26,9 @@ WORK = 120 * 10**6
 
 #: A few runs are made even where they take more, up to the most work; beyond that there is the first run alone.
 FEW_RUNS, MOST_WORK = 3, 600 * 10**6
+
+#: Work of moving pods that call each other and placing their AppGroups again, in all.
+POLISH = 300 * 10**6
 
 #: Rounds of repairs at most; each round begins every chain again.
 ROUNDS = 16
@@ -57,7 +62,8 @@ def greedy(dense: Dense, seed: int = 0, deadline: float | None = None) -> Soluti
     search.orders()
     search.repairs()
     search.refinements()
-    return complete(dense, search.solution)
+    search.polish()
+    return search.solution
 
 
 @dataclass
@@ -81,6 +87,7 @@ class _Search:
         self.measures = Measures(self.layout)
         self.solution: Solution = {}
         self.rank = self._rank({})
+        self.all_orders = ORDERS if dense.network is None else (CALLS, *ORDERS)
         self.chains: list[_Chain] = []
         self.tried: set[tuple[tuple[int, ...], Style]] = set()
         self.work = self.last = self.limit = 0
@@ -89,7 +96,7 @@ class _Search:
         """Run the orders that place most; where gangs are elastic also by as few pods as they need."""
         elastic = any(self.layout.elastic(group) for group in range(len(self.dense.groups)))
         for style in [Style(whole=True), Style()] if elastic else [Style()]:
-            for order in ORDERS[:2]:
+            for order in self.all_orders[:2]:
                 sequence = self._sequence(order) if self._may_run() else []
                 if sequence and not self._tried(sequence, style):
                     self.chains.append(self._run(sequence, style))
@@ -120,11 +127,26 @@ class _Search:
 
     def refinements(self) -> None:
         """Try the other orders and styles, for nearer and tighter placements of the same pods."""
-        for order in ORDERS:
+        for order in self.all_orders:
             for style in (Style(), Style(reuse=False)):
                 sequence = self._sequence(order) if self._may_run() else []
                 if sequence and not self._tried(sequence, style):
                     self._run(sequence, style)
+
+    def polish(self) -> None:
+        """Add what still fits; where pods call each other also place again, and move, what that makes better."""
+        # Whatever else it counts, what is added to a maximal answer is never for the worse.
+        self.solution = complete(self.dense, self.solution)
+        if self.dense.network is None or (self.deadline is not None and time.monotonic() > self.deadline):
+            return
+        self.rank = self._rank(self.solution)
+        state = State(self.layout, self.solution)
+        limit = state.work + POLISH
+        calling = sorted(self.dense.workload_of)
+        move_pods(state, calling, limit)
+        place_again(state, limit)
+        move_pods(state, calling, limit)
+        self.offer(complete(self.dense, state.solution()))
 
     def offer(self, solution: Solution, *, ties: bool = False) -> tuple[int, ...]:
         """Keep the solution if it is better than the best so far, or as good with ``ties``; return its rank."""
@@ -147,17 +169,20 @@ class _Search:
         groups = self.dense.groups
         key = order.key
         return sorted(
-            range(len(groups)), key=lambda group: (-groups[group].priority, *key(self.measures, group), group)
+            range(len(groups)),
+            key=lambda group: (-groups[group].priority, *key(self.measures, group), self.measures.unit[group], group),
         )
 
     def _moved_forward(self, chain: _Chain) -> list[int]:
-        """Halve the places of groups left out, and shorten those of groups with optional pods left."""
-        place: dict[int, float] = {}
+        """Halve the places of units with a group left out, and shorten those of units with optional pods left."""
+        unit, place = self.measures.unit, dict[int, float]()
+        left_out = {unit[group] for group in chain.left_out}
+        in_part = {unit[group] for group in chain.in_part}
         for number, group in enumerate(chain.sequence):
-            factor = 0.5 if group in chain.left_out else 0.8 if group in chain.in_part else 1.0
-            place[group] = number * factor - (0.1 if factor < 1 else 0.0)
+            factor = 0.5 if unit[group] in left_out else 0.8 if unit[group] in in_part else 1.0
+            place.setdefault(unit[group], number * factor - (0.1 if factor < 1 else 0.0))
         groups = self.dense.groups
-        return sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[group]))
+        return sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[unit[group]]))
 
     def _run(self, sequence: list[int], style: Style) -> _Chain:
         self.tried.add((tuple(sequence), style))
