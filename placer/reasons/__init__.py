@@ -13,6 +13,8 @@ code                        found by                                  module
 ``QueueCapability``         the queues' room                          ``counting``
 ``InsufficientResources``   room per node, and summed                 ``counting``
 ``TopologyTooNarrow``       room per HyperNode                        ``counting``
+``NetworkCost``             the greedy, with and without the rule     ``alone``
+``Bandwidth``               the greedy, with and without the rule     ``alone``
 ``Outcompeted``             the greedy finds a place for it alone     ``alone``
 ``NotDecided``              none of these                             ``alone``
 ==========================  ========================================  ============

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Solution
+from placer.dense import Dense, Solution
 from placer.instance import GroupKey
 from placer.methods.greedy import Effort, Layout, State, squeeze_in, tops
 from placer.placement import MAXIMISED
@@ -26,6 +27,10 @@ LOOKS = 40_000
 
 #: How many groups a message names.
 NAMED = 3
+
+#: How a place is looked for where counting does not exclude one.
+TRIED = "tried every way to place its pods; pod by pod there is room"
+NARROW = "TopologyTooNarrow"
 
 
 class Alone:
@@ -49,36 +54,74 @@ class Alone:
         return found or (False if effort.exhaustive else None)
 
     @cached_property
-    def _unlimited(self) -> Alone:
-        """The same cluster where no scope has a tier limit."""
-        dense = self.layout.dense
-        return Alone(Layout(replace(dense, scopes=tuple(replace(scope, limit=None) for scope in dense.scopes))))
-
-    @cached_property
-    def _without_queues(self) -> Alone:
-        """The same cluster without tier limits and queues."""
-        return Alone(Layout(replace(self._unlimited.layout.dense, queue_rows=())))
+    def _weaker(self) -> tuple[_Rule, Alone] | None:
+        """The last rule of the contract's order that concerns anybody here, and the same cluster without it."""
+        for rule in LADDER:
+            dense = rule.without(self.layout.dense)
+            if dense is not None:
+                return rule, Alone(Layout(dense))
+        return None
 
     def blame(self, group: int) -> Reason:
         """Say which rule keeps a group out of which it is proved that there is no place for it."""
-        tried = "tried every way to place its pods; pod by pod there is room"
-        without_limits = self._unlimited.fits(group)
-        if without_limits:
-            return Reason("TopologyTooNarrow", f"fits only where its tier limits are broken ({tried})")
-        if without_limits is None:
-            return undecided()
-        return self._blame_rest(group, tried)
+        world = self
+        while world._weaker is not None:
+            rule, world = world._weaker
+            fits = world.fits(group)
+            if fits:
+                return Reason(rule.code, f"fits only where {rule.broken} ({TRIED})")
+            if fits is None:
+                return undecided()
+        return Reason("InsufficientResources", f"its pods do not fit on the nodes together ({TRIED})")
 
     def first(self, group: int, counted: Reason) -> Reason:
         """Return the reason that is proved to come before the tier limits; else the one that counting found there."""
-        if counted.code != "TopologyTooNarrow" or self._unlimited.fits(group) is not False:
-            return counted
-        return self._blame_rest(group, "tried every way to place its pods; pod by pod there is room")
+        world = self
+        while counted.code == NARROW and world._weaker is not None:
+            rule, world = world._weaker
+            if rule.code == NARROW:
+                return world.blame(group) if world.fits(group) is False else counted
+        return counted
 
-    def _blame_rest(self, group: int, tried: str) -> Reason:
-        if self.layout.dense.queue_rows and self._without_queues.fits(group):
-            return Reason("QueueCapability", f"fits only where the capability of its queue is exceeded ({tried})")
-        return Reason("InsufficientResources", f"its pods do not fit on the nodes together ({tried})")
+
+@dataclass(frozen=True)
+class _Rule:
+    """A rule that can be left out of the arrays; ``without`` gives None where it concerns nobody."""
+
+    code: str
+    broken: str
+    without: Callable[[Dense], Dense | None]
+
+
+def _without_bandwidth(dense: Dense) -> Dense | None:
+    network = dense.network
+    if network is None or not network.room or not any(call.bandwidth for call in network.calls):
+        return None
+    calls = tuple(replace(call, bandwidth=0) for call in network.calls)
+    return replace(dense, network=replace(network, calls=calls))
+
+
+def _without_network(dense: Dense) -> Dense | None:
+    return None if dense.network is None else replace(dense, network=None)
+
+
+def _without_limits(dense: Dense) -> Dense | None:
+    if all(scope.limit is None for scope in dense.scopes):
+        return None
+    return replace(dense, scopes=tuple(replace(scope, limit=None) for scope in dense.scopes))
+
+
+def _without_queues(dense: Dense) -> Dense | None:
+    return replace(dense, queue_rows=()) if dense.queue_rows else None
+
+
+#: What counting cannot tell for sure, the last of the contract's order first.
+LADDER = (
+    _Rule("Bandwidth", "links carry more than they have room for", _without_bandwidth),
+    _Rule("NetworkCost", "calls cost more than they may", _without_network),
+    _Rule(NARROW, "its tier limits are broken", _without_limits),
+    _Rule("QueueCapability", "the capability of its queue is exceeded", _without_queues),
+)
 
 
 def undecided() -> Reason:

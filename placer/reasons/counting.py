@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,10 +18,15 @@ from placer.reasons.eligible import Eligible
 from placer.reasons.words import counted, plural, shape_text
 from placer.result import Reason
 
-__all__ = ["Counting"]
+__all__ = ["Counting", "without_network"]
 
 #: Class to how many of its pods could be placed.
 Most = dict[int, int]
+
+
+def without_network(layout: Layout) -> Layout:
+    """The same arrays without calls, of which counting says nothing."""
+    return layout if layout.dense.network is None else Layout(replace(layout.dense, network=None))
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Counting:
     instance
         By name, for the sentences.
     layout
-        Its arrays.
+        Its arrays, :func:`without_network`.
     """
 
     def __init__(self, instance: Instance, layout: Layout) -> None:

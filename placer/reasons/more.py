@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Scope, Solution
+from placer.dense import Dense, DenseGroup, DenseNetwork, DenseSubGroup, PodClass, Scope, Solution
 
 __all__ = ["Steps", "next_steps"]
 
@@ -112,4 +112,16 @@ class _Made:
             sub_groups=tuple(self.sub_groups),
             scopes=tuple(self.scopes),
             queue_rows=rows,
+            network=self._network(copies),
         )
+
+    def _network(self, copies: Mapping[int, list[int]]) -> DenseNetwork | None:
+        """Who calls whom, each copy as its origin: only what stands alone is ever asked about."""
+        network = self.whole.network
+        if network is None:
+            return None
+        workloads = tuple(
+            replace(each, classes=tuple(copy for index in each.classes for copy in copies.get(index, ())))
+            for each in network.workloads
+        )
+        return replace(network, workloads=workloads)

@@ -9,7 +9,8 @@ from placer.dense import Dense, Solution
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.greedy import Layout, is_ready
 from placer.reasons.alone import Alone, Takers, undecided
-from placer.reasons.counting import Counting
+from placer.reasons.calls import calls_text
+from placer.reasons.counting import Counting, without_network
 from placer.reasons.more import Steps, next_steps
 from placer.reasons.standing import standing, standing_of_pods
 from placer.reasons.words import plural
@@ -26,6 +27,8 @@ ORDER = (
     "QueueCapability",
     "InsufficientResources",
     "TopologyTooNarrow",
+    "NetworkCost",
+    "Bandwidth",
     "NotDecided",
 )
 
@@ -111,8 +114,8 @@ class _Groups:
     """Groups of some arrays, each alone with what runs now; alike ones are looked at once."""
 
     def __init__(self, instance: Instance, layout: Layout) -> None:
-        self.layout, self.dense = layout, layout.dense
-        self.counting, self.alone = Counting(instance, layout), Alone(layout)
+        self.instance, self.layout, self.dense = instance, layout, layout.dense
+        self.counting, self.alone = Counting(instance, without_network(layout)), Alone(layout)
         self._cache: dict[object, Reason | None] = {}
 
     def reason(self, number: int, decided: bool) -> Reason | None:
@@ -132,7 +135,11 @@ class _Groups:
         fits = self.alone.fits(number)
         if fits:
             return None
-        return undecided() if fits is None else self.alone.blame(number)
+        if fits is None:
+            return undecided()
+        found = self.alone.blame(number)
+        said = calls_text(self.instance, self.dense, number, found.code)
+        return Reason(found.code, f"{found.message}: {said}") if said else found
 
     def _once(self, key: object, ask: Callable[[], Reason | None]) -> Reason | None:
         if key not in self._cache:
@@ -148,6 +155,7 @@ class _Groups:
                 self.layout.shape_of[index],
                 dense.classes[index].size,
                 dense.classes[index].role,
+                dense.workload_of.get(index),
                 subs.get(dense.classes[index].sub_group),
                 self.layout.rows_of[index],
             )

@@ -1,0 +1,143 @@
+"""Groups that calls keep out: the whole messages, and each code against brute force without the rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from placer.dense import make_dense
+from placer.instance import GroupKey, Instance, Key, Policy
+from placer.methods.greedy import greedy
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.reasons import reasons
+from tests.oracle import best
+from tests.test_greedy import carried_out
+from tests.test_reasons import one_more, only
+from tests.tiny import tiny_network
+from tests.world import World, calls, hard
+
+SHOP = Key("default", "shop")
+TRIED = "(tried every way to place its pods; pod by pod there is room)"
+
+
+def shop(cost: int, bandwidth: int | None = None, *, policy: Policy | None = None) -> World:
+    """Zone a with n1, which db-1 fills, and zone b with n2 and n3; web calls db."""
+    world = World(policy)
+    world.node("n1", 1, area="r/a")
+    world.nodes("n2 n3", 1, area="r/b")
+    world.links("zone", "a=b", 10, 100)
+    world.app_group("shop", calls("web>db", cost, bandwidth))
+    world.running("db-1", "n1", app=SHOP, workload="db")
+    return world
+
+
+def webs(world: World, names: str, gang: GroupKey) -> None:
+    for name in names.split():
+        world.pod(name, gang, app=SHOP, workload="web")
+
+
+def test_too_far_from_what_runs() -> None:
+    world = shop(5)
+    world.pod("web-1", app=SHOP, workload="web")
+    said = "web calls db at a cost of 5 at most, 1/3 nodes are near enough to 1 running pod of db"
+    assert only(world) == ("NetworkCost", f"fits only where calls cost more than they may {TRIED}: {said}")
+
+
+def test_too_much_for_a_link_together() -> None:
+    world = shop(20, 60)
+    webs(world, "web-1 web-2", world.gang("g", 2))
+    said = "web calls db with 60 bit/s a pair of pods"
+    assert only(world) == ("Bandwidth", f"fits only where links carry more than they have room for {TRIED}: {said}")
+
+
+def test_the_cost_comes_before_the_bandwidth() -> None:
+    world = shop(5, 160)
+    world.pod("web-1", app=SHOP, workload="web")
+    assert only(world)[0] == "NetworkCost"
+
+
+def test_tiers_and_room_come_before_both() -> None:
+    world = shop(5, 160)
+    world.hyper("l1", 1, "n1")
+    world.hyper("l2", 1, "n2")
+    world.hyper("l3", 1, "n3")
+    world.hyper("root", 2, "l1 l2 l3")
+    webs(world, "web-1 web-2", world.gang("g", 2, topology=hard(1)))
+    assert only(world)[0] == "TopologyTooNarrow"
+    world = shop(5, 160)
+    webs(world, "web-1 web-2 web-3", world.gang("g", 3))
+    assert only(world)[0] == "InsufficientResources"
+
+
+def test_members_of_one_group_too_far_from_each_other() -> None:
+    """No area has room for both ends."""
+    world = World()
+    world.node("n1", 1, area="r/a")
+    world.node("n2", 1, area="r/b")
+    world.links("zone", "a=b", 10)
+    world.app_group("shop", calls("web>db", 5))
+    gang = world.gang("g", 2)
+    world.pod("web-1", gang, app=SHOP, workload="web")
+    world.pod("db-1", gang, app=SHOP, workload="db")
+    said = "web calls db at a cost of 5 at most"
+    assert only(world) == ("NetworkCost", f"fits only where calls cost more than they may {TRIED}: {said}")
+
+
+def test_a_callee_that_is_too_far_from_its_caller() -> None:
+    world = World()
+    world.node("n1", 1, area="r/a")
+    world.node("n2", 1, area="r/b")
+    world.links("zone", "a>b", 10)
+    world.links("zone", "b>a", 1)
+    world.app_group("shop", calls("web>db", 5))
+    world.running("web-1", "n1", app=SHOP, workload="web")
+    world.pod("db-1", app=SHOP, workload="db")
+    said = "web calls db at a cost of 5 at most, 1/2 nodes are near enough to 1 running pod of web"
+    assert only(world) == ("NetworkCost", f"fits only where calls cost more than they may {TRIED}: {said}")
+
+
+def test_one_more_pod_of_a_group_that_is_ready() -> None:
+    world = shop(20, 60)
+    webs(world, "web-1 web-2", world.gang("g", 1))
+    code, message = only(world)
+    assert code == "Bandwidth"
+    assert message.startswith("ready; with 1 pod more: fits only where links carry more than they have room for")
+
+
+def test_outcompeted_for_a_link() -> None:
+    world = shop(20, 60)
+    world.pod("web-1", app=SHOP, workload="web", priority=1)
+    world.pod("web-2", app=SHOP, workload="web")
+    assert only(world) == ("Outcompeted", "fits alone; the room went to Pod default/web-1 (1 pod)")
+
+
+def alone(instance: Instance, key: GroupKey, *off: str) -> bool:
+    """Whether brute force places a group alone where some rules are off."""
+    policy = replace(instance.policy, rules_off=instance.policy.rules_off | set(off))
+    return bool(best(carried_out(replace(instance, policy=policy), Placement(), key))[1].node_of)
+
+
+def test_reasons_are_true() -> None:
+    """Each code by brute force: outcompeted groups fit alone; C8 or C9 keeps out what fits without it."""
+    codes: Counter[str] = Counter()
+    for seed in range(250):
+        instance = tiny_network(seed).instance
+        dense = make_dense(instance)
+        placement = dense.placement(solution := greedy(dense))
+        outcome = Outcome(instance, placement)
+        for key, reason in reasons(instance, dense, solution).items():
+            codes[reason.code] += 1
+            if instance.policy.levels[:1] != ("placed",) or reason.code == "NotDecided":
+                continue
+            if outcome.ready(instance.groups[key]):
+                fits = one_more(instance, dense, key, placement)
+                assert fits == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
+                continue
+            assert alone(instance, key) == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
+            if reason.code in ("NetworkCost", "Bandwidth"):
+                assert alone(instance, key, "C9") == (reason.code == "Bandwidth"), f"seed {seed}: {key}: {reason}"
+                assert alone(instance, key, "C8", "C9"), f"seed {seed}: {key}: {reason}"
+    assert codes["NetworkCost"] >= 20, codes
+    assert codes["Bandwidth"] >= 20, codes
+    assert codes["NotDecided"] <= 0.02 * codes.total(), codes
