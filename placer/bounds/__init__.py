@@ -9,8 +9,9 @@ Belongs here: arguments that hold for every placement, or for all with given val
 placement (``methods``), why a group stays pending (``reasons``).
 """
 
+from placer.bounds.calls import CallCosts
 from placer.bounds.counting import bounds_for, named_bounds
 from placer.bounds.lp import lp_bounds
 from placer.bounds.named import NamedBound
 
-__all__ = ["NamedBound", "bounds_for", "lp_bounds", "named_bounds"]
+__all__ = ["CallCosts", "NamedBound", "bounds_for", "lp_bounds", "named_bounds"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from placer.bounds.calls import standing_cost
 from placer.bounds.facts import Facts, facts_of
 from placer.bounds.given import given_bounds
 from placer.bounds.named import NamedBound
@@ -55,6 +56,8 @@ def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
 def _standing(facts: Facts, name: str) -> int:
     """Return what running pods make of a value that is minimised: new pods can only add to it."""
     dense = facts.dense
+    if name == "networkCost":
+        return standing_cost(dense)
     value = {"locality": dense.constant_locality, "span": dense.constant_span}.get(name, 0)
     for scope in dense.scopes if name in ("locality", "span") else ():
         common = dense.common(scope.bound)

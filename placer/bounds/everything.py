@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from placer.bounds.alone import Alone
+from placer.bounds.calls import CallCosts, standing_cost
 from placer.bounds.rooms import Measure
 from placer.bounds.shapes import IntArray
 from placer.bounds.volume import some_of
@@ -38,6 +39,7 @@ class Everything:
         self.makers = {
             "locality": self._locality,
             "span": self._span,
+            "networkCost": self._network_cost,
             "packedHyperNodes": self._packed_hyper_nodes,
             "packedNodes": self._packed_nodes,
         }
@@ -129,6 +131,11 @@ class Everything:
         """int64, shape (nodes,): what ``span`` counts each node as, numbered without gaps."""
         found: IntArray = np.unique(self.dense.leaf_unit, return_inverse=True)[1].reshape(-1).astype(np.int64)
         return found
+
+    def _network_cost(self) -> int:
+        """What running pods cost, and what the calls of each AppGroup add at least."""
+        network, standing = self.dense.network, standing_cost(self.dense)
+        return standing + (sum(CallCosts(self.dense, network, self.sizes).by_app.values()) if network else 0)
 
     def _packed_nodes(self) -> int:
         """Fewest empty nodes that hold what the used ones cannot: the largest first, for each measure."""

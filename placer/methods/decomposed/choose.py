@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Scope
+from placer.methods.decomposed.choose_apps import Apps
 from placer.methods.decomposed.standing import Standing
 from placer.placement import MAXIMISED
 
@@ -53,15 +54,26 @@ class Chooser:
         self.numbers = np.random.default_rng(chance.getrandbits(32))
         self.name, self.priority = self.dense.levels[level]
         self.cell = _cells(self.dense)
+        self.apps = None if self.dense.network is None else Apps(self.dense, self.dense.network, chance)
+        self.focus: list[int] = []
+        self.still: Collection[int] = ()
         self.ways = self._ways()
         self.tried = [1.0] * len(self.ways)
         self.gained = [1.0] * len(self.ways)
 
     def _ways(self) -> list[Way]:
+        calls = self.apps is not None
         if self.name in MAXIMISED:
-            return [self._in_a_domain, self._stranded_anywhere, self._leaves]
+            return [
+                *([self._around_waiting_apps] if calls else []),
+                self._in_a_domain,
+                self._stranded_anywhere,
+                self._leaves,
+            ]
         if self.name in ("locality", "span"):
             return [self._around_a_scope, self._leaves]
+        if self.name == "networkCost" and calls:
+            return [self._around_a_dear_app, self._leaves]
         return [self._hardly_used, self._leaves]
 
     def choose(self, size: int, barred: BoolArray, still: Collection[int]) -> tuple[int, IntArray, list[int]]:
@@ -83,6 +95,7 @@ class Chooser:
         weights = [gained / tried for gained, tried in zip(self.gained, self.tried, strict=True)]
         way = self.random.choices(range(len(self.ways)), weights=[0.1 * max(weights) + each for each in weights])[0]
         waiting = self._waiting(still)
+        self.focus, self.still = [], still
         nodes = self.ways[way](size, ~barred, waiting)
         nodes = np.sort(nodes[~barred[nodes]])
         return way, nodes, self._with_room(waiting, nodes)
@@ -96,6 +109,8 @@ class Chooser:
         for index, count in ((i, c) for node in nodes.tolist() for i, c in self.standing.on.get(node, {}).items()):
             if self._priority(index) < (self.priority or 0):
                 room = room + self.dense.classes[index].request * count
+        if self.focus:
+            return sorted(self.focus)
         drawn = self.random.sample(waiting, len(waiting))
         fitting = [group for group in drawn if (self._least[group] <= room).all()]
         # The others take somebody's place: those that are worth most for what they ask for.
@@ -214,6 +229,23 @@ class Chooser:
     def _above(self, domain: int) -> int:
         parent = int(self.dense.domains.parent[domain])
         return domain if parent < 0 else parent
+
+    # Where pods call each other
+
+    def _around_waiting_apps(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
+        """Nodes where AppGroups that wait could be; all that waits of them comes along."""
+        assert self.apps is not None
+        found = self.apps.around_waiting(self.standing, size, allowed, self._stranded(), waiting, self._least)
+        if found is None:
+            return self._stranded_anywhere(size, allowed, waiting)
+        nodes, self.focus = found
+        return nodes
+
+    def _around_a_dear_app(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
+        """An AppGroup whose calls cost more than they would have to, and nodes where they could cost less."""
+        assert self.apps is not None
+        nodes = self.apps.around_dear(self.standing, size, allowed, self._stranded(), self.still)
+        return self._leaves(size, allowed, waiting) if nodes is None else nodes
 
     # Leaf by leaf, for whatever value
 

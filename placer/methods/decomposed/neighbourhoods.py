@@ -2,7 +2,8 @@
 
 A greedy leaves room in pieces that no waiting gang fits; a model of everything sees too much at once. A step frees what
 is new on some dozens of nodes, adds gangs that wait, and solves that part with everything else held fast. Parts that
-are under way at the same time share no node and no group, so that each may be put back without looking at the others.
+are under way at the same time share no node, no group and no AppGroup, so that each may be put back without looking at
+the others.
 Steps grow while they are solved to the end and shrink when they are not.
 
 Source: solver-notes, "From a greedy to a full placement".
@@ -11,6 +12,7 @@ Source: solver-notes, "From a greedy to a full placement".
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
@@ -83,6 +85,14 @@ class Crew:
         self._executor = None
 
 
+def _company(dense: Dense) -> dict[int, set[int]]:
+    """AppGroup to the groups that have pods in it."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for workload in dense.network.workloads if dense.network is not None else ():
+        found[workload.app].update(dense.classes[index].group for index in workload.classes)
+    return found
+
+
 @dataclass(frozen=True)
 class _UnderWay:
     """A step that somebody carries out, and what to do with what comes of it."""
@@ -125,6 +135,8 @@ class Neighbourhoods:
         self.dense, self.level, self.seed, self.random, self.crew = dense, level, seed, chance, crew
         self.standing = Standing(dense, solution)
         self.chooser = Chooser(self.standing, level, chance)
+        self.company = _company(dense)
+        self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
         self.most = max(LEAST, min(MOST, len(dense.nodes)))
         self.size = float(min(FIRST, max(LEAST, len(dense.nodes) // 2)))
         self.spent = 0.0
@@ -170,10 +182,11 @@ class Neighbourhoods:
         for each in self.under_way.values():
             barred[each.nodes] = True
             still.update(each.part.groups)
+            still.update(group for app in each.part.apps for group in self.company[app])
         way, nodes, pending = self.chooser.choose(max(LEAST, int(self.size)), barred, still)
         if not len(nodes):
             return False
-        slack = not self.dense.queue_rows or not any(each.slack for each in self.under_way.values())
+        slack = not self.shared or not any(each.slack for each in self.under_way.values())
         part = make_part(self.standing, nodes.tolist(), pending, still=still, slack=slack)
         if not part.dense.classes:
             return False

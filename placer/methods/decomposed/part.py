@@ -1,8 +1,8 @@
 """A part of an instance with the rest held fast, as an instance of its own.
 
-What stays where it is becomes running pods: it holds room, ports and capability, counts towards what its gang needs,
-and says where its scopes are. What is free again, or pending, may go to the chosen nodes only. So a neighbourhood
-needs no model of its own, and every rule holds in it by the same code.
+What stays where it is becomes running pods: it holds room, ports, capability and links, counts towards what its gang
+needs, calls and is called, and says where its scopes are. What is free again, or pending, may go to the chosen nodes
+only. So a neighbourhood needs no model of its own, and every rule holds in it by the same code.
 
 The part has no more nodes than it needs: those that are chosen, and per leaf on which a scope of the part has pods that
 stay one node without room that stands for them. It is small enough to be sent to another machine.
@@ -19,7 +19,9 @@ import numpy.typing as npt
 
 from placer.dense import Dense, DenseGroup, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
 from placer.instance import HostPort
+from placer.methods.decomposed.part_network import PartNetwork
 from placer.methods.decomposed.standing import Standing
+from placer.methods.exact.model import Must
 
 __all__ = ["Part", "make_part"]
 
@@ -37,17 +39,20 @@ class Part:
     start
         What is free again, where it was: a solution of ``dense``.
     must
-        Groups and subgroups of ``dense`` that must stay ready, since some of their pods are held fast.
+        What the pods that are held fast ask of ``dense``: that their groups and subgroups stay ready, and callees near.
     nodes, classes, groups
         Node, class and group of the whole instance that each of ``dense`` stems from.
+    apps
+        AppGroups of the whole instance that it decides about.
     """
 
     dense: Dense
     start: Solution
-    must: tuple[frozenset[int], frozenset[int]]
+    must: Must
     nodes: IntArray
     classes: tuple[int, ...]
     groups: tuple[int, ...]
+    apps: frozenset[int]
 
     def named(self, solution: Solution) -> Solution:
         """A solution of the part in the numbers of the whole instance."""
@@ -75,7 +80,7 @@ def make_part(
     still
         Groups of which nothing is freed or placed, wherever it is: somebody else decides about them.
     slack
-        Whether the part may use what the queues have left; else only what its own pods had of it.
+        Whether the part may use what queues and links have left; else only what its own pods had of it.
     """
     return _Cut(standing, nodes, pending, frozenset(still), slack).part()
 
@@ -144,6 +149,7 @@ class _Cut:
         dense, numbers = self.dense, self.nodes
         chosen = np.isin(numbers, self.chosen)
         used = self._used()
+        network = PartNetwork(self.standing, numbers, self.freed, self.class_number, self.slack)
         inner = replace(
             dense,
             nodes=tuple(dense.nodes[node] for node in numbers),
@@ -159,6 +165,7 @@ class _Cut:
             scopes=tuple(self._scope(scope) for scope in self.scopes),
             queue_rows=tuple(row for each in dense.queue_rows if (row := self._queue_row(each)).classes),
             ports=self._ports(),
+            network=network.network(),
             constant_locality=0,
             constant_span=0,
             constant_network=0,
@@ -167,11 +174,12 @@ class _Cut:
         start = {
             (self.class_number[index], self.node_number[node]): count for (index, node), count in self.freed.items()
         }
-        must = (
+        must = Must(
             frozenset(n for n, group in enumerate(self.groups) if self._held(dense.groups[group].classes)),
             frozenset(n for n, sub in enumerate(self.subs) if self._held(dense.sub_groups[sub].classes)),
+            network.surplus(),
         )
-        return Part(inner, start, must, numbers, tuple(self.classes), tuple(self.groups))
+        return Part(inner, start, must, numbers, tuple(self.classes), tuple(self.groups), network.apps())
 
     def _with_domains(self, inner: Dense, used: npt.NDArray[np.bool_]) -> Dense:
         """Keep the domains that hold a node of the part, and the root."""

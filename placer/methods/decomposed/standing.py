@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution, score_solution
+from placer.methods.decomposed.traffic import Traffic
 
 __all__ = ["Standing"]
 
@@ -37,6 +38,8 @@ class Standing:
         Class to node to count.
     on
         Node to class to count.
+    traffic
+        Pods that call each other, and what they take of links.
     values
         As :func:`placer.dense.score_solution` gives them.
     """
@@ -49,6 +52,7 @@ class Standing:
         self.placed = [0] * len(dense.classes)
         self.at: dict[int, dict[int, int]] = defaultdict(dict)
         self.on: dict[int, dict[int, int]] = defaultdict(dict)
+        self.traffic = Traffic(dense)
         self.values: tuple[int, ...] = ()
         self.put(solution.items())
         self.values = score_solution(dense, self.solution)
@@ -60,6 +64,7 @@ class Standing:
             one = self.dense.classes[index]
             self.free[node] -= one.request * count
             self.placed[index] += count
+            self.traffic.put(index, node, count)
             if not one.daemon:
                 self.busy[node] += (now > 0) - (now - count > 0)
             if now:

@@ -9,7 +9,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, score_solution
-from placer.methods.exact.model import Model, TooLarge
+from placer.methods.exact.model import Model, Must, TooLarge
 from placer.methods.exact.variables import Linear
 from placer.placement import MAXIMISED
 
@@ -39,7 +39,7 @@ class Step:
 
     dense: Dense
     start: Solution
-    must: tuple[frozenset[int], frozenset[int]]
+    must: Must
     level: int
     seconds: float
     work: float
@@ -78,7 +78,7 @@ class Stepped:
 def carry_out(step: Step) -> Stepped:
     """Carry out a step, on one thread."""
     try:
-        model = Model(step.dense, step.must, step.seconds / 2)
+        model = Model(step.dense, step.must, step.seconds / 2, level=step.level)
     except TooLarge:
         return Stepped(None, too_large=True)
     start = score_solution(step.dense, step.start)

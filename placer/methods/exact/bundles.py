@@ -163,7 +163,7 @@ class _Builder:
     def _class_key(self, index: int) -> tuple[object, ...]:
         one = self.dense.classes[index]
         shape = (one.request.tobytes(), one.weight, one.mask, one.host_ports, one.daemon, one.queue or "")
-        return (one.size, one.role, *shape)
+        return (one.size, one.role, *shape, self.dense.workload_of.get(index, -1))
 
     def _reach(self, scope: int, whole: bool) -> Reach:
         asked = self.dense.scopes[scope]

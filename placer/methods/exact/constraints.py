@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
+import numpy as np
 from ortools.sat.python.cp_model import IntVar
 
+from placer.dense import Call
 from placer.methods.exact.bundles import Bundle, Reach
+from placer.methods.exact.calls import Calls, Tie, surplus_of
 from placer.methods.exact.variables import Linear, Variables
 
 __all__ = ["Constraints"]
@@ -18,10 +23,20 @@ class Constraints:
 
     C3 ``eligibility`` is in the variables: a count exists only where the pods may be. C4 ``refusal``: such pods are not
     in the arrays at all.
+
+    Parameters
+    ----------
+    variables
+        The model.
+    calls
+        Of it; None where nobody calls anybody.
+    surplus
+        With ``networkCost: majority``, workload and area to the surplus that running callers there may have, where it
+        is not what they have by running callees alone.
     """
 
-    def __init__(self, variables: Variables) -> None:
-        self.variables = variables
+    def __init__(self, variables: Variables, calls: Calls | None, surplus: Mapping[tuple[int, int], int]) -> None:
+        self.variables, self.calls, self.surplus = variables, calls, surplus
         self.dense, self.model = variables.dense, variables.model
         self.places, self.items = variables.places, variables.bundles.items
         self.requests = variables.requests
@@ -37,8 +52,8 @@ class Constraints:
         self.gang()
         self.subgroup()
         self.tier_limit()
-        # C8 network_cost: issue 6
-        # C9 bandwidth: issue 6
+        self.network_cost()
+        self.bandwidth()
         # C10 numa: issue 7
         self.queue()
 
@@ -187,6 +202,73 @@ class Constraints:
             for domain, counts in self.variables.by_domain(item).items() if tight else ():
                 if domain in homes and domain != self.dense.domains.root:
                     self.model.add(Linear().add(1, *counts).add(-each.total, *inner[domain]).expression >= 0)
+
+    def network_cost(self) -> None:
+        """C8: not x[w, A] and x[w', B] where the cost from A to B is above the limit; nothing new too far from what
+        runs.
+
+        ``majority``: where new callers are in A, sum of y of callees too far from A <= sum of y of those near enough.
+        """
+        if self.calls is None:
+            return
+        if self.calls.network.majority:
+            self._majority(self.calls)
+            return
+        for workload, area in np.argwhere(self.calls.closed):
+            self.model.add(Linear().add(1, *self.calls.in_area[workload][area]).expression == 0)
+        for tie in self.calls.ties:
+            for one, other in product(self.calls.areas(tie.one), self.calls.areas(tie.other)):
+                if not tie.able[one, other]:
+                    both = self.calls.here(tie.one, one), self.calls.here(tie.other, other)
+                    self.model.add_at_most_one(both)
+
+    def _majority(self, calls: Calls) -> None:
+        """Running callers may keep the surplus that they have by running callees alone."""
+        mine: dict[int, list[Call]] = defaultdict(list)
+        for call in calls.network.calls:
+            mine[call.origin].append(call)
+        for origin, area in product(mine, range(len(calls.network.cost))):
+            if not calls.bound[origin, area] and not calls.most[origin, area]:
+                continue
+            row, before = Linear(), surplus_of(calls.network, calls.bound, mine[origin], area)
+            for call in mine[origin]:
+                near = calls.network.near(call.limit)[area]
+                for other, counts in calls.in_area[call.destination].items():
+                    row.add(-1 if near[other] else 1, *counts)
+            if calls.bound[origin, area]:
+                self.model.add(row.expression <= self.surplus.get((origin, area), max(0, before)) - before)
+            if calls.most[origin, area]:
+                self.model.add(row.expression <= -before).only_enforce_if(calls.here(origin, area))
+
+    def bandwidth(self) -> None:
+        """C9: per limited link, sum over calls of bandwidth times pairs <= room; those with running and leaving pods
+        are linear.
+        """
+        if self.calls is None or not self.calls.network.room:
+            return
+        rows = [Linear() for _ in self.calls.network.room]
+        for tie in self.calls.ties:
+            for call in tie.calls:
+                if call.bandwidth:
+                    self._demand(self.calls, rows, tie, call)
+        for row, room in zip(rows, self.calls.network.room, strict=True):
+            each = math.gcd(*row.coefficients)
+            if each:
+                row.coefficients = [coefficient // each for coefficient in row.coefficients]
+                self._at_most(row, room // each)
+
+    def _demand(self, calls: Calls, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
+        """What a call takes of each link: pairs of new pods, then those of a new one and one that is there before."""
+        link, before = calls.network.link, calls.bound + calls.leaving
+        for ends, pairs in calls.pairs(tie).items():
+            one, other = ends if call.origin == tie.one else ends[::-1]
+            if link[one, other] >= 0:
+                rows[link[one, other]].add(call.bandwidth, *pairs)
+        for new, old, links in ((call.origin, call.destination, link), (call.destination, call.origin, link.T)):
+            for there in np.flatnonzero(before[old]).tolist():
+                for area, counts in calls.in_area[new].items():
+                    if links[area, there] >= 0:
+                        rows[links[area, there]].add(call.bandwidth * int(before[old, there]), *counts)
 
     def queue(self) -> None:
         """C11: sum over the pods in a queue of request(i, r) y[i, p] <= what its capability has left."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from placer.dense import Dense, Solution
 from placer.methods.exact.bundles import make_bundles
+from placer.methods.exact.calls import Calls
 from placer.methods.exact.constraints import Constraints
 from placer.methods.exact.implied import Implied
 from placer.methods.exact.objective import Objective
@@ -17,7 +19,7 @@ from placer.methods.exact.solutions import decode, encode
 from placer.methods.exact.variables import Linear, Variables, count_sizes
 from placer.placement import MAXIMISED
 
-__all__ = ["MOST_VARIABLES", "Model", "SolverFault", "TooLarge"]
+__all__ = ["MOST_VARIABLES", "Model", "Must", "SolverFault", "TooLarge"]
 
 #: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
 #: it.
@@ -30,8 +32,23 @@ BUILD_SECONDS = 0.0002
 #: Objectives stay below this, far from the solver's 2^63.
 SAFE = 2**60
 
-#: Groups, and subgroups, by index.
-Must = tuple[frozenset[int], frozenset[int]]
+
+@dataclass(frozen=True)
+class Must:
+    """What pods of a whole that are held fast ask of a part of it.
+
+    Parameters
+    ----------
+    groups, sub_groups
+        Those that must stay ready.
+    surplus
+        With ``networkCost: majority``: workload and area to how many more callees may be too far from pods that run
+        there than near enough, where it is not what running callees alone say.
+    """
+
+    groups: frozenset[int] = frozenset()
+    sub_groups: frozenset[int] = frozenset()
+    surplus: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
 class SolverFault(RuntimeError):
@@ -46,6 +63,10 @@ class TooLarge(Exception):
         self.size = size
 
 
+#: Nothing is held fast.
+NOTHING = Must()
+
+
 class Model:
     """One CP-SAT model for all values; values reached are kept by rows that are added one after another.
 
@@ -54,9 +75,12 @@ class Model:
     dense
         The instance.
     must
-        Groups and subgroups that must be ready: those of a neighbourhood that reach beyond it.
+        Of a neighbourhood: what is beyond it.
     seconds
         How long building may take; a model that would take longer counts as too large.
+    level
+        The highest of ``Dense.levels`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
+        nodes of an area apart.
 
     Raises
     ------
@@ -64,26 +88,38 @@ class Model:
         Nothing was built.
     """
 
-    def __init__(self, dense: Dense, must: Must = (frozenset(), frozenset()), seconds: float = math.inf) -> None:
-        self.dense = dense
-        bundles, places = make_bundles(dense), make_places(dense)
+    def __init__(
+        self, dense: Dense, must: Must = NOTHING, seconds: float = math.inf, *, level: int | None = None
+    ) -> None:
+        self.dense, self.apart = dense, self.tells_apart(dense, level)
+        bundles, places = make_bundles(dense), make_places(dense, apart=self.apart)
         size = sum(int(np.count_nonzero(row)) for row in count_sizes(dense, bundles, places))
         size += sum(len(bundle.homes) for bundle in (*bundles.gangs, *bundles.parts))
         most = min(MOST_VARIABLES, seconds / BUILD_SECONDS)
         if size > most:
             raise TooLarge(size, int(most))
         self.variables = Variables(dense, bundles, places)
-        Constraints(self.variables).add()
+        self.calls = None if dense.network is None else Calls(self.variables, dense.network, tight=self.apart)
+        if self.calls is not None and size + self.calls.count > most:
+            raise TooLarge(size + self.calls.count, int(most))
+        Constraints(self.variables, self.calls, must.surplus).add()
         self.implied = Implied(self.variables)
         self.implied.rooms()
         self.implied.homes()
-        self.objective = Objective(self.variables)
+        self.objective = Objective(self.variables, self.calls)
         self.proto = self.variables.model
         self._require(must)
 
+    @staticmethod
+    def tells_apart(dense: Dense, level: int | None) -> bool:
+        """Whether a model for a level must tell nodes of an area apart."""
+        levels = dense.levels if level is None else dense.levels[: level + 1]
+        return dense.network is not None and ("networkCost", None) in levels
+
     def _require(self, must: Must) -> None:
         for bundle, active in zip(self.variables.all, self.variables.active, strict=True):
-            if active is not None and not must[bundle.policy >= 0].isdisjoint(bundle.members):
+            ready = must.groups if bundle.policy < 0 else must.sub_groups
+            if active is not None and not ready.isdisjoint(bundle.members):
                 self.proto.add(active == bundle.many)
 
     def aim(self, level: int, aside: Linear | None = None) -> Linear:

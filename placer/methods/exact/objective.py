@@ -8,6 +8,8 @@ from collections.abc import Callable
 from ortools.sat.python.cp_model import IntVar
 
 from placer.methods.exact.bundles import Bundle, Reach
+from placer.methods.exact.calls import Calls
+from placer.methods.exact.network_cost import NetworkCost
 from placer.methods.exact.variables import Linear, Variables
 
 __all__ = ["Objective"]
@@ -22,10 +24,12 @@ class Objective:
     ----------
     variables
         The model they are expressed in.
+    calls
+        Of it; None where nobody calls anybody.
     """
 
-    def __init__(self, variables: Variables) -> None:
-        self.variables = variables
+    def __init__(self, variables: Variables, calls: Calls | None) -> None:
+        self.variables, self.calls = variables, calls
         self.dense, self.model = variables.dense, variables.model
         self.watched = [
             (index, bundle) for index, bundle in enumerate(variables.all) if self.dense.scopes[bundle.scope].wanted
@@ -39,7 +43,7 @@ class Objective:
             "placed": self.placed,
             "locality": self.locality,
             "span": self.span,
-            # networkCost, O3: issue 6
+            "networkCost": self.network_cost,
             "packedHyperNodes": self.packed_hyper_nodes,
             "packedNodes": self.packed_nodes,
         }
@@ -172,6 +176,11 @@ class Objective:
     def _room(self, item: int, unit: int) -> int:
         fits = self.variables.bundles.items[item].fits
         return sum(int(fits[node]) for node in self.variables.unit_nodes[unit])
+
+    def network_cost(self, _: int | None = None) -> Linear:
+        """O3: sum over calls and areas of cost times pairs, less what pairs on one node save."""
+        constant = self.dense.constant_network
+        return Linear(constant=constant) if self.calls is None else NetworkCost(self.calls).value(constant)
 
     def packed_hyper_nodes(self, _: int | None = None) -> Linear:
         """O4: sum over empty domains of o[d]: nodes are filled only in opened leaves, o[parent] >= o[d]."""

@@ -87,16 +87,26 @@ def raw_fits(dense: Dense, index: int) -> IntArray:
     return np.where(fits > 0, room, 0)
 
 
-def make_places(dense: Dense) -> tuple[Place, ...]:
+def make_places(dense: Dense, *, apart: bool = False) -> tuple[Place, ...]:
     """Divide the nodes on which anything fits into places, in tree order.
 
-    Nodes of a place are eligible for the same pods, of the same leaf, and all used or all empty before; the empty ones
-    hold equally many pods of each size, so that the least number of them that a set of pods needs can be counted too.
+    Nodes of a place are eligible for the same pods, of the same leaf and network area, all used or all empty before;
+    the empty ones hold equally many pods of each size, so that the least number of them that a set of pods needs can be
+    counted too.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    apart
+        Whether nodes that two pods of a call could share are places of their own: pairs on one node count in O3.
     """
     members: dict[tuple[object, ...], list[int]] = {}
     signature = _signatures(dense)
     open_nodes = _where_anything_fits(dense)
     countings = {kind: _countings(dense, signature == kind) for kind in {int(signature[node]) for node in open_nodes}}
+    area = np.zeros(len(dense.nodes), dtype=np.int64) if dense.network is None else dense.network.area
+    meeting = _meeting(dense) if apart else np.zeros(len(dense.nodes), dtype=bool)
     unit = dense.leaf_unit if any(scope.wanted for scope in dense.scopes) else dense.leaf
     decided: dict[tuple[int, ...], _Counting | None] = {}
     found: dict[tuple[object, ...], _Counting | None] = {}
@@ -105,16 +115,31 @@ def make_places(dense: Dense) -> tuple[Place, ...]:
         room = tuple(int(amount) for amount in dense.free[node])
         if (kind, *room) not in decided:
             decided[kind, *room] = next((each for each in countings[kind] if each.decides(room)), None)
-        counting = decided[kind, *room]
+        counting = None if meeting[node] else decided[kind, *room]
         if counting is None:
             key: tuple[object, ...] = ("alone", node)
         else:
             profile = () if used else tuple(room[counting.resource] // size for size in counting.sizes)
-            key = (int(unit[node]), kind, used, counting.resource, profile)
+            key = (int(unit[node]), int(area[node]), kind, used, counting.resource, profile)
         members.setdefault(key, []).append(node)
         found[key] = counting
     places = [_place(dense, tuple(nodes), found[key]) for key, nodes in members.items()]
     return tuple(sorted(places, key=lambda place: place.nodes[0]))
+
+
+def _meeting(dense: Dense) -> npt.NDArray[np.bool_]:
+    """Nodes on which both ends of a call may be, one of them new: bool, shape (nodes,)."""
+    found = np.zeros(len(dense.nodes), dtype=bool)
+    if dense.network is not None:
+        new, before = np.zeros((2, len(dense.network.workloads), len(dense.nodes)), dtype=bool)
+        for number, workload in enumerate(dense.network.workloads):
+            masks = sorted({dense.classes[index].mask for index in workload.classes})
+            new[number] = dense.masks[masks].any(axis=0)
+            before[number, [node for node, _, _ in workload.bound if node >= 0]] = True
+        for call in dense.network.calls:
+            one, other = call.origin, call.destination
+            found |= (new[one] & (new[other] | before[other])) | (before[one] & new[other])
+    return found
 
 
 def _place(dense: Dense, nodes: tuple[int, ...], counting: _Counting | None) -> Place:

@@ -197,8 +197,9 @@ class ExactSearch:
 
     def _model_for(self, level: int, budget: float) -> Model:
         """Make the model on first use in a round, and keep what the values before ``level`` reached."""
-        if self.model is None:
-            self.model = Model(self.dense, seconds=self.building(budget))
+        if self.model is None or self.model.apart != Model.tells_apart(self.dense, level):
+            self.model = Model(self.dense, seconds=self.building(budget), level=level)
+            self.kept, self.filled = 0, False
         for before in range(self.kept, level):
             self.model.keep(before, self.values[before])
         self.kept = level

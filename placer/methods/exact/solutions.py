@@ -44,6 +44,8 @@ class _Encoder:
         for index, bundle in enumerate(self.variables.all):
             self._bundle(index, bundle)
         self._packing()
+        for variable, value in self.variables.derived:
+            self.found[variable.index] = value(self.found)
         return self.found
 
     def _add(self, variable: IntVar, amount: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,6 +69,8 @@ class Variables:
     spread
         (bundle, tier) to placed pods, those that run included, where that is the tier of its home; made with
         ``locality`` for elastic bundles.
+    derived
+        Variables that follow from those made before them, each with its value where the others have theirs, by index.
     """
 
     def __init__(self, dense: Dense, bundles: Bundles, places: tuple[Place, ...]) -> None:
@@ -91,6 +94,7 @@ class Variables:
         self.opened: dict[int, IntVar] = {}
         self.filled: dict[int, IntVar] = {}
         self.spread: dict[tuple[int, int], IntVar] = {}
+        self.derived: list[tuple[IntVar, Callable[[list[int]], int]]] = []
 
     def integer(self, most: int) -> IntVar:
         """Make a variable of 0 .. ``most``, at least 1."""

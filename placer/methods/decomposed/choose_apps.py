@@ -1,0 +1,147 @@
+"""Which nodes a step frees around an AppGroup: one that waits, or one whose calls cost more than they would have to."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.bounds import CallCosts
+from placer.dense import Dense, DenseNetwork
+from placer.methods.decomposed.standing import Standing
+
+__all__ = ["Apps"]
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+#: Most AppGroups that wait and take part in a step, and how many times what they ask for is chosen.
+APPS, AMPLE = 8, 2.0
+
+
+class Apps:
+    """AppGroups of the solution at hand.
+
+    Parameters
+    ----------
+    dense, network
+        The instance and its network.
+    chance
+        Source of all chance.
+    """
+
+    def __init__(self, dense: Dense, network: DenseNetwork, chance: random.Random) -> None:
+        self.dense, self.network, self.random = dense, network, chance
+        self.numbers = np.random.default_rng(chance.getrandbits(32))
+        self.workloads: dict[int, list[int]] = {}
+        for number, workload in enumerate(network.workloads):
+            self.workloads.setdefault(workload.app, []).append(number)
+
+    @cached_property
+    def groups(self) -> dict[int, list[int]]:
+        """AppGroup to the groups that have pods in it."""
+        owner, found = self.dense.classes, {}
+        for app, workloads in self.workloads.items():
+            classes = (index for each in workloads for index in self.network.workloads[each].classes)
+            found[app] = sorted({owner[index].group for index in classes})
+        return found
+
+    @cached_property
+    def least(self) -> dict[int, int]:
+        """AppGroup to what its calls cost at least when all its pods are placed."""
+        return CallCosts(self.dense, self.network, [one.size for one in self.dense.classes]).by_app
+
+    def around_waiting(
+        self,
+        standing: Standing,
+        size: int,
+        allowed: BoolArray,
+        room: FloatArray,
+        groups: Collection[int],
+        least: IntArray,
+    ) -> tuple[IntArray, list[int]] | None:
+        """Nodes for some AppGroups of which groups wait, and these groups; None where none waits.
+
+        Parameters
+        ----------
+        standing
+            The solution at hand.
+        size
+            Most nodes, about; fewer where the AppGroups need fewer.
+        allowed
+            bool, shape (nodes,): nodes that may be chosen.
+        room
+            float, shape (nodes,), above 0: how much is left on each node.
+        groups
+            Those that wait.
+        least
+            int64, shape (groups, resources): what each needs at least.
+        """
+        wait = set(groups)
+        apps = [app for app, mine in self.groups.items() if not wait.isdisjoint(mine)]
+        if not apps:
+            return None
+        chosen = self.random.sample(apps, min(APPS, len(apps)))
+        asked = [least[sorted(wait.intersection(self.groups[app]))].sum(axis=0) for app in chosen]
+        spare = standing.free[allowed].sum(axis=0) / max(1, int(allowed.sum()))
+        fewest = int(np.max(AMPLE * sum(asked) / np.maximum(spare, 1e-9), initial=1.0)) + 1
+        nodes = self._around(chosen[0], standing, min(size, fewest), allowed, room)
+        left = standing.free[nodes].sum(axis=0)
+        focus: list[int] = []
+        for app, each in zip(chosen, asked, strict=True):
+            left = left - each
+            if not focus or (left >= 0).all():
+                focus += sorted(wait.intersection(self.groups[app]))
+        return nodes, focus
+
+    def around_dear(
+        self, standing: Standing, size: int, allowed: BoolArray, room: FloatArray, still: Collection[int]
+    ) -> IntArray | None:
+        """Nodes of an AppGroup drawn by what its calls cost beyond the least, and others; None where none costs more.
+
+        Parameters
+        ----------
+        standing, size, allowed, room
+            As for :meth:`around_waiting`.
+        still
+            Groups that may not take part.
+        """
+        best, key = None, -1.0
+        for app, cost in standing.traffic.costs().items():
+            excess = cost - self.least.get(app, 0)
+            if excess > 0 and set(still).isdisjoint(self.groups[app]):
+                drawn = self.random.random() ** (1 / excess)
+                if drawn > key:
+                    best, key = app, drawn
+        return None if best is None else self._around(best, standing, size, allowed, room)
+
+    def _around(self, app: int, standing: Standing, size: int, allowed: BoolArray, room: FloatArray) -> IntArray:
+        """Nodes that an AppGroup is on, others of an area that it is in or could be in, and some anywhere."""
+        nodes = {node for workload in self.workloads[app] for node in standing.traffic.on[workload]}
+        mine = np.array(sorted(node for node in nodes if allowed[node]), dtype=np.int64)
+        if len(mine) > size * 3 // 4:
+            mine = self.numbers.permutation(mine)[: size * 3 // 4]
+        rest = allowed.copy()
+        rest[mine] = False
+        near = rest & (self.network.area == self._area(app, standing, rest, room))
+        first = self._draw(room, near, (size - len(mine)) * 3 // 4)
+        rest[first] = False
+        return np.concatenate((mine, first, self._draw(room, rest, size - len(mine) - len(first))))
+
+    def _area(self, app: int, standing: Standing, allowed: BoolArray, room: FloatArray) -> int:
+        """An area where the AppGroup has many pods, or else one where much is left."""
+        workloads = self.workloads[app]
+        pods = (standing.traffic.pods[workloads] + standing.traffic.bound[workloads]).sum(axis=0).astype(np.float64)
+        if not pods.any() or self.random.random() < 0.5:
+            pods = np.bincount(self.network.area[allowed], weights=room[allowed], minlength=len(pods))
+        return int(np.argmax(pods * self.numbers.random(len(pods))))
+
+    def _draw(self, weights: FloatArray, allowed: BoolArray, size: int) -> IntArray:
+        keys = np.where(allowed, self.numbers.random(len(weights)) ** (1 / weights), -1.0)
+        size = min(size, int(allowed.sum()))
+        return np.argpartition(-keys, size - 1)[:size].astype(np.int64) if size > 0 else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,323 @@
+"""Pods of workloads that call each other, counted by area and by node, and pairs of them: what C8, C9 and O3 look at.
+
+Pods of a workload are counted, never named, so the number of pairs between two areas is a product of two counts. One
+of the two is written as a sum of *steps*, whether there are at least 1, 2, 3 ...; then every product is one of a 0/1
+variable and a count, which linear rows can say. Everything is made on first use.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from ortools.sat.python.cp_model import IntVar
+
+from placer.dense import Call, DenseNetwork
+from placer.methods.exact.variables import Linear, Variables
+
+__all__ = ["Calls", "Tie", "surplus_of"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: Pair of areas, that of the pod of ``Tie.one`` first, to variables whose sum is the number of pairs.
+Pairs = dict[tuple[int, int], list[IntVar]]
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Two workloads of which one calls the other, or each the other; or one that calls itself.
+
+    Parameters
+    ----------
+    one, other
+        Their indices, ``one`` not above ``other``.
+    calls
+        The calls between them.
+    able
+        bool, shape (areas, areas): where a pair may be, the pod of ``one`` first (C8).
+    cost
+        int64, shape (areas, areas): what a pair on two nodes adds to O3.
+    """
+
+    one: int
+    other: int
+    calls: tuple[Call, ...]
+    able: BoolArray
+    cost: IntArray
+
+
+def surplus_of(network: DenseNetwork, pods: IntArray, calls: Iterable[Call], area: int) -> int:
+    """How many more callees are too far from a caller than near enough (C8, ``majority``).
+
+    Parameters
+    ----------
+    network
+        Says what is near.
+    pods
+        int64, shape (workloads, areas): the pods to look at.
+    calls
+        All calls of the caller's workload; where it calls itself, the caller is not among its callees.
+    area
+        Where the caller is.
+    """
+    signs = ((call, 1 - 2 * network.near(call.limit)[area]) for call in calls)
+    return sum(int(sign @ pods[call.destination]) + (call.destination == call.origin) for call, sign in signs)
+
+
+class Calls:
+    """What the model of ``variables`` says of workloads that call each other.
+
+    Parameters
+    ----------
+    variables
+        The model.
+    network
+        Of its instance.
+    tight
+        All pairs are counted, and what they add up to is told: what O3 needs. Else only those that C9 asks for, and of
+        these no more than that the count is at least their number.
+
+    Attributes
+    ----------
+    size
+        Per workload: pods that wait.
+    most
+        int64, shape (workloads, areas): so many new pods at most.
+    bound, leaving
+        int64, shape (workloads, areas): pods that are there before.
+    bound_on
+        Per workload: node to its running pods.
+    in_area, at_place
+        Per workload: area, or place, to the counts of its new pods there.
+    most_at
+        Per workload: place to the most new pods.
+    area
+        Per place: its area.
+    """
+
+    def __init__(self, variables: Variables, network: DenseNetwork, *, tight: bool) -> None:
+        self.variables, self.network, self.tight = variables, network, tight
+        self.dense, self.model = variables.dense, variables.model
+        count = len(network.workloads)
+        self.size = [0] * count
+        self.most: IntArray = np.zeros((count, len(network.cost)), dtype=np.int64)
+        self.bound, self.leaving = np.zeros_like(self.most), np.zeros_like(self.most)
+        self.bound_on: list[dict[int, int]] = [defaultdict(int) for _ in range(count)]
+        self.in_area: list[dict[int, list[IntVar]]] = [defaultdict(list) for _ in range(count)]
+        self.at_place: list[dict[int, list[IntVar]]] = [defaultdict(list) for _ in range(count)]
+        self.most_at: list[dict[int, int]] = [defaultdict(int) for _ in range(count)]
+        self.area = [int(network.area[place.nodes[0]]) for place in variables.places]
+        self._count_new()
+        self._count_before()
+        self._here: dict[tuple[int, int], IntVar] = {}
+        self._steps: dict[tuple[int, int], list[IntVar]] = {}
+        self._steps_at: dict[tuple[int, int], list[IntVar]] = {}
+        self._pairs: dict[tuple[int, int], Pairs] = {}
+
+    def _count_new(self) -> None:
+        for index, item in enumerate(self.variables.bundles.items):
+            owner = self.dense.workload_of.get(item.classes[0])
+            if owner is None:
+                continue
+            self.size[owner] += item.total
+            here: IntArray = np.zeros(len(self.network.cost), dtype=np.int64)
+            for place, variable in self.variables.counts[index].items():
+                most = int(self.variables.sizes[index][place])
+                self.in_area[owner][self.area[place]].append(variable)
+                self.at_place[owner][place].append(variable)
+                self.most_at[owner][place] += most
+                here[self.area[place]] += most
+            self.most[owner] += np.minimum(here, item.total)
+
+    def _count_before(self) -> None:
+        for number, workload in enumerate(self.network.workloads):
+            for node, area, pods in workload.bound:
+                self.bound[number, area] += pods
+                if node >= 0:
+                    self.bound_on[number][node] += pods
+            for _, area, pods in workload.leaving:
+                self.leaving[number, area] += pods
+
+    @property
+    def count(self) -> int:
+        """About how many variables and rows the calls will make."""
+        total = 0
+        for tie in self.ties:
+            one, other = self.most[tie.one], self.most[tie.other]
+            total += int((one > 0).sum() * (other > 0).sum())
+            if self.tight:
+                total += min(int(one.sum() * (other > 0).sum()), int(other.sum() * (one > 0).sum()))
+                at = self.most_at[tie.other]
+                total += sum(min(most, at.get(place, 0)) for place, most in self.most_at[tie.one].items())
+        return total
+
+    @cached_property
+    def ties(self) -> tuple[Tie, ...]:
+        """Pairs of workloads between which there are calls, and of which one has pods that wait."""
+        between: dict[tuple[int, int], list[Call]] = defaultdict(list)
+        for call in self.network.calls:
+            if self.size[call.origin] or self.size[call.destination]:
+                between[min(call.origin, call.destination), max(call.origin, call.destination)].append(call)
+        return tuple(self._tie(*ends, tuple(calls)) for ends, calls in between.items())
+
+    def _tie(self, one: int, other: int, calls: tuple[Call, ...]) -> Tie:
+        able, cost = np.ones_like(self.network.cost, dtype=bool), np.zeros_like(self.network.cost)
+        for call in calls:
+            near = np.ones_like(able) if self.network.majority else self.network.near(call.limit)
+            turned = call.origin != one
+            able &= near.T if turned else near
+            cost += self.network.cost.T if turned else self.network.cost
+        return Tie(one, other, calls, able & able.T if one == other else able, cost)
+
+    @cached_property
+    def closed(self) -> BoolArray:
+        """Where a workload's new pods may not be, since a running pod is too far (C8): bool, (workloads, areas)."""
+        found: BoolArray = np.zeros(self.most.shape, dtype=bool)
+        for tie in self.ties:
+            found[tie.one] |= ~tie.able[:, self.bound[tie.other] > 0].all(axis=1)
+            found[tie.other] |= ~tie.able[self.bound[tie.one] > 0].all(axis=0)
+        return found & (self.most > 0)
+
+    def areas(self, workload: int) -> list[int]:
+        """Areas where new pods of a workload may be."""
+        return [int(area) for area in np.flatnonzero((self.most[workload] > 0) & ~self.closed[workload])]
+
+    # Counts as 0/1 variables
+
+    def here(self, workload: int, area: int) -> IntVar:
+        """Whether new pods of a workload are in an area: y <= most x."""
+        key = workload, area
+        if key not in self._here:
+            counts, most = self.in_area[workload][area], int(self.most[key])
+            if most == 1 and len(counts) == 1:
+                self._here[key] = counts[0]
+            else:
+                self._here[key] = literal = self._at_least(counts, 1)
+                self.model.add(Linear().add(1, *counts).add(-most, literal).expression <= 0)
+        return self._here[key]
+
+    def steps(self, workload: int, area: int) -> list[IntVar]:
+        """Whether at least 1, 2, 3 ... new pods of a workload are in an area: y = sum of s."""
+        key = workload, area
+        if key not in self._steps:
+            counts, most = self.in_area[workload][area], int(self.most[key])
+            self._steps[key] = self._stairs(counts, most, self.here(*key))
+        return self._steps[key]
+
+    def steps_at(self, workload: int, place: int) -> list[IntVar]:
+        """The same for a place."""
+        key = workload, place
+        if key not in self._steps_at:
+            counts, most = self.at_place[workload][place], self.most_at[workload][place]
+            first = counts[0] if most == 1 and len(counts) == 1 else self._at_least(counts, 1)
+            self._steps_at[key] = self._stairs(counts, most, first)
+        return self._steps_at[key]
+
+    def _stairs(self, counts: Sequence[IntVar], most: int, first: IntVar) -> list[IntVar]:
+        found = [first, *(self._at_least(counts, number) for number in range(2, most + 1))]
+        for higher, lower in zip(found[1:], found[:-1], strict=True):
+            self.model.add_implication(higher, lower)
+        if most > 1 or len(counts) > 1:
+            self.model.add(Linear().add(1, *counts).add(-1, *found).expression == 0)
+        return found
+
+    def _at_least(self, counts: Sequence[IntVar], number: int) -> IntVar:
+        row = Linear().add(1, *counts)
+        return self._derived(1, lambda values: int(row.at(values) >= number))
+
+    def _derived(self, most: int, value: Callable[[list[int]], int]) -> IntVar:
+        """Make a variable that others decide; ``value`` says what it is in a hint."""
+        variable = self.variables.integer(most)
+        self.variables.derived.append((variable, value))
+        return variable
+
+    # Pairs
+
+    def pairs(self, tie: Tie) -> Pairs:
+        """Pairs of new pods of a tie by areas; without ``tight`` only those that use a limited link."""
+        key = tie.one, tie.other
+        if key not in self._pairs:
+            turned = self.most[tie.one].sum() > self.most[tie.other].sum()
+            one, other = (tie.other, tie.one) if turned else (tie.one, tie.other)
+            able = tie.able if self.tight else tie.able & self._limited(tie)
+            found: Pairs = defaultdict(list)
+            for area, to, pairs in (self._all if self.tight else self._least)(one, other, able.T if turned else able):
+                found[(to, area) if turned else (area, to)].append(pairs)
+            self._pairs[key] = found
+        return self._pairs[key]
+
+    def _limited(self, tie: Tie) -> BoolArray:
+        """Pairs of areas between which a pair takes of what a link has, the pod of ``one`` first."""
+        limited, found = self.network.link >= 0, np.zeros_like(tie.able)
+        for call in tie.calls:
+            if call.bandwidth:
+                found |= limited if call.origin == tie.one else limited.T
+        return found
+
+    def _least(self, one: int, other: int, able: BoolArray) -> Iterator[tuple[int, int, IntVar]]:
+        """Per step s of an area and count y of the other: t >= y - most (1 - s)."""
+        for area in self.areas(one):
+            for to in self.areas(other):
+                counts, most = self.in_area[other][to], int(self.most[other, to])
+                for step in self.steps(one, area) if able[area, to] else ():
+                    pairs = self._product(step, counts, most)
+                    self.model.add(Linear().add(1, pairs).add(-1, *counts).add(-most, step).expression >= -most)
+                    yield area, to, pairs
+
+    def _all(self, one: int, other: int, able: BoolArray) -> Iterator[tuple[int, int, IntVar]]:
+        """Per step s of an area and count y of the other: t <= y, t <= most s; and what is paired with each is known.
+
+        A step is paired with all pods of the other workload, so over all areas, and with those that go on waiting, the
+        sum of t is size s, which makes each t exact. A count is paired with all pods of the one: sum of t = size y.
+        """
+        columns: dict[int, list[IntVar]] = {to: [] for to in self.areas(other)}
+        for area in self.areas(one):
+            for step in self.steps(one, area):
+                row = Linear().add(-self.size[other], step)
+                for to, column in columns.items():
+                    if able[area, to]:
+                        pairs = self._bounded(step, self.in_area[other][to], int(self.most[other, to]))
+                        row.add(1, pairs)
+                        column.append(pairs)
+                        yield area, to, pairs
+                self.model.add(row.add(1, self._missed([step], 1, other)).expression == 0)
+        for to, column in columns.items():
+            counts = self.in_area[other][to]
+            row = Linear().add(1, *column).add(-self.size[one], *counts)
+            row.add(1, self._missed(counts, int(self.most[other, to]), one))
+            self.model.add(row.expression == 0)
+
+    def _missed(self, counts: Sequence[IntVar], most: int, workload: int) -> IntVar:
+        """Pairs of some pods, at most ``most``, with those of a workload that go on waiting: t <= most waiting."""
+        size, some, placed = self.size[workload], Linear().add(1, *counts), Linear()
+        for area in self.areas(workload):
+            placed.add(1, *self.in_area[workload][area])
+        missed = self._derived(most * size, lambda values: some.at(values) * (size - placed.at(values)))
+        self.model.add(Linear().add(1, missed).add(most, *placed.variables).expression <= most * size)
+        return missed
+
+    def _product(self, step: IntVar, counts: Sequence[IntVar], most: int) -> IntVar:
+        row = Linear().add(1, *counts)
+        return self._derived(most, lambda values: values[step.index] * row.at(values))
+
+    def _bounded(self, step: IntVar, counts: Sequence[IntVar], most: int) -> IntVar:
+        """At most the product of a step s and a count y: t <= y, t <= most s."""
+        pairs = self._product(step, counts, most)
+        self.model.add(Linear().add(1, pairs).add(-1, *counts).expression <= 0)
+        self.model.add(Linear().add(1, pairs).add(-most, step).expression <= 0)
+        return pairs
+
+    def together(self, tie: Tie) -> dict[int, list[IntVar]]:
+        """Place to variables whose sum is at most the number of pairs of new pods of a tie on that node."""
+        found: dict[int, list[IntVar]] = {}
+        for place in self.at_place[tie.one]:
+            if place in self.at_place[tie.other] and not self.closed[[tie.one, tie.other], self.area[place]].any():
+                one, other = sorted((tie.one, tie.other), key=lambda workload: self.most_at[workload][place])
+                counts, most = self.at_place[other][place], self.most_at[other][place]
+                found[place] = [self._bounded(step, counts, most) for step in self.steps_at(one, place)]
+        return found
