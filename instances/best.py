@@ -165,7 +165,7 @@ def _gap(judged: Judged) -> float | None:
 
 # --------------------------------------------------------------------------------------------------------------- tables
 
-NAMES = ("admitted", "placed", "locality", "span", "packedHyperNodes", "packedNodes")
+NAMES = ("admitted", "placed", "locality", "span", "networkCost", "packedHyperNodes", "packedNodes")
 BEST = ("instance", *NAMES, "found by", "proved by")
 SIZE = ("instance", "nodes", "HyperNodes", "running pods", "pending pods", "groups")
 

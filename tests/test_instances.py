@@ -34,9 +34,7 @@ READMES = sorted(LIBRARY.glob("*/README.md"))
 TINY = sorted(path for path in (LIBRARY / "tiny").glob("*.yaml") if ".best." not in path.name)
 
 #: Values in the order in which the tables name them.
-COLUMNS = ("admitted", "placed", "locality", "span", "packedHyperNodes", "packedNodes")
-#: Families without best placements: the methods do not know C8 and C9 yet (issue 6).
-WITHOUT_BEST = {"network"}
+COLUMNS = ("admitted", "placed", "locality", "span", "networkCost", "packedHyperNodes", "packedNodes")
 #: Commands that are not run again here, and why.
 NOT_RUN = {"openb.json.gz": "the trace is not shipped", "openb-typed.json.gz": "the trace is not shipped"}
 
@@ -58,11 +56,10 @@ def name(path: Path) -> str:
 def instance(path: Path) -> Instance:
     """Read strictly: no shipped instance is meant to have findings.
 
-    Pods that need C8, C9 and C10 are refused until the methods know them; here they are let in, as they will be.
+    Pods that need C10 are refused until the methods know it; here they are let in, as they will be.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unmodelled, "NUMA_IS_KNOWN", True)
-        patch.setattr(unmodelled, "NETWORK_IS_KNOWN", True)
         return read(path, strict=True)
 
 
@@ -100,11 +97,8 @@ def test_every_file_is_an_instance_or_a_placement_of_one() -> None:
     shipped = {of(best) for best in BEST}
     for path in LIBRARY.rglob("*"):
         if path.name.endswith((".yaml", ".json", ".gz")) and not path.name.endswith(".csv.gz"):
-            if path.parent.name in WITHOUT_BEST:
-                assert path in PLANTED or instance(path).nodes
-            else:
-                assert path in (*BEST, *PLANTED) or shipped & {path, *path.parents}, path
-    assert {of(planted) for planted in PLANTED if planted.parent.name not in WITHOUT_BEST} <= shipped
+            assert path in (*BEST, *PLANTED) or shipped & {path, *path.parents}, path
+    assert {of(planted) for planted in PLANTED} <= shipped
 
 
 @every_best
@@ -148,8 +142,6 @@ def test_what_is_planted_is_everything_and_the_best_is_not_worse(planted: Path) 
     problem, placement = instance(of(planted)), read_placement(planted)
     assert {binding.pod for binding in placement.bindings} == {pod.key for pod in problem.pending}
     assert list(verify(problem, placement)) == []
-    if planted.parent.name in WITHOUT_BEST:
-        return
     best = next(path for path in BEST if of(path) == of(planted))
     assert not _better(score(problem, placement), score(problem, read_placement(best)))
 
@@ -201,8 +193,8 @@ def test_the_table_tells_the_best_values_and_who_proved_them(best: Path) -> None
 
 
 def _values(cell: str) -> Iterator[tuple[int, int | None]]:
-    """``5; 7 (bound 6); 9 (no bound)`` are three values, of which the first meets its bound."""
-    for part in cell.split("; "):
+    """``5; 7 (bound 6); 9 (no bound)`` are three values, of which the first meets its bound; ``-``: none."""
+    for part in cell.split("; ") if cell != "-" else ():
         match = re.fullmatch(r"([\d,]+)(?: \((?:bound ([\d,]+)|no bound)\))?", part)
         assert match is not None, part
         value = int(match[1].replace(",", ""))
@@ -229,11 +221,7 @@ def test_the_index_names_every_family_with_its_sizes() -> None:
 
 
 def _instances_of(family: str) -> list[Path]:
-    """Every instance has a best placement, but for families that have none at all."""
-    if family not in WITHOUT_BEST:
-        return [of(best) for best in BEST if readme_of(of(best)).parent.name == family]
-    files = (path for path in (LIBRARY / family).iterdir() if path.name.endswith((".yaml", ".json", ".gz")))
-    return sorted(path for path in files if path not in PLANTED)
+    return [of(best) for best in BEST if readme_of(of(best)).parent.name == family]
 
 
 def _range(sizes: list[int]) -> str:
@@ -328,7 +316,7 @@ def test_that_level_decides_and_no_other_but_placing(path: Path) -> None:
     problem = instance(path)
     optimum, _ = best_of_all(problem)
     assert score(problem, read_placement(path.with_name(f"{path.stem}.best.yaml"))) == optimum
-    named = path.stem.split("_")[1]
+    named = {"network": "networkCost"}.get(word := path.stem.split("_")[1], word)
     deciding = {level for level in problem.policy.levels if _decides(problem, level, optimum)}
     assert named in deciding
     assert deciding <= {named, "placed"}
@@ -343,9 +331,9 @@ def _decides(problem: Instance, level: str, optimum: Score) -> bool:
 
 
 def test_there_is_one_for_each_rule_and_level() -> None:
-    # Objects that C8, C9 and C10 would decide about are refused until every method knows these rules.
-    rules = {rule.lower() for rule, _ in RULES} - {"c8", "c9", "c10"}
-    assert {path.name.split("_")[0] for path in TINY} == rules | {"o1", "o2", "o4"}
+    # Objects that C10 would decide about are refused until every method knows it.
+    rules = {rule.lower() for rule, _ in RULES} - {"c10"}
+    assert {path.name.split("_")[0] for path in TINY} == rules | {"o1", "o2", "o3", "o4"}
     for path in TINY:
         text = path.read_text(encoding="utf-8")
         assert "\n# Optimum: " in text

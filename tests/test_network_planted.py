@@ -27,12 +27,6 @@ MIXES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instances as they are once the methods know the rules."""
-    monkeypatch.setattr("placer.instance.unmodelled.NETWORK_IS_KNOWN", True)
-
-
 def planted(seed: int, mix: dict[str, Any]) -> tuple[Generated, Instance, Placement]:
     made = generate("network", seed=seed, **mix)
     assert made.planted is not None

@@ -13,7 +13,7 @@ modules                                            what they read
 ``state``, ``roster``                              which pods count, and in which group, role and subgroup
 ``pods``, ``requests``, ``eligibility``            the pods themselves
 ``refusal``, ``volumes``, ``anti_affinity``        what is not modelled and refused (C4)
-``unmodelled``                                     what is refused until its rules are there (C8, C9, C10)
+``unmodelled``                                     what is refused until its rule is there (C10)
 ``network``                                        AppGroup and NetworkTopology, and which pod is of which workload
 ``notices``, ``standing``                          findings about the whole
 =================================================  ========================================================
@@ -66,7 +66,7 @@ from placer.instance.state import Ownership
 from placer.instance.tier_names import TierNames
 from placer.instance.topology import TopologyTree
 from placer.instance.tree import read_tree
-from placer.instance.unmodelled import UnmodelledRules, known_network
+from placer.instance.unmodelled import UnmodelledRules
 from placer.instance.volumes import Volumes
 from placer.kube import coscheduling, volcano
 
@@ -122,7 +122,7 @@ def build(
     members = read_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_members(pods_written, members), findings)
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
-    rules = UnmodelledRules(policy, network, applications, members, zones, demands)
+    rules = UnmodelledRules(zones, demands)
     refusals = _refusals(objects, nodes, present, rules, findings)
     reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, demands if zones else None)
     pods = {entry.key: reads.read(entry) for entry in present}
@@ -140,7 +140,7 @@ def build(
         skipped=objects.skipped,
     )
     _note(instance, objects, present, findings)
-    return replace(instance, network=known_network(network), findings=findings.all())
+    return replace(instance, findings=findings.all())
 
 
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:

@@ -30,7 +30,7 @@ def codes(*docs: Document | str) -> list[str]:
 def test_workloads_are_called_by_their_selectors() -> None:
     found = read(app_group(workloads={"web": ["db", call("cache", cost=3, bandwidth="100Mi")], "db": [], "cache": []}))
     dependencies = (Dependency("web", "db", 10), Dependency("web", "cache", 3, 100 * 2**20))
-    assert found == AppGroup(SHOP, ("web", "db", "cache"), dependencies)
+    assert found == AppGroup(SHOP, ("web", "db", "cache"), dependencies, "KahnSort")
 
 
 def test_the_sample_as_shipped() -> None:
@@ -48,7 +48,7 @@ def test_the_proposal_knows_names_only() -> None:
         {"workload": ref("P2", selector=False)},
     ]
     found = read(app_group(group=KEP, listed=entries))
-    assert found == AppGroup(SHOP, ("P1", "P2"), (Dependency("P1", "P2", 10),))
+    assert found == AppGroup(SHOP, ("P1", "P2"), (Dependency("P1", "P2", 10),), "KahnSort")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_proposal_knows_names_only() -> None:
 )
 def test_a_dependency_may_name_its_callee_by_name_alone(called: dict[str, Any]) -> None:
     found = read(app_group(workloads={"web": [{"workload": called, "maxNetworkCost": 1}], "db": []}))
-    assert found == AppGroup(SHOP, ("web", "db"), (Dependency("web", "db", 1),))
+    assert found == AppGroup(SHOP, ("web", "db"), (Dependency("web", "db", 1),), "KahnSort")
 
 
 def test_the_group_in_use_counts_where_an_older_one_has_the_same_name() -> None:
@@ -71,8 +71,15 @@ def test_bandwidth_is_an_exact_integer(written: object, bits: int) -> None:
 
 
 def test_an_empty_app_group() -> None:
-    assert read(app_group()) == AppGroup(SHOP)
+    assert read(app_group()) == AppGroup(SHOP, algorithm="KahnSort")
     assert read({"apiVersion": f"{APP}/v1alpha1", "kind": "AppGroup", "metadata": {"name": "shop"}}) == AppGroup(SHOP)
+
+
+def test_what_a_controller_has_stored() -> None:
+    """A workload without a place is left out, as the plugin would not find it."""
+    stored = [{"workload": ref("web"), "index": 2}, {"workload": ref("db"), "index": 1}, {"workload": ref("cache")}]
+    found = read(app_group(workloads={"web": ["db"], "db": []}) | {"status": {"topologyOrder": stored}})
+    assert found.order == {"web": 2, "db": 1}
 
 
 def test_app_groups_are_sorted() -> None:
@@ -97,9 +104,9 @@ def test_a_sound_app_group_is_no_finding() -> None:
 def test_a_dependency_on_a_workload_that_is_not_listed() -> None:
     """The workload is called all the same, as the plugin does."""
     written = app_group(workloads={"web": ["db"], "front": ["db"]})
-    assert read(written) == AppGroup(
-        SHOP, ("web", "front", "db"), (Dependency("web", "db", 10), Dependency("front", "db", 10))
-    )
+    found = read(written)
+    assert found.workloads == ("web", "front", "db")
+    assert found.dependencies == (Dependency("web", "db", 10), Dependency("front", "db", 10))
     message = "AppGroup default/shop: web, front depends on db, which is not among its workloads"
     assert findings(written, NETWORK) == [("UnknownReference", "AppGroup default/shop", message)]
 

@@ -27,12 +27,6 @@ HERE, THERE = Link("zone", "x", "y"), Link("zone", "y", "x")
 NODES = (place("n1", "r/x"), place("n2", "r/y"), place("n3", "s/z"))
 
 
-@pytest.fixture(autouse=True)
-def _known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instances as they are once the methods know the rules."""
-    monkeypatch.setattr("placer.instance.unmodelled.NETWORK_IS_KNOWN", True)
-
-
 def both(cost: int, *capacity: object) -> list[dict[str, Any]]:
     return costs(("x", "y", cost, *capacity), ("y", "x", cost, *capacity))
 
@@ -55,17 +49,9 @@ def test_there_may_be_none() -> None:
     assert instance_of(*NODES, SHOP).network is None
 
 
-def test_once_the_methods_know_the_rules_nobody_is_refused() -> None:
+def test_pods_with_dependencies_are_not_refused() -> None:
     docs = (*NODES, SHOP, network_topology(), member("p", "web"))
     assert instance_of(*docs).pods[Key("default", "p")].unsupported == ()
-
-
-def test_until_then_pods_with_dependencies_are_refused_and_there_is_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    found = instance_of(*NODES, SHOP, network_topology(), member("p", "web"), member("q", "web", node="n1"))
-    assert found.pods[Key("default", "p")].unsupported != ()
-    assert found.pods[Key("default", "q")].unsupported == ()
-    assert found.network is None
 
 
 # costs and capacities

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from placer.errors import BadInstance
 from placer.instance import Instance, Key
 from tests.support import Document, instance_of, node, pod, pod_group, queue
 
@@ -116,3 +117,11 @@ def test_an_unknown_queue_is_a_finding() -> None:
 def test_a_lone_pods_group_is_in_its_queue() -> None:
     (group,) = instance_of(node("n1"), queue("q"), pod("p", annotations={QUEUE: "q"})).groups.values()
     assert group.queue == "q"
+
+
+def test_a_weight_is_1_unless_it_is_written() -> None:
+    read = instance_of(queue("a"), {**queue("b"), "spec": {"weight": 7}}).queues
+    assert (read["a"].weight, read["b"].weight) == (1, 7)
+    for weight in (0, 65536, "2"):
+        with pytest.raises(BadInstance, match="weight"):
+            instance_of({**queue("b"), "spec": {"weight": weight}})

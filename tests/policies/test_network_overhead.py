@@ -9,26 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placer.errors import BadInstance
+from placer.errors import BadInstance, UsageError
 from placer.instance import AppGroup, Dependency, Instance, Key
-from placer.policies import run
+from placer.policies import SORTED, run
 from placer.policies.ledger import Ledger
 from placer.policies.network_overhead import Overhead, Spot, judge, normalised
 from placer.policies.topological_sort import Place, places
 from placer.verify import verify
-from tests.netdocs import app_group, call, costs, member, network_topology, place, weights
+from tests.netdocs import app_group, call, costs, member, network_topology, place, ref, weights
 from tests.policies.cases import plugin_cases
-from tests.support import instance_of
+from tests.support import Document, instance_of
 from tests.test_sorts import BOUTIQUE, TABLE, WORKLOADS
 
 SETS = ("networkoverhead-basic", "networkoverhead-kep-example")
 CASES = [(name, index) for name in SETS for index in range(len(plugin_cases()[name]["cases"]))]
-
-
-@pytest.fixture(autouse=True)
-def _network_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The network is in the instance, whether or not the methods know C8 yet."""
-    monkeypatch.setattr("placer.instance.unmodelled.NETWORK_IS_KNOWN", True, raising=False)
 
 
 def links(table: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
@@ -197,6 +191,34 @@ def test_how_many_calls_the_plugin_sees(algorithm: str, count: int) -> None:
         *(member(who, who, cpu=1) for who in WORKLOADS),
     )
     assert seen(instance, algorithm) == count
+
+
+def boutique(**spec: Any) -> Document:
+    return app_group(workloads={who: BOUTIQUE.get(who, ()) for who in WORKLOADS}, **spec)
+
+
+def order_of(document: Document, policy: str = "network-overhead") -> list[str]:
+    """Workloads in the order in which their pods, one of each, are tried; all fit on the one node."""
+    instance = instance_of(place("n1"), document, *(member(who, who, cpu=0.1) for who in WORKLOADS))
+    return [binding.pod.name for binding in run(instance, policy).bindings]
+
+
+def test_the_order_is_what_the_name_says_else_what_is_stored_else_what_the_app_group_asks_for() -> None:
+    asked = boutique(topologySortingAlgorithm="ReverseKahn")
+    assert " ".join(order_of(asked)) == TABLE["ReverseKahn"]
+    assert " ".join(order_of(boutique(topologySortingAlgorithm="Bogo"))) == TABLE["KahnSort"]
+    # As the controller stores it where names are not selectors: by the bytes of the selector.
+    stored = [{"workload": ref(who), "index": place} for place, who in enumerate(sorted(WORKLOADS), 1)]
+    assert order_of(asked | {"status": {"topologyOrder": stored}}) == sorted(WORKLOADS)
+    for name in ("KahnSort", "AlternateKahn", "ReverseKahn"):
+        found = order_of(asked | {"status": {"topologyOrder": stored}}, f"network-overhead:{name}")
+        assert " ".join(found) == TABLE[name]
+
+
+def test_every_sort_has_a_name() -> None:
+    assert set(SORTED) == {f"network-overhead:{name}" for name in TABLE}
+    with pytest.raises(UsageError, match="policy: found network-overhead:Bogo, expected one of as-is"):
+        run(instance_of(place("n1")), "network-overhead:Bogo")
 
 
 def test_an_unknown_sort_is_refused() -> None:
