@@ -242,16 +242,13 @@ class Spread:
         whole = able & (ground.free >= need).all(axis=1)
         for lot in block:
             whole &= ground.fits[lot] >= ground.left[lot]
+            # Whether the links carry the lot, if it were the only one.
+            whole &= traffic.carried_by_area(ground.workloads[lot]) >= ground.left[lot]
         pull = sum(traffic.pull[ground.workloads[lot]] * ground.left[lot] for lot in block)
         found = np.flatnonzero(whole)
         order = found[np.lexsort((found, -ground.free[found].sum(axis=1), pull[found]))].tolist()
-        options = [(area, 0) for area in order if self._carried(block, area)]
+        options = [(area, 0) for area in order]
         return options if options or len(block) > 1 else self._some(block[0], able, pull)
-
-    def _carried(self, block: Block, area: int) -> bool:
-        """Whether the links carry each lot of a block, if it were the only one."""
-        ground, carried = self.ground, self.traffic.carried
-        return all(carried(ground.workloads[lot], area) >= ground.left[lot] for lot in block)
 
     def _some(self, lot: int, able: BoolArray, pull: IntArray) -> list[tuple[int, int]]:
         """Areas for some pods of a lot, and how many each takes."""
@@ -259,8 +256,7 @@ class Spread:
         counts = np.where(able, np.minimum(ground.fits[lot], ground.left[lot]), 0)
         for resource in np.flatnonzero(request):
             np.minimum(counts, ground.free[:, resource] // request[resource], out=counts)
-        for area in np.flatnonzero(counts > 0).tolist():
-            counts[area] = min(int(counts[area]), self.traffic.carried(ground.workloads[lot], area))
+        np.minimum(counts, self.traffic.carried_by_area(ground.workloads[lot]), out=counts)
         found = np.flatnonzero(counts > 0)
         order = found[np.lexsort((found, -counts[found], pull[found]))].tolist()
         return [(area, int(counts[area])) for area in order]

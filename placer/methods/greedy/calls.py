@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,9 @@ __all__ = ["BoolArray", "Calls", "IntArray", "Partner"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+#: More than a link may have, in its unit: sums of a few such still are 64-bit numbers.
+MOST_ROOM = 2**50
 
 
 class Partner(NamedTuple):
@@ -32,7 +36,7 @@ class Partner(NamedTuple):
     link
         The limited link it takes; -1: none.
     bandwidth
-        What it takes of that.
+        What it takes of that, in the unit of :attr:`Calls.room`.
     """
 
     other: int
@@ -62,6 +66,10 @@ class Calls:
         self._ends = np.searchsorted(network.area[self._nodes], np.arange(self.areas + 1))
         #: Class to its workload.
         self.workload_of = dense.workload_of
+        #: bit/s in the unit of links: the largest of which every call takes a whole number, so that sums stay small.
+        self._unit = gcd(*(call.bandwidth for call in network.calls)) or 1
+        #: int64, shape (links,): what the links have left for new pairs.
+        self.room: IntArray = np.array([min(MOST_ROOM, each // self._unit) for each in network.room], dtype=np.int64)
         self._far: dict[int, tuple[BoolArray, BoolArray]] = {}
         self._cost = np.ascontiguousarray(network.cost.T)
         self._link = np.ascontiguousarray(network.link.T)
@@ -72,11 +80,8 @@ class Calls:
         self.partners = [tuple(each) for each in partners]
         #: Per workload how often it calls itself.
         self.to_itself = [sum(p.other == w and not p.calling for p in each) for w, each in enumerate(self.partners)]
-        #: Areas at the end of some limited link.
-        ends = (network.link >= 0).any(axis=1) | (network.link >= 0).any(axis=0)
-        self.linked = np.flatnonzero(ends).tolist()
-        #: Per workload whether a limited link may matter for it.
-        self.limited = [bool(self.linked) and any(p.bandwidth for p in each) for each in self.partners]
+        #: Per workload the partners with whom it shares links.
+        self.linked = [tuple(p for p in each if p.bandwidth and len(self.room)) for each in self.partners]
 
     def _seen_from_both(self, call: Call) -> tuple[tuple[int, Partner], tuple[int, Partner]]:
         network = self.network
@@ -84,8 +89,10 @@ class Calls:
             far = ~network.near(call.limit)
             self._far[call.limit] = far, np.ascontiguousarray(far.T)
         far, back_far = self._far[call.limit]
-        out = Partner(call.destination, False, far, network.cost, network.link, call.bandwidth)
-        back = Partner(call.origin, True, back_far, self._cost, self._link, call.bandwidth)
+        # A pair that takes more than any link has is as much too wide as one that takes a little more.
+        bandwidth = min(call.bandwidth // self._unit, 1 + int(self.room.max(initial=0)))
+        out = Partner(call.destination, False, far, network.cost, network.link, bandwidth)
+        back = Partner(call.origin, True, back_far, self._cost, self._link, bandwidth)
         return (call.origin, out), (call.destination, back)
 
     def nodes_of(self, area: int) -> IntArray:

@@ -65,10 +65,11 @@ class _Mend:
         lots, areas = ground.fits.shape
         self.areas = np.arange(areas)
         asked = np.where(ground.request > 0, ground.request, np.iinfo(np.int64).max).min(axis=0)
-        #: What counts as one broken pair: the least that a pod asks of a resource, and what most calls take of a link.
+        #: What counts as one broken pair: the least that a pod asks of a resource, and what a middling call takes of a
+        #: link.
         self.unit = np.minimum(asked, ground.request.max(axis=0)).clip(1)
         widths = sorted(each.bandwidth for partners in self.partners for each in partners if each.bandwidth)
-        self.width = max(1, widths[len(widths) // 2] // PAIR) if widths else 1
+        self.width = widths[len(widths) // 2] if widths else 1
         #: How dear it is to break pairs of a lot, the room of an area, a link.
         self.of_lot, self.of_area, self.of_link = (
             np.full(size, DEAR) for size in ((lots, 1), areas, len(self.traffic.room))
@@ -143,31 +144,37 @@ class _Mend:
         pairs = (self.traffic.far[self.ground.workloads] * self.ground.counts).sum(axis=1)
         self.of_lot[pairs > 0] += 1
         self.of_area[(self.ground.free < 0).any(axis=1)] += 1
-        self.of_link[np.array(self.traffic.room) < 0] += 1
+        self.of_link[self.traffic.room < 0] += 1
 
     def _space(self, amounts: IntArray) -> IntArray:
         """What amounts of resources count, int64 of shape (..., resources) to shape (...)."""
         count: IntArray = -(-amounts * PAIR // self.unit).sum(axis=-1)
         return count
 
+    def _jam(self, amounts: IntArray) -> IntArray:
+        """What amounts beyond the capacity of links count, int64 of shape (..., links) to shape (...)."""
+        count: IntArray = -(-amounts * PAIR // self.width) @ self.of_link
+        return count
+
     def _broken(self) -> int:
         """How much is broken: pairs too far, room of areas and nodes, links."""
-        ground, room = self.ground, np.array(self.traffic.room)
+        ground = self.ground
         pairs = PAIR * (self.of_lot * self.traffic.far[ground.workloads] * ground.counts).sum()
         space = self.of_area @ self._space(np.maximum(0, -ground.free))
         places = DEAR * PAIR * np.maximum(0, -ground.fits).sum()
-        return int(pairs + space + places + self.of_link @ -(-np.maximum(0, -room) // self.width))
+        return int(pairs + space + places + self._jam(np.maximum(0, -self.traffic.room)))
 
     def _gains(self) -> tuple[IntArray, IntArray, BoolArray]:
         """Per lot and area: what one more pod breaks and costs, what one less mends and saves, whether it mends any."""
-        ground, room = self.ground, np.array(self.traffic.room)
+        ground, room = self.ground, self.traffic.room
         request, use = ground.request[:, None, :], self.use[:, :, :-1]
         pairs = PAIR * self.of_lot * self.traffic.far[ground.workloads]
         over = np.maximum(0, -ground.free)
         more = self.of_area * self._space(np.maximum(0, request - ground.free) - over)
         less = self.of_area * self._space(over - np.maximum(0, -ground.free - request))
-        busy = -(-(np.maximum(0, use - room) - np.maximum(0, -room)) // self.width) @ self.of_link
-        calm = -(-(np.maximum(0, -room) - np.maximum(0, -room - use)) // self.width) @ self.of_link
+        jam = np.maximum(0, -room)
+        busy = self._jam(np.maximum(0, use - room) - jam)
+        calm = self._jam(jam - np.maximum(0, -room - use))
         into = pairs + more + busy + DEAR * PAIR * (ground.fits <= 0)
         out = pairs + less + calm + DEAR * PAIR * (ground.fits < 0)
         pull = COST * self.traffic.pull[ground.workloads]

@@ -34,7 +34,8 @@ class Traffic:
         self.pull: IntArray = np.zeros(size, dtype=np.int64)
         #: Callees of a pod in an area that are too far, less those near enough; itself counted where it calls itself.
         self.surplus: IntArray = np.zeros(size, dtype=np.int64)
-        self.room = list(network.room)
+        #: int64, shape (links,), as :attr:`Calls.room`.
+        self.room = calls.room.copy()
         self.placed: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         self.held: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
@@ -55,7 +56,7 @@ class Traffic:
                     self.on[workload][node] += count
             for _, area, count in each.leaving:
                 self.held[workload][area] += count
-        self.room = list(self.calls.network.room)
+        self.room = self.calls.room.copy()
 
     def take(self, workload: int, node: int, count: int) -> None:
         """Count pods in on a node, or out where ``count`` is negative, in any order."""
@@ -126,13 +127,27 @@ class Traffic:
     def carried(self, workload: int, area: int) -> int:
         """How many more pods of a workload in an area the links carry (C9)."""
         asked: dict[int, int] = defaultdict(int)
-        for each in self.calls.partners[workload] if self.calls.limited[workload] else ():
-            if each.bandwidth:
-                row = each.link[area]
-                for there, pods in self.held[each.other].items():
-                    if row[there] >= 0:
-                        asked[int(row[there])] += pods * each.bandwidth
-        return min((self.room[link] // amount for link, amount in asked.items()), default=LIMITLESS)
+        for each in self.calls.linked[workload]:
+            row = each.link[area]
+            for there, pods in self.held[each.other].items():
+                if row[there] >= 0:
+                    asked[int(row[there])] += pods * each.bandwidth
+        return min((int(self.room[link]) // amount for link, amount in asked.items()), default=LIMITLESS)
+
+    def carried_by_area(self, workload: int) -> IntArray:
+        """:meth:`carried` of every area: int64, shape (areas,)."""
+        columns, amounts = [], []
+        for each in self.calls.linked[workload]:
+            for there, pods in self.held[each.other].items():
+                columns.append(each.link[:, there])
+                amounts.append(pods * each.bandwidth)
+        found: IntArray = np.full(self.calls.areas, LIMITLESS, dtype=np.int64)
+        links, each_takes = np.array(columns), np.array(amounts)
+        for column in columns:
+            # One pod may take a link several times, by calls to several areas behind it.
+            asked = np.where(links == column, each_takes[:, None], 0).sum(axis=0)
+            np.minimum(found, np.where(column >= 0, self.room[column] // asked, LIMITLESS), out=found)
+        return found
 
     def most(self, workload: int, *, unbalanced: bool = False) -> IntArray:
         """How many more pods of a workload each area may take, one area at a time (C8, C9): int64, shape (areas,).
@@ -140,10 +155,8 @@ class Traffic:
         Under ``majority`` pods are told one by one: it is at most one, unless ``unbalanced``, as in :meth:`near`.
         """
         each = 1 if self.calls.network.majority and not unbalanced else LIMITLESS
-        found: IntArray = np.where(self.near(workload, unbalanced=unbalanced), each, 0)
-        for area in self.calls.linked if self.calls.limited[workload] else ():
-            if found[area]:
-                found[area] = min(int(found[area]), self.carried(workload, area))
+        carried = np.minimum(self.carried_by_area(workload), each)
+        found: IntArray = np.where(self.near(workload, unbalanced=unbalanced), carried, 0)
         return found
 
     def _majority(self, workload: int) -> BoolArray:
