@@ -7,6 +7,7 @@ not: any decision (``methods``), any judgement of a placement (``verify`` and ``
 from placer.dense.build import make_dense
 from placer.dense.model import Dense, DenseGroup, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
 from placer.dense.network import Call, DenseNetwork, Workload
+from placer.dense.numa import DenseNuma
 from placer.dense.score import beats, score_solution
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Dense",
     "DenseGroup",
     "DenseNetwork",
+    "DenseNuma",
     "DenseSubGroup",
     "Domains",
     "PodClass",

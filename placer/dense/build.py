@@ -11,9 +11,11 @@ from placer.dense.amounts import Scale, free_on
 from placer.dense.eligibility import Eligibility
 from placer.dense.model import Dense, DenseGroup, DenseSubGroup, PodClass, QueueRow, Scope
 from placer.dense.network import read_network
+from placer.dense.numa import read_numa
 from placer.dense.score import score_solution
 from placer.dense.tree import NodeOrder, used_nodes
 from placer.instance import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
+from placer.instance.numa import NumaDemand
 from placer.placement import Placement
 from placer.score import score
 
@@ -53,6 +55,7 @@ class _Builder:
         self.sub_groups: list[DenseSubGroup] = []
         self.scopes: list[Scope] = []
         self.workloads: dict[tuple[Key, str], list[int]] = defaultdict(list)
+        self.demands: list[NumaDemand | None] = []
 
     def build(self) -> Dense:
         """Run the steps."""
@@ -80,6 +83,7 @@ class _Builder:
             ports=self._ports(),
             levels=tuple((value.name, value.priority) for value in before),
             network=read_network(self.instance, self.order.nodes, self.workloads),
+            numa=read_numa(self.instance, self.order.nodes, self.demands) if self.instance.kubelets else None,
         )
         return dense.with_constants(score_solution(dense, {}), before)
 
@@ -118,11 +122,12 @@ class _Builder:
     def _add_classes(self, group: int, sub_group: int, pods: Iterable[Pod]) -> None:
         alike: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
         for pod in sorted(pods, key=lambda pod: (pod.created, pod.key)):
-            calls = self._calls_of(pod)
-            alike[(pod.role, pod.requests, pod.constraints, pod.host_ports, pod.queue, pod.daemon, calls)].append(pod)
+            ties = self._calls_of(pod), self._demand_of(pod)
+            alike[(pod.role, pod.requests, pod.constraints, pod.host_ports, pod.queue, pod.daemon, ties)].append(pod)
         for members in alike.values():
             one = members[0]
             calls = self._calls_of(one)
+            self.demands.append(self._demand_of(one))
             if calls is not None:
                 self.workloads[calls].append(len(self.classes))
             self.classes.append(
@@ -145,6 +150,10 @@ class _Builder:
         if self.instance.network is None or pod.app_group is None or pod.workload is None:
             return None
         return pod.app_group, pod.workload
+
+    def _demand_of(self, pod: Pod) -> NumaDemand | None:
+        """What a pod asks of zones, where kubelets make that matter."""
+        return pod.numa if self.instance.kubelets else None
 
     def _add_sub_group(self, group: Group, index: int, position: int, classes: tuple[int, ...]) -> None:
         sub_group = group.sub_groups[position]

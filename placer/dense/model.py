@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense.network import DenseNetwork
+from placer.dense.numa import DenseNuma
 from placer.instance import GroupKey, HostPort, Key
 from placer.placement import Placement, Score
 
@@ -219,6 +220,8 @@ class Dense:
         Names of the values in the order they are compared, with the priority for O1: as ``score`` returns them.
     network
         Workloads that call each other; None where C8, C9 and O3 concern no class.
+    numa
+        What kubelets that refuse pods make of the classes; None where C10 concerns none.
     constant_locality, constant_span, constant_network
         What scopes and calls without placeable pods add to ``locality``, ``span`` and ``networkCost`` whatever is
         placed.
@@ -241,6 +244,7 @@ class Dense:
     ports: dict[int, tuple[HostPort, ...]]
     levels: tuple[tuple[str, int | None], ...]
     network: DenseNetwork | None = None
+    numa: DenseNuma | None = None
     constant_locality: int = 0
     constant_span: int = 0
     constant_network: int = 0

@@ -6,7 +6,7 @@ admits. Does not: which pods should share a node (``methods``), what comes of a 
 
 from placer.instance.numa.kubelet import Kubelet, State, Unit, Units, kubelets_of
 from placer.instance.numa.model import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
-from placer.instance.numa.orders import Ordering, Orders, find_order
+from placer.instance.numa.orders import Ordering, Orders, find_order, is_plain, some_order
 
 __all__ = [
     "Kubelet",
@@ -22,5 +22,7 @@ __all__ = [
     "Unit",
     "Units",
     "find_order",
+    "is_plain",
     "kubelets_of",
+    "some_order",
 ]

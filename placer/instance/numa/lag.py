@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from placer.instance.findings import Findings
 from placer.instance.numa.demand import DemandPool
@@ -25,7 +26,10 @@ from placer.kube.numa import NodeResourceTopology
 from placer.kube.pod import Pod
 from placer.quantity import Resources
 
-__all__ = ["caught_up"]
+__all__ = ["UPDATED", "caught_up"]
+
+#: A snapshot drops managedFields and keeps the time of the last write in this annotation.
+UPDATED = "placer.dev/updated"
 
 _ATTRIBUTE = "nodeTopologyPodsFingerprint"
 _METHOD = "nodeTopologyPodsFingerprintMethod"
@@ -147,7 +151,25 @@ def _unknown(
         subject = f"NodeResourceTopology {item.name}"
         findings.add(CODE, subject, f"{subject}: {message}")
     times = [each.time.timestamp() for each in item.metadata.managed_fields or () if each.time is not None]
+    times += _updated(item, findings)
     return [pod for pod in standing if times and pod.at is not None and pod.at > max(times)]
+
+
+def _updated(item: NodeResourceTopology, findings: Findings) -> list[float]:
+    """When the object was last written, as a snapshot says it."""
+    written = (item.metadata.annotations or {}).get(UPDATED)
+    if written is None:
+        return []
+    try:
+        moment = datetime.fromisoformat(written)
+        if moment.tzinfo is None:
+            raise ValueError(written)
+        return [moment.timestamp()]
+    except ValueError:
+        subject = f"NodeResourceTopology {item.name}"
+        expected = "a time such as 2026-01-31T12:00:00Z"
+        findings.add(CODE, subject, f"{subject}: annotation {UPDATED}: found {written}, expected {expected}")
+        return []
 
 
 def _beyond(

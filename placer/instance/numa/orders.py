@@ -19,7 +19,7 @@ from itertools import groupby
 
 from placer.instance.numa.kubelet import Kubelet, State, Units
 
-__all__ = ["LIMIT", "Ordering", "Orders", "find_order"]
+__all__ = ["LIMIT", "Ordering", "Orders", "find_order", "is_plain", "some_order"]
 
 #: Most admissions that are tried for one question (by creation? any order? some order?) about one node.
 LIMIT = 20_000
@@ -105,6 +105,25 @@ def find_order(
     except _TooMany:
         return Ordering(Orders.NONE, None, False)
     return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence, proved or sequence is None)
+
+
+def some_order(kubelet: Kubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> tuple[int, ...] | None:
+    """Positions of pods in an order in which they are admitted, of whatever age; None where none was found.
+
+    Parameters
+    ----------
+    kubelet, state
+        The node, and what its zones have left before.
+    pods
+        What each pod is to this kubelet.
+    limit
+        Most admissions to try.
+    """
+    search = _Search(kubelet, state, pods, [0.0] * len(pods), limit)
+    try:
+        return search.some(())
+    except _TooMany:
+        return None
 
 
 class _Search:
@@ -215,13 +234,13 @@ class _Search:
         if (still, state, last) in dead:
             return None
         coming = [self.classes[number] for number, count in enumerate(still) if count]
-        first = last[0] if last is not None and all(map(_is_plain, coming)) else 0
+        first = last[0] if last is not None and all(map(is_plain, coming)) else 0
         if self.kubelet.enough(state, coming, take, first):
             for number, units in enumerate(self.classes):
                 after = self._admit(state, number) if still[number] else None
                 if after is None:
                     continue
-                here = (after[1].bit_length() - 1, number) if _is_plain(units) else None
+                here = (after[1].bit_length() - 1, number) if is_plain(units) else None
                 if here is not None and last is not None and here < last:
                     continue
                 gone = sum(unit.take for unit in units)
@@ -232,8 +251,12 @@ class _Search:
         return None
 
 
-def _is_plain(units: Units) -> bool:
-    """Whether a pod is one unit for one zone that keeps all it needs."""
+def is_plain(units: Units) -> bool:
+    """Whether a pod is one unit for one zone that keeps all it needs.
+
+    Where all pods of a node are, an order that the kubelet admits exists if and only if they can be dealt out to the
+    zones: bound zone by zone, lowest first, each finds its zone or a lower one.
+    """
     return len(units) == 1 and units[0].width == 1 and units[0].take == units[0].need
 
 
