@@ -162,7 +162,9 @@ _OF_DAEMON_SET = {
 
 
 def _case_group(written: Document) -> Document:
-    spec = {key: value for key, value in written.items() if key not in ("name", "priority", "minResources")}
+    spec = {key: value for key, value in written.items() if key not in ("name", "priority")}
+    if "minResources" in spec:
+        spec["minResources"] = _quantities(spec["minResources"])
     return pod_group(written["name"], **spec)
 
 

@@ -13,6 +13,7 @@ from placer.instance.selectors import Requirements, label_requirements, matches
 from placer.instance.tier_names import TierNames
 from placer.kube import coscheduling, volcano
 from placer.kube.base import Labels, Metadata
+from placer.quantity import Resources
 
 __all__ = ["COSCHEDULING", "VOLCANO", "Gang", "GangReader", "Splitter", "created"]
 
@@ -93,6 +94,7 @@ class GangReader:
             policies=tuple(policies),
             queue=self.queues.of_group(spec, written.namespace, subject),
             created=created(written.metadata),
+            min_resources=Resources.from_nano(spec.min_resources or {}),
             invalid=invalid,
         )
         named = spec.priority_class_name
@@ -104,11 +106,13 @@ class GangReader:
 
     def of_coscheduling(self, written: coscheduling.PodGroup) -> Gang:
         """Read a PodGroup of the coscheduling plugin, which knows a least number of pods and nothing else."""
+        spec = written.spec or coscheduling.PodGroupSpec()
         group = Group(
             GroupKey(COSCHEDULING, written.namespace, written.name),
-            min_member=(written.spec.min_member or 0) if written.spec is not None else 0,
+            min_member=spec.min_member or 0,
             topology=self._wanted(None),
             created=created(written.metadata),
+            min_resources=Resources.from_nano(spec.min_resources or {}),
         )
         return Gang(group)
 

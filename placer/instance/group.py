@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from placer.instance.pod import Key
+from placer.quantity import Resources
 
 __all__ = ["NO_TIER", "Group", "GroupKey", "NetworkTopology", "SubGroup", "SubGroupPolicy"]
 
@@ -136,6 +137,8 @@ class Group:
         Members that run (not terminating).
     succeeded
         Members that finished and count as placed, by role (Volcano only).
+    min_resources
+        ``minResources``; no rule looks at it, other schedulers do (``policies``).
     invalid
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
     """
@@ -152,6 +155,7 @@ class Group:
     pending: tuple[Key, ...] = ()
     bound: tuple[Key, ...] = ()
     succeeded: Mapping[str, int] = field(default_factory=dict)
+    min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
 
     @property

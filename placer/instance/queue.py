@@ -23,9 +23,12 @@ class Queue:
         The queue whose capability binds too; None at the root, and where the parent is not there.
     open
         False: takes no new pods.
+    weight
+        What it is given beside others; no rule looks at it, other schedulers do (``policies``).
     """
 
     name: str
     capability: Mapping[str, int]
     parent: str | None = None
     open: bool = True
+    weight: int = 1

@@ -72,6 +72,7 @@ def _queue(written: volcano.Queue, known: Container[str]) -> Queue:
         capability=_capability(spec.capability or {}) if spec is not None else {},
         parent=parent if parent in known else None,
         open=state != _CLOSED,
+        weight=(spec.weight or 1) if spec is not None else 1,
     )
 
 

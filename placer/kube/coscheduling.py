@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placer.kube.base import Count, NamespacedObject, schema
+from placer.kube.base import Count, NamespacedObject, Quantities, schema
 
 __all__ = ["PodGroup", "PodGroupSpec"]
 
@@ -12,6 +12,7 @@ class PodGroupSpec:
     """What a gang needs."""
 
     min_member: Count | None = None
+    min_resources: Quantities | None = None
 
 
 @schema

@@ -69,6 +69,7 @@ class PodGroupSpec:
 
     min_member: Count | None = None
     min_task_member: dict[str, Count] | None = None
+    min_resources: Quantities | None = None
     queue: str | None = None
     priority_class_name: str | None = None
     network_topology: NetworkTopologySpec | None = None
@@ -84,8 +85,9 @@ class PodGroup(NamespacedObject):
 
 @schema
 class QueueSpec:
-    """What a queue may hold."""
+    """What a queue may hold, and how much it is given beside others."""
 
+    weight: Annotated[int, Field(ge=1, le=65535)] | None = None
     capability: Quantities | None = None
     parent: str | None = None
 

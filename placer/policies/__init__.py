@@ -15,8 +15,10 @@ policy              plug-ins
 `volcano`           ``volcano``
 `volcano-labels`    ``volcano`` with the label plug-in of its design in place of HyperNodes
 ==================  ====================================================================================
+
+`network-overhead:TarjanSort` and the like are `network-overhead` with one of the six sorts of AppGroups.
 """
 
-from placer.policies.run import POLICIES, run
+from placer.policies.run import POLICIES, SORTED, run
 
-__all__ = ["POLICIES", "run"]
+__all__ = ["POLICIES", "SORTED", "run"]

@@ -1,6 +1,6 @@
 """Coscheduling: pods of a PodGroup hold their nodes until there are minMember of them.
 
-Every PodGroup of the instance counts, of whichever API group, with its minMember alone.
+Every PodGroup of the instance counts, of whichever API group, with its minMember and its minResources.
 
 Source: scheduler-plugins ``pkg/coscheduling`` (``coscheduling.go``, ``core/core.go``).
 """
@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from placer.instance import Group, GroupKey, PodState
 from placer.policies.faults import Reader
-from placer.policies.ledger import Ledger, Task
+from placer.policies.ledger import IntArray, Ledger, Task
 from placer.policies.loop import Settlement
+from placer.quantity import PODS
 
 __all__ = ["Coscheduling"]
 
@@ -45,6 +48,10 @@ class Coscheduling:
                 # By name: pods that are being deleted are members and assigned as long as they are there.
                 self._assigned[pod.group] += 1
                 self._members[pod.group] += 1
+        self._ledger = ledger
+        self._own = {key: self._requests(group) for key, group in self._groups.items() if group.min_resources}
+        ledger.listeners.append(self._hear)
+        self._passed: set[GroupKey] = set()
         self._waiting: dict[GroupKey, list[Task]] = {}
         self._failed_at: dict[GroupKey, int] = {}
         self._clock = 0
@@ -58,9 +65,38 @@ class Coscheduling:
         return -task.pod.priority, (0, group.created) if failed is None else (1, failed), task.key
 
     def admits(self, task: Task) -> bool:
-        """PreFilter: the group has minMember pods, placed or not. One that is not there is let through, to Permit."""
+        """PreFilter: the group has minMember pods, placed or not, and all nodes together have its minResources free.
+
+        One that is not there is let through, to Permit.
+        """
         group = self._group(task)
-        return group is None or group.invalid is not None or self._members[group.key] >= group.min_member
+        if group is None or group.invalid is not None:
+            return True
+        return self._members[group.key] >= group.min_member and self._has_room(group)
+
+    def _has_room(self, group: Group) -> bool:
+        """Whether the sum over all nodes is enough, the group's own pods not counted; once it was, it stays so."""
+        if group.key not in self._own or group.key in self._passed:
+            return True
+        ledger = self._ledger
+        least = ledger.row(group.min_resources)
+        if PODS in ledger.column:
+            least[ledger.column[PODS]] = group.min_member
+        enough = bool((ledger.idle.sum(axis=0) + self._own[group.key] >= least)[least > 0].all())
+        if enough:
+            self._passed.add(group.key)
+        return enough
+
+    def _requests(self, group: Group) -> IntArray:
+        """What the pods of a group hold that run."""
+        pods = (self._ledger.instance.pods[key] for key in group.bound)
+        return sum(
+            (self._ledger.row(pod.requests) for pod in pods), start=np.zeros_like(self._ledger.alloc.sum(axis=0))
+        )
+
+    def _hear(self, task: Task, _node: int, sign: int) -> None:
+        if task.pod.group in self._own:
+            self._own[task.pod.group] += sign * task.request
 
     def placed(self, task: Task) -> Settlement:
         """Permit: with minMember assigned all that wait are bound, else this one waits with them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from placer.errors import UsageError
 from placer.instance import Instance
-from placer.instance.sorts import ALGORITHMS, DEFAULT_ALGORITHM
+from placer.instance.sorts import ALGORITHMS
 from placer.placement import Placement
 from placer.policies.coscheduling import Coscheduling
 from placer.policies.faults import Reader
@@ -21,7 +21,7 @@ from placer.policies.step import Score, Step
 from placer.policies.topological_sort import TopologicalSort
 from placer.policies.volcano import DEFAULT, DEFAULT_LABELS, Session
 
-__all__ = ["POLICIES", "PROFILES", "run"]
+__all__ = ["POLICIES", "PROFILES", "SORTED", "run"]
 
 #: Profiles of kube-scheduler without a configuration: as the plug-ins' own samples have them. The sample of
 #: NetworkOverhead takes away the filter of NodeResourcesFit with its score; here only the score, as KEP-260 says.
@@ -45,6 +45,9 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
 _VOLCANO: Mapping[str, Mapping[str, Any]] = {"volcano": DEFAULT, "volcano-labels": DEFAULT_LABELS}
 POLICIES = ("as-is", *PROFILES, *_VOLCANO)
 
+#: A policy with one of the six sorts, whatever AppGroups and configuration say: ``network-overhead:TarjanSort``.
+SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
+
 
 def run(
     instance: Instance, policy_name: str, *, seed: int = 0, arguments: Mapping[str, Any] | None = None
@@ -56,7 +59,7 @@ def run(
     instance
         The problem. Pods that ask for what is not modelled (C4) stay pending under every policy.
     policy_name
-        One of :data:`POLICIES`.
+        One of :data:`POLICIES` or :data:`SORTED`.
     seed
         Of its random choices: ties, and where a search that looks at part of the nodes begins. The same instance, seed
         and arguments give the same placement.
@@ -76,8 +79,9 @@ def run(
     BadInstance
         The arguments are not as they should be; every fault, with object, field, found and expected.
     """
-    if policy_name not in POLICIES:
-        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join(POLICIES)}")
+    if policy_name not in POLICIES and policy_name not in SORTED:
+        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join((*POLICIES, *SORTED))}")
+    policy_name, _, algorithm = policy_name.partition(":")
     if policy_name == "as-is":
         return Placement()
     ledger, written = Ledger(instance, seed), arguments
@@ -86,12 +90,12 @@ def run(
         session = Session(ledger, _VOLCANO[policy_name] if written is None else written, reader)
         return schedule(session)
     profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
-    scheduler: Scheduler[Task | Settlement] = pod_by_pod(ledger, profile, reader)
+    scheduler: Scheduler[Task | Settlement] = pod_by_pod(ledger, profile, reader, algorithm)
     reader.raise_any()
     return schedule(scheduler)
 
 
-def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader) -> PodByPod:
+def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader, algorithm: str = "") -> PodByPod:
     """kube-scheduler with the plug-ins of a profile.
 
     Parameters
@@ -102,6 +106,8 @@ def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader) -> PodByPod:
         The plug-ins.
     reader
         Takes the faults of their arguments.
+    algorithm
+        The one of the six sorts that TopologicalSort goes by; empty: as its arguments or the AppGroups say.
     """
     filters, scores = filters_of(profile, ledger), scores_of(profile, ledger, reader)
     if "NetworkOverhead" in profile.filters or "NetworkOverhead" in profile.scores:
@@ -124,13 +130,13 @@ def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader) -> PodByPod:
     if gang is not None:
         orders["Coscheduling"] = gang.order
     if profile.queue_sort == "TopologicalSort":
-        orders["TopologicalSort"] = TopologicalSort(ledger, _algorithm(profile, reader))
+        orders["TopologicalSort"] = TopologicalSort(ledger, algorithm or _algorithm(profile, reader))
     step = Step(ledger, filters, scores, profile.percentage)
     return PodByPod(ledger, step, orders[profile.queue_sort], gang if "Coscheduling" in profile.permit else None)
 
 
-def _algorithm(profile: Profile, reader: Reader) -> str:
-    """What AppGroups say as topologySortingAlgorithm, which an instance does not carry: an argument stands for it."""
+def _algorithm(profile: Profile, reader: Reader) -> str | None:
+    """A sort in place of what AppGroups say: no argument of the plug-in, but a way to try another one."""
     arguments = profile.arguments.get("TopologicalSort", {})
     at = "pluginConfig[TopologicalSort].args.topologySortingAlgorithm"
-    return reader.text(arguments.get("topologySortingAlgorithm"), at, DEFAULT_ALGORITHM, tuple(ALGORITHMS))
+    return reader.text(arguments.get("topologySortingAlgorithm"), at, "", tuple(ALGORITHMS)) or None

@@ -1,14 +1,15 @@
 """TopologicalSort: pods of one AppGroup in the order of its workloads, all others by priority and age.
 
-The order of the workloads is computed as the controller would store it. A workload without any dependency has no place
-in it, and comes first. The comparison is that of the plug-in, which is no order: of two pods with one place each is
-before the other, and priority counts between AppGroups only.
+The order of the workloads is the one that the controller has stored; where it has not, it is computed as it would
+store it. A workload without any dependency has no place in it, and comes first. The comparison is that of the plug-in,
+which is no order: of two pods with one place each is before the other, and priority counts between AppGroups only.
 
 Source: scheduler-plugins ``pkg/networkaware/topologicalsort/topologicalsort.go``; diktyo-io/appgroup-controller.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,18 +56,24 @@ class TopologicalSort:
     ledger
         What is where.
     algorithm
-        One of the six sorts, for every AppGroup.
+        One of the six sorts, for every AppGroup, in place of what is stored; None: what each AppGroup says.
     """
 
-    def __init__(self, ledger: Ledger, algorithm: str) -> None:
+    def __init__(self, ledger: Ledger, algorithm: str | None = None) -> None:
         groups = ledger.instance.app_groups.items()
-        self._places = {key: places(app_group, algorithm) for key, app_group in groups}
+        self._places = {key: _order(app_group, algorithm) for key, app_group in groups}
 
     def __call__(self, task: Task) -> Place:
         """Key of a pod."""
         app_group = task.pod.app_group
         order = self._places.get(app_group, {}) if app_group is not None else {}
         return Place(app_group, order.get(task.pod.workload or "", _NO_PLACE), priority_sort(task))
+
+
+def _order(app_group: AppGroup, algorithm: str | None) -> Mapping[str, int]:
+    if algorithm is None and app_group.order:
+        return app_group.order
+    return places(app_group, app_group.algorithm if algorithm is None else algorithm)
 
 
 def places(app_group: AppGroup, algorithm: str) -> dict[str, int]:

@@ -78,7 +78,7 @@ def test_an_empty_app_group() -> None:
 def test_what_a_controller_has_stored() -> None:
     """A workload without a place is left out, as the plugin would not find it."""
     stored = [{"workload": ref("web"), "index": 2}, {"workload": ref("db"), "index": 1}, {"workload": ref("cache")}]
-    found = read(app_group(workloads={"web": ["db"], "db": []}) | {"status": {"topologyOrder": stored}})
+    found = read({**app_group(workloads={"web": ["db"], "db": []}), "status": {"topologyOrder": stored}})
     assert found.order == {"web": 2, "db": 1}
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from placer.instance import GroupKey, Instance
+from placer.instance import GroupKey, Instance, Key
 from placer.policies import run
 from placer.policies.coscheduling import Coscheduling, rejects
 from placer.policies.faults import Reader
 from placer.policies.ledger import Ledger
+from placer.quantity import Resources
 from placer.verify import verify
 from tests.policies.cases import plugin_cases
-from tests.world import COSCHEDULING, World
+from tests.support import Document, instance_of, node, pod
+from tests.world import COSCHEDULING, GPU, World
 
 
 def placed(instance: Instance, **arguments: Any) -> list[str]:
@@ -42,23 +45,73 @@ def test_who_gives_up(case: Mapping[str, Any]) -> None:
     assert rejects(round(100 * case["threshold"]), case["minMember"], case["assigned"]) == case["reject"]
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        each
-        for each in plugin_cases()["podgroup-prefilter"]["cases"]
-        if not {"gated", "minResources", "group"} & each.keys()
-    ],
-    ids=str,
-)
+def coscheduling_group(**spec: Any) -> Document:
+    return {"apiVersion": f"{COSCHEDULING}/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": spec}
+
+
+def is_admitted(instance: Instance, name: str = "p0") -> bool:
+    ledger = Ledger(instance, seed=0)
+    return Coscheduling(ledger, {}, Reader("-", "test")).admits(ledger.task_of[Key("default", name)])
+
+
+def in_group(name: str, group: str | None, **more: Any) -> Document:
+    labels = {"scheduling.x-k8s.io/pod-group": group} if group is not None else {}
+    return pod(name, labels=labels, **more)
+
+
+@pytest.mark.parametrize("case", plugin_cases()["podgroup-prefilter"]["cases"], ids=str)
 def test_who_is_tried(case: Mapping[str, Any]) -> None:
-    """A group without minMember pods is not tried at all; minResources and gates are not part of an instance."""
+    """A group without minMember pods that are not gated, or whose minResources are not free, is not tried at all."""
+    group = case.get("group", "g")
+    gated = {"schedulingGates": [{"name": "example.com/wait"}]}
+    first = case.get("pods", 1) - case.get("gated", 0)
+    instance = instance_of(
+        node("n1", cpu=4),
+        node("n2", cpu=4),
+        coscheduling_group(
+            minMember=case.get("minMember", 1),
+            minResources={name: str(amount) for name, amount in case.get("minResources", {}).items()},
+        ),
+        *(
+            in_group(f"p{number}", group, cpu=1, spec=gated if number >= first else None)
+            for number in range(case.get("pods", 1))
+        ),
+    )
+    assert is_admitted(instance) == case["ok"]
+
+
+@pytest.mark.parametrize("case", plugin_cases()["podgroup-cluster-resource"]["cases"], ids=str)
+def test_what_counts_as_free(case: Mapping[str, Any]) -> None:
+    """The sum over all nodes; what pods of the group itself hold counts as free."""
+    nodes = plugin_cases()["podgroup-cluster-resource"]["nodes"]
+    own = {None: None, "pg1": "g"}
+    instance = instance_of(
+        *(node(name, cpu=cpu) for name, cpu in nodes.items()),
+        coscheduling_group(minMember=1, minResources={"cpu": str(case["want_cpu"])}),
+        *(in_group(f"r{number}", own[group], node=on, cpu=cpu) for number, (on, cpu, group) in enumerate(case["used"])),
+        in_group("p0", "g", cpu=1),
+    )
+    assert is_admitted(instance) == case["ok"]
+
+
+def test_what_was_found_free_once_is_not_looked_at_again() -> None:
+    """4 cpu for the group: both its pods are let through, though two are left for the second one. Of another group of
+    4 none is, as long as these are there.
+    """
     world = World()
-    world.nodes("n1 n2", gpu=4)
-    gang(world, "g", case["minMember"], " ".join(f"p{number}" for number in range(case["pods"])))
+    world.node("n1", gpu=4)
+    for name in ("first", "second"):
+        key = gang(world, name, 2, f"{name}-a {name}-b", gpu=2)
+        world.gangs[key].group = replace(world.gangs[key].group, min_resources=Resources({GPU: 4}))
     ledger = Ledger(world.instance(), seed=0)
     plugin = Coscheduling(ledger, {}, Reader("-", "test"))
-    assert plugin.admits(ledger.tasks[0]) == case["ok"]
+    tasks = {task.pod.name: task for task in ledger.tasks}
+    assert plugin.admits(tasks["first-a"])
+    ledger.assume(tasks["first-a"], 0)
+    assert plugin.admits(tasks["first-b"])
+    assert not plugin.admits(tasks["second-a"])
+    ledger.forget(tasks["first-a"])
+    assert plugin.admits(tasks["second-a"])
 
 
 def test_all_are_bound_once_the_last_one_needed_has_its_node_and_the_rest_at_once() -> None:

@@ -209,9 +209,9 @@ def test_the_order_is_what_the_name_says_else_what_is_stored_else_what_the_app_g
     assert " ".join(order_of(boutique(topologySortingAlgorithm="Bogo"))) == TABLE["KahnSort"]
     # As the controller stores it where names are not selectors: by the bytes of the selector.
     stored = [{"workload": ref(who), "index": place} for place, who in enumerate(sorted(WORKLOADS), 1)]
-    assert order_of(asked | {"status": {"topologyOrder": stored}}) == sorted(WORKLOADS)
+    assert order_of({**asked, "status": {"topologyOrder": stored}}) == sorted(WORKLOADS)
     for name in ("KahnSort", "AlternateKahn", "ReverseKahn"):
-        found = order_of(asked | {"status": {"topologyOrder": stored}}, f"network-overhead:{name}")
+        found = order_of({**asked, "status": {"topologyOrder": stored}}, f"network-overhead:{name}")
         assert " ".join(found) == TABLE[name]
 
 

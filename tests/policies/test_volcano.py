@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from placer.instance import Finding, Instance, NetworkTopology, PodState, SubGroupPolicy
+from placer.instance import Finding, GroupKey, Instance, NetworkTopology, PodState, SubGroupPolicy
 from placer.instance.group import NO_TIER
 from placer.policies import run
 from placer.policies.ledger import Ledger
@@ -15,9 +16,10 @@ from placer.policies.volcano.allocate import Worksheet
 from placer.policies.volcano.domains import TOP, Domains
 from placer.policies.volcano.jobs import read_jobs, task_order
 from placer.policies.volcano.queues import Proportion, deserved
+from placer.quantity import Resources
 from placer.verify import verify
 from tests.support import instance_of, node, pod, pod_group
-from tests.world import World, hard, soft
+from tests.world import GPU, VOLCANO, World, hard, soft
 
 
 def conf(*names: str, **arguments: dict[str, Any]) -> dict[str, Any]:
@@ -248,6 +250,21 @@ def test_who_waits_for_a_pod_that_is_being_deleted_holds_its_room_and_is_not_bou
     assert bound(world.instance()) == {}
 
 
+def test_a_job_is_tried_only_where_its_min_resources_were_idle() -> None:
+    """Two pods of one GPU fit into a leaf of two. With minResources of 3 no leaf is tried for them, of 5 not even the
+    spine; one that runs already is anchored, and nothing is asked.
+    """
+    for least, anchored, expected in ((2, False, 2), (3, False, 0), (5, False, 0), (5, True, 2)):
+        world = leaves(topology=hard(1), gpu=2 if anchored else 1)
+        if anchored:
+            world.running("r", "n1", GroupKey(VOLCANO, "default", "g"))
+        (gang,) = world.gangs.values()
+        gang.group = replace(gang.group, min_resources=Resources({GPU: least}))
+        assert len(bound(world.instance())) == expected
+        gang.group = replace(gang.group, topology=hard(2))
+        assert len(bound(world.instance())) == (0 if least == 5 and not anchored else 2)
+
+
 # --------------------------------------------------------------------------------------------------------------- order
 
 
@@ -313,10 +330,28 @@ def test_what_one_queue_does_not_want_goes_to_the_other() -> None:
     total = ledger.alloc.sum(axis=0).astype(float) + 9
     request = {"a": total / 9 * 2, "b": total}
     limits = {"a": total * 9, "b": total * 9}
-    found = deserved(total, request, limits)
+    found = deserved(total, request, limits, {"a": 1, "b": 1})
     assert (found["a"] == 2).all()
     assert (found["b"] == 7).all()
     assert Proportion(ledger, [], on=True).deserved == {}
+
+
+def test_queues_get_by_their_weight() -> None:
+    """Nine GPUs, both want nine, weights 2 and 1: six and three."""
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue"}
+    instance = instance_of(
+        node("n1", gpu=9),
+        {**queue, "metadata": {"name": "heavy"}, "spec": {"weight": 2}},
+        {**queue, "metadata": {"name": "light"}, "spec": {}},
+        *(pod_group(f"{name}-{number}", queue=name, minMember=1) for name in ("heavy", "light") for number in range(9)),
+        *(
+            pod(f"{name}-{number}", group=f"{name}-{number}", gpu=1)
+            for name in ("heavy", "light")
+            for number in range(9)
+        ),
+    )
+    found = Counter(name.partition("-")[0] for name in bound(instance, *BARE, "proportion"))
+    assert found == {"heavy": 6, "light": 3}
 
 
 # -------------------------------------------------------------------------------------------------------------- labels

@@ -47,15 +47,16 @@ def read_app_groups(written: Iterable[diktyo.AppGroup], findings: Findings) -> d
     """Read AppGroups, sorted by namespace and name; what their lists cannot mean is a finding."""
     by_age = sorted(written, key=lambda each: (each.namespace, each.name, each.group == GROUP, each.group))
     latest = {Key(each.namespace, each.name): each for each in by_age}
-    return {key: _Reader(key, each.spec or diktyo.AppGroupSpec(), findings).read() for key, each in latest.items()}
+    return {key: _Reader(key, each, findings).read() for key, each in latest.items()}
 
 
 class _Reader:
     """Reads one AppGroup."""
 
-    def __init__(self, key: Key, spec: diktyo.AppGroupSpec, findings: Findings) -> None:
+    def __init__(self, key: Key, written: diktyo.AppGroup, findings: Findings) -> None:
         self.key = key
-        self.spec = spec
+        self.spec = spec = written.spec or diktyo.AppGroupSpec()
+        self.stored = (written.status.topology_order if written.status is not None else None) or ()
         self.findings = findings
         self.listed = spec.workloads or ()
         self.workloads = dict.fromkeys(workload_name(each.workload) for each in self.listed)
@@ -71,7 +72,13 @@ class _Reader:
         dependencies = tuple(self._dependencies())
         called = dict.fromkeys(each.destination for each in dependencies)
         return Application(
-            AppGroup(self.key, tuple(self.workloads | called), dependencies),
+            AppGroup(
+                self.key,
+                tuple(self.workloads | called),
+                dependencies,
+                self.spec.topology_sorting_algorithm or "",
+                {workload_name(each.workload): each.index for each in self.stored if each.index is not None},
+            ),
             {
                 (each.workload.kind, each.workload.name): (workload_name(each.workload), each.workload.namespace)
                 for each in reversed(self.listed)

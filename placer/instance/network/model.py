@@ -73,11 +73,18 @@ class AppGroup:
         Those that are only called and not listed come last.
     dependencies
         In the order of the object.
+    algorithm
+        ``topologySortingAlgorithm`` as it is written; empty: none. No rule looks at it or at ``order``, other
+        schedulers do (``policies``).
+    order
+        Workload to its place in ``status.topologyOrder``; empty where no controller has stored one.
     """
 
     key: Key
     workloads: tuple[str, ...] = ()
     dependencies: tuple[Dependency, ...] = ()
+    algorithm: str = ""
+    order: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 class Area(NamedTuple):

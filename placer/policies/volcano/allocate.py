@@ -337,7 +337,8 @@ class Allocate:
         if self.topology is None:
             return [[within]]
         if subjob is None:
-            return self.topology.gradients(job.wanted, job.anchor, within, None)
+            least = job.group.min_resources
+            return self.topology.gradients(job.wanted, job.anchor, within, self.ledger.row(least) if least else None)
         pending = [task for task in subjob.tasks if task.index not in self.ledger.place]
         request = sum((task.request for task in pending), start=np.zeros_like(subjob.request))
         return self.topology.gradients(subjob.wanted, subjob.anchor, within, request)

@@ -1,13 +1,13 @@
 """The plug-in proportion: what each queue deserves, and who has had it.
 
-Weights of queues are not part of an instance: all are alike. Capability is; guarantees are not.
+Weight and capability of queues count; guarantees are not part of an instance.
 
 Source: Volcano ``pkg/scheduler/plugins/proportion/proportion.go``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -50,7 +50,9 @@ class Proportion:
             for pod in group.bound:
                 self.allocated[queue] += ledger.row(ledger.instance.pods[pod].requests)
         limits = {name: self._limit(ledger, name) for name in names}
-        self.deserved = deserved(ledger.alloc.sum(axis=0).astype(np.float64), request, limits)
+        known = ledger.instance.queues
+        weights = {name: known[name].weight if name in known else 1 for name in names}
+        self.deserved = deserved(ledger.alloc.sum(axis=0).astype(np.float64), request, limits, weights)
         ledger.listeners.append(self._hear)
 
     @staticmethod
@@ -81,8 +83,13 @@ class Proportion:
         return float(shares[self._counted].max(initial=0.0)) if self.on else 0.0
 
 
-def deserved(total: FloatArray, request: dict[str, FloatArray], limits: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    """Share out what there is among queues of equal weight, to none more than it requests or may have.
+def deserved(
+    total: FloatArray,
+    request: Mapping[str, FloatArray],
+    limits: Mapping[str, FloatArray],
+    weights: Mapping[str, int],
+) -> dict[str, FloatArray]:
+    """Share out what there is among queues by their weight, to none more than it requests or may have.
 
     Parameters
     ----------
@@ -92,13 +99,16 @@ def deserved(total: FloatArray, request: dict[str, FloatArray], limits: dict[str
         Queue to what its pods request.
     limits
         Queue to its capability, infinite where it has none.
+    weights
+        Queue to its weight, at least 1.
     """
     found = {name: np.zeros_like(total) for name in request}
     remaining, open_ = total.copy(), sorted(request)
     while open_ and (remaining > _TOLERANCE).any():
-        share, before = remaining / len(open_), {name: found[name].copy() for name in open_}
+        share = remaining / sum(weights[name] for name in open_)
+        before = {name: found[name].copy() for name in open_}
         for name in open_:
-            found[name] = np.minimum(np.minimum(found[name] + share, request[name]), limits[name])
+            found[name] = np.minimum(np.minimum(found[name] + weights[name] * share, request[name]), limits[name])
         given = sum((found[name] - before[name] for name in open_), start=np.zeros_like(total))
         remaining = remaining - given
         open_ = [n for n in open_ if (found[n] + _TOLERANCE < np.minimum(request[n], limits[n])).any()]
