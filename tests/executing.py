@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 
@@ -22,6 +23,12 @@ def many_threads(workers: int) -> Executor:
 def breaks(workers: int) -> Executor:
     """One whose workers cannot begin."""
     return ThreadPoolExecutor(workers, initializer=divmod, initargs=(1, 0))
+
+
+def elsewhere(workers: int) -> Executor:
+    """One whose workers are in another folder, as on another machine."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, context, os.chdir, ("/",))
 
 
 def refuses(workers: int) -> Executor:

@@ -29,6 +29,7 @@ LAYERS = [
     ["document"],
     ["controllers"],
     ["generate", "summary", "progress", "topology"],
+    ["deciding"],
     ["sweep"],
     ["compare"],
     ["cli"],

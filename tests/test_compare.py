@@ -14,13 +14,14 @@ import yaml
 
 from placer.cli import main
 from placer.compare import DEFAULT, NAMES, Row, compare
-from placer.compare.decide import Asked, Decided, Failed, decide
+from placer.compare.decide import Decided, Failed, decide
 from placer.compare.rows import beside_proofs
+from placer.deciding import Asked
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.methods.process import Ended, How
 from placer.placement import Placement, Value
-from placer.policies import POLICIES
+from placer.policies import POLICIES, SORTED
 from placer.result import Bound, Judged
 from placer.solve import METHODS
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group
@@ -81,7 +82,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 
 def test_every_policy_and_method_has_a_name_and_no_two_the_same() -> None:
-    assert (*POLICIES, *METHODS) == NAMES
+    assert (*POLICIES, *SORTED, *METHODS) == NAMES
     assert len(set(NAMES)) == len(NAMES)
     assert (*POLICIES, "greedy", "auto") == DEFAULT
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,24 @@ from placer.generate import generate
 from placer.instance import Instance
 from placer.methods.process import Ended, How
 from placer.read import read
-from placer.sweep import Line, Run, Store, Subject, parse_seeds, parse_subject, plan, rows, sweep
+from placer.sweep import (
+    Duel,
+    Line,
+    Median,
+    Run,
+    Store,
+    Subject,
+    duels,
+    median_of,
+    parse_seeds,
+    parse_subject,
+    plan,
+    rows,
+    sweep,
+)
 from placer.sweep.answer import answer
-from tests.support import node, pod
+from placer.sweep.line import KEY
+from tests.support import node, pod, pod_group
 
 RUNNING = importlib.import_module("placer.sweep.run")
 
@@ -107,12 +123,14 @@ def test_every_fault_of_a_plan_is_told_at_once() -> None:
             policies=["greedy", "magic"],
             time_limit=float("nan"),
             workers=0,
+            arguments={"volcano": {}},
         )
     for words in (
         "planted --nodes 0: --nodes: found 0",
         "clos --gpu 3: found '--gpu'",
         "seed: found 2147483648, expected 0 to 2147483647",
-        "policy: found 'magic', expected one of auto, greedy",
+        "policy: found 'magic', expected one of as-is, kube-default",
+        "configuration: found one for volcano, expected it among the policies",
         "time limit: found nan, expected seconds",
         "workers: found 0, expected at least 1",
     ):
@@ -195,18 +213,59 @@ def test_nothing_found_in_time_is_no_error(cluster: Path, tmp_path: Path) -> Non
 
 
 def test_seeds_are_the_familys_or_the_solvers(cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    solving = importlib.import_module("placer.solve")
-    honest, asked = solving.solve, list[dict[str, Any]]()
+    asking = importlib.import_module("placer.deciding.asking")
+    honest, asked = asking.solve, list[dict[str, Any]]()
 
     def spied(instance: Instance, **options: Any) -> Any:
         asked.append(options)
         return honest(instance, **options)
 
-    monkeypatch.setattr(solving, "solve", spied)
+    monkeypatch.setattr(asking, "solve", spied)
     for run in (run_of(str(cluster), 7, limit=30, workers=2), Run(Subject("planted", "planted"), 7, "greedy", 30, 2)):
         answer(run, str(cluster), str(tmp_path / "p.json"), lambda _: None)
     assert [options["seed"] for options in asked] == [7, 0]
     assert all((each["method"], each["time_limit"], each["workers"]) == ("greedy", 30, 2) for each in asked)
+
+
+# ------------------------------------------------------------------------------------------------------------ policies
+
+
+def test_a_policy_is_judged_and_written_as_its_bindings(cluster: Path, tmp_path: Path) -> None:
+    """Three pods of 3 cpu; two fit. As a gang of three none of them may be there: kube-default knows no gangs."""
+    objects = [node("a"), pod_group("g", minMember=3), *(pod(f"p{index}", cpu=3, group="g") for index in range(3))]
+    gang = tmp_path / "gang.json"
+    gang.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    target = tmp_path / "bindings.json"
+    line = answer(run_of(str(gang), policy="kube-default"), str(gang), str(target), lambda _: None)
+    assert (line.error, line.nodes, line.pending, line.placed_pods, line.placed_weight) == (None, 1, 3, 2, 750_000)
+    assert (line.violations, line.verdict, line.termination) == ({"C5": 1}, None, "finished")
+    assert (line.weight_bound, line.weight_gap, line.seconds_to_first) == (None, None, None)
+    assert [(each.name, each.value) for each in line.objective][:2] == [("admitted", 0), ("placed", 750_000)]
+    assert [each["target"]["name"] for each in json.loads(target.read_text())["items"]] == ["a", "a"]
+    line = answer(run_of(str(cluster), policy="volcano"), str(cluster), str(target), lambda _: None)
+    assert (line.placed_pods, line.violations, line.verdict, line.placed_over_planted) == (2, {}, "FEASIBLE", 2.0)
+
+
+def test_a_policy_runs_in_a_process_beside_methods(cluster: Path) -> None:
+    runs = plan([str(cluster)], seeds=[1, 2], policies=["network-overhead:TarjanSort", "as-is", "greedy"])
+    lines = list(sweep(runs))
+    assert [(line.policy, line.placed_pods, line.error) for line in lines] == [
+        ("network-overhead:TarjanSort", 2, None),
+        ("as-is", 0, None),
+        ("greedy", 2, None),
+    ] * 2
+    assert all(20 < (line.peak_memory_mib or 0) < 2000 for line in lines)
+
+
+def test_the_configuration_goes_to_its_policy_and_its_fault_is_the_lines(cluster: Path, tmp_path: Path) -> None:
+    profile = {"plugins": {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}}
+    runs = plan([str(cluster)], seeds=[1], policies=["kube-default", "greedy"], arguments={"kube-default": profile})
+    kube, greedy = runs
+    line = answer(kube, str(cluster), str(tmp_path / "p.json"), lambda _: None)
+    assert (line.placed_pods, line.violations) == (3, {"C2": 1})  # nobody looks at the room
+    assert (len(line.config), greedy.line().config) == (12, "")
+    line = answer(replace(kube, arguments={"plugins": 5}), str(cluster), str(tmp_path / "p.json"), lambda _: None)
+    assert "plugins: found" in (line.error or "")
 
 
 # ------------------------------------------------------------------------------------ when a run or the executor dies
@@ -235,11 +294,24 @@ def test_an_executor_that_fails_ends_the_sweep(cluster: Path) -> None:
         list(sweep([], jobs=0))
 
 
+def test_another_placer_where_the_runs_go_ends_the_sweep(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = run_of(str(cluster)).line().model_copy(update={"version": "9.9"})
+    monkeypatch.setattr(RUNNING, "_carry_out", lambda *_: other)
+    with pytest.raises(PlacerError, match=r"the executor: found placer 9\.9 there, expected 0"):
+        list(sweep([run_of(str(cluster))], executor="inline"))
+
+
+def test_a_worker_need_not_be_where_the_sweep_was_started(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(cluster.parent)
+    (line,) = sweep([run_of("./cluster.json")], executor="tests.executing:elsewhere")
+    assert (line.instance, line.error, line.placed_pods) == ("./cluster.json", None, 2)
+
+
 def test_no_more_runs_go_on_at_once_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     lock, at_once, most = threading.Lock(), 0, 0
     pair = threading.Barrier(2)
 
-    def carry_out(run: Run, scratch: str) -> Line:
+    def carry_out(run: Run, path: str, scratch: str) -> Line:
         nonlocal at_once, most
         with lock:
             at_once += 1
@@ -270,13 +342,15 @@ def test_lines_come_back_as_they_were(tmp_path: Path, cluster: Path) -> None:
     assert Store(path, [run, other]).known == {run.key: line}
     assert Store(path, [other]).known == {}
     names = list(json.loads(path.read_text()))
-    assert names[:8] == ["instance", "seed", "policy", "limit", "workers", "version", "nodes", "pending"]
+    key = ["instance", "seed", "policy", "limit", "workers", "version", "config"]
+    assert names[:9] == [*key, "nodes", "pending"]
     assert {"plantedWeight", "placedWeight", "placedOverPlanted", "weightProvedBy", "peakMemoryMiB"} < set(names)
 
 
-def test_another_limit_policy_number_of_workers_or_version_is_another_run(tmp_path: Path) -> None:
+def test_another_limit_policy_number_of_workers_version_or_configuration_is_another_run(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     runs = [run_of("clos"), run_of("clos", policy="auto"), run_of("clos", limit=30), run_of("clos", workers=2)]
+    runs.append(replace(runs[0], arguments={"percentageOfNodesToScore": 50}))
     store = Store(path, runs)
     store.add(runs[0].line())
     path.write_text(path.read_text() + runs[1].line().model_copy(update={"version": "0.0.1"}).text() + "\n")
@@ -306,7 +380,7 @@ def test_a_line_that_was_cut_off_is_replaced(tmp_path: Path, cut: int) -> None:
         ('{"instance": "clos"}\n', "line 1: found "),
         ("GOOD\n{\n", "line 2: found '{\\n'"),
         ("GOOD\n[1]\nGOOD\n", "line 2: found '[1]\\n'"),
-        ('GOOD\n{"instance": ["x"], "seed": 1, "policy": "", "limit": 1, "workers": 1, "version": ""}\n', "line 2"),
+        ("GOOD\n" + json.dumps(dict.fromkeys(KEY, "") | {"instance": ["x"]}) + "\n", "line 2"),
         ("BAD\n", "line 1: nodes: found 'many', expected Input should be a valid integer"),
     ],
 )
@@ -344,15 +418,98 @@ def test_rows_are_what_is_counted_by_hand() -> None:
         ("clos", "auto", 1, 0), ("planted", "auto", 4, 1), ("planted", "greedy", 2, 0),
     ]  # fmt: skip
     clos, auto, greedy = found
-    assert (clos.median_over_planted, clos.worst_over_planted, clos.worst_gap, clos.median_first) == (None,) * 4
-    assert (clos.median_seconds, clos.peak_memory_mib) == (1.0, 7.0)
+    assert (clos.over_planted, clos.worst_over_planted, clos.worst_gap, clos.first, clos.of_bound) == (None,) * 5
+    assert (clos.seconds, clos.peak_memory_mib) == (Median(1.0, 1.0, 1.0, 0.0), 7.0)
     # Three of auto did not fail: shares 0.9, 1.0, 0.98; gaps 0.2, 0, 0.01; first 1, 4, 1.5; total 5, 4, 60.
-    assert (auto.median_over_planted, auto.worst_over_planted, auto.worst_gap, auto.optimal) == (0.98, 0.9, 0.2, 1)
-    assert (auto.median_first, auto.median_seconds, auto.worst_seconds, auto.peak_memory_mib) == (1.5, 5.0, 60.0, 100.5)
-    assert greedy.median_over_planted == pytest.approx(0.7)
-    assert (greedy.worst_gap, greedy.worst_over_planted, greedy.median_first, greedy.optimal) == (None, 0.6, 1.5, 0)
+    # Of three figures the median is outside all of them once in four.
+    assert (auto.over_planted, auto.worst_over_planted) == (Median(0.98, 0.9, 1.0, 0.75), 0.9)
+    assert (auto.worst_gap, auto.optimal) == (0.2, 1)
+    assert (auto.first, auto.seconds) == (Median(1.5, 1.0, 4.0, 0.75), Median(5.0, 4.0, 60.0, 0.75))
+    assert (auto.worst_seconds, auto.peak_memory_mib) == (60.0, 100.5)
+    assert greedy.over_planted is not None
+    assert greedy.over_planted.value == pytest.approx(0.7)
+    assert (greedy.worst_gap, greedy.worst_over_planted, greedy.optimal) == (None, 0.6, 0)
+    assert greedy.first == Median(1.5, 1.0, 2.0, 0.5)
     assert greedy.peak_memory_mib is None
 
 
 def test_rows_of_nothing_are_none() -> None:
     assert rows([]) == []
+    assert duels([]) == []
+
+
+def test_weights_stand_beside_the_best_bound_of_their_instance_and_seed() -> None:
+    def line(policy: str, seed: int, weight: int, bound: int | None = None, **more: Any) -> Line:
+        return run_of("clos", seed, policy).line(placed_weight=weight, weight_bound=bound, **more)
+
+    found = rows(
+        [
+            line("volcano", 1, 40),
+            line("volcano", 2, 60, violations={"C7": 2, "C10": 1}),
+            line("volcano", 3, 0, violations={"C7": 1}),
+            line("volcano", 4, 7),
+            line("exact", 1, 80, 90),
+            line("exact", 2, 50, 50),
+            line("exact", 3, 0, 0),
+            line("milp", 1, 80, 80),
+            line("milp", 4, 80, 1, error="a bug"),
+        ]
+    )
+    volcano, exact, _ = found
+    # 40 of 80, 60 of 50, 0 of 0; of seed 4 nothing is proved that can be trusted.
+    assert (volcano.of_bound, volcano.worst_of_bound) == (Median(1.0, 0.5, 1.2, 0.75), 0.5)
+    assert (exact.of_bound, exact.worst_of_bound) == (Median(1.0, 80 / 80, 1.0, 0.75), 1.0)
+    assert list(volcano.violations.items()) == [("C7", 3), ("C10", 1)]
+    assert exact.violations == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "ends", "confidence"),
+    # P(no more than k - 1 of n coins show heads), twice: n = 8, k = 2: 2 * 9 / 256; n = 9, k = 2: 2 * 10 / 512;
+    # n = 20, k = 6: 2 * 21,700 / 2^20 (k = 7 would be 60,460: 88 percent).
+    [(1, (1, 1), 0.0), (5, (1, 5), 0.9375), (6, (1, 6), 0.96875), (8, (1, 8), 0.9921875), (9, (2, 8), 1 - 20 / 512)],
+)
+def test_the_interval_is_the_narrowest_that_is_sure_enough(
+    count: int, ends: tuple[int, int], confidence: float
+) -> None:
+    found = median_of(float(figure) for figure in range(count, 0, -1))
+    assert found == Median((count + 1) / 2, *ends, confidence)
+
+
+def test_the_interval_of_twenty() -> None:
+    found = median_of(map(float, range(1, 21)))
+    assert found == Median(10.5, 6.0, 15.0, 1 - 2 * 21_700 / 2**20)
+    assert median_of([]) is None
+
+
+def test_who_does_better_is_counted_pair_by_pair() -> None:
+    def line(policy: str, seed: int, *values: int, broken: int = 0, error: str | None = None) -> Line:
+        unproved = {"bound": None, "gap": None, "proved_by": None}
+        named = zip(("placed", "locality"), values, strict=False)
+        objective = [{"name": name, "value": value, **unproved} for name, value in named]
+        violations = {"C7": broken} if broken else {}
+        return run_of("clos", seed, policy).line(objective=objective, violations=violations, error=error)
+
+    found = duels(
+        [
+            line("volcano", 1, 8, 3),  # placed decides: 8 beats 7
+            line("volcano", 2, 8, 3),  # then locality, of which less is better
+            line("volcano", 3, 8, 3),
+            line("volcano", 4, 9, 0, broken=1),  # breaks a rule
+            line("volcano", 5, 9, 0, broken=1),
+            line("volcano", 6, error="died"),
+            line("volcano", 7, 9, 9),  # nobody else was asked
+            line("auto", 1, 7, 0),
+            line("auto", 2, 8, 2),
+            line("auto", 3, 8, 3),
+            line("auto", 4, 1, 1),
+            line("auto", 5, 1, 1, broken=2),
+            line("auto", 6, 1, 1),
+            line("greedy", 1, 8, 3),
+        ]
+    )
+    assert found == [
+        Duel("volcano", "auto", wins=1, losses=2, ties=1, open=2),
+        Duel("volcano", "greedy", wins=0, losses=0, ties=1, open=0),
+        Duel("auto", "greedy", wins=0, losses=1, ties=0, open=0),
+    ]

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from placer.cli import main
+from placer.deciding import PeakOfTree, high_water
 from placer.sweep import Line, Run
-from placer.sweep.memory import PeakOfTree, high_water
 from tests.support import node, pod
 
 Capture = pytest.CaptureFixture[str]
@@ -75,15 +75,17 @@ def test_what_is_in_the_file_is_not_run_again(pretended: Pretended, tmp_path: Pa
     assert len(lines_of(path)) == 12
 
 
-def test_the_table_has_a_row_per_instance_and_policy(pretended: Pretended, capsys: Capture) -> None:
+def test_the_table_has_a_row_per_policy_below_each_instance(pretended: Pretended, capsys: Capture) -> None:
     pretended.fails = {5}
     assert main(["sweep", "clos", "planted --nodes 9", "--seeds", "2-5", "--policies", "greedy"]) == 1
     printed = capsys.readouterr()
-    rows = [line.split() for line in printed.out.splitlines()]
-    # Seeds 2, 3, 4: shares 2/8, 3/8, 4/8, gaps 6/8, 5/8, 4/8, seconds 12, 13, 14; no memory, no first answer.
-    figures = ["greedy", "4", "(1", "failed)", "37.500%", "25.000%", "75.000%", "0", "-", "13.00", "14.00", "-"]
-    assert rows[2:4] == [["clos", *figures], ["planted", "--nodes", "9", *figures]]
-    assert printed.out.splitlines()[4:] == [
+    lines = printed.out.splitlines()
+    # Seeds 2, 3, 4: shares 2/8, 3/8, 4/8, seconds 12, 13, 14; no bound, no memory, no first answer.
+    shares, seconds = ["37.50", "[25.00", "50.00]", "25.00"], ["13.0", "[12.0", "14.0]", "14.0"]
+    figures = ["greedy", "4", "(1", "failed)", *shares, "-", "-", "0", "-", *seconds, "-"]
+    assert (lines[0], lines[4]) == ("clos", "planted --nodes 9")
+    assert lines[3].split() == lines[7].split() == figures
+    assert lines[8:] == [
         "8 runs; 2 failed:",
         "  clos, seed 5, greedy: first [b]",
         "    second",
@@ -91,6 +93,14 @@ def test_the_table_has_a_row_per_instance_and_policy(pretended: Pretended, capsy
         "    second",
     ]
     assert printed.err == ""
+
+
+def test_below_the_tables_is_who_does_better(pretended: Pretended, capsys: Capture) -> None:
+    pretended.fails = {4}
+    assert main(["sweep", "clos", "planted", "--seeds", "1-4", "--policies", "volcano,greedy"]) == 1
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    # No values, so that nobody does better; on each instance one pair has failed.
+    assert ["volcano", "greedy", "0", "6", "0", "2"] in rows
 
 
 def test_json_is_an_array_of_all_lines_and_dash_the_lines_alone(
@@ -121,7 +131,7 @@ def test_jobs_share_the_cores(pretended: Pretended, monkeypatch: pytest.MonkeyPa
     [
         (["planted --nodes 0"], 2, "planted --nodes 0: --nodes: found 0"),
         (["plantd"], 2, "plantd: found neither a file or folder nor a family"),
-        (["clos", "--policies", "greedy,magic"], 2, "policy: found 'magic', expected one of auto, greedy"),
+        (["clos", "--policies", "greedy,magic"], 2, "policy: found 'magic', expected one of as-is, kube-default"),
         (["clos", "--policies", ""], 2, "policy: found ''"),
         (["clos", "--seeds", "5-1"], 2, "seeds: found '5-1'"),
         (["clos", "--time-limit", "-1"], 2, "time limit: found -1.0"),
@@ -166,8 +176,15 @@ def test_a_broken_instance_is_a_line_and_exit_1(tmp_path: Path, capsys: Capture)
     assert "bad.json" in first["error"]
     assert (second["instance"], second["placedPods"], second["error"]) == (str(good), 1, None)
     assert "1 failed" in capsys.readouterr().out
-    assert main(command) == 1  # from the file, and its error still stands
-    assert len(lines_of(target)) == 2
+    # What failed is tried again, what did not is not.
+    assert main(command) == 1
+    assert [line["instance"] for line in lines_of(target)] == [str(bad), str(good), str(bad)]
+    assert "2 runs, 1 of them known from before; 1 failed" in capsys.readouterr().out
+    bad.write_text(good.read_text())
+    assert main(command) == 0
+    assert [line["error"] for line in lines_of(target)] == [first["error"], None, first["error"], None]
+    assert main(command) == 0
+    assert len(lines_of(target)) == 4
 
 
 def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -241,7 +258,7 @@ def test_the_peak_of_a_tree_is_that_of_all_its_processes_together() -> None:
 
 
 def test_a_process_does_not_inherit_the_peak_of_the_one_that_started_it() -> None:
-    code = "from placer.sweep.memory import high_water; print(high_water('self'))"
+    code = "from placer.deciding import high_water; print(high_water('self'))"
     mine = bytearray(400_000_000)
     mine[::4096] = bytes(len(mine[::4096]))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

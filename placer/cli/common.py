@@ -13,7 +13,18 @@ from placer.errors import UsageError
 if TYPE_CHECKING:
     from placer.instance import Instance
 
-__all__ = ["OK", "add_command", "add_reading", "add_what_if", "console", "read_instance", "writable", "write"]
+__all__ = [
+    "OK",
+    "add_command",
+    "add_reading",
+    "add_scheduler_config",
+    "add_what_if",
+    "console",
+    "read_instance",
+    "scheduler_configs",
+    "writable",
+    "write",
+]
 
 OK = 0
 
@@ -48,6 +59,34 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
     )
     edits.add_argument("--without", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME", help="remove one")
     edits.add_argument("--set", dest="set_", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE")
+
+
+def add_scheduler_config(parser: Any) -> None:
+    """Add the flag that configures policies; ``parser`` may be a group of flags."""
+    parser.add_argument(
+        "--scheduler-config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a KubeSchedulerConfiguration or volcano-scheduler.conf, for the policy it belongs to; may be repeated",
+    )
+
+
+def scheduler_configs(paths: Sequence[str], scheduler_name: str | None = None) -> dict[str, Any]:
+    """Read the configurations of schedulers, policy to its arguments; two for one policy are a usage error."""
+    from placer.policies.config import read_config
+
+    found: dict[str, Any] = {}
+    for path in paths:
+        try:
+            text = Path(path).read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        for policy, arguments in read_config(text, path, scheduler_name=scheduler_name).items():
+            if policy in found:
+                raise UsageError(f"{path}: found another configuration for {policy}, expected one")
+            found[policy] = arguments
+    return found
 
 
 def read_instance(options: argparse.Namespace, paths: Sequence[str]) -> Instance:

@@ -9,7 +9,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.common import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
+from placer.cli.common import (
+    OK,
+    add_command,
+    add_reading,
+    add_scheduler_config,
+    add_what_if,
+    console,
+    read_instance,
+    scheduler_configs,
+    writable,
+    write,
+)
 from placer.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,13 +51,7 @@ def add_compare(commands: Any) -> None:
     rows.add_argument(
         "--policies", metavar="LIST", help="names with commas: policies, methods of solve (every policy, greedy, auto)"
     )
-    rows.add_argument(
-        "--scheduler-config",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a KubeSchedulerConfiguration or volcano-scheduler.conf, for the policy it belongs to; may be repeated",
-    )
+    add_scheduler_config(rows)
     rows.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each method (default 60)")
     rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
     rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
@@ -62,7 +67,7 @@ def _compare(options: argparse.Namespace) -> int:
     if options.output not in (None, "-"):
         writable([Path(options.output)])
     names = DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")]
-    arguments = _arguments(options)
+    arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
     limit = 60.0 if options.time_limit is None and options.work_limit is None else options.time_limit
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
@@ -79,23 +84,6 @@ def _compare(options: argparse.Namespace) -> int:
         )
     _show(instance, rows, options)
     return min((row.exit_code for row in rows if row.error is not None), default=OK)
-
-
-def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Read the configurations of schedulers; two for one policy are a usage error."""
-    from placer.policies.config import read_config
-
-    found: dict[str, Any] = {}
-    for path in options.scheduler_config:
-        try:
-            text = Path(path).read_bytes()
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-        for policy, arguments in read_config(text, path, scheduler_name=options.scheduler_name).items():
-            if policy in found:
-                raise UsageError(f"{path}: found another configuration for {policy}, expected one")
-            found[policy] = arguments
-    return found
 
 
 def _show(instance: Instance, rows: list[Row], options: argparse.Namespace) -> None:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from placer.compare.decide import Asked, Decided, Failed
+from placer.compare.decide import Decided, Failed
 from placer.compare.rows import Row, beside_proofs, failed_row, row
+from placer.deciding import NAMES, Asked, PeakOfTree
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.methods.process import How, run_apart
 from placer.policies import POLICIES
-from placer.solve import METHODS
-from placer.sweep.memory import PeakOfTree
 
 __all__ = ["DEFAULT", "NAMES", "compare"]
-
-#: Everything that can be compared.
-NAMES = (*POLICIES, *METHODS)
 
 #: What is compared where nothing is chosen: every policy, and what placer itself does, fast and by default.
 DEFAULT = (*POLICIES, "greedy", "auto")

@@ -4,41 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from placer.deciding import Asked, ask, high_water
 from placer.errors import NothingFound, PlacerError
 from placer.instance import Instance
 from placer.placement import Placement
 from placer.result import Bound
-from placer.sweep.memory import high_water
 
-__all__ = ["Asked", "Decided", "Failed", "decide"]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What one row is to do.
-
-    Parameters
-    ----------
-    name
-        A policy or a method.
-    arguments
-        A policy's configuration (:func:`placer.policies.run`); None: its defaults.
-    time_limit, work_limit, workers
-        Of a method, as :func:`placer.solve` takes them; policies always run to their end, on one core.
-    seed
-        Of its random choices.
-    """
-
-    name: str
-    arguments: Mapping[str, Any] | None = None
-    time_limit: float | None = 60.0
-    work_limit: float | None = None
-    workers: int | None = None
-    seed: int = 0
+__all__ = ["Decided", "Failed", "decide"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +60,7 @@ def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Dec
     asked
         Who decides, and the limits.
     emit
-        Is told the id of this process, and None when the decision is there (:class:`placer.sweep.memory.PeakOfTree`).
+        Is told the id of this process, and None when the decision is there (:class:`placer.deciding.PeakOfTree`).
     """
     emit(os.getpid())
     began = time.monotonic()
@@ -98,20 +74,9 @@ def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Dec
 
 
 def _decide(instance: Instance, asked: Asked, began: float) -> tuple[Placement, tuple[Bound | None, ...], Bound | None]:
-    from placer.policies import POLICIES, run
-    from placer.solve import solve
-
-    if asked.name in POLICIES:
-        return run(instance, asked.name, seed=asked.seed, arguments=asked.arguments), (), None
-    result = solve(
-        instance,
-        method=asked.name,
-        time_limit=asked.time_limit,
-        work_limit=asked.work_limit,
-        workers=asked.workers,
-        seed=asked.seed,
-        began=began,
-    )
-    if result.placement is None:
-        raise NothingFound(f"{result.method} found nothing before it had to stop ({result.termination})")
-    return result.placement, tuple(judged.bound for judged in result.objective), result.weight.bound
+    said = ask(instance, asked, began)
+    if isinstance(said, Placement):
+        return said, (), None
+    if said.placement is None:
+        raise NothingFound(f"{said.method} found nothing before it had to stop ({said.termination})")
+    return said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from placer.compare.decide import Asked, Decided, Failed
+from placer.compare.decide import Decided, Failed
 from placer.compare.metrics import Metrics, admitted_groups, gpus_placed, measure
+from placer.deciding import Asked
 from placer.errors import VerificationFailed
 from placer.instance import Instance
 from placer.outcome import Outcome

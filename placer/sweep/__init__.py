@@ -1,28 +1,33 @@
 """The same question many times: families or instances × seeds × policies, a line of figures for each run.
 
 Belongs here: what to run (``plan``), one run in a process of its own with its time and its memory (``run``), the file
-of lines that a broken-off sweep goes on from (``store``), figures of many lines (``rows``). Does not: printing and
-flags (``cli``); how a placement is found (``solve``).
+of lines that a broken-off sweep goes on from (``store``), figures of many lines (``rows``, ``medians``, ``duels``).
+Does not: printing and flags (``cli``); how a placement is found (``policies``, ``solve``).
 
-A policy is a name. Today each is a method of :func:`placer.solve`; others come in where ``answer`` calls it.
+A policy is a name of :data:`placer.deciding.NAMES`: another scheduler's, or a method of :func:`placer.solve`.
 """
 
 from __future__ import annotations
 
+from placer.sweep.duels import Duel, duels
 from placer.sweep.line import Line
-from placer.sweep.plan import POLICIES, Run, parse_seeds, plan
+from placer.sweep.medians import Median, median_of
+from placer.sweep.plan import Run, parse_seeds, plan
 from placer.sweep.rows import Row, rows
 from placer.sweep.run import sweep
 from placer.sweep.store import Store
 from placer.sweep.subject import Subject, parse_subject, planted_beside
 
 __all__ = [
-    "POLICIES",
+    "Duel",
     "Line",
+    "Median",
     "Row",
     "Run",
     "Store",
     "Subject",
+    "duels",
+    "median_of",
     "parse_seeds",
     "parse_subject",
     "plan",

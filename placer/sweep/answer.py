@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.deciding import ask, high_water
 from placer.errors import PlacerError
+from placer.placement import Placement
+from placer.result import Termination, Verdict
 from placer.sweep.line import Line
-from placer.sweep.memory import high_water
 from placer.sweep.plan import Run
 from placer.sweep.subject import planted_beside
 
 if TYPE_CHECKING:
-    from placer.document import PlacementDocument
     from placer.instance import Instance
     from placer.result import Result
 
@@ -55,60 +57,79 @@ def answer(run: Run, path: str, target: str, emit: Callable[[Any], None]) -> Lin
     path
         File or folder of the instance.
     target
-        Where the Placement is written.
+        Where the Placement is written; of a policy its Bindings.
     emit
         Is told the id of this process, and None when the call is over (:meth:`PeakOfTree.hear`).
     """
     began = time.monotonic()
     emit(os.getpid())
     try:
-        instance, result = _decide(run, path, began)
-        document = _write(result, target)
+        instance, figures = _decide(run, path, target, began)
         seconds, peak = time.monotonic() - began, high_water("self")
         emit(None)
-        line = _line(run, document, seconds, peak)
+        line = run.line(
+            nodes=len(instance.nodes),
+            pending=len(instance.pending),
+            seconds=round(seconds, 3),
+            peak_memory_mib=round(peak / 1024, 1) or None,
+            **figures,
+        )
         return _beside_planted(line, instance, path)
     except PlacerError as error:
         return run.line(error=str(error)[:LONGEST])
 
 
-def _decide(run: Run, path: str, began: float) -> tuple[Instance, Result]:
-    """Here policies that are no methods of ``solve`` will come in."""
+def _decide(run: Run, path: str, target: str, began: float) -> tuple[Instance, dict[str, Any]]:
+    """Read, decide and write; the figures of the answer."""
     from placer.read import read
-    from placer.solve import solve
 
     instance = read(path)
-    seed = run.seed if run.subject.family is None else 0
-    return instance, solve(
-        instance, method=run.policy, time_limit=run.limit, workers=run.workers, seed=seed, began=began
-    )
+    said = ask(instance, run.asked, began)
+    return instance, _of_policy(instance, said, target) if isinstance(said, Placement) else _of_method(said, target)
 
 
-def _write(result: Result, target: str) -> PlacementDocument:
+def _of_policy(instance: Instance, placement: Placement, target: str) -> dict[str, Any]:
+    """Judge as the call of a method does, and write."""
+    from placer.document import ValuePart, bindings_document
+    from placer.manifests import dump
+    from placer.score import placed_weight, score
+    from placer.verify import RULES, verify
+
+    broken = Counter(violation.rule for violation in verify(instance, placement))
+    unproved = {"bound": None, "gap": None, "proved_by": None}
+    figures = {
+        "placed_pods": len(placement.bindings),
+        "placed_weight": placed_weight(instance, placement),
+        "objective": [
+            ValuePart(name=each.name, priority=each.priority, value=each.value, **unproved)
+            for each in score(instance, placement)
+        ],
+        "violations": {rule: broken[rule] for rule, _ in RULES if broken[rule]},
+        "verdict": None if broken else Verdict.FEASIBLE,
+        "termination": Termination.FINISHED,
+    }
+    dump(bindings_document(placement), target)
+    return figures
+
+
+def _of_method(result: Result, target: str) -> dict[str, Any]:
+    """Write what is verified already."""
     from placer.document import placement_document
     from placer.manifests import dump
 
     document = placement_document(result)
     dump(document.as_dict(), target)
-    return document
-
-
-def _line(run: Run, document: PlacementDocument, seconds: float, peak: int) -> Line:
-    return run.line(
-        nodes=document.instance.nodes,
-        pending=document.instance.pending,
-        placed_pods=len(document.bindings),
-        placed_weight=document.weight.value,
-        weight_bound=document.weight.bound,
-        weight_gap=document.weight.gap,
-        weight_proved_by=document.weight.proved_by,
-        objective=document.objective,
-        verdict=document.verdict,
-        termination=document.termination,
-        seconds_to_first=document.trace[0].seconds if document.trace else None,
-        seconds=round(seconds, 3),
-        peak_memory_mib=round(peak / 1024, 1) or None,
-    )
+    return {
+        "placed_pods": len(document.bindings),
+        "placed_weight": document.weight.value,
+        "weight_bound": document.weight.bound,
+        "weight_gap": document.weight.gap,
+        "weight_proved_by": document.weight.proved_by,
+        "objective": document.objective,
+        "verdict": document.verdict,
+        "termination": document.termination,
+        "seconds_to_first": document.trace[0].seconds if document.trace else None,
+    }
 
 
 def _beside_planted(line: Line, instance: Instance, path: str) -> Line:

@@ -13,10 +13,10 @@ from placer.result import Termination, Verdict
 
 __all__ = ["KEY", "Key", "Line"]
 
-#: What tells two runs apart: instance, seed, policy, limit, workers, version.
-Key = tuple[str, int, str, float, int, str]
+#: What tells two runs apart: instance, seed, policy, limit, workers, version, config.
+Key = tuple[str, int, str, float, int, str, str]
 #: ... and their names.
-KEY = ("instance", "seed", "policy", "limit", "workers", "version")
+KEY = ("instance", "seed", "policy", "limit", "workers", "version", "config")
 
 
 class Line(BaseModel):
@@ -29,15 +29,17 @@ class Line(BaseModel):
     instance
         Family with its options, or path, as it was typed.
     seed
-        Of the family's chance; of the solver's where the instance is in files.
+        Of the family's chance; of the policy's or the solver's where the instance is in files.
     policy
-        What decided.
+        What decided: a policy or a method.
     limit
-        Seconds of the whole call.
+        Seconds of the whole call of a method.
     workers
-        Solver threads.
+        Solver threads of a method.
     version
         Of placer.
+    config
+        First digits of the SHA-256 of the policy's configuration; empty: its defaults.
     nodes, pending
         Nodes and pending pods of the instance.
     placed_pods
@@ -50,10 +52,12 @@ class Line(BaseModel):
         What no placement exceeds; |bound - value| / max(1, |value|); who proved it.
     objective
         Values, bounds and gaps in the order they are compared.
+    violations
+        Rule to how often it is broken; only what is broken, which methods never do.
     verdict, termination
-        As in a Placement.
+        As in a Placement; of a policy that breaks a rule there is no verdict.
     seconds_to_first
-        From the beginning of the call to its first answer.
+        From the beginning of the call to its first answer; not of a policy, which has one answer.
     seconds
         Of the whole call, reading to writing.
     peak_memory_mib
@@ -70,6 +74,7 @@ class Line(BaseModel):
     limit: float
     workers: int
     version: str
+    config: str
 
     nodes: int | None = None
     pending: int | None = None
@@ -81,6 +86,7 @@ class Line(BaseModel):
     weight_gap: float | None = None
     weight_proved_by: str | None = None
     objective: list[ValuePart] = []
+    violations: dict[str, int] = {}
     verdict: Verdict | None = None
     termination: Termination | None = None
     seconds_to_first: float | None = None
@@ -91,7 +97,7 @@ class Line(BaseModel):
     @property
     def key(self) -> Key:
         """What tells it apart."""
-        return self.instance, self.seed, self.policy, self.limit, self.workers, self.version
+        return self.instance, self.seed, self.policy, self.limit, self.workers, self.version, self.config
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, names in camel case."""

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import placer
+from placer.deciding import NAMES, Asked
 from placer.errors import UsageError
-from placer.solve import METHODS
 from placer.sweep.line import KEY, Key, Line
 from placer.sweep.subject import Subject, parse_subject
 
-__all__ = ["POLICIES", "Run", "parse_seeds", "plan"]
-
-#: What can decide, by name.
-POLICIES = METHODS
+__all__ = ["Run", "parse_seeds", "plan"]
 
 MOST_SEEDS = 100_000  #: ``1-5`` is meant, ``1-5000000000`` is not
 
@@ -30,13 +29,15 @@ class Run:
     subject
         What is decided upon.
     seed
-        Of the family's chance; of the solver's where the instance is in files.
+        Of the family's chance; of the policy's or the solver's where the instance is in files.
     policy
-        One of :data:`POLICIES`.
+        One of :data:`placer.deciding.NAMES`.
     limit
-        Seconds of the whole call.
+        Seconds of the whole call of a method.
     workers
-        Solver threads.
+        Solver threads of a method.
+    arguments
+        Configuration of a policy; None: its defaults.
     """
 
     subject: Subject
@@ -44,15 +45,27 @@ class Run:
     policy: str
     limit: float
     workers: int
+    arguments: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> Key:
         """What tells it apart; its line has the same."""
-        return self.subject.word, self.seed, self.policy, self.limit, self.workers, placer.__version__
+        config = "" if self.arguments is None else _digest(self.arguments)
+        return self.subject.word, self.seed, self.policy, self.limit, self.workers, placer.__version__, config
+
+    @property
+    def asked(self) -> Asked:
+        """What is asked of the policy or method: of families the seed is theirs, and its own is 0."""
+        seed = self.seed if self.subject.family is None else 0
+        return Asked(self.policy, self.arguments, self.limit, None, self.workers, seed)
 
     def line(self, **found: Any) -> Line:
         """Make its line."""
         return Line.model_validate({**dict(zip(KEY, self.key, strict=True)), **found})
+
+
+def _digest(arguments: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(arguments, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def plan(
@@ -62,6 +75,7 @@ def plan(
     policies: Sequence[str] = ("greedy", "auto"),
     time_limit: float = 60.0,
     workers: int = 1,
+    arguments: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Run]:
     """List the runs of a sweep, all of one instance together.
 
@@ -70,19 +84,23 @@ def plan(
     words
         Families with their options, and paths (:func:`parse_subject`); one given twice counts once.
     seeds
-        Each makes an instance of a family, and is the solver's seed on an instance in files: 0 .. 2^31 - 1.
+        Each makes an instance of a family, and is the policy's or the solver's seed on an instance in files:
+        0 .. 2^31 - 1.
     policies
-        Names of :data:`POLICIES`.
+        Policies and methods, names of :data:`placer.deciding.NAMES`.
     time_limit
-        Seconds of each whole call, at least 0.
+        Seconds of each whole call of a method, at least 0.
     workers
-        Solver threads, at least 1.
+        Solver threads of a method, at least 1.
+    arguments
+        Policy to its configuration (:func:`placer.policies.config.read_config`).
 
     Raises
     ------
     UsageError
         With every fault of every word.
     """
+    configured = arguments or {}
     faults = [
         f"{name}: found {found}, expected {expected}"
         for name, found, expected, fine in (
@@ -92,7 +110,8 @@ def plan(
             ("seeds", "none", "at least one", bool(seeds)),
             ("policies", "none", "at least one", bool(policies)),
             *(("seed", seed, "0 to 2147483647", 0 <= seed < 2**31) for seed in seeds),
-            *(("policy", repr(name), f"one of {', '.join(POLICIES)}", name in POLICIES) for name in policies),
+            *(("policy", repr(name), f"one of {', '.join(NAMES)}", name in NAMES) for name in policies),
+            *(("configuration", f"one for {name}", "it among the policies", name in policies) for name in configured),
         )
         if not fine
     ]
@@ -105,7 +124,7 @@ def plan(
     if faults:
         raise UsageError("; ".join(faults))
     return [
-        Run(subject, seed, policy, time_limit, workers)
+        Run(subject, seed, policy, time_limit, workers, configured.get(policy))
         for subject in subjects
         for seed in dict.fromkeys(seeds)
         for policy in dict.fromkeys(policies)

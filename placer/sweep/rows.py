@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from statistics import median
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from placer.result import Verdict
 from placer.sweep.line import Line
+from placer.sweep.medians import Median, median_of
+from placer.verify import RULES
 
 __all__ = ["Row", "rows"]
 
@@ -22,15 +24,20 @@ class Row:
         Of all its lines.
     runs, failed
         How many lines, and how many of them have an error.
-    median_over_planted, worst_over_planted
+    over_planted, worst_over_planted
         Placed over planted weight; of the runs where something is planted.
+    of_bound, worst_of_bound
+        Placed weight over the best bound that any run proved on the same instance and seed, 1 where that is 0; of the
+        runs where there is one. A placement that breaks a rule may be above 1.
     worst_gap
         Largest gap of the weight; None also where a run proved no bound.
     optimal
         How many runs proved every value.
-    median_first
+    violations
+        Rule to how often it is broken in all runs.
+    first
         Seconds to the first answer; of the runs that had one.
-    median_seconds, worst_seconds
+    seconds, worst_seconds
         Of the whole call.
     peak_memory_mib
         Largest of all runs.
@@ -40,45 +47,61 @@ class Row:
     policy: str
     runs: int
     failed: int
-    median_over_planted: float | None
+    over_planted: Median | None
     worst_over_planted: float | None
+    of_bound: Median | None
+    worst_of_bound: float | None
     worst_gap: float | None
     optimal: int
-    median_first: float | None
-    median_seconds: float | None
+    first: Median | None
+    seconds: Median | None
     worst_seconds: float | None
     peak_memory_mib: float | None
+    violations: Mapping[str, int] = field(default_factory=dict)
 
 
 def rows(lines: Iterable[Line]) -> list[Row]:
     """Gather lines by instance word and policy, in the order in which these first come."""
     gathered: dict[tuple[str, str], list[Line]] = {}
+    bounds: dict[tuple[str, int], int] = {}
     for line in lines:
         gathered.setdefault((line.instance, line.policy), []).append(line)
-    return [_row(instance, policy, found) for (instance, policy), found in gathered.items()]
+        if line.weight_bound is not None and line.error is None:
+            what = line.instance, line.seed
+            bounds[what] = min(line.weight_bound, bounds.get(what, line.weight_bound))
+    return [_row(instance, policy, found, bounds) for (instance, policy), found in gathered.items()]
 
 
-def _row(instance: str, policy: str, lines: list[Line]) -> Row:
+def _row(instance: str, policy: str, lines: list[Line], bounds: Mapping[tuple[str, int], int]) -> Row:
     good = [line for line in lines if line.error is None]
     shares = [line.placed_over_planted for line in good if line.placed_over_planted is not None]
+    of_bounds = [share for line in good if (share := _of_bound(line, bounds)) is not None]
     gaps = [line.weight_gap for line in good if line.weight_gap is not None]
-    firsts = [line.seconds_to_first for line in good if line.seconds_to_first is not None]
     seconds = [line.seconds for line in good if line.seconds is not None]
+    violations = Counter[str]()
+    for line in good:
+        violations.update(line.violations)
     return Row(
         instance=instance,
         policy=policy,
         runs=len(lines),
         failed=len(lines) - len(good),
-        median_over_planted=_median(shares),
+        over_planted=median_of(shares),
         worst_over_planted=min(shares, default=None),
+        of_bound=median_of(of_bounds),
+        worst_of_bound=min(of_bounds, default=None),
         worst_gap=max(gaps, default=None) if len(gaps) == len(good) else None,
         optimal=sum(line.verdict is Verdict.OPTIMAL for line in good),
-        median_first=_median(firsts),
-        median_seconds=_median(seconds),
+        first=median_of(line.seconds_to_first for line in good if line.seconds_to_first is not None),
+        seconds=median_of(seconds),
         worst_seconds=max(seconds, default=None),
         peak_memory_mib=max((line.peak_memory_mib for line in good if line.peak_memory_mib is not None), default=None),
+        violations={rule: violations[rule] for rule, _ in RULES if violations[rule]},
     )
 
 
-def _median(values: list[float]) -> float | None:
-    return median(values) if values else None
+def _of_bound(line: Line, bounds: Mapping[tuple[str, int], int]) -> float | None:
+    bound = bounds.get((line.instance, line.seed))
+    if bound is None or line.placed_weight is None:
+        return None
+    return line.placed_weight / bound if bound else 1.0

@@ -8,11 +8,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any
 
+from placer.deciding import PeakOfTree
 from placer.errors import PlacerError, UsageError
 from placer.executors import open_executor
 from placer.methods.process import Ended, How, run_apart
 from placer.sweep.line import Line
-from placer.sweep.memory import PeakOfTree
 from placer.sweep.plan import Run
 
 __all__ = ["sweep"]
@@ -57,34 +57,47 @@ def sweep(
         tempfile.TemporaryDirectory(prefix="placer-sweep-", ignore_cleanup_errors=True) as scratch,
         open_executor(executor, jobs) as opened,
     ):
-        going: set[Future[Line]] = set()
+        going, asked = set[Future[Line]](), dict[Future[Line], Run]()
+
+        def line_of(future: Future[Line]) -> Line:
+            return _line_of(future, asked.pop(future))
+
         for run in runs:
             if begin is not None:
                 begin(run)
-            going.add(opened.submit(_carry_out, run, scratch))
+            future = opened.submit(_carry_out, run, _anywhere(run), scratch)
+            asked[future] = run
+            going.add(future)
             if len(going) >= jobs:
                 done, going = wait(going, return_when=FIRST_COMPLETED)
-                yield from map(_line_of, done)
+                yield from map(line_of, done)
         while going:
             done, going = wait(going, return_when=FIRST_COMPLETED)
-            yield from map(_line_of, done)
+            yield from map(line_of, done)
 
 
-def _line_of(future: Future[Line]) -> Line:
+def _anywhere(run: Run) -> str:
+    """Path of an instance in files that does not depend on where a worker was started; of a family nothing."""
+    return str(Path(run.subject.word).absolute()) if run.subject.family is None else ""
+
+
+def _line_of(future: Future[Line], run: Run) -> Line:
     error = future.exception()
     if error is not None:  # no run's fault: these are caught where it runs
         raise PlacerError(f"the executor failed: {type(error).__name__}: {error}") from error
-    return future.result()
+    line = future.result()
+    if line.version != run.line().version:
+        raise PlacerError(f"the executor: found placer {line.version} there, expected {run.line().version} as here")
+    return line
 
 
-def _carry_out(run: Run, scratch: str) -> Line:
+def _carry_out(run: Run, path: str, scratch: str) -> Line:
     """Make the instance in one process and answer in another: what making takes is not the answer's.
 
     On another machine there is no ``scratch``; there a folder of its own will do.
     """
     within = scratch if Path(scratch).is_dir() else None
     with tempfile.TemporaryDirectory(dir=within, ignore_cleanup_errors=True) as folder:
-        path = run.subject.word
         if run.subject.family is not None:
             path = str(Path(folder, "instance.json"))
             made = _apart("make", (run, path), lambda _: None)

@@ -1,4 +1,4 @@
-"""The file of a sweep's lines: what is in it need not be run again; each new line is in it as soon as it is known."""
+"""The file of lines: a run that is there without an error is not run again; each new line is there at once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Store:
         self._path = Path(path)
         self._good = 0  #: bytes up to the end of the last whole line
         self._begun = False
-        #: Lines of ``runs`` that are there, by key; of several the last.
+        #: Lines of ``runs`` that are there, failed ones too, by key; of several the last.
         self.known: dict[Key, Line] = {}
         wanted = {run.key for run in runs}
         try:
