@@ -1,0 +1,230 @@
+"""Plain HTTP to the tests' API server: objects in and out as JSON, many at a time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+
+from tests.support import Document
+
+__all__ = ["Api", "Refused"]
+
+#: Requests under way at once.
+MANY = 16
+#: Seconds that something may take which normally takes a few.
+PATIENCE = 60.0
+
+#: (apiVersion, kind) to resource and whether it lives in a namespace; of others ``create`` asks the server.
+_Resource = tuple[str, bool]
+
+
+class Refused(Exception):
+    """The server said no."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+
+
+class Api:
+    """A client with the rights of a token.
+
+    Parameters
+    ----------
+    url, certificate, token
+        Of the server.
+    """
+
+    def __init__(self, url: str, certificate: Path, token: str) -> None:
+        self.url = url
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._pool = urllib3.PoolManager(maxsize=MANY, ca_certs=str(certificate), retries=False, timeout=60)
+        self._known: dict[str, dict[str, _Resource]] = {}
+
+    # ----------------------------------------------------------------------------------------------------- requests
+
+    def call(self, method: str, path: str, body: object = None, kind: str = "application/json") -> dict[str, Any]:
+        """Ask for something below the server's root.
+
+        Raises
+        ------
+        Refused
+            The answer is no success.
+        """
+        headers = self._headers | ({"Content-Type": kind} if body is not None else {})
+        data = json.dumps(body).encode() if body is not None else None
+        end = time.monotonic() + PATIENCE
+        answer = self._pool.request(method, self.url + path, headers=headers, body=data)
+        while answer.status == 429 and time.monotonic() < end:  # a server that has just begun wants a little time
+            time.sleep(0.1)
+            answer = self._pool.request(method, self.url + path, headers=headers, body=data)
+        if answer.status >= 400:
+            raise Refused(answer.status, answer.data.decode("utf-8", "replace"))
+        found: dict[str, Any] = json.loads(answer.data)
+        return found
+
+    def get(self, path: str) -> dict[str, Any]:
+        return self.call("GET", path)
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        """Items of a list, whole."""
+        found: list[dict[str, Any]] = self.get(path).get("items") or []
+        return found
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return self.call("PATCH", path, body, "application/merge-patch+json")
+
+    def delete(self, path: str) -> None:
+        """Delete at once, as a kubelet does when a pod has ended; what is not there is deleted already."""
+        try:
+            self.call("DELETE", path, {"gracePeriodSeconds": 0})
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+
+    def each(self, work: Callable[[Any], Any], things: Iterable[Any]) -> list[Any]:
+        """Do something with many things, several at a time; answers in their order."""
+        with ThreadPoolExecutor(MANY) as threads:
+            return list(threads.map(work, things))
+
+    # ------------------------------------------------------------------------------------------------------ objects
+
+    def path(self, document: Mapping[str, Any], *, named: bool = True) -> str:
+        """Where an object is, or with ``named`` False where it is created."""
+        version, kind = document["apiVersion"], document["kind"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if kind not in self._known.get(version, {}):
+            self._known[version] = {
+                each["kind"]: (each["name"], each["namespaced"])
+                for each in self.get(root)["resources"]
+                if "/" not in each["name"]
+            }
+        plural, namespaced = self._known[version][kind]
+        metadata = document["metadata"]
+        place = f"{root}/namespaces/{metadata.get('namespace', 'default')}" if namespaced else root
+        return f"{place}/{plural}/{metadata['name']}" if named else f"{place}/{plural}"
+
+    def create(self, *documents: Document) -> list[dict[str, Any]]:
+        """Create objects with their status; namespaces that are not there yet come first."""
+        namespaces = {each["metadata"].get("namespace", "default") for each in documents}
+        for name in sorted(namespaces - {each["metadata"]["name"] for each in self.items("/api/v1/namespaces")}):
+            if not any((each["kind"], each["metadata"]["name"]) == ("Namespace", name) for each in documents):
+                self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        for each in documents:
+            self.path(each, named=False)  # fills what is known before threads read it
+        return self.each(self._create, documents)
+
+    def _create(self, document: Document) -> dict[str, Any]:
+        made = self.call("POST", self.path(document, named=False), document)
+        status = document.get("status")
+        if not status or made.get("status") == status:
+            return made
+        try:
+            return self.patch(f"{self.path(made)}/status", {"status": status})
+        except Refused as refusal:
+            if refusal.status != 404:  # a kind without a status of its own takes it with the rest
+                raise
+            return made
+
+    def bind(self, namespace: str, pod: str, node: str) -> None:
+        """Bind a pod as a scheduler does."""
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
+        self.call("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/binding", body)
+
+    # ----------------------------------------------------------------------------------- custom resource definitions
+
+    def install(self, files: Sequence[Path]) -> None:
+        """Create custom resource definitions that are not there, and wait until their objects are served."""
+        documents = [each for file in files for each in yaml.safe_load_all(file.read_text()) if each]
+        for document in documents:
+            try:
+                self.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", document)
+            except Refused as refusal:
+                if refusal.status != 409:
+                    raise
+        for document in documents:
+            self._wait_for(document, served=True)
+
+    def uninstall(self) -> None:
+        """Remove all custom resource definitions, and wait until nothing of them is served."""
+        root = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        documents = self.items(root)
+        for document in documents:
+            self.delete(f"{root}/{document['metadata']['name']}")
+        for document in documents:
+            self._wait_for(document, served=False)
+        self._known.clear()
+
+    def _wait_for(self, definition: Mapping[str, Any], *, served: bool) -> None:
+        spec = definition["spec"]
+        versions = [each["name"] for each in spec["versions"] if each["served"]]
+        end = time.monotonic() + PATIENCE
+        roots, plural = [f"/apis/{spec['group']}/{each}" for each in versions], spec["names"]["plural"]
+        while not all(self._serves(root, plural) is served for root in roots):
+            if time.monotonic() > end:
+                raise RuntimeError(f"{definition['metadata']['name']}: not {'served' if served else 'gone'} in time")
+            time.sleep(0.05)
+
+    def _serves(self, root: str, plural: str) -> bool:
+        """Whether a resource is both announced and answered for."""
+        try:
+            announced = any(each["name"] == plural for each in self.get(root)["resources"])
+            self.get(f"{root}/{plural}?limit=1")
+        except Refused:
+            return False
+        return announced
+
+    # ----------------------------------------------------------------------------------------------------- clean-up
+
+    def wipe(self) -> None:
+        """Delete every object that tests make; namespaces stay, since nobody is there who would finish them."""
+        for group in ("/api/v1", *self._groups()):
+            for each in self.get(group)["resources"]:
+                if "/" not in each["name"] and each["kind"] in _WIPED and "delete" in each["verbs"]:
+                    found = self.items(f"{group}/{each['name']}")
+                    ours = [item for item in found if not item["metadata"]["name"].startswith("system-")]
+                    self.each(self.delete, [self._of(group, each, item) for item in ours])
+
+    def _groups(self) -> list[str]:
+        found = [each["preferredVersion"]["groupVersion"] for each in self.get("/apis")["groups"]]
+        return [f"/apis/{each}" for each in found]
+
+    @staticmethod
+    def _of(group: str, resource: Mapping[str, Any], item: Mapping[str, Any]) -> str:
+        metadata = item["metadata"]
+        place = f"{group}/namespaces/{metadata['namespace']}" if resource["namespaced"] else group
+        return f"{place}/{resource['name']}/{metadata['name']}"
+
+
+#: Kinds of which everything is deleted between tests.
+_WIPED = frozenset(
+    (
+        "Pod",
+        "Node",
+        "ConfigMap",
+        "PersistentVolumeClaim",
+        "PersistentVolume",
+        "PodGroup",
+        "Queue",
+        "HyperNode",
+        "AppGroup",
+        "NetworkTopology",
+        "NodeResourceTopology",
+        "Job",
+        "Deployment",
+        "StatefulSet",
+        "ReplicaSet",
+        "PriorityClass",
+        "Policy",
+        "Event",
+        "Lease",
+    )
+)

@@ -1,0 +1,61 @@
+"""One API server for the session; every test that asks for ``cluster`` finds it empty."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.cluster.api import Api
+from tests.cluster.binaries import Missing, programs, resource_definitions
+from tests.cluster.server import ControlPlane
+
+
+def _absent(message: str) -> None:
+    """Skip, or fail where all tools must be there."""
+    if os.environ.get("PLACER_REQUIRE_TOOLS") == "1":
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd and kube-apiserver, running."""
+    try:
+        folder = programs()
+    except Missing as missing:
+        _absent(f"no kube-apiserver: {missing}")
+    found = ControlPlane(folder, tmp_path_factory.mktemp("control-plane"))
+    try:
+        found.start()
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture(scope="session")
+def api(control_plane: ControlPlane) -> Api:
+    """Plain HTTP to the API server, as an administrator."""
+    return Api(control_plane.url, control_plane.certificate, control_plane.token)
+
+
+@pytest.fixture
+def cluster(api: Api) -> Api:
+    """The API server without anything that another test has made; custom resource definitions stay."""
+    api.wipe()
+    return api
+
+
+@pytest.fixture
+def install(api: Api) -> Callable[[str], None]:
+    """Install somebody's custom resource definitions: a key of ``CRDS``."""
+
+    def work(whose: str) -> None:
+        try:
+            files = resource_definitions(whose)
+        except Missing as missing:
+            _absent(f"no definitions of {whose}: {missing}")
+        api.install(files)
+
+    return work

@@ -1,0 +1,245 @@
+"""Kubelets for nodes that are not there: they admit bound pods as real ones do, and report.
+
+Of the pods that reach a kubelet together it looks at the oldest first; those of one second come in any order with a
+real one, by name from the end here. Each must find room for its requests, its host
+ports and its NUMA zones beside what runs; one that does not becomes ``Failed`` with the kubelet's reason and holds
+nothing. Zones are handed out by the replay of the Topology Manager (``placer.instance.numa``).
+
+Source: Kubernetes ``pkg/kubelet/lifecycle/predicate.go`` (reasons and messages), ``pkg/kubelet/kubelet.go`` (order).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from placer.instance import Node
+from placer.instance.numa import Kubelet, State
+from placer.instance.numa.demand import DemandPool
+from placer.instance.requests import pod_requests
+from placer.kube.pod import Pod
+from placer.quantity import Resources
+from tests.cluster.api import Api, Refused
+from tests.support import Document, instance_of, objects_of
+
+__all__ = ["Admission", "Kubelets", "Rejection"]
+
+#: Host address, protocol and port; the address 0.0.0.0 stands for all of them.
+_Port = tuple[str, str, int]
+_EVERYWHERE = "0.0.0.0"
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Why a pod may not run: as ``status.reason`` and ``status.message`` say it."""
+
+    reason: str
+    message: str
+
+
+@dataclass
+class Admission:
+    """What one kubelet knows of its node.
+
+    Parameters
+    ----------
+    node
+        The node, with its zones if it has any.
+    kubelet
+        The replay of its Topology Manager; None without zones.
+    """
+
+    node: Node
+    kubelet: Kubelet | None = None
+    used: dict[str, Resources] = field(default_factory=dict)
+    ports: dict[str, frozenset[_Port]] = field(default_factory=dict)
+    state: State = ()
+
+    def __post_init__(self) -> None:
+        self._demands = DemandPool()
+        if self.kubelet is not None and self.node.numa is not None:
+            self.state = self.kubelet.start(self.node.numa)
+
+    @classmethod
+    def of(cls, node: Document, topology: Document | None = None) -> Admission:
+        """Read a node and its NodeResourceTopology."""
+        instance = instance_of(node, *([topology] if topology is not None else []))
+        name = node["metadata"]["name"]
+        return cls(instance.nodes[name], instance.kubelets.get(name))
+
+    def batch(self, pods: Iterable[Document]) -> dict[str, Rejection | None]:
+        """Let pods come together, oldest first; uid to the rejection, None of those that run."""
+        by_name = sorted(pods, key=lambda each: str(each["metadata"]["name"]), reverse=True)
+        ordered = sorted(by_name, key=lambda each: each["metadata"].get("creationTimestamp") or "")
+        return {each["metadata"]["uid"]: self.admit(each) for each in ordered}
+
+    def admit(self, document: Document) -> Rejection | None:
+        """Let one pod come; None: it runs."""
+        (pod,) = objects_of({"apiVersion": "v1", "kind": "Pod", **document}).pods
+        uid = document["metadata"]["uid"]
+        requests, ports = pod_requests(pod.spec), _ports(pod)
+        refused = self._zones(pod) or self._room(requests) or self._host_ports(ports)
+        if refused is None:
+            self.used[uid], self.ports[uid] = requests, ports
+            if self.kubelet is not None:
+                after = self.kubelet.admit(self.state, self.kubelet.units(self._demands.of(pod.spec)))
+                assert after is not None
+                self.state = after[0]
+        return refused
+
+    def end(self, uid: str) -> None:
+        """A pod is over: its room is free. Zones stay taken, as nobody here needs them back."""
+        self.used.pop(uid, None)
+        self.ports.pop(uid, None)
+
+    def _zones(self, pod: Pod) -> Rejection | None:
+        demand = self._demands.of(pod.spec)
+        if self.kubelet is None or demand is None or not self.kubelet.refusal(self.state, demand):
+            return None
+        return Rejection("TopologyAffinityError", "Resources cannot be allocated with Topology locality")
+
+    def _room(self, requests: Resources) -> Rejection | None:
+        for resource, amount in sorted(requests.items()):
+            used = sum(each[resource] for each in self.used.values())
+            there = self.node.allocatable[resource]
+            if amount and used + amount > there:
+                detail = f"resource: {resource}, requested: {amount}, used: {used}, capacity: {there}"
+                return Rejection(f"OutOf{resource}", f"Node didn't have enough {detail}")
+        return None
+
+    def _host_ports(self, ports: frozenset[_Port]) -> Rejection | None:
+        taken = [port for each in self.ports.values() for port in each]
+        if any(_clash(one, other) for one in ports for other in taken):
+            message = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+            return Rejection("NodePorts", message)
+        return None
+
+
+class Kubelets:
+    """The kubelets of all nodes that were added, at an API server.
+
+    Parameters
+    ----------
+    api
+        The server.
+
+    Examples
+    --------
+    >>> kubelets = Kubelets(api)  # doctest: +SKIP
+    >>> kubelets.add(node("n1"))  # doctest: +SKIP
+    >>> with kubelets.running():  # doctest: +SKIP
+    ...     api.bind("default", "train-0", "n1")
+    """
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.admissions: dict[str, Admission] = {}
+        self.rejected: dict[str, Rejection] = {}  #: by NAMESPACE/NAME
+        self._over = threading.Event()
+
+    def add(self, *nodes: Document, topologies: Sequence[Document] = ()) -> None:
+        """Create nodes, and the NodeResourceTopology objects of some of them."""
+        by_name = {each["metadata"]["name"]: each for each in topologies}
+        self.api.create(*nodes, *topologies)
+        for node in nodes:
+            name = node["metadata"]["name"]
+            self.admissions[name] = Admission.of(node, by_name.get(name))
+
+    def step(self) -> int:
+        """Every kubelet looks once at what is new on its node: batches are admitted, deleted pods end.
+
+        Returns
+        -------
+        int
+            How many pods were admitted, rejected or ended.
+        """
+        coming: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        going: list[dict[str, Any]] = []
+        for pod in self.api.items("/api/v1/pods"):
+            node = pod["spec"].get("nodeName")
+            if node not in self.admissions:
+                continue
+            if pod["metadata"].get("deletionTimestamp"):
+                going.append(pod)
+            elif pod["status"].get("phase") == "Pending":
+                coming[node].append(pod)
+        for pod in going:
+            self.admissions[pod["spec"]["nodeName"]].end(pod["metadata"]["uid"])
+        self.api.each(self.api.delete, [_path(pod) for pod in going])
+        answers = {node: self.admissions[node].batch(pods) for node, pods in coming.items()}
+        self.api.each(
+            lambda pair: self._report(*pair),
+            [(pod, answers[node][pod["metadata"]["uid"]]) for node, pods in coming.items() for pod in pods],
+        )
+        return len(going) + sum(map(len, coming.values()))
+
+    def running(self, every: float = 0.05) -> _Running:
+        """Let all kubelets work in the background for as long as a ``with`` block lasts."""
+        return _Running(self, every)
+
+    def _report(self, pod: Mapping[str, Any], rejection: Rejection | None) -> None:
+        metadata = pod["metadata"]
+        status: dict[str, Any]
+        if rejection is not None:
+            self.rejected[f"{metadata['namespace']}/{metadata['name']}"] = rejection
+            status = {
+                "phase": "Failed",
+                "reason": rejection.reason,
+                "message": f"Pod was rejected: {rejection.message}",
+            }
+        else:
+            ready = {"type": "Ready", "status": "True"}
+            scheduled = [each for each in pod["status"].get("conditions") or () if each["type"] == "PodScheduled"]
+            status = {"phase": "Running", "conditions": [*scheduled, ready]}
+        try:
+            self.api.patch(f"{_path(pod)}/status", {"metadata": {"uid": metadata["uid"]}, "status": status})
+        except Refused as refusal:
+            if refusal.status not in (404, 409):  # deleted meanwhile, or another pod has its name
+                raise
+
+
+class _Running:
+    """Kubelets at work; what goes wrong there is raised at the end of the block."""
+
+    def __init__(self, kubelets: Kubelets, every: float) -> None:
+        self._kubelets, self._every = kubelets, every
+        self._over = threading.Event()
+        self._fault: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        if self._fault is not None:
+            raise self._fault
+
+    def _work(self) -> None:
+        try:
+            while not self._over.wait(self._every):
+                self._kubelets.step()
+        except BaseException as fault:
+            self._fault = fault
+
+
+def _path(pod: Mapping[str, Any]) -> str:
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
+def _ports(pod: Pod) -> frozenset[_Port]:
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    return frozenset(
+        (port.host_ip or _EVERYWHERE, port.protocol or "TCP", port.host_port)
+        for container in containers
+        for port in container.ports or ()
+        if port.host_port
+    )
+
+
+def _clash(one: _Port, other: _Port) -> bool:
+    return one[1:] == other[1:] and (one[0] == other[0] or _EVERYWHERE in (one[0], other[0]))
