@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from placer.dense.amounts import Scale, free_on
 from placer.dense.eligibility import Eligibility
 from placer.dense.model import Dense, DenseGroup, DenseSubGroup, PodClass, QueueRow, Scope
 from placer.dense.network import read_network
-from placer.dense.numa import read_numa
+from placer.dense.numa import DenseNuma, read_numa
 from placer.dense.score import score_solution
 from placer.dense.tree import NodeOrder, used_nodes
 from placer.instance import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
@@ -65,6 +66,7 @@ class _Builder:
         used_names = used_nodes(self.instance)
         used = np.array([name in used_names for name in self.order.nodes], dtype=bool)
         before = score(self.instance, Placement())
+        numa = read_numa(self.instance, self.order.nodes, self.demands) if self.instance.kubelets else None
         dense = Dense(
             nodes=tuple(self.order.nodes),
             resources=self.scale.resources,
@@ -75,7 +77,7 @@ class _Builder:
             leaf_unit=self.order.leaf_unit(),
             node_used=used,
             domains=self.order.domains(used),
-            classes=tuple(self.classes),
+            classes=tuple(self.classes if numa is None else _numbered(self.classes, numa)),
             groups=tuple(self.groups),
             sub_groups=tuple(self.sub_groups),
             scopes=tuple(self.scopes),
@@ -83,7 +85,7 @@ class _Builder:
             ports=self._ports(),
             levels=tuple((value.name, value.priority) for value in before),
             network=read_network(self.instance, self.order.nodes, self.workloads),
-            numa=read_numa(self.instance, self.order.nodes, self.demands) if self.instance.kubelets else None,
+            numa=numa,
         )
         return dense.with_constants(score_solution(dense, {}), before)
 
@@ -202,6 +204,13 @@ class _Builder:
             if pod.host_ports and pod.node in self.node_index:
                 taken[self.node_index[pod.node]].extend(pod.host_ports)
         return {node: tuple(ports) for node, ports in sorted(taken.items())}
+
+
+def _numbered(classes: Sequence[PodClass], numa: DenseNuma) -> Iterator[PodClass]:
+    """The classes with the numbers of what they ask of zones."""
+    number: dict[object, int] = {}
+    for each, units in zip(classes, numa.units, strict=True):
+        yield replace(each, zones=number.setdefault(units, len(number)) if any(units) else -1)
 
 
 def _placeable(instance: Instance) -> dict[GroupKey, list[Key]]:

@@ -47,6 +47,8 @@ class PodClass:
         Does not make its node count as used (O4).
     queue
         The Volcano queue they count against; None: none.
+    zones
+        Number of what they ask of NUMA zones, the same for classes that ask the same; -1: nothing that C10 concerns.
     """
 
     pods: tuple[Key, ...]
@@ -59,6 +61,12 @@ class PodClass:
     host_ports: tuple[HostPort, ...] = ()
     daemon: bool = False
     queue: str | None = None
+    zones: int = -1
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What decides where one of them fits: pods of one shape fit on the same nodes, equally often."""
+        return self.request.tobytes(), self.mask, self.host_ports, self.zones
 
     @property
     def size(self) -> int:
@@ -272,7 +280,7 @@ class Dense:
         return {pod: index for index, pod_class in enumerate(self.classes) for pod in pod_class.pods}
 
     def fits(self, index: int, free: IntArray | None = None) -> IntArray:
-        """How many pods of a class each node could take, by eligibility, resources and ports alone.
+        """How many pods of a class each node could take, by eligibility, resources, ports and zones alone.
 
         Parameters
         ----------
@@ -296,6 +304,8 @@ class Dense:
             for node, taken in self.ports.items():
                 if any(port.clashes(other) for port in pod_class.host_ports for other in taken):
                     count[node] = 0
+        if self.numa is not None:
+            count = np.minimum(count, self.numa.most(index))
         count[~self.masks[pod_class.mask]] = 0
         return np.maximum(count, 0)
 

@@ -11,11 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.instance import Instance
-from placer.instance.numa import Kubelet, NumaDemand, State, Units, some_order
+from placer.instance.numa import Kubelet, NumaDemand, Ordering, Orders, State, Unit, Units, some_order
 
-__all__ = ["DenseNuma", "read_numa"]
+__all__ = ["Crowd", "DenseNuma", "read_numa"]
 
 IntArray = npt.NDArray[np.int64]
+
+#: More pods than there are.
+LIMITLESS = 2**31
+
+#: The order of no pods.
+NOBODY = Ordering(Orders.ANY, ())
 
 #: Pods that are the same to a kubelet, and how many of them.
 Crowd = tuple[tuple[Units, int], ...]
@@ -46,7 +52,7 @@ class DenseNuma:
     held: Mapping[int, Crowd] = field(default_factory=dict)
 
     @cached_property
-    def _known(self) -> dict[object, bool]:
+    def _orders(self) -> dict[object, Ordering]:
         return {}
 
     def of(self, index: int, node: int) -> Units:
@@ -85,13 +91,15 @@ class DenseNuma:
 
     def admits_crowd(self, node: int, crowd: Crowd) -> bool:
         """The same of pods told by :meth:`crowd`; asked once about equal nodes."""
-        if not crowd:
-            return True
+        return self.order(node, crowd).sequence is not None
+
+    def order(self, node: int, crowd: Crowd) -> Ordering:
+        """An order for a crowd, by positions in it spelt out pod by pod."""
         key = (int(self.kind[node]), self.start[node], crowd)
-        if key not in self._known:
+        if key not in self._orders:
             pods = [units for units, count in crowd for _ in range(count)]
-            self._known[key] = some_order(self.kubelets[key[0]], self.start[node], pods) is not None
-        return self._known[key]
+            self._orders[key] = some_order(self.kubelets[key[0]], self.start[node], pods) if crowd else NOBODY
+        return self._orders[key]
 
     def refused(self, solution: Mapping[tuple[int, int], int]) -> list[int]:
         """Nodes whose kubelet admits what a solution puts there in no order that was found, sorted.
@@ -106,6 +114,34 @@ class DenseNuma:
             if self.of(index, node):
                 by_node.setdefault(node, []).append((index, count))
         return [node for node, counts in sorted(by_node.items()) if not self.admits(node, counts)]
+
+    def most(self, index: int) -> IntArray:
+        """How many pods of a class the zones of each node could hold at most; each unit is looked at by itself.
+
+        Returns
+        -------
+        int64, shape (nodes,); :data:`LIMITLESS` where C10 does not concern the class.
+        """
+        found = np.full(len(self.kind), LIMITLESS, dtype=np.int64)
+        for kind, units in enumerate(self.units[index]):
+            for unit in units:
+                nodes, which, rooms = self._rooms[kind]
+                found[nodes] = np.minimum(found[nodes], _most(rooms, unit)[which])
+        return found
+
+    @cached_property
+    def _rooms(self) -> list[tuple[IntArray, IntArray, IntArray]]:
+        """Per kind its nodes, the number of each one's start, and what is available per start, zone and resource."""
+        found = []
+        for kind, kubelet in enumerate(self.kubelets):
+            nodes = np.flatnonzero(self.kind == kind).astype(np.int64)
+            starts = list(dict.fromkeys(self.start[node] for node in nodes))
+            number = {start: position for position, start in enumerate(starts)}
+            which = np.array([number[self.start[node]] for node in nodes], dtype=np.int64)
+            shape = (len(starts), len(kubelet.zones), len(kubelet.resources))
+            rooms = np.array([kubelet.amounts(start) for start in starts], dtype=np.int64).reshape(shape)
+            found.append((nodes, which, rooms))
+        return found
 
     def at(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, Crowd]) -> DenseNuma:
         """The same over some nodes and classes, in that order.
@@ -124,6 +160,21 @@ class DenseNuma:
             units=tuple(self.units[index] for index in classes),
             held=held,
         )
+
+
+def _most(rooms: IntArray, unit: Unit) -> IntArray:
+    """How often a unit fits into zones with these rooms, shape (starts, zones, resources): int64, shape (starts,)."""
+    if not unit.width:
+        return np.zeros(len(rooms), dtype=np.int64)
+    if unit.width > 1:
+        rooms = rooms.sum(axis=1, keepdims=True)
+    count = np.full(rooms.shape[:2], LIMITLESS, dtype=np.int64)
+    for resource, need, take in unit.amounts:
+        count[rooms[:, :, resource] < need] = 0
+        if take:
+            count = np.minimum(count, rooms[:, :, resource] // take)
+    most: IntArray = np.minimum(count.sum(axis=1), LIMITLESS)
+    return most
 
 
 def read_numa(instance: Instance, nodes: Sequence[str], demands: Sequence[NumaDemand | None]) -> DenseNuma | None:

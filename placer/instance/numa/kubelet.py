@@ -121,7 +121,11 @@ class Kubelet:
 
     def rooms(self, state: State) -> list[Resources]:
         """What each zone has left, by name."""
-        return [Resources(zip(self.resources, self._amounts(room), strict=True)) for room in state]
+        return [Resources(zip(self.resources, amounts, strict=True)) for amounts in self.amounts(state)]
+
+    def amounts(self, state: State) -> list[list[int]]:
+        """What each zone has left, in the order of ``resources``."""
+        return [self._amounts(room) for room in state]
 
     def names(self, zones: int) -> tuple[str, ...]:
         """Names of the zones of a bit mask, in the order of their ids."""
@@ -186,7 +190,7 @@ class Kubelet:
         if self.policy == "best-effort":
             return False
         taken = self._sums(unit for units in pods for unit in units)
-        left = [sum(amounts) for amounts in zip(*map(self._amounts, state), strict=True)]
+        left = [sum(amounts) for amounts in zip(*self.amounts(state), strict=True)]
         return any(amount > room for amount, room in zip(taken, left, strict=True))
 
     def enough(self, state: State, pods: Sequence[Units], take: int, first: int = 0) -> bool:
@@ -276,14 +280,14 @@ class Kubelet:
         if found or self.policy != "best-effort":
             return found
         # Where nothing suits, best effort takes the fewest zones that have it all, else whatever there is.
-        rooms, needs = list(map(self._amounts, state)), [(index, need) for index, need, _ in unit.amounts]
+        rooms, needs = self.amounts(state), [(index, need) for index, need, _ in unit.amounts]
         sets = (_lowest(rooms, needs, width, len(rooms)) for width in range(1, len(rooms) + 1))
         return next((found for found in sets if found), (1 << len(rooms)) - 1)
 
     def _set(self, state: State, unit: Unit) -> int:
         """The lowest set of ``unit.width`` zones that has all of it; 0 where there is none."""
         if len(state) > _FEW:
-            rooms, needs = list(map(self._amounts, state)), [(index, need) for index, need, _ in unit.amounts]
+            rooms, needs = self.amounts(state), [(index, need) for index, need, _ in unit.amounts]
             return _lowest(rooms, needs, unit.width, len(rooms)) or 0
         # The fields hold the sum over all zones, so rooms add up as they are packed; one guard is enough for the sum.
         guard = self._guard

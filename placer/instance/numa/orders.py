@@ -107,8 +107,8 @@ def find_order(
     return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence, proved or sequence is None)
 
 
-def some_order(kubelet: Kubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> tuple[int, ...] | None:
-    """Positions of pods in an order in which they are admitted, of whatever age; None where none was found.
+def some_order(kubelet: Kubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
+    """An order in which pods of whatever age are admitted: ``Orders.SOME``, or ``Orders.NONE`` where none was found.
 
     Parameters
     ----------
@@ -121,9 +121,10 @@ def some_order(kubelet: Kubelet, state: State, pods: Sequence[Units], *, limit: 
     """
     search = _Search(kubelet, state, pods, [0.0] * len(pods), limit)
     try:
-        return search.some(())
+        sequence = search.some(())
     except _TooMany:
-        return None
+        return Ordering(Orders.NONE, None, False)
+    return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence)
 
 
 class _Search:

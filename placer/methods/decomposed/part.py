@@ -10,14 +10,15 @@ stay one node without room that stands for them. It is small enough to be sent t
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Dense, DenseGroup, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
+from placer.dense import Dense, DenseGroup, DenseNuma, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
+from placer.dense.numa import Crowd
 from placer.instance import HostPort
 from placer.methods.decomposed.part_network import PartNetwork
 from placer.methods.decomposed.standing import Standing
@@ -166,6 +167,7 @@ class _Cut:
             queue_rows=tuple(row for each in dense.queue_rows if (row := self._queue_row(each)).classes),
             ports=self._ports(),
             network=network.network(),
+            numa=None if dense.numa is None else dense.numa.at(numbers, self.classes, self._crowds(dense.numa)),
             constant_locality=0,
             constant_span=0,
             constant_network=0,
@@ -180,6 +182,14 @@ class _Cut:
             network.surplus(),
         )
         return Part(inner, start, must, numbers, tuple(self.classes), tuple(self.groups), network.apps())
+
+    def _crowds(self, numa: DenseNuma) -> dict[int, Crowd]:
+        """Node of the part to the pods that stay there, as its kubelet tells them apart (C10)."""
+        by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (index, node), count in self.stays.items():
+            by_node[node].append((index, count))
+        found = {self.node_number[node]: numa.crowd(node, counts) for node, counts in by_node.items()}
+        return {node: crowd for node, crowd in found.items() if crowd}
 
     def _with_domains(self, inner: Dense, used: npt.NDArray[np.bool_]) -> Dense:
         """Keep the domains that hold a node of the part, and the root."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ __all__ = ["Step", "Stepped", "carry_out"]
 
 #: How near to the most that can be gathered is near enough, as a share of it.
 GATHERED = 0.02
+
+#: How often a step is solved where kubelets refuse what comes of it (C10).
+TRIES = 6
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,28 @@ def carry_out(step: Step) -> Stepped:
         model.keep(before, start[before])
     aside = _aside(step, model) if step.gather and step.dense.levels[step.level][0] in MAXIMISED else None
     model.aim(step.level, aside)
-    model.hint(step.start)
+    work, end = 0.0, time.monotonic() + step.seconds
+    for _ in range(TRIES):
+        solver = _solver(step, step.work - work, end - time.monotonic(), 0 if aside is None else model.most(aside))
+        model.hint(step.start)
+        status = solver.solve(model.proto)
+        work += solver.response_proto.deterministic_time
+        if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
+            fault = f"{solver.status_name(status)} where leaving all as it was is possible"
+            return Stepped(None, work=work, fault=fault)
+        if status == cp_model.UNKNOWN:
+            break
+        found = model.read(list(solver.response_proto.solution))
+        if not model.exclude(found):
+            gains = tuple(new - old for new, old in zip(score_solution(step.dense, found), start, strict=True))
+            return Stepped(found, gains, status == cp_model.OPTIMAL and not model.unsure, work=work)
+        if work >= step.work or time.monotonic() >= end:
+            break
+    return Stepped(None, work=work)
+
+
+def _solver(step: Step, work: float, seconds: float, most: int) -> cp_model.CpSolver:
+    """A solver with what is left; ``most`` is what can be gathered."""
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
@@ -94,19 +119,11 @@ def carry_out(step: Step) -> Stepped:
     # A step is small and one of many: presolving it thoroughly takes longer than solving it.
     parameters.cp_model_probing_level = 0
     parameters.max_presolve_iterations = 1
-    parameters.absolute_gap_limit = 0.0 if aside is None else GATHERED * model.most(aside)
-    parameters.max_deterministic_time = step.work
-    if step.seconds < math.inf:
-        parameters.max_time_in_seconds = max(0.01, step.seconds)
-    status = solver.solve(model.proto)
-    work = solver.response_proto.deterministic_time
-    if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
-        return Stepped(None, work=work, fault=f"{solver.status_name(status)} where leaving all as it was is possible")
-    if status == cp_model.UNKNOWN:
-        return Stepped(None, work=work)
-    found = model.read(list(solver.response_proto.solution))
-    gains = tuple(new - old for new, old in zip(score_solution(step.dense, found), start, strict=True))
-    return Stepped(found, gains, status == cp_model.OPTIMAL, work=work)
+    parameters.absolute_gap_limit = GATHERED * most
+    parameters.max_deterministic_time = max(1e-6, work)
+    if seconds < math.inf:
+        parameters.max_time_in_seconds = max(0.01, seconds)
+    return solver
 
 
 def _aside(step: Step, model: Model) -> Linear:

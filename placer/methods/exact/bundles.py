@@ -162,8 +162,8 @@ class _Builder:
 
     def _class_key(self, index: int) -> tuple[object, ...]:
         one = self.dense.classes[index]
-        shape = (one.request.tobytes(), one.weight, one.mask, one.host_ports, one.daemon, one.queue or "")
-        return (one.size, one.role, *shape, self.dense.workload_of.get(index, -1))
+        what = (one.weight, one.daemon, one.queue or "")
+        return (one.size, one.role, *one.shape, *what, self.dense.workload_of.get(index, -1))
 
     def _reach(self, scope: int, whole: bool) -> Reach:
         asked = self.dense.scopes[scope]
@@ -204,8 +204,7 @@ class _Builder:
         return tuple(range(begin, len(self.items)))
 
     def _room(self, index: int) -> IntArray:
-        one = self.dense.classes[index]
-        key = (one.request.tobytes(), one.mask, one.host_ports)
+        key = self.dense.classes[index].shape
         if key not in self._fits:
             self._fits[key] = raw_fits(self.dense, index)
         return self._fits[key]

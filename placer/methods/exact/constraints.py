@@ -14,6 +14,7 @@ from placer.dense import Call
 from placer.methods.exact.bundles import Bundle, Reach
 from placer.methods.exact.calls import Calls, Tie, surplus_of
 from placer.methods.exact.variables import Linear, Variables
+from placer.methods.exact.zones import Zones
 
 __all__ = ["Constraints"]
 
@@ -33,10 +34,18 @@ class Constraints:
     surplus
         With ``networkCost: majority``, workload and area to the surplus that running callers there may have, where it
         is not what they have by running callees alone.
+    zones
+        Of the model; None where no kubelet refuses anybody.
     """
 
-    def __init__(self, variables: Variables, calls: Calls | None, surplus: Mapping[tuple[int, int], int]) -> None:
-        self.variables, self.calls, self.surplus = variables, calls, surplus
+    def __init__(
+        self,
+        variables: Variables,
+        calls: Calls | None,
+        surplus: Mapping[tuple[int, int], int],
+        zones: Zones | None = None,
+    ) -> None:
+        self.variables, self.calls, self.surplus, self.zones = variables, calls, surplus, zones
         self.dense, self.model = variables.dense, variables.model
         self.places, self.items = variables.places, variables.bundles.items
         self.requests = variables.requests
@@ -54,7 +63,7 @@ class Constraints:
         self.tier_limit()
         self.network_cost()
         self.bandwidth()
-        # C10 numa: issue 7
+        self.numa()
         self.queue()
 
     def once(self) -> None:
@@ -269,6 +278,14 @@ class Constraints:
                 for area, counts in calls.in_area[new].items():
                     if links[area, there] >= 0:
                         rows[links[area, there]].add(call.bandwidth * int(before[old, there]), *counts)
+
+    def numa(self) -> None:
+        """C10: every aligned unit has zones, and what units take fits into them; see :mod:`placer.methods.exact.zones`.
+
+        What has no order is excluded later (:meth:`placer.methods.exact.zones.Zones.exclude`).
+        """
+        if self.zones is not None:
+            self.zones.add()
 
     def queue(self) -> None:
         """C11: sum over the pods in a queue of request(i, r) y[i, p] <= what its capability has left."""

@@ -17,6 +17,7 @@ from placer.methods.exact.objective import Objective
 from placer.methods.exact.places import make_places
 from placer.methods.exact.solutions import decode, encode
 from placer.methods.exact.variables import Linear, Variables, count_sizes
+from placer.methods.exact.zones import Zones
 from placer.placement import MAXIMISED
 
 __all__ = ["MOST_VARIABLES", "Model", "Must", "SolverFault", "TooLarge"]
@@ -102,7 +103,8 @@ class Model:
         self.calls = None if dense.network is None else Calls(self.variables, dense.network, tight=self.apart)
         if self.calls is not None and size + self.calls.count > most:
             raise TooLarge(size + self.calls.count, int(most))
-        Constraints(self.variables, self.calls, must.surplus).add()
+        self.zones = None if dense.numa is None else Zones(self.variables, dense.numa)
+        Constraints(self.variables, self.calls, must.surplus, self.zones).add()
         self.implied = Implied(self.variables)
         self.implied.rooms()
         self.implied.homes()
@@ -176,6 +178,19 @@ class Model:
         hint.vars.extend(range(len(values)))
         hint.values.extend(values)
         return values
+
+    def admits(self, solution: Solution) -> bool:
+        """Whether kubelets admit a solution of the model in some order (C10); the model itself may not know better."""
+        return self.dense.numa is None or not self.dense.numa.refused(solution)
+
+    def exclude(self, solution: Solution) -> bool:
+        """Exclude what no order admits in a solution (C10); False: there is nothing to exclude, the solution stands."""
+        return self.zones is not None and self.zones.exclude(solution)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether more may have been excluded than C10 asks for, so that bounds do not count."""
+        return self.zones is not None and self.zones.unsure
 
     def read(self, values: Sequence[int]) -> Solution:
         """Solution that values of the variables mean."""

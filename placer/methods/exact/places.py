@@ -81,9 +81,11 @@ def raw_fits(dense: Dense, index: int) -> IntArray:
     asked = np.flatnonzero(pod_class.request)
     if pod_class.host_ports:
         return fits
-    if not len(asked):
-        return np.where(fits > 0, UNLIMITED, 0)
-    room: IntArray = (dense.free[:, asked] // pod_class.request[asked]).min(axis=1)
+    room: IntArray = np.full(len(dense.nodes), UNLIMITED, dtype=np.int64)
+    if len(asked):
+        room = (dense.free[:, asked] // pod_class.request[asked]).min(axis=1)
+    if dense.numa is not None:
+        room = np.minimum(room, dense.numa.most(index))
     return np.where(fits > 0, room, 0)
 
 
@@ -106,7 +108,9 @@ def make_places(dense: Dense, *, apart: bool = False) -> tuple[Place, ...]:
     open_nodes = _where_anything_fits(dense)
     countings = {kind: _countings(dense, signature == kind) for kind in {int(signature[node]) for node in open_nodes}}
     area = np.zeros(len(dense.nodes), dtype=np.int64) if dense.network is None else dense.network.area
-    meeting = _meeting(dense) if apart else np.zeros(len(dense.nodes), dtype=bool)
+    single = _meeting(dense) if apart else np.zeros(len(dense.nodes), dtype=bool)
+    if dense.numa is not None:
+        single |= dense.numa.kind >= 0
     unit = dense.leaf_unit if any(scope.wanted for scope in dense.scopes) else dense.leaf
     decided: dict[tuple[int, ...], _Counting | None] = {}
     found: dict[tuple[object, ...], _Counting | None] = {}
@@ -115,7 +119,7 @@ def make_places(dense: Dense, *, apart: bool = False) -> tuple[Place, ...]:
         room = tuple(int(amount) for amount in dense.free[node])
         if (kind, *room) not in decided:
             decided[kind, *room] = next((each for each in countings[kind] if each.decides(room)), None)
-        counting = None if meeting[node] else decided[kind, *room]
+        counting = None if single[node] else decided[kind, *room]
         if counting is None:
             key: tuple[object, ...] = ("alone", node)
         else:
@@ -158,7 +162,7 @@ def _signatures(dense: Dense) -> IntArray:
 
 
 def _where_anything_fits(dense: Dense) -> list[int]:
-    shapes = {(each.request.tobytes(), each.mask, each.host_ports): index for index, each in enumerate(dense.classes)}
+    shapes = {each.shape: index for index, each in enumerate(dense.classes)}
     fits = np.zeros(len(dense.nodes), dtype=bool)
     for index in shapes.values():
         fits |= dense.fits(index) > 0

@@ -168,20 +168,37 @@ class ExactSearch:
         except TooLarge:
             self.too_large = True
             return False
-        value = model.aim(level)
+        value, end = model.aim(level), time.monotonic() + budget
+        while True:
+            solver, optimal, stands = self._once(model, name, budget)
+            if solver is None or model.unsure:
+                return False
+            if stands or self.limits.over or time.monotonic() > end:
+                break
+        bound = safe_bound(solver.best_objective_bound, name in MAXIMISED) if value.variables else value.constant
+        return self._judge(level, bound, optimal and stands)
+
+    def _once(self, model: Model, name: str, budget: float) -> tuple[cp_model.CpSolver | None, bool, bool]:
+        """Solve a model once; give the solver, whether it called its solution optimal, and whether that stands.
+
+        No solver where it was cut before it had a solution: what it gives as its bound is then only a default. What
+        kubelets refuse is excluded from the model.
+        """
         model.hint(self.solution)
-        solver = self._solver(budget)
-        status = solver.solve(model.proto, _Watch(self, model, name))
+        solver, watch = self._solver(budget), _Watch(self, model, name)
+        status = solver.solve(model.proto, watch)
         self.limits.spent += solver.response_proto.deterministic_time
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
             raise SolverFault(f"{solver.status_name(status)} while {name} is decided")
         if status == cp_model.UNKNOWN:
-            return False  # cut before it had a solution; what it gives as its bound is then only a default
-        self.offer(model.read(list(solver.response_proto.solution)), name)
-        if not value.variables:
-            return self._judge(level, value.constant, status == cp_model.OPTIMAL)
-        bound = safe_bound(solver.best_objective_bound, name in MAXIMISED)
-        return self._judge(level, bound, status == cp_model.OPTIMAL)
+            return None, False, False
+        found = model.read(list(solver.response_proto.solution))
+        for each in watch.refused:
+            model.exclude(each)
+        stands = not model.exclude(found)
+        if stands:
+            self.offer(found, name)
+        return solver, status == cp_model.OPTIMAL, stands
 
     def _judge(self, level: int, bound: int, optimal: bool) -> bool:
         """Compare the value in hand with the solver's bound, which is told where the values before are proved."""
@@ -237,12 +254,20 @@ class ExactSearch:
 
 
 class _Watch(cp_model.CpSolverSolutionCallback):
-    """Tells every better solution as soon as it is found, so that a killed process loses nothing."""
+    """Tells every better solution as soon as it is found, so that a killed process loses nothing.
+
+    ``refused`` are those that the model allowed and kubelets refuse (C10).
+    """
 
     def __init__(self, search: ExactSearch, model: Model, phase: str) -> None:
         super().__init__()
         self._search, self._model, self._phase = search, model, phase
+        self.refused: list[Solution] = []
 
     def on_solution_callback(self) -> None:
         """Read the solution and offer it."""
-        self._search.offer(self._model.read(list(self.response_proto.solution)), self._phase)
+        found = self._model.read(list(self.response_proto.solution))
+        if self._model.admits(found):
+            self._search.offer(found, self._phase)
+        else:
+            self.refused.append(found)

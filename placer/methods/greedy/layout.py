@@ -156,11 +156,8 @@ class Layout:
 
     def _shapes(self) -> tuple[list[int], list[Shape]]:
         dense = self.dense
-        numbers: dict[tuple[bytes, int, tuple[HostPort, ...]], int] = {}
-        shape_of = [
-            numbers.setdefault((pods.request.tobytes(), pods.mask, pods.host_ports), len(numbers))
-            for pods in dense.classes
-        ]
+        numbers: dict[tuple[object, ...], int] = {}
+        shape_of = [numbers.setdefault(pods.shape, len(numbers)) for pods in dense.classes]
         total: dict[int, int] = defaultdict(int)
         first: dict[int, int] = {}
         for index, shape in enumerate(shape_of):

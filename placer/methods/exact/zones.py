@@ -1,0 +1,225 @@
+"""NUMA zones in the model (C10): where each aligned unit of the pods of a node may be, and which crowds have no order.
+
+A unit (a container, or the pod as a whole) is in one zone, or in one set of as many zones as it takes. Pods that are
+the same to the kubelet are counted together, each of their units k by node n and choice z of zones, and what units take
+of a choice fits into its zones::
+
+    sum over z of u[k, n, z] = sum over i of y[i, n]                             over the items i with unit k
+    sum over k, z' within z of take(k, r) u[k, n, z'] <= available(n, z, r)      for each resource r
+
+Where every pod of a node is one unit for one zone that keeps all it needs, that is all of C10
+(:func:`placer.instance.numa.is_plain`). Elsewhere the kubelet, which takes the lowest zones that fit, may still refuse
+a pod in every order: such counts are excluded one by one once a solution has them. A pod less may make things worse, so
+nothing but those very counts is excluded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from ortools.sat.python.cp_model import IntVar
+
+from placer.dense import Dense, DenseNuma, Solution
+from placer.instance.numa import Unit, Units
+from placer.methods.exact.variables import Linear, Variables
+
+__all__ = ["Zones"]
+
+#: Unit of a pod, by the pod's units and its number among them, and a choice of zones as a bit mask.
+Choice = tuple[Units, int, int]
+
+
+@dataclass
+class _Alike:
+    """Pods on a node that are the same to its kubelet: their counts, by item, and how many of them stay there."""
+
+    counts: list[tuple[int, IntVar]] = field(default_factory=list)
+    most: int = 0
+    held: int = 0
+
+    def row(self) -> Linear:
+        """How many there are."""
+        return Linear(constant=self.held).add(1, *(variable for _, variable in self.counts))
+
+    def at(self, values: Sequence[int]) -> int:
+        """How many there are where each variable has the value at its index."""
+        return self.held + sum(values[variable.index] for _, variable in self.counts)
+
+
+class Zones:
+    """C10 in the model of ``variables``.
+
+    Parameters
+    ----------
+    variables
+        The model; nodes with a kubelet that refuses pods are places of their own.
+    numa
+        Its kubelets.
+
+    Attributes
+    ----------
+    unsure
+        Whether counts were excluded of which it is not proved that no order works: then no bound of the model counts.
+    """
+
+    def __init__(self, variables: Variables, numa: DenseNuma) -> None:
+        self.variables, self.model, self.numa = variables, variables.model, numa
+        self.dense: Dense = variables.dense
+        self.unsure = False
+        self.there = self._there()
+        self._dealt: dict[int, tuple[tuple[int, ...], Counter[Choice]]] = {}
+        self._is: dict[tuple[int, Units, int], IntVar] = {}
+
+    def _there(self) -> dict[int, dict[Units, _Alike]]:
+        """Node to what its kubelet tells apart of the pods that may come and those that stay."""
+        found: dict[int, dict[Units, _Alike]] = defaultdict(lambda: defaultdict(_Alike))
+        for item, counts in enumerate(self.variables.counts):
+            index = self.variables.bundles.items[item].classes[0]
+            for place, variable in counts.items():
+                node = self.variables.places[place].nodes[0]
+                units = self.numa.of(index, node)
+                if units:
+                    found[node][units].counts.append((index, variable))
+                    found[node][units].most += int(self.variables.sizes[item][place])
+        for node, alike in found.items():
+            for units, count in self.numa.held.get(node, ()):
+                alike[units].held = count
+        return found
+
+    def add(self) -> None:
+        """Add the choices of zones and their room, node by node."""
+        for node, alike in self.there.items():
+            _Rooms(self, node, alike).add()
+
+    def dealt(self, node: int, values: Sequence[int]) -> Counter[Choice]:
+        """How many units take which choice of zones in an order that the kubelet admits, where variables have values.
+
+        Nothing where there is no such order.
+        """
+        alike = self.there[node]
+        counts = tuple(each.at(values) for each in alike.values())
+        if self._dealt.get(node, ((), None))[0] != counts:
+            crowd = tuple(sorted((units, count) for units, count in zip(alike, counts, strict=True) if count))
+            self._dealt[node] = counts, self._replayed(node, crowd)
+        return self._dealt[node][1]
+
+    def _replayed(self, node: int, crowd: Sequence[tuple[Units, int]]) -> Counter[Choice]:
+        kubelet, state = self.numa.kubelets[int(self.numa.kind[node])], self.numa.start[node]
+        pods = [units for units, count in crowd for _ in range(count)]
+        found: Counter[Choice] = Counter()
+        for position in self.numa.order(node, tuple(crowd)).sequence or ():
+            for number, unit in enumerate(pods[position]):
+                answer = kubelet.admit(state, (unit,))
+                assert answer is not None
+                state = answer[0]
+                found[pods[position], number, answer[1]] += 1
+        return found
+
+    # ------------------------------------------------------------------------------------------------ what has no order
+
+    def exclude(self, solution: Solution) -> bool:
+        """Exclude what a solution puts on nodes whose kubelet admits it in no order; say whether there was any."""
+        by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (index, node), count in solution.items():
+            by_node[node].append((index, count))
+        refused = self.numa.refused(solution)
+        for node in refused:
+            crowd = self.numa.crowd(node, by_node[node])
+            self.unsure |= not self.numa.order(node, crowd).proved
+            for other, alike in self.there.items():
+                if self._same(node, other):
+                    self._exclude(other, alike, dict(crowd))
+        return bool(refused)
+
+    def _same(self, one: int, other: int) -> bool:
+        numa = self.numa
+        return (
+            numa.kind[one] == numa.kind[other]
+            and numa.start[one] == numa.start[other]
+            and numa.held.get(one, ()) == numa.held.get(other, ())
+        )
+
+    def _exclude(self, node: int, alike: Mapping[Units, _Alike], crowd: Mapping[Units, int]) -> None:
+        if crowd.keys() <= alike.keys():
+            these = [self._count_is(node, units, crowd.get(units, 0)) for units in alike]
+            self.model.add_bool_or([literal.negated() for literal in these])
+
+    def _count_is(self, node: int, units: Units, count: int) -> IntVar:
+        """Whether there are exactly so many pods of a kind on a node."""
+        key = (node, units, count)
+        if key not in self._is:
+            alike, literal = self.there[node][units], self.model.new_bool_var("")
+            row = alike.row()
+            self.model.add(row.expression == count - row.constant).only_enforce_if(literal)
+            self.model.add(row.expression != count - row.constant).only_enforce_if(literal.negated())
+            self.variables.derived.append((literal, lambda values: int(alike.at(values) == count)))
+            self._is[key] = literal
+        return self._is[key]
+
+
+class _Rooms:
+    """The rows of one node."""
+
+    def __init__(self, zones: Zones, node: int, alike: Mapping[Units, _Alike]) -> None:
+        self.zones, self.node, self.alike, self.model = zones, node, alike, zones.model
+        numa = zones.numa
+        self.amounts = numa.kubelets[int(numa.kind[node])].amounts(numa.start[node])
+        #: (choice of zones, resource) to what units take of it.
+        self.taken: dict[tuple[int, int], Linear] = defaultdict(Linear)
+
+    def add(self) -> None:
+        for units, alike in self.alike.items():
+            for number, unit in enumerate(units):
+                self._unit(units, alike, number, unit)
+        masks = {mask for mask, _ in self.taken}
+        if any(mask.bit_count() > 1 for mask in masks):
+            masks.add((1 << len(self.amounts)) - 1)
+        for mask in sorted(masks):
+            for resource in sorted({resource for _, resource in self.taken}):
+                row = Linear()
+                for (within, which), part in self.taken.items():
+                    if which == resource and within & mask == within:
+                        row.variables += part.variables
+                        row.coefficients += part.coefficients
+                        row.constant += part.constant
+                room = self._room(mask, resource) - row.constant
+                self.model.add(row.expression <= room)
+
+    def _unit(self, units: Units, alike: _Alike, number: int, unit: Unit) -> None:
+        """Count a unit of alike pods by choice of zones."""
+        masks = self._choices(unit)
+        total = alike.row()
+        if len(masks) == 1:
+            self._take(masks[0], unit, total)
+            return
+        parts = Linear()
+        for mask in masks:
+            variable = self.zones.variables.integer(max(1, alike.most + alike.held))
+            choice = (units, number, mask)
+            self.zones.variables.derived.append((variable, self._value(choice)))
+            parts.add(1, variable)
+            self._take(mask, unit, Linear([variable], [1]))
+        self.model.add(parts.expression == total.expression + total.constant)
+
+    def _value(self, choice: Choice) -> Callable[[list[int]], int]:
+        return lambda values: self.zones.dealt(self.node, values)[choice]
+
+    def _choices(self, unit: Unit) -> list[int]:
+        """Sets of zones that could take a unit were the node empty, as bit masks."""
+        numbers = range(len(self.amounts))
+        masks = (sum(1 << zone for zone in chosen) for chosen in combinations(numbers, unit.width))
+        needs = [(resource, need) for resource, need, _ in unit.amounts]
+        return [mask for mask in masks if mask and all(self._room(mask, which) >= need for which, need in needs)]
+
+    def _room(self, mask: int, resource: int) -> int:
+        return sum(room[resource] for zone, room in enumerate(self.amounts) if mask >> zone & 1)
+
+    def _take(self, mask: int, unit: Unit, count: Linear) -> None:
+        for resource, _, take in unit.amounts:
+            if take:
+                row = self.taken[mask, resource]
+                row.add(take, *count.variables)
+                row.constant += take * count.constant
