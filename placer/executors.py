@@ -5,10 +5,13 @@ name                        what it is
 ==========================  ==========================================================================================
 ``local``                   processes on this machine, each a fresh interpreter
 ``inline``                  no process at all: a call runs when it is submitted, so that the order is always the same
-``package.module:function`` anybody's: a function of the number of workers that returns an Executor (Dask's, Ray's)
+``dask:ADDRESS``            the workers of a Dask cluster, by the address of its scheduler (``dask:tcp://10.0.0.7:8786``);
+                            with the extra ``placer[dask]``
+``package.module:function`` anybody's: a function of the number of workers that returns an Executor (Ray's, say)
 ==========================  ==========================================================================================
 
-What is submitted must be importable and picklable, whatever the name, and must not count on sharing memory.
+What is submitted must be importable and picklable, whatever the name, and must not count on sharing memory. On a
+cluster every worker needs placer in the same version, and files under the same paths.
 """
 
 from __future__ import annotations
@@ -33,21 +36,26 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 #: The names that need no function of the user's.
-EXECUTORS = ("local", "inline")
+EXECUTORS = ("local", "inline", "dask:ADDRESS")
+
+#: Seconds within which a Dask scheduler answers and has a worker.
+DASK_PATIENCE = 10
 
 
 def open_executor(name: str, workers: int) -> Executor:
     """Open an executor, to be used as a context manager.
 
     Leaving the context waits for nothing: what has not begun is cancelled, and the processes of ``local`` are killed
-    with whatever they do. They end too when this process or its process group is killed, and leave Ctrl-C to it.
+    with whatever they do. They end too when this process or its process group is killed, and leave Ctrl-C to it. What
+    goes on on a Dask worker goes on there to its end.
 
     Parameters
     ----------
     name
-        ``local``, ``inline`` or ``package.module:function``.
+        ``local``, ``inline``, ``dask:ADDRESS`` or ``package.module:function``.
     workers
-        How many calls may run at once, at least 1; ``inline`` always runs one.
+        How many calls may run at once, at least 1; ``inline`` always runs one, a Dask cluster one per thread of its
+        workers.
 
     Returns
     -------
@@ -57,7 +65,8 @@ def open_executor(name: str, workers: int) -> Executor:
     Raises
     ------
     UsageError
-        No such name, function or number, or the function fails or returns something else.
+        No such name, function or number, or the function fails or returns something else; no Dask scheduler at the
+        address, or no worker there.
 
     Notes
     -----
@@ -76,6 +85,8 @@ def open_executor(name: str, workers: int) -> Executor:
         return _Local(workers)
     if name == "inline":
         return _Inline()
+    if name.startswith("dask:"):
+        return _Dask(name)
     return _Borrowed(_made(name, workers))
 
 
@@ -171,6 +182,37 @@ class _Borrowed(Executor):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.shutdown(wait=False, cancel_futures=True)
+
+
+class _Dask(_Borrowed):
+    """The workers of a Dask cluster."""
+
+    def __init__(self, name: str) -> None:
+        self._client = _connected(name)
+        super().__init__(self._client.get_executor())
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        self._client.close()
+
+
+def _connected(name: str) -> Any:
+    """Make a client of a Dask cluster that has a worker, with every fault as a UsageError."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError(f"executor {name}: needs Dask: pip install 'placer[dask]' ({error})") from error
+    client, address = None, name.removeprefix("dask:")
+    if not address:  # with none a client would start a cluster of its own
+        raise UsageError(f"executor {name}: found no address of a scheduler, expected dask:tcp://HOST:PORT")
+    try:
+        client = Client(address, timeout=DASK_PATIENCE, set_as_default=False)
+        client.wait_for_workers(1, timeout=DASK_PATIENCE)
+    except Exception as error:  # a wrong address is a ValueError, an OSError, a TypeError ...
+        if client is not None:
+            client.close()
+        raise UsageError(f"executor {name}: cannot be opened: {type(error).__name__}: {error}") from error
+    return client
 
 
 def _made(name: str, workers: int) -> Executor:

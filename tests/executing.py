@@ -52,3 +52,14 @@ def is_interrupted() -> str:
 def writes_its_id_and_sleeps(path: str) -> None:
     Path(path).write_text(str(os.getpid()))
     time.sleep(600)
+
+
+def waits_for_a_file(mine: str, other: str) -> int:
+    """Write one file, end when another one is there."""
+    Path(mine).touch()
+    end = time.monotonic() + 120
+    while not Path(other).exists():
+        if time.monotonic() > end:
+            raise TimeoutError(other)
+        time.sleep(0.02)
+    return os.getpid()

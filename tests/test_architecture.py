@@ -49,6 +49,7 @@ ROOMS = {
     "msgspec": ("manifests",),
     "re2": ("instance", "kube"),
     "yaml": ("manifests",),
+    "distributed": ("executors",),
     "rich": ("summary", "progress", "cli"),
 }
 

@@ -182,7 +182,7 @@ def test_an_executor_of_the_users_runs_and_its_waiting_calls_are_cancelled() -> 
 @pytest.mark.parametrize(
     ("name", "workers", "words"),
     [
-        ("cloud", 1, "executor: found 'cloud', expected one of local, inline, package.module:function"),
+        ("cloud", 1, "executor: found 'cloud', expected one of local, inline, dask:ADDRESS, package.module:function"),
         (":f", 1, "found ':f'"),
         ("tests.executing:", 1, "found 'tests.executing:'"),
         ("tests.nowhere:f", 1, "tests.nowhere:f: cannot be opened: ModuleNotFoundError"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
+from typing import NoReturn
 
 import pytest
 
-__all__ = ["require"]
+__all__ = ["require", "require_package"]
 
 
 def require(tool: str, how: str) -> str:
@@ -26,9 +28,19 @@ def require(tool: str, how: str) -> str:
         Where the program is. Under ``PLACER_REQUIRE_TOOLS=1`` (continuous integration) a missing one fails the test.
     """
     path = shutil.which(tool)
-    if path is not None:
-        return path
-    message = f"{tool} is not installed: {how}"
+    if path is None:
+        _missing(tool, how)
+    return path
+
+
+def require_package(name: str, how: str) -> None:
+    """As :func:`require`, of a Python package that is an extra of the project."""
+    if importlib.util.find_spec(name) is None:
+        _missing(name, how)
+
+
+def _missing(what: str, how: str) -> NoReturn:
+    message = f"{what} is not installed: {how}"
     if os.environ.get("PLACER_REQUIRE_TOOLS") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
