@@ -350,7 +350,10 @@ class Dense:
         return replace(self, **{field: rest.get(name, 0) for field, name in names.items()})  # type: ignore[arg-type]
 
     def placement(self, solution: Solution) -> Placement:
-        """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first."""
+        """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first.
+
+        Where kubelets refuse pods, those of a node are in the order of the solution, in the places they have.
+        """
         by_class: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in sorted(solution.items()):
             by_class.setdefault(index, []).append((node, count))
@@ -359,7 +362,19 @@ class Dense:
         for index in order:
             pods = iter(self.classes[index].pods)
             pairs.extend((next(pods), self.nodes[node]) for node, count in by_class[index] for _ in range(count))
-        return Placement.of(pairs)
+        return Placement.of(pairs if self.numa is None else self._as_given(pairs, solution))
+
+    def _as_given(self, pairs: Sequence[tuple[Key, str]], solution: Solution) -> list[tuple[Key, str]]:
+        """The same pairs, those of each node in the order of the solution."""
+        rank = {place: number for number, place in enumerate(solution)}
+        by_node: dict[str, list[tuple[Key, str]]] = {}
+        for pair in pairs:
+            by_node.setdefault(pair[1], []).append(pair)
+        ordered = {
+            name: iter(sorted(those, key=lambda pair: rank[self.class_of[pair[0]], self.node_index[pair[1]]]))
+            for name, those in by_node.items()
+        }
+        return [next(ordered[name]) for _, name in pairs]
 
     def _plan_order(self, group: int, index: int) -> tuple[int, float, GroupKey, int]:
         gang = self.groups[group]

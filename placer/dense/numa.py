@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.instance import Instance
-from placer.instance.numa import Kubelet, NumaDemand, Ordering, Orders, State, Unit, Units, some_order
+from placer.instance.numa import Kubelet, NumaDemand, State, Unit, Units, some_order
 
-__all__ = ["Crowd", "DenseNuma", "read_numa"]
+__all__ = ["LIMITLESS", "DenseNuma", "read_numa"]
 
 IntArray = npt.NDArray[np.int64]
 
 #: More pods than there are.
 LIMITLESS = 2**31
 
-#: The order of no pods.
-NOBODY = Ordering(Orders.ANY, ())
 
-#: Pods that are the same to a kubelet, and how many of them.
-Crowd = tuple[tuple[Units, int], ...]
+class _Known(NamedTuple):
+    """An order of some pods; None where none was found, and whether it is proved that there is none."""
+
+    sequence: tuple[Units, ...] | None
+    proved: bool
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ class DenseNuma:
     kind: IntArray
     start: tuple[State, ...]
     units: tuple[tuple[Units, ...], ...]
-    held: Mapping[int, Crowd] = field(default_factory=dict)
+    held: Mapping[int, tuple[Units, ...]] = field(default_factory=dict)
 
     @cached_property
-    def _orders(self) -> dict[object, Ordering]:
+    def _orders(self) -> dict[object, _Known]:
         return {}
 
     def of(self, index: int, node: int) -> Units:
@@ -60,8 +61,8 @@ class DenseNuma:
         kind = int(self.kind[node])
         return () if kind < 0 else self.units[index][kind]
 
-    def crowd(self, node: int, counts: Iterable[tuple[int, int]]) -> Crowd:
-        """Pods of some classes on a node, and those that stay there, as its kubelet tells them apart; sorted.
+    def pods(self, node: int, counts: Iterable[tuple[int, int]]) -> list[Units]:
+        """Pods of some classes that C10 concerns on a node, one by one.
 
         Parameters
         ----------
@@ -70,50 +71,71 @@ class DenseNuma:
         counts
             Class and how many of its pods.
         """
-        found: Counter[Units] = Counter(dict(self.held.get(node, ())))
-        for index, count in counts:
-            units = self.of(index, node)
-            if units and count:
-                found[units] += count
-        return tuple(sorted(found.items()))
+        return [units for index, count in counts if (units := self.of(index, node)) for _ in range(count)]
+
+    def order(self, node: int, pods: Sequence[Units]) -> tuple[int, ...] | None:
+        """Positions of pods in an order in which the kubelet of a node admits them; None where none was found.
+
+        Parameters
+        ----------
+        node
+            The node.
+        pods
+            All of them, those that stay there included. The order in which they are given is tried first.
+        """
+        known = self._known(node, pods)
+        if known.sequence is None:
+            return None
+        positions: dict[Units, list[int]] = {}
+        for position in range(len(pods) - 1, -1, -1):
+            positions.setdefault(pods[position], []).append(position)
+        return tuple(positions[units].pop() for units in known.sequence)
+
+    def refuses(self, node: int, pods: Sequence[Units]) -> bool:
+        """Whether it is proved that the kubelet of a node admits pods in no order."""
+        known = self._known(node, pods)
+        return known.sequence is None and known.proved
+
+    def _known(self, node: int, pods: Sequence[Units]) -> _Known:
+        """What is known of a crowd; asked once about equal nodes."""
+        kubelet, start = self.kubelets[int(self.kind[node])], self.start[node]
+        key = (int(self.kind[node]), start, tuple(sorted(pods)))
+        known = self._orders.get(key)
+        if known is None or known.sequence is None:
+            if _works(kubelet, start, pods):
+                self._orders[key] = known = _Known(tuple(pods), proved=True)
+            elif known is None:
+                found = some_order(kubelet, start, pods)
+                sequence = None if found.sequence is None else tuple(pods[position] for position in found.sequence)
+                self._orders[key] = known = _Known(sequence, found.proved)
+        return known
 
     def admits(self, node: int, counts: Iterable[tuple[int, int]]) -> bool:
-        """Whether the kubelet admits all pods of some classes on a node in some order that was found.
+        """Whether the kubelet admits all pods of some classes, and those that stay, in an order that was found.
 
         Parameters
         ----------
         node
             The node.
         counts
-            Class and how many of its pods.
+            Class and how many of its pods; their order is tried first.
         """
-        return self.admits_crowd(node, self.crowd(node, counts))
+        pods = self.pods(node, counts)
+        return not pods or self.order(node, [*self.held.get(node, ()), *pods]) is not None
 
-    def admits_crowd(self, node: int, crowd: Crowd) -> bool:
-        """The same of pods told by :meth:`crowd`; asked once about equal nodes."""
-        return self.order(node, crowd).sequence is not None
-
-    def order(self, node: int, crowd: Crowd) -> Ordering:
-        """An order for a crowd, by positions in it spelt out pod by pod."""
-        key = (int(self.kind[node]), self.start[node], crowd)
-        if key not in self._orders:
-            pods = [units for units, count in crowd for _ in range(count)]
-            self._orders[key] = some_order(self.kubelets[key[0]], self.start[node], pods) if crowd else NOBODY
-        return self._orders[key]
-
-    def refused(self, solution: Mapping[tuple[int, int], int]) -> list[int]:
-        """Nodes whose kubelet admits what a solution puts there in no order that was found, sorted.
+    def refused(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
+        """Nodes whose kubelet admits what a solution puts there in no order that was found: class and count of each.
 
         Parameters
         ----------
         solution
-            (class, node) to count.
+            (class, node) to count; the order of its entries is tried first.
         """
         by_node: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in solution.items():
             if self.of(index, node):
                 by_node.setdefault(node, []).append((index, count))
-        return [node for node, counts in sorted(by_node.items()) if not self.admits(node, counts)]
+        return {node: counts for node, counts in sorted(by_node.items()) if not self.admits(node, counts)}
 
     def most(self, index: int) -> IntArray:
         """How many pods of a class the zones of each node could hold at most; each unit is looked at by itself.
@@ -143,7 +165,7 @@ class DenseNuma:
             found.append((nodes, which, rooms))
         return found
 
-    def at(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, Crowd]) -> DenseNuma:
+    def at(self, nodes: IntArray, classes: Sequence[int], held: Mapping[int, tuple[Units, ...]]) -> DenseNuma:
         """The same over some nodes and classes, in that order.
 
         Parameters
@@ -160,6 +182,15 @@ class DenseNuma:
             units=tuple(self.units[index] for index in classes),
             held=held,
         )
+
+
+def _works(kubelet: Kubelet, state: State, pods: Sequence[Units]) -> bool:
+    for units in pods:
+        answer = kubelet.admit(state, units)
+        if answer is None:
+            return False
+        state = answer[0]
+    return True
 
 
 def _most(rooms: IntArray, unit: Unit) -> IntArray:

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, DenseGroup, DenseNuma, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
-from placer.dense.numa import Crowd
 from placer.instance import HostPort
+from placer.instance.numa import Units
 from placer.methods.decomposed.part_network import PartNetwork
 from placer.methods.decomposed.standing import Standing
 from placer.methods.exact.model import Must
@@ -167,7 +167,7 @@ class _Cut:
             queue_rows=tuple(row for each in dense.queue_rows if (row := self._queue_row(each)).classes),
             ports=self._ports(),
             network=network.network(),
-            numa=None if dense.numa is None else dense.numa.at(numbers, self.classes, self._crowds(dense.numa)),
+            numa=None if dense.numa is None else dense.numa.at(numbers, self.classes, self._held_pods(dense.numa)),
             constant_locality=0,
             constant_span=0,
             constant_network=0,
@@ -183,13 +183,13 @@ class _Cut:
         )
         return Part(inner, start, must, numbers, tuple(self.classes), tuple(self.groups), network.apps())
 
-    def _crowds(self, numa: DenseNuma) -> dict[int, Crowd]:
-        """Node of the part to the pods that stay there, as its kubelet tells them apart (C10)."""
+    def _held_pods(self, numa: DenseNuma) -> dict[int, tuple[Units, ...]]:
+        """Node of the part to the pods that stay there, as its kubelet sees them (C10)."""
         by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for (index, node), count in self.stays.items():
             by_node[node].append((index, count))
-        found = {self.node_number[node]: numa.crowd(node, counts) for node, counts in by_node.items()}
-        return {node: crowd for node, crowd in found.items() if crowd}
+        found = {self.node_number[node]: tuple(numa.pods(node, counts)) for node, counts in by_node.items()}
+        return {node: pods for node, pods in found.items() if pods}
 
     def _with_domains(self, inner: Dense, used: npt.NDArray[np.bool_]) -> Dense:
         """Keep the domains that hold a node of the part, and the root."""

@@ -194,4 +194,5 @@ class Model:
 
     def read(self, values: Sequence[int]) -> Solution:
         """Solution that values of the variables mean."""
-        return decode(self.variables, values)
+        found = decode(self.variables, values)
+        return found if self.zones is None else self.zones.arranged(found, values)

@@ -72,6 +72,8 @@ class Zones:
         self.there = self._there()
         self._dealt: dict[int, tuple[tuple[int, ...], Counter[Choice]]] = {}
         self._is: dict[tuple[int, Units, int], IntVar] = {}
+        #: Node, units and number among them: choices of zones, and how many take each; None: all of them.
+        self.chosen: dict[tuple[int, Units, int], list[tuple[int, IntVar | None]]] = {}
 
     def _there(self) -> dict[int, dict[Units, _Alike]]:
         """Node to what its kubelet tells apart of the pods that may come and those that stay."""
@@ -85,8 +87,8 @@ class Zones:
                     found[node][units].counts.append((index, variable))
                     found[node][units].most += int(self.variables.sizes[item][place])
         for node, alike in found.items():
-            for units, count in self.numa.held.get(node, ()):
-                alike[units].held = count
+            for units in self.numa.held.get(node, ()):
+                alike[units].held += 1
         return found
 
     def add(self) -> None:
@@ -102,15 +104,14 @@ class Zones:
         alike = self.there[node]
         counts = tuple(each.at(values) for each in alike.values())
         if self._dealt.get(node, ((), None))[0] != counts:
-            crowd = tuple(sorted((units, count) for units, count in zip(alike, counts, strict=True) if count))
-            self._dealt[node] = counts, self._replayed(node, crowd)
+            pods = [units for units, count in zip(alike, counts, strict=True) for _ in range(count)]
+            self._dealt[node] = counts, self._replayed(node, pods)
         return self._dealt[node][1]
 
-    def _replayed(self, node: int, crowd: Sequence[tuple[Units, int]]) -> Counter[Choice]:
+    def _replayed(self, node: int, pods: Sequence[Units]) -> Counter[Choice]:
         kubelet, state = self.numa.kubelets[int(self.numa.kind[node])], self.numa.start[node]
-        pods = [units for units, count in crowd for _ in range(count)]
         found: Counter[Choice] = Counter()
-        for position in self.numa.order(node, tuple(crowd)).sequence or ():
+        for position in self.numa.order(node, pods) or ():
             for number, unit in enumerate(pods[position]):
                 answer = kubelet.admit(state, (unit,))
                 assert answer is not None
@@ -118,20 +119,54 @@ class Zones:
                 found[pods[position], number, answer[1]] += 1
         return found
 
+    def arranged(self, solution: Solution, values: Sequence[int]) -> Solution:
+        """The solution with the pods of each node in the order of their zones in the model, lowest first.
+
+        That is an order in which the kubelet admits them where each is in one zone and keeps all it needs.
+        """
+        by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (index, node), count in solution.items():
+            by_node[node].append((index, count))
+        found: Solution = {}
+        for node, counts in by_node.items():
+            if node in self.there:
+                counts = self._by_zone(node, counts, values)
+            found.update({(index, node): count for index, count in counts})
+        return found
+
+    def _by_zone(self, node: int, counts: list[tuple[int, int]], values: Sequence[int]) -> list[tuple[int, int]]:
+        highest: dict[Units, list[int]] = {}
+        keys = []
+        for index, count in counts:
+            units = self.numa.of(index, node)
+            if units and units not in highest:
+                highest[units] = self._highest(node, units, values)
+            given = [highest[units].pop() for _ in range(count) if units and highest[units]]
+            keys.append((max(given, default=0), -self.numa.kubelets[int(self.numa.kind[node])].share(units)))
+        return [counts[place] for place in sorted(range(len(counts)), key=keys.__getitem__)]
+
+    def _highest(self, node: int, units: Units, values: Sequence[int]) -> list[int]:
+        """Of pods that are the same to the kubelet, the highest zone that any unit has; the lowest pod last."""
+        alike = self.there[node][units]
+        zones = []
+        for number in range(len(units)):
+            chosen = self.chosen[node, units, number]
+            counts = [alike.at(values) if variable is None else values[variable.index] for _, variable in chosen]
+            every = (mask.bit_length() for (mask, _), count in zip(chosen, counts, strict=True) for _ in range(count))
+            zones.append(sorted(every, reverse=True))
+        return [max(each) for each in zip(*zones, strict=False)]
+
     # ------------------------------------------------------------------------------------------------ what has no order
 
     def exclude(self, solution: Solution) -> bool:
         """Exclude what a solution puts on nodes whose kubelet admits it in no order; say whether there was any."""
-        by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for (index, node), count in solution.items():
-            by_node[node].append((index, count))
         refused = self.numa.refused(solution)
-        for node in refused:
-            crowd = self.numa.crowd(node, by_node[node])
-            self.unsure |= not self.numa.order(node, crowd).proved
+        for node, counts in refused.items():
+            pods = [*self.numa.held.get(node, ()), *self.numa.pods(node, counts)]
+            self.unsure |= not self.numa.refuses(node, pods)
             for other, alike in self.there.items():
                 if self._same(node, other):
-                    self._exclude(other, alike, dict(crowd))
+                    self._exclude(other, alike, Counter(pods))
         return bool(refused)
 
     def _same(self, one: int, other: int) -> bool:
@@ -192,7 +227,9 @@ class _Rooms:
         """Count a unit of alike pods by choice of zones."""
         masks = self._choices(unit)
         total = alike.row()
+        chosen = self.zones.chosen[self.node, units, number] = []
         if len(masks) == 1:
+            chosen.append((masks[0], None))
             self._take(masks[0], unit, total)
             return
         parts = Linear()
@@ -201,6 +238,7 @@ class _Rooms:
             choice = (units, number, mask)
             self.zones.variables.derived.append((variable, self._value(choice)))
             parts.add(1, variable)
+            chosen.append((mask, variable))
             self._take(mask, unit, Linear([variable], [1]))
         self.model.add(parts.expression == total.expression + total.constant)
 

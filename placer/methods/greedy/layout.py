@@ -40,6 +40,8 @@ class Shape:
         Pending pods of this shape.
     price
         What a pod takes, in the unit of :meth:`Layout.prices`.
+    first
+        A class of this shape.
     """
 
     request: IntArray
@@ -48,6 +50,7 @@ class Shape:
     ports: tuple[HostPort, ...]
     total: int
     price: int
+    first: int
 
 
 @dataclass(frozen=True)
@@ -168,7 +171,9 @@ class Layout:
         for shape, index in first.items():
             pods = dense.classes[index]
             asked = tuple(int(resource) for resource in np.flatnonzero(pods.request))
-            shapes.append(Shape(pods.request, asked, pods.mask, pods.host_ports, total[shape], int(prices[index])))
+            shapes.append(
+                Shape(pods.request, asked, pods.mask, pods.host_ports, total[shape], int(prices[index]), index)
+            )
         return shape_of, shapes
 
     def _rows_of(self) -> list[tuple[tuple[int, int], ...]]:

@@ -12,6 +12,7 @@ from placer.dense import Solution
 from placer.instance import HostPort
 from placer.methods.greedy.layout import IntArray, Layout, Shape
 from placer.methods.greedy.traffic import Traffic
+from placer.methods.greedy.zones import ZoneRooms
 
 __all__ = ["STEP", "BoolArray", "State"]
 
@@ -54,6 +55,8 @@ class State:
         self.ports: dict[int, list[HostPort]] = defaultdict(list)
         #: Who calls whom and where it stands; None where nobody calls.
         self.traffic = None if layout.calls is None else Traffic(layout.calls)
+        #: What zones have left; None where no kubelet refuses anybody.
+        self.zones = None if dense.numa is None else ZoneRooms(dense.numa)
         #: New pods by node and class, where anybody calls.
         self.guests: dict[int, dict[int, int]] = defaultdict(dict)
         #: How often pods that call each other may still be moved while areas for them are looked for.
@@ -64,7 +67,9 @@ class State:
         self._changed: list[int] = []
         self._fits: dict[int, tuple[IntArray, int]] = {}
         self._most_fits = max(8, CACHE_ENTRIES // max(1, len(dense.nodes)))
-        for (index, node), count in sorted((solution or {}).items()):
+        # Kubelets may admit pods in the order of the solution only.
+        given = (solution or {}).items()
+        for (index, node), count in sorted(given) if dense.numa is None else given:
             self.take(index, [node], [count])
 
     def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
@@ -74,6 +79,8 @@ class State:
             opened = not (pods.daemon or self.used[node])
             self._log.append((index, node, count, opened))
             self._add(index, node, count)
+            if self.zones is not None:
+                self.zones.take(index, node, count)
             if opened:
                 self.used[node] = True
         self.work += STEP // 50 * len(nodes)
@@ -89,6 +96,8 @@ class State:
                 opened = not (self.dense.classes[index].daemon or self.used[node])
                 self._log.append((index, node, 1, opened))
                 self._add(index, node, 1)
+                if self.zones is not None:
+                    self.zones.take(index, node, 1)
                 if opened:
                     self.used[node] = True
         self._move(self.layout.shapes[self.layout.shape_of[classes[0]]], nodes, counts)
@@ -144,6 +153,8 @@ class State:
         while len(self._log) > mark:
             index, node, count, opened = self._log.pop()
             self._add(index, node, -count)
+            if self.zones is not None:
+                self.zones.undo(index, node)
             if opened:
                 self.used[node] = False
             self._move(self.layout.shapes[self.layout.shape_of[index]], [node], [-count])
@@ -175,8 +186,16 @@ class State:
         for resource in shape.asked:
             room = self.free[resource] if nodes is None else self.free[resource, nodes]
             np.minimum(counts, room // shape.request[resource], out=counts)
+        if self.zones is not None:
+            self._count_zones(self.zones, shape, nodes, counts)
         counts *= allowed
         return counts
+
+    def _count_zones(self, zones: ZoneRooms, shape: Shape, nodes: IntArray | None, counts: IntArray) -> None:
+        most = zones.most(shape.first, nodes, int(counts.max(initial=0)))
+        if most is not None:
+            self.work += 8 * len(counts)
+            np.minimum(counts, most, out=counts)
 
     def _close_ports(self, shape: Shape, counts: IntArray) -> None:
         for taken in (self.dense.ports, self.ports):
@@ -194,6 +213,11 @@ class State:
         where: BoolArray = self.dense.masks[shape.mask].copy()
         for resource in shape.asked:
             where &= self.free[resource] >= shape.request[resource]
+        if self.zones is not None:
+            most = self.zones.most(shape.first, None, 1)
+            if most is not None:
+                self.work += 8 * len(where)
+                where &= most > 0
         return where
 
     def able(self, index: int) -> IntArray:
@@ -212,7 +236,7 @@ class State:
     def takes(self, number: int, node: int) -> bool:
         """Whether one pod of a shape fits on a node."""
         shape = self.layout.shapes[number]
-        if shape.ports:
+        if shape.ports or self.zones is not None:
             return bool(self.fits(number)[node] > 0)
         free = self.free[:, node]
         return bool(self.dense.masks[shape.mask, node]) and all(free[r] >= shape.request[r] for r in shape.asked)
@@ -231,5 +255,9 @@ class State:
         return self.dense.classes[index].size - self.placed[index]
 
     def solution(self) -> Solution:
-        """What is placed."""
-        return {(index, node): count for index, there in self.where.items() for node, count in there.items()}
+        """What is placed; pods on a node stand in an order in which its kubelet admits them."""
+        found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
+        if self.zones is None:
+            return found
+        ordered = ((index, node) for node, classes in self.zones.order.items() for index in classes)
+        return {place: found[place] for place in dict.fromkeys((*ordered, *found))}
