@@ -13,6 +13,7 @@ from placer.instance import HostPort
 from placer.methods.milp.flows import Flows
 from placer.methods.milp.program import Linear, Variable
 from placer.methods.milp.variables import Variables
+from placer.methods.milp.zones import ByCrowd, ByZone
 
 __all__ = ["Constraints"]
 
@@ -38,7 +39,7 @@ class Constraints:
         self.tier_limit()
         self.network_cost()
         self.bandwidth()
-        # C10 numa: issue 7
+        self.numa()
         self.queue()
 
     def once(self) -> None:
@@ -231,6 +232,43 @@ class Constraints:
         for row, room in zip(rows, flows.network.room, strict=True):
             row.constant = 0  # pairs that are there before are not in the room
             self.program.at_most("bandwidth", row, room)
+
+    def numa(self) -> None:
+        """C10: what goes to a node whose kubelet refuses pods is dealt out to its zones, or is a crowd that it admits.
+
+        Per kind of pods k, sum of x[c, n] = sum over z of e[n, k, z], and per zone and resource sum over k of need(k,
+        r) e[n, k, z] <= room(z, r). Or sum of x[c, n] = sum over j of crowd(j, k) p[n, j], and sum over j of p <= 1.
+        """
+        for node, plan in self.variables.zones.plans.items():
+            if isinstance(plan, ByCrowd):
+                self._crowd(node, plan)
+            else:
+                self._zones(node, plan)
+
+    def _zones(self, node: int, plan: ByZone) -> None:
+        zones = self.variables.zones
+        rooms = {(zone, at): Linear() for zone, room in enumerate(plan.rooms) for at in range(len(room))}
+        for number, kind in enumerate(plan.kinds):
+            row = zones.placed(node, kind)
+            for zone in range(len(plan.rooms)):
+                if (node, number, zone) in zones.inside:
+                    pods = zones.inside[node, number, zone]
+                    row.add(-1, pods)
+                    for at, need, _ in kind.units[0].amounts:
+                        rooms[zone, at].add(need, pods)
+            self.program.equal("numa", row, 0)
+        for (zone, at), row in rooms.items():
+            self.program.at_most("numa", row, plan.rooms[zone][at])
+
+    def _crowd(self, node: int, plan: ByCrowd) -> None:
+        zones = self.variables.zones
+        chosen = zones.chosen[node]
+        self.program.at_most("numa", Linear().add(1, *chosen), 1)
+        for number, kind in enumerate(plan.kinds):
+            row = zones.placed(node, kind)
+            for crowd, pods in zip(plan.crowds, chosen, strict=True):
+                row.add(-crowd[number], pods)
+            self.program.equal("numa", row, 0)
 
     def queue(self) -> None:
         """C11: sum over the classes in a queue and below it of request(c, r) x[c, n] <= what its capability leaves."""

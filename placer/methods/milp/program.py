@@ -34,7 +34,7 @@ LARGEST = 2**50
 
 
 class TooLarge(Exception):
-    """The program would have too many variables, or numbers beyond :data:`LARGEST`."""
+    """The program would have too many variables, numbers beyond :data:`LARGEST`, or too much to list before."""
 
 
 @dataclass

@@ -44,8 +44,9 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     -------
     str
         ``proved``: every value is. ``time``: a limit was reached. ``finished``: the program would be too large
-        (:data:`~placer.methods.milp.variables.MOST_VARIABLES`, :data:`~placer.methods.milp.program.LARGEST`), or the
-        solver cannot prove, or what it found broke a rule once it was rounded.
+        (:data:`~placer.methods.milp.variables.MOST_VARIABLES`, :data:`~placer.methods.milp.program.LARGEST`,
+        :data:`~placer.methods.milp.zones.MOST_CROWDS`), or the solver cannot prove, or what it found broke a rule once
+        it was rounded.
 
     Raises
     ------

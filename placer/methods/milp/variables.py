@@ -15,6 +15,7 @@ from placer.dense import Dense, Solution
 from placer.dense.score import ready
 from placer.methods.milp.flows import Flows, size_of_flows
 from placer.methods.milp.program import Program, TooLarge, Values, Variable
+from placer.methods.milp.zones import Plan, Zones, plans_of, size_of_plans
 
 __all__ = ["MOST_VARIABLES", "Variables"]
 
@@ -53,11 +54,13 @@ class Variables:
         v[n] and o[d], 0 or 1: whether an empty node or HyperNode is empty no more. Made with packing.
     flows
         Pods of workloads that call each other, by area, and their pairs. None without a network.
+    zones
+        Pods on nodes whose kubelets refuse what they cannot align, by NUMA zone or crowd.
 
     Raises
     ------
     TooLarge
-        More than :data:`MOST_VARIABLES`; nothing was built.
+        More than :data:`MOST_VARIABLES`, or too many crowds before kubelets; nothing was built.
     """
 
     def __init__(self, dense: Dense) -> None:
@@ -67,7 +70,8 @@ class Variables:
         self.fits = self._fits(domains)
         self.sums = [np.concatenate(([0], np.cumsum(row))) for row in self.fits]
         homes = [self._able(scope, found) for scope, found in enumerate(domains)]
-        self._check_size(homes)
+        plans = plans_of(dense, self.fits)
+        self._check_size(homes, plans)
         self.count = [
             {int(node): self.program.integer(f"x_{index}_{node}", int(row[node])) for node in np.flatnonzero(row)}
             for index, row in enumerate(self.fits)
@@ -85,6 +89,7 @@ class Variables:
         self.opened: dict[int, Variable] = {}
         network = dense.network
         self.flows = None if network is None else Flows(dense, network, self.program, self.count)
+        self.zones = Zones(dense, plans, self.program, self.count)
 
     # Making them
 
@@ -120,11 +125,11 @@ class Variables:
             return domains
         return [domain for domain in domains if any(self.room(index, domain) for index in asked.classes)]
 
-    def _check_size(self, homes: list[list[int] | None]) -> None:
+    def _check_size(self, homes: list[list[int] | None], plans: dict[int, Plan]) -> None:
         size = sum(int(np.count_nonzero(row)) for row in self.fits)
         for scope, found in zip(self.dense.scopes, homes, strict=True):
             size += len(found or ()) * (1 + len(scope.classes))
-        size += size_of_flows(self.dense, self.fits)
+        size += size_of_flows(self.dense, self.fits) + size_of_plans(plans)
         if size > MOST_VARIABLES:
             raise TooLarge(f"{size:,} variables, at most {MOST_VARIABLES:,}")
 
@@ -200,6 +205,7 @@ class Variables:
         self._opened(values, solution)
         if self.flows is not None:
             self.flows.fill(values)
+        self.zones.fill(values, solution)
         return self.program.carry(values)
 
     def _gates(self, values: Values, totals: dict[int, int]) -> None:

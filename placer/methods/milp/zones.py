@@ -1,0 +1,251 @@
+"""Pods in the NUMA zones of nodes whose kubelets refuse what they cannot align (C10).
+
+Pods that are the same to the kubelet of a node are of one kind there, whatever their classes. A node is stated in one
+of two ways, both of which are exact:
+
+* by zone, where all pods that may come are for one zone and keep what they need: some order works if and only if they
+  can be dealt out to the zones (see :func:`~placer.instance.numa.is_plain`);
+* by crowd, where others may come, too: for those, whether an order works follows from no sum. Every number of pods of
+  each kind that the kubelet admits in some order is listed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense, DenseNuma, Solution
+from placer.instance.numa import Kubelet, State, Units, is_plain
+from placer.methods.milp.program import Linear, Program, TooLarge, Values, Variable
+
+__all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Kind", "Plan", "Zones", "plans_of", "size_of_plans"]
+
+#: Pods that are the same to a kubelet, and how many of them.
+Crowd = tuple[tuple[Units, int], ...]
+
+IntArray = npt.NDArray[np.int64]
+
+#: More crowds than this are not looked at for one node: each is a search for an order.
+MOST_CROWDS = 2_000
+
+#: Number of pods of each kind of a node.
+Counts = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Pods that are the same to the kubelet of a node.
+
+    Parameters
+    ----------
+    units
+        What each of them is there.
+    classes
+        Theirs, sorted.
+    most
+        How many can come at all.
+    """
+
+    units: Units
+    classes: tuple[int, ...]
+    most: int
+
+
+@dataclass(frozen=True)
+class ByZone:
+    """A node where pods are counted by zone.
+
+    Parameters
+    ----------
+    kinds
+        Of the pods that may come.
+    rooms
+        Per zone what it has of each resource.
+    """
+
+    kinds: tuple[Kind, ...]
+    rooms: tuple[tuple[int, ...], ...]
+
+    def most(self, kind: int, zone: int) -> int:
+        """How many pods of a kind fit into a zone."""
+        (unit,) = self.kinds[kind].units
+        return min(self.kinds[kind].most, *(self.rooms[zone][resource] // need for resource, need, _ in unit.amounts))
+
+
+@dataclass(frozen=True)
+class ByCrowd:
+    """A node where crowds are listed.
+
+    Parameters
+    ----------
+    kinds
+        Of the pods that may come.
+    crowds
+        Those that are admitted in some order, but for the one of nobody.
+    """
+
+    kinds: tuple[Kind, ...]
+    crowds: tuple[Counts, ...]
+
+
+#: How a node is stated.
+Plan = ByZone | ByCrowd
+
+
+def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
+    """How each node is stated whose kubelet has a say; others are absent.
+
+    Parameters
+    ----------
+    dense
+        A whole instance.
+    fits
+        Most pods of each class on each node: int64, shape (nodes,), per class.
+
+    Raises
+    ------
+    TooLarge
+        More than :data:`MOST_CROWDS` crowds on a node, or one whose orders are too many to tell whether any works.
+    """
+    plans: dict[int, Plan] = {}
+    if dense.numa is None:
+        return plans
+    listed: dict[object, tuple[Counts, ...]] = {}
+    for node in np.flatnonzero(dense.numa.kind >= 0).tolist():
+        kinds = _kinds(dense, dense.numa, node, fits)
+        start = dense.numa.start[node]
+        if kinds and all(is_plain(kind.units) for kind in kinds):
+            plans[node] = ByZone(kinds, tuple(map(tuple, _kubelet(dense.numa, node).amounts(start))))
+        elif kinds:
+            key = int(dense.numa.kind[node]), start, tuple((kind.units, kind.most) for kind in kinds)
+            if key not in listed:
+                listed[key] = _admitted(dense.numa, node, kinds)
+            plans[node] = ByCrowd(kinds, listed[key])
+    return plans
+
+
+def size_of_plans(plans: dict[int, Plan]) -> int:
+    """How many variables the plans come to at the most."""
+    return sum(
+        len(plan.crowds) if isinstance(plan, ByCrowd) else len(plan.kinds) * len(plan.rooms) for plan in plans.values()
+    )
+
+
+def _kubelet(numa: DenseNuma, node: int) -> Kubelet:
+    return numa.kubelets[int(numa.kind[node])]
+
+
+def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -> tuple[Kind, ...]:
+    """Kinds of the pods that may come to a node and of which something is aligned there."""
+    found: dict[Units, list[int]] = defaultdict(list)
+    for index in range(len(dense.classes)):
+        if fits[index][node] and numa.of(index, node):
+            found[numa.of(index, node)].append(index)
+    return tuple(
+        Kind(units, tuple(classes), sum(int(fits[index][node]) for index in classes))
+        for units, classes in sorted(found.items())
+    )
+
+
+def _admitted(numa: DenseNuma, node: int, kinds: Sequence[Kind]) -> tuple[Counts, ...]:
+    """Counts of pods that a kubelet admits in some order, in lexicographic order; without those of nobody."""
+    found = []
+    kubelet, start = _kubelet(numa, node), numa.start[node]
+    for looked_at, counts in enumerate(_possible(kubelet, start, kinds)):
+        if looked_at > MOST_CROWDS:
+            raise TooLarge(f"numa: more than {MOST_CROWDS:,} crowds of pods on a node")
+        pods = _pods(kinds, counts)
+        if pods and numa.order(node, pods) is not None:
+            found.append(counts)
+        elif pods and not numa.refuses(node, pods):
+            raise TooLarge(f"numa: too many orders of {len(pods)} pods on a node")
+    return tuple(found)
+
+
+def _possible(kubelet: Kubelet, start: State, kinds: Sequence[Kind], begun: Counts = ()) -> Iterator[Counts]:
+    """All counts that begin so and do not take more than all zones have together."""
+    if kubelet.too_much(start, _pods(kinds, begun)):
+        return
+    if len(begun) == len(kinds):
+        yield begun
+        return
+    for count in range(kinds[len(begun)].most + 1):
+        yield from _possible(kubelet, start, kinds, (*begun, count))
+
+
+def _pods(kinds: Sequence[Kind], counts: Counts) -> list[Units]:
+    return [kind.units for kind, count in zip(kinds, counts, strict=False) for _ in range(count)]
+
+
+class Zones:
+    """Counts by zone, and crowds.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    plans
+        From :func:`plans_of`.
+    program
+        Where the variables go.
+    count
+        Per class: node to the variable of its pods there.
+
+    Attributes
+    ----------
+    inside
+        e[n, k, z], integer, by node, kind, zone: pods of the kind in the zone. Where none fits is absent.
+    chosen
+        p[n, j], 0 or 1, by node: whether the crowd of number j is there.
+    """
+
+    def __init__(
+        self, dense: Dense, plans: dict[int, Plan], program: Program, count: Sequence[dict[int, Variable]]
+    ) -> None:
+        self.dense, self.plans, self.count = dense, plans, count
+        self.inside: dict[tuple[int, int, int], Variable] = {}
+        self.chosen: dict[int, list[Variable]] = {}
+        for node, plan in plans.items():
+            if isinstance(plan, ByCrowd):
+                self.chosen[node] = [program.integer(f"p_{node}_{number}", 1) for number in range(len(plan.crowds))]
+                continue
+            for kind in range(len(plan.kinds)):
+                for zone in range(len(plan.rooms)):
+                    most = plan.most(kind, zone)
+                    if most:
+                        self.inside[node, kind, zone] = program.integer(f"e_{node}_{kind}_{zone}", most)
+
+    def placed(self, node: int, kind: Kind) -> Linear:
+        """All pods of a kind on a node."""
+        return Linear().add(1, *(self.count[index][node] for index in kind.classes))
+
+    def fill(self, values: Values, solution: Solution) -> None:
+        """Set the variables made here; where the kubelet admits the pods in no order that is found, all stay 0."""
+        by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (index, node), count in solution.items():
+            by_node[node].append((index, count))
+        for node in by_node.keys() & self.plans.keys():
+            plan = self.plans[node]
+            counts = tuple(self.placed(node, kind).at(values) for kind in plan.kinds)
+            if isinstance(plan, ByZone):
+                for (kind, zone), count in self._dealt(node, plan, by_node[node]).items():
+                    values[self.inside[node, kind, zone]] = count
+            elif counts in plan.crowds:
+                values[self.chosen[node][plan.crowds.index(counts)]] = 1
+
+    def _dealt(self, node: int, plan: ByZone, counts: Sequence[tuple[int, int]]) -> Counter[tuple[int, int]]:
+        """How many pods of each kind get each zone, in an order that works."""
+        numa, found = self.dense.numa, Counter[tuple[int, int]]()
+        assert numa is not None
+        kubelet, state, pods = _kubelet(numa, node), numa.start[node], numa.pods(node, counts)
+        number = {kind.units: index for index, kind in enumerate(plan.kinds)}
+        for position in numa.order(node, pods) or ():
+            answer = kubelet.admit(state, pods[position])
+            assert answer is not None
+            state, zones = answer
+            found[number[pods[position]], zones.bit_length() - 1] += 1
+        return found
