@@ -33,7 +33,7 @@ def read(
         Files, folders (searched recursively) and ``-`` for standard input: Kubernetes objects in YAML or JSON, gzipped
         or not. All of them together are one instance.
     scheduler_name
-        Whose pending pods are ours; None: any.
+        Whose pending pods are ours; None: any, or of a cluster's snapshot those that it was taken for.
     strict
         Findings are errors.
     with_, without, set_
@@ -42,7 +42,8 @@ def read(
     Returns
     -------
     Instance
-        Immutable; its ``findings`` say what in the input cannot be as meant.
+        Immutable; its ``findings`` say what in the input cannot be as meant. Of a cluster's snapshot (``placer
+        snapshot``) the pods are those that exist: only workloads that ``with_`` adds are expanded.
 
     Raises
     ------
@@ -57,7 +58,8 @@ def read(
     from placer.manifests import load
 
     objects: Objects = load(paths, with_=with_, without=without, set_=set_)
-    instance = build(objects, scheduler_name=scheduler_name)
+    of_cluster = objects.snapshot is not None
+    instance = build(objects, scheduler_name=scheduler_name or objects.snapshot, cluster=of_cluster)
     _refuse_findings(paths, instance.findings, strict)
     return instance
 

@@ -32,6 +32,7 @@ LAYERS = [
     ["deciding"],
     ["sweep"],
     ["compare"],
+    ["cluster"],
     ["cli"],
 ]
 
@@ -45,10 +46,12 @@ ROOMS = {
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp",),
     "networkx": ("instance", "controllers"),
-    "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep"),
-    "msgspec": ("manifests",),
+    "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep", "cluster.kept"),
+    "msgspec": ("manifests", "cluster"),
     "re2": ("instance", "kube"),
-    "yaml": ("manifests",),
+    "yaml": ("manifests", "cluster.client"),
+    "kubernetes": ("cluster.client",),
+    "urllib3": ("cluster.client",),
     "distributed": ("executors",),
     "rich": ("summary", "progress", "cli"),
 }

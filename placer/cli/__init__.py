@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import placer
-from placer.cli import comparing, generating, solving, sweeping, topology
+from placer.cli import comparing, generating, snapshotting, solving, sweeping, topology
 from placer.cli.common import OK
 from placer.errors import BadInstance, PlacerError
 
@@ -119,4 +119,5 @@ def _parser() -> argparse.ArgumentParser:
     comparing.add_compare(commands)
     sweeping.add_sweep(commands)
     topology.add_topology(commands)
+    snapshotting.add_snapshot(commands)
     return parser

@@ -21,12 +21,14 @@ from pathlib import Path
 
 from placer.manifests.edits import edit
 from placer.manifests.files import Text, read_texts
+from placer.manifests.header import SNAPSHOT
 from placer.manifests.limits import Faults
 from placer.manifests.objects import RawObject, from_documents, split
 from placer.manifests.validation import Objects, validate
 from placer.manifests.writing import dump
 
 __all__ = [
+    "SNAPSHOT",
     "Objects",
     "RawObject",
     "Text",

@@ -9,6 +9,7 @@ import msgspec
 from placer.manifests.limits import shown
 
 __all__ = [
+    "SNAPSHOT",
     "Header",
     "completed",
     "in_words",
@@ -17,9 +18,14 @@ __all__ = [
     "list_header",
     "read_header",
     "read_top",
+    "snapshot_of",
     "wrong_field",
     "wrong_items",
 ]
+
+
+#: Annotation of a List that is a cluster's snapshot: the name of the scheduler it was taken for.
+SNAPSHOT = "placer.dev/snapshot"
 
 
 class HeaderMetadata(msgspec.Struct, gc=False):
@@ -37,9 +43,16 @@ class Header(msgspec.Struct, gc=False):
     metadata: HeaderMetadata | None = None
 
 
+class TopMetadata(HeaderMetadata):
+    """The same and the annotations, which only lists are asked for."""
+
+    annotations: dict[str, str] | None = None
+
+
 class Top(Header):
     """The same and the items, if the object is a list."""
 
+    metadata: TopMetadata | None = None
     items: list[msgspec.Raw] | None = None
 
 
@@ -53,6 +66,13 @@ def is_list(header: Header) -> bool:
     return header.kind is not None and header.kind.endswith("List")
 
 
+def snapshot_of(header: Header) -> str:
+    """Name of the scheduler that a list is a snapshot for; empty where it is none."""
+    if header.kind != "List" or not isinstance(header.metadata, TopMetadata):
+        return ""
+    return (header.metadata.annotations or {}).get(SNAPSHOT, "")
+
+
 def read_top(text: msgspec.Raw) -> Top | None:
     """Header and items, without what has the wrong type; None if the text is no object."""
     try:
@@ -63,7 +83,7 @@ def read_top(text: msgspec.Raw) -> Top | None:
         return None
     items = bytes(_read_fields(text).get("items", msgspec.Raw(b"null")))
     raws = msgspec.json.decode(items, type=list[msgspec.Raw]) if items.startswith(b"[") else None
-    return Top(header.apiVersion, header.kind, header.metadata, raws)
+    return Top(header.apiVersion, header.kind, items=raws)
 
 
 def wrong_items(text: msgspec.Raw) -> str | None:
@@ -81,7 +101,7 @@ def wrong_field(text: msgspec.Raw, key: str) -> str | None:
 def list_header(pieces: list[str], items: list[int]) -> Header | None:
     """Header of a document that is a list, read without its items; None if it is none."""
     head = "".join(pieces[: items[0]] + pieces[items[-1] + 1 :]).encode()
-    header = lenient_header(msgspec.Raw(head))
+    header = read_top(msgspec.Raw(head))
     return header if header is not None and is_list(header) else None
 
 

@@ -21,6 +21,7 @@ from placer.manifests.header import (
     list_header,
     read_header,
     read_top,
+    snapshot_of,
     wrong_field,
     wrong_items,
 )
@@ -53,6 +54,8 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
         Where it came from; ``document`` counts from 1. Of a changed object, ``file`` names the option as well.
     added
         Whether it came by ``--with``.
+    snapshot
+        Of an object out of a cluster's snapshot, the name of the scheduler that it was taken for; else empty.
     """
 
     api_version: str
@@ -63,6 +66,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
     file: str
     document: int
     added: bool = False
+    snapshot: str = ""
 
     @property
     def group(self) -> str:
@@ -157,6 +161,7 @@ class _Splitter:
         self._added = added
         self._position = 0
         self._probe: Probe | None = None
+        self._snapshot = ""
         self._stopped = False
 
     def run(self, probe: Probe) -> bool:
@@ -248,10 +253,12 @@ class _Splitter:
         if top is not None and top.items is not None and is_list(top):
             self._items(top, top.items)
         else:
+            self._snapshot = ""
             self._slowly(text, Header())
 
     def _items(self, parent: Header, items: Iterable[msgspec.Raw], depth: int = 1) -> None:
         """Add the objects of a list; of a typed list the items may leave out what the list says."""
+        self._snapshot = snapshot_of(parent) or (self._snapshot if depth > 1 else "")
         typed = Header()
         if parent.kind != "List":
             typed = Header(parent.apiVersion, (parent.kind or "").removesuffix("List"))
@@ -313,6 +320,7 @@ class _Splitter:
             self._text.name,
             self._position,
             self._added,
+            self._snapshot,
         )
         size = len(memoryview(text))
         if size > OBJECT_TEXT:

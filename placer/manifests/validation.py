@@ -43,6 +43,8 @@ class Objects:
         Identities of skipped objects, at most 100,000 of them.
     sha256
         Hash of the text of all objects, skipped ones included, in order; edits are part of it.
+    snapshot
+        Name of the scheduler that the cluster's snapshot among the input was taken for; None where there is none.
     """
 
     nodes: tuple[core.Node, ...] = ()
@@ -68,6 +70,7 @@ class Objects:
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()
     sha256: str = ""
+    snapshot: str | None = None
     _origins: Mapping[str, _Origins] = field(default_factory=dict, repr=False)
 
     def source(self, item: object) -> str:
@@ -186,6 +189,7 @@ class _Validation:
         self._held: dict[str, _Held] = {}
         self._memory = _Memory()
         self._hash = hashlib.sha256()
+        self._snapshot: RawObject | None = None
 
     def take(self, raw: RawObject) -> None:
         """Validate one object."""
@@ -193,6 +197,8 @@ class _Validation:
         self._hash.update(text)
         if self._faults.enough:
             return
+        if raw.snapshot and not raw.added:
+            self._check_snapshot(raw)
         if self._memory.is_exceeded(len(text)):
             self._fault(raw, "", "an input that needs far more memory than its text", "fewer values in all")
             self._faults.enough = True
@@ -228,6 +234,12 @@ class _Validation:
             self._fault(raw, "", f"the object of {where} again", "each object once")
         elif len(kind.seen) == 2 and kind.info is not None and kind.info.attribute == "policies":
             self._fault(raw, "", "a second Policy", "at most one")
+
+    def _check_snapshot(self, raw: RawObject) -> None:
+        first = self._snapshot = self._snapshot or raw
+        if first.snapshot != raw.snapshot:
+            found = f"an object of a snapshot for the scheduler {shown(raw.snapshot)}"
+            self._fault(raw, "", found, f"objects of one snapshot, such as that for {shown(first.snapshot)}")
 
     def _check_words(self, raw: RawObject) -> None:
         """Keep control characters out of what is said of an object that is not read; they would reach a terminal."""
@@ -273,6 +285,7 @@ class _Validation:
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
             sha256=self._hash.hexdigest(),
+            snapshot=self._snapshot.snapshot if self._snapshot is not None else None,
             _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in held.items()},
             **{attribute: tuple(items) for attribute, (items, _) in held.items()},
         )

@@ -1,0 +1,90 @@
+"""``snapshot``: the cluster's objects in a file, to be solved, explained or sent to somebody."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.common import ENDINGS, OK, add_command, writable
+
+if TYPE_CHECKING:
+    from placer.cluster import Snapshot
+
+__all__ = ["add_cluster", "add_snapshot"]
+
+
+def add_snapshot(commands: Any) -> None:
+    """Add ``snapshot`` and its flags."""
+    parser = add_command(commands, "snapshot", "write the cluster's objects, as an instance", _snapshot)
+    add_cluster(parser)
+    parser.add_argument(
+        "--scheduler-name", metavar="NAME", default="placer", help="whose pending pods are ours (default placer)"
+    )
+    parser.add_argument(
+        "--anonymize",
+        action="store_true",
+        help="replace every name, label value and reference by another one; the decision stays the same",
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", default="-", help=f"{', '.join(ENDINGS)}; default standard output"
+    )
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which cluster."""
+    group = parser.add_argument_group("cluster")
+    group.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="default: KUBECONFIG, else ~/.kube/config, else the service account of the pod this runs in",
+    )
+    group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
+
+
+def _snapshot(options: argparse.Namespace) -> int:
+    from placer.cluster import Client, anonymized, take
+    from placer.progress import Progress
+
+    writable([Path(options.output)] if options.output != "-" else [])
+    client = Client.connect(options.kubeconfig, options.context)
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        snapshot = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
+        if options.anonymize:
+            progress.phase("replacing names")
+            snapshot = anonymized(snapshot)
+        progress.phase("writing")
+        _write(snapshot, options.output)
+    if options.output != "-":
+        _summarise(snapshot, options)
+    return OK
+
+
+def _write(snapshot: Snapshot, target: str) -> None:
+    """Write JSON as it came, anything else by way of its values."""
+    if target == "-":
+        snapshot.write_text(sys.stdout.buffer)
+        sys.stdout.flush()
+    elif target.removesuffix(".gz").endswith(".json"):
+        snapshot.write(target)
+    else:
+        from placer.cli.common import write
+
+        text = BytesIO()
+        snapshot.write_text(text)
+        write(json.loads(text.getvalue()), target)
+
+
+def _summarise(snapshot: Snapshot, options: argparse.Namespace) -> None:
+    counts = {resource: count for resource, count in snapshot.counts.items() if count}
+    seconds = round(time.monotonic() - options.began, 1)
+    if options.json:
+        document = {"file": options.output, "schedulerName": snapshot.scheduler_name, "objects": counts}
+        print(json.dumps({**document, "resourceVersions": dict(snapshot.versions), "seconds": seconds}, indent=2))
+    else:
+        told = ", ".join(f"{resource} {count:,}" for resource, count in counts.items()) or "nothing"
+        print(f"{options.output}: {told}; {seconds} s")

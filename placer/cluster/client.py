@@ -1,0 +1,182 @@
+"""HTTP to an API server: how it is found, who we are there, what is tried again.
+
+The ``kubernetes`` library finds the server and the credentials (kubeconfig, plug-ins that fetch tokens, the service
+account of a pod) and makes the pool of connections. Its typed calls are not used: they take many times as long as the
+text they read.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlencode
+
+from placer.errors import ClusterError, UsageError
+
+if TYPE_CHECKING:
+    import urllib3
+
+__all__ = ["Answer", "Client", "Server"]
+
+#: Seconds to connect, and to wait for the next part of an answer.
+_CONNECT, _READ = 10.0, 60.0
+#: How often something is asked in all before we give up, and the seconds before the second time; they double.
+_TRIES, _FIRST_WAIT = 5, 0.2
+#: Most seconds to wait where the server says how long.
+_LONGEST_WAIT = 10.0
+#: Answers after which the same question may have another answer.
+_AGAIN = frozenset((429, 500, 502, 503, 504))
+
+
+class Answer:
+    """What the server said: a status and a text."""
+
+    __slots__ = ("status", "text")
+
+    def __init__(self, status: int, text: bytes) -> None:
+        self.status, self.text = status, text
+
+
+class Server(Protocol):
+    """Whatever answers questions: a :class:`Client`, or a test's stand-in."""
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+        """Ask for something."""
+
+
+class Client:
+    """An API server, as somebody known to it.
+
+    Parameters
+    ----------
+    url
+        Of the server.
+    pool
+        Connections to it, which verify it.
+    headers
+        Gives the headers that say who we are, anew for each request, since tokens end.
+    sleep
+        Waits; tests put something faster here.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        pool: urllib3.PoolManager,
+        headers: Callable[[], Mapping[str, str]],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._pool, self._headers, self._sleep = pool, headers, sleep
+
+    @classmethod
+    def connect(cls, kubeconfig: str | None = None, context: str | None = None) -> Client:
+        """Find a server; nothing is asked of it yet.
+
+        Parameters
+        ----------
+        kubeconfig
+            A file; None: ``KUBECONFIG``, else ``~/.kube/config``, else the service account of the pod we are in.
+        context
+            One of the file's; None: its current one.
+
+        Raises
+        ------
+        UsageError
+            The file or the context is not there, or the library that reads them is not installed.
+        """
+        configuration, api_client = _configuration(kubeconfig, context)
+
+        def headers() -> dict[str, str]:
+            settings = configuration.auth_settings().values()
+            return {each["key"]: each["value"] for each in settings if each["in"] == "header" and each["value"]}
+
+        return cls(configuration.host, api_client.rest_client.pool_manager, headers)
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+        """Ask for something below the server's root; what may work the next time is asked again.
+
+        Returns
+        -------
+        Answer
+            Of status 200, 404 or 410; what these mean is for the caller to say.
+
+        Raises
+        ------
+        ClusterError
+            The server does not answer, does not know us, refuses, or is in trouble that does not end.
+        """
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        for remaining in reversed(range(_TRIES)):
+            answer, wait, trouble = self._ask(f"{self.url}{path}{query}", path)
+            if answer is not None:
+                return answer
+            if remaining:
+                pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - remaining) * random.uniform(0.8, 1.2)
+                self._sleep(pause if wait is None else min(wait, _LONGEST_WAIT))
+        raise ClusterError(f"{self.url}{path}: {trouble}, {_TRIES} times")
+
+    def _ask(self, url: str, path: str) -> tuple[Answer | None, float | None, str]:
+        """One question: the answer, or None with the seconds the server wants us to wait and what the matter is."""
+        import urllib3
+
+        timeout = urllib3.Timeout(connect=_CONNECT, read=_READ)
+        headers = {"Accept": "application/json", **self._headers()}
+        try:
+            answer = self._pool.request("GET", url, headers=headers, retries=False, timeout=timeout)
+        except urllib3.exceptions.SSLError as error:
+            raise ClusterError(f"{self.url}: its certificate is not accepted: {error}") from error
+        except urllib3.exceptions.HTTPError as error:
+            return None, None, str(error)
+        if answer.status in (200, 404, 410):
+            return Answer(answer.status, answer.data), None, ""
+        message = _message(answer.data)
+        if answer.status in _AGAIN:
+            after = answer.headers.get("Retry-After", "")
+            return None, float(after) if after.isdecimal() else None, f"{answer.status} {message}"
+        if answer.status == 401:
+            raise ClusterError(f"{self.url}: the server does not know who we are (401 {message})")
+        if answer.status == 403:
+            raise ClusterError(f"{path}: not allowed (403 {message})")
+        raise ClusterError(f"{self.url}{path}: {answer.status} {message}")
+
+
+def _configuration(kubeconfig: str | None, context: str | None) -> tuple[Any, Any]:
+    """Read where the server is and who we are there; the configuration, and the library's client made from it."""
+    try:
+        import kubernetes
+        import yaml
+    except ImportError as error:
+        raise UsageError("a cluster needs the library kubernetes: pip install 'placer[cluster]'") from error
+    library: Any = kubernetes
+    config, configuration = library.config, library.client.Configuration()
+    file = kubeconfig or os.environ.get("KUBECONFIG")
+    default = os.path.expanduser("~/.kube/config")
+    if file is None and (context is not None or os.path.exists(default)):
+        file = default
+    broken = (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, LookupError, AttributeError)
+    try:
+        if file is not None:
+            config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
+        else:
+            config.load_incluster_config(client_configuration=configuration)
+    except broken as error:
+        if file is not None:
+            raise UsageError(f"kubeconfig {file}: {error}") from error
+        message = "no kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config), and this is no pod of a cluster"
+        raise UsageError(message) from error
+    return configuration, library.client.ApiClient(configuration)
+
+
+def _message(text: bytes) -> str:
+    """The message of a Status, or the beginning of whatever it is."""
+    import json
+
+    try:
+        found = json.loads(text)["message"]
+    except (ValueError, KeyError, TypeError):
+        found = text[:200].decode("utf-8", "replace")
+    return str(found).strip()

@@ -1,0 +1,215 @@
+"""What of an object is kept: the fields that placer reads, and nothing else.
+
+What nobody reads cannot leak: environment variables, commands, images, managedFields and whatever users keep in
+annotations of their own are skipped by the parser and never become a value. The shapes are made from the schemas of
+``placer.kube``, so a field that a rule reads is kept from the day it has a schema.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Union, cast, get_args, get_origin
+
+import msgspec
+from pydantic import AliasChoices
+from pydantic.fields import FieldInfo
+
+from placer.errors import BadInstance, ClusterError, Fault
+from placer.instance.numa.lag import UPDATED
+from placer.kube import KindInfo
+from placer.kube.base import Metadata
+
+__all__ = ["Page", "Pages", "is_kept", "pages_of"]
+
+#: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
+_KEYS = frozenset(("kubernetes.io/config.mirror", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"))
+_DOMAINS = (
+    "placer.dev",
+    "volcano.sh",
+    "scheduling.k8s.io",
+    "scheduling.x-k8s.io",
+    "diktyo.x-k8s.io",
+    "topology.node.k8s.io",
+)
+
+
+@cache
+def is_kept(key: str) -> bool:
+    """Whether an annotation is kept.
+
+    Examples
+    --------
+    >>> is_kept("scheduling.volcano.sh/group-name"), is_kept("kubectl.kubernetes.io/last-applied-configuration")
+    (True, False)
+    """
+    domain = key.rpartition("/")[0]
+    return key in _KEYS or any(domain == each or domain.endswith(f".{each}") for each in _DOMAINS)
+
+
+class ListMetadata(msgspec.Struct, rename="camel"):
+    """Where a list stands in time, and how it goes on."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Untyped(msgspec.Struct):
+    """A list whose items are looked at one by one."""
+
+    items: list[msgspec.Raw] = []
+
+
+class Page:
+    """A page of a list.
+
+    Parameters
+    ----------
+    metadata
+        Of the list.
+    items
+        JSON text of each object, with its apiVersion and kind.
+    """
+
+    def __init__(self, metadata: ListMetadata, items: list[bytes]) -> None:
+        self.resource_version, self.token = metadata.resource_version, metadata.continue_
+        self.items = items
+
+
+class Pages:
+    """Reads pages of lists of one kind."""
+
+    def __init__(self, info: KindInfo, api_version: str) -> None:
+        self._info, self._item = info, _struct(cast(Any, info.model), info.kind)
+        items = list[self._item] | None  # type: ignore[name-defined]
+        page = msgspec.defstruct(
+            "List", [("metadata", ListMetadata, msgspec.field(default_factory=ListMetadata)), ("items", items, None)]
+        )
+        self._decode = msgspec.json.Decoder(page).decode
+        self._encode = msgspec.json.Encoder().encode
+        self._version, self._kind = (msgspec.Raw(msgspec.json.encode(each)) for each in (api_version, info.kind))
+
+    def read(self, text: bytes) -> Page:
+        """Read a page.
+
+        Raises
+        ------
+        ClusterError
+            The text is no list.
+        BadInstance
+            Values in it have other types than the schema says: every object that has one.
+        """
+        try:
+            page = cast(Any, self._decode(text))
+        except msgspec.DecodeError as error:
+            faults = list(self._faults(text)) if isinstance(error, msgspec.ValidationError) else []
+            if faults:
+                raise BadInstance(faults) from None
+            raise ClusterError(f"the list of {self._info.plural} is none: {error}") from error
+        return Page(page.metadata, [self._text(item) for item in page.items or ()])
+
+    def _faults(self, text: bytes) -> Iterator[Fault]:
+        """What is wrong with each object of a page that does not fit."""
+        try:
+            items = msgspec.json.decode(text, type=_Untyped).items
+        except msgspec.ValidationError:
+            return
+        for item in items:
+            try:
+                msgspec.json.decode(item, type=self._item)
+            except msgspec.ValidationError as error:
+                what, _, where = str(error).partition(" - at `$.")
+                expected, _, found = what.removeprefix("Expected ").partition(", got ")
+                yield Fault("cluster", None, self._label(item), where.rstrip("`"), found, expected)
+
+    def _label(self, item: msgspec.Raw) -> str:
+        """Kind, namespace and name, as far as they are there."""
+        metadata = msgspec.json.decode(item, type=dict[str, Any]).get("metadata")
+        names = [metadata.get(each) for each in ("namespace", "name")] if isinstance(metadata, dict) else []
+        return f"{self._info.kind} {'/'.join(each for each in names if isinstance(each, str))}".strip()
+
+    def _text(self, item: Any) -> bytes:
+        item.apiVersion, item.kind = self._version, self._kind  # items of typed lists leave them out
+        metadata = item.metadata
+        if metadata is not msgspec.UNSET:
+            notes = metadata.annotations
+            kept = {key: text for key, text in notes.items() if is_kept(key)} if isinstance(notes, dict) else {}
+            times = [each.time for each in getattr(metadata, "managedFields", None) or () if each.time]
+            if times:
+                kept[UPDATED] = max(times)
+                metadata.managedFields = msgspec.UNSET
+            metadata.annotations = kept or msgspec.UNSET
+        return self._encode(item)
+
+
+@cache
+def pages_of(info: KindInfo, api_version: str) -> Pages:
+    """The reader of a kind at a version."""
+    return Pages(info, api_version)
+
+
+# ------------------------------------------------------------------------------------------------- schemas to shapes
+
+
+@cache
+def _struct(model: Any, name: str = "") -> Any:
+    """What msgspec reads of a schema: objects keep their fields, everything else its text."""
+    fields: list[tuple[str, Any, Any]] = []
+    for field_name, field in _fields(model).items():
+        kept = _kept(field.annotation)
+        fields += ((alias, kept, msgspec.UNSET) for alias in _aliases(field_name, field))
+    if issubclass(model, Metadata):
+        fields = [each for each in fields if each[0] not in ("annotations", "managedFields")]
+        fields.append(("annotations", dict[str, str] | None, msgspec.UNSET))
+        fields.append(("resourceVersion", msgspec.Raw, msgspec.UNSET))
+        if "managed_fields" in _fields(model):
+            fields.append(("managedFields", list[_Written] | None, msgspec.UNSET))
+    return msgspec.defstruct(name or model.__name__, fields, gc=False, omit_defaults=True)
+
+
+class _Written(msgspec.Struct):
+    """When somebody wrote to an object."""
+
+    time: str | None = None
+
+
+def _kept(annotation: Any) -> Any:
+    """What is kept of a field by its type."""
+    inner = _without_none(annotation)
+    if _is_object(inner):
+        return _struct(inner) | None
+    arguments = get_args(inner)
+    if get_origin(inner) is tuple and _is_object(_without_none(arguments[0])):
+        return list[_struct(_without_none(arguments[0]))] | None  # type: ignore[misc]
+    return msgspec.Raw
+
+
+def _is_object(annotation: Any) -> bool:
+    """Whether a type is a schema of others' kinds; in our own an unknown field is a fault, so they stay whole."""
+    config: Mapping[str, Any] | None = getattr(annotation, "__pydantic_config__", None)
+    return config is not None and config.get("extra") != "forbid"
+
+
+def _without_none(annotation: Any) -> Any:
+    """The type that stands in ``Annotated`` or beside None."""
+    while True:
+        if hasattr(annotation, "__metadata__"):
+            annotation = annotation.__origin__
+        elif get_origin(annotation) in (Union, types.UnionType):
+            annotation = next(each for each in get_args(annotation) if each is not type(None))
+        else:
+            return annotation
+
+
+def _fields(model: type[Any]) -> Mapping[str, FieldInfo]:
+    found: Mapping[str, FieldInfo] = cast(Any, model).__pydantic_fields__
+    return found
+
+
+def _aliases(name: str, field: FieldInfo) -> list[str]:
+    """Names of a field in the text."""
+    alias = field.validation_alias
+    if isinstance(alias, AliasChoices):
+        return [str(each) for each in alias.choices]
+    return [alias if isinstance(alias, str) else name]

@@ -1,0 +1,263 @@
+"""The cluster's objects as an instance: paged lists, text in and text out.
+
+Lists are taken one after another, those that pods refer to first and pods last, so what a pod names is there unless it
+is younger than the list. Kinds that the cluster does not know are not there, which is no error. Nothing secret is asked
+for: the only ConfigMaps are those that a NetworkTopology names.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from placer.cluster.client import Server
+from placer.cluster.kept import Page, pages_of
+from placer.errors import ClusterError
+from placer.kube import BY_ATTRIBUTE, KindInfo
+from placer.manifests import SNAPSHOT, Objects, Text, split, validate
+
+__all__ = ["VERSIONS", "Snapshot", "take"]
+
+#: Annotation of the list that says at which resourceVersion each of the cluster's lists was.
+VERSIONS = "placer.dev/resource-versions"
+
+#: Objects a page: small pages are read faster, and a server keeps no long answers for us.
+_PAGE = 500
+#: How often a list is begun anew that took so long that the server forgot where we were.
+_STARTS = 3
+#: Least effort that packs well: the most takes three times as long for a tenth less.
+_EFFORT = 4
+
+#: What is listed, in this order. Workloads are not: in a cluster only pods count that exist.
+_LISTED = (
+    "policies",
+    "nodes",
+    "node_resource_topologies",
+    "hyper_nodes",
+    "namespaces",
+    "priority_classes",
+    "queues",
+    "pod_groups",
+    "coscheduling_pod_groups",
+    "app_groups",
+    "network_topologies",
+    "persistent_volumes",
+    "persistent_volume_claims",
+)
+
+
+class Writable(Protocol):
+    """What takes bytes: a file, packed or not."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take some."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """What was in a cluster.
+
+    Parameters
+    ----------
+    scheduler_name
+        Whose pending pods are ours.
+    items
+        Each object as JSON text, only with the fields that placer reads.
+    versions
+        Resource (``pods``, ``podgroups.scheduling.volcano.sh``) to the resourceVersion of its list.
+    counts
+        Resource to how many of it there are.
+    """
+
+    scheduler_name: str
+    items: tuple[bytes, ...]
+    versions: Mapping[str, str]
+    counts: Mapping[str, int]
+
+    def write(self, target: str | Path) -> None:
+        """Write the snapshot to a file: ``.json``, or ``.json.gz``. The same snapshot gives the same bytes."""
+        with open(target, "wb") as file:
+            if str(target).endswith(".gz"):
+                with gzip.GzipFile("", "wb", _EFFORT, file, mtime=0) as packed:
+                    self.write_text(packed)
+            else:
+                self.write_text(file)
+
+    def write_text(self, file: Writable) -> None:
+        """Write the snapshot as a v1 List in JSON, one object a line."""
+        notes = {SNAPSHOT: self.scheduler_name}
+        if self.versions:
+            notes[VERSIONS] = json.dumps(dict(self.versions))
+        head = json.dumps({"apiVersion": "v1", "kind": "List", "metadata": {"annotations": notes}})
+        file.write(head[:-1].encode() + b', "items": [')
+        for place, item in enumerate(self.items):
+            file.write(b",\n" if place else b"\n")
+            file.write(item)
+        file.write(b"\n]}\n")
+
+    def objects(self) -> Objects:
+        """Read the objects, as reading the file gives them.
+
+        Raises
+        ------
+        BadInstance
+            With every fault of every object.
+        """
+        text = BytesIO()
+        self.write_text(text)
+        return validate(split([Text("cluster", text.getvalue())]))
+
+
+def take(
+    server: Server, scheduler_name: str = "placer", watch: Callable[[str, int], None] = lambda _, __: None
+) -> Snapshot:
+    """Take a snapshot of a cluster.
+
+    Parameters
+    ----------
+    server
+        Where to ask.
+    scheduler_name
+        Whose pending pods are ours.
+    watch
+        Called after each page with the resource and the number of its objects so far.
+
+    Raises
+    ------
+    ClusterError
+        The server does not answer or refuses.
+    BadInstance
+        An object has a field of a wrong type.
+    """
+    taker = _Taker(server, watch)
+    for attribute in _LISTED:
+        taker.take(BY_ATTRIBUTE[attribute])
+    if taker.has("AppGroup"):  # a Deployment's pods belong to it through its ReplicaSets
+        taker.take(BY_ATTRIBUTE["replica_sets"])
+    taker.take_measurements()
+    taker.take(BY_ATTRIBUTE["pods"])
+    return Snapshot(
+        scheduler_name=scheduler_name, items=tuple(taker.items), versions=taker.versions, counts=taker.counts
+    )
+
+
+class _Group(msgspec.Struct):
+    """An API group that the server has; versions in its own order of preference."""
+
+    name: str
+    versions: list[dict[str, str]] = []
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] = []
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    """What a NetworkTopology says of its measurements."""
+
+    configmap_name: str | None = None
+    config_map_name: str | None = None
+
+
+class _Place(msgspec.Struct):
+    name: str
+    namespace: str = "default"
+
+
+class _Topology(msgspec.Struct):
+    metadata: _Place
+    spec: _Named | None = None
+
+
+class _Taker:
+    """Collects lists."""
+
+    def __init__(self, server: Server, watch: Callable[[str, int], None]) -> None:
+        self._server, self._watch = server, watch
+        self.items: list[bytes] = []
+        self.versions: dict[str, str] = {}
+        self.counts: dict[str, int] = {}
+        groups = _found(server.get("/apis"), "/apis")
+        self._served = {
+            each.name: [version["version"] for version in each.versions]
+            for each in msgspec.json.decode(groups, type=_Groups).groups
+        }
+
+    def has(self, kind: str) -> bool:
+        """Whether there is an object of a kind, of whichever group."""
+        plurals = {info.plural for info in BY_ATTRIBUTE.values() if info.kind == kind}
+        return any(count and name.partition(".")[0] in plurals for name, count in self.counts.items())
+
+    def take(self, info: KindInfo) -> None:
+        """List all objects of a kind, of each of its groups that the server has."""
+        for group, version in self._places(info):
+            api_version = f"{group}/{version}" if group else version
+            path = f"/apis/{api_version}/{info.plural}" if group else f"/api/{version}/{info.plural}"
+            resource = f"{info.plural}.{group}" if group else info.plural
+            pages = self._pages(path, info, api_version, resource)
+            if pages:
+                self.items += (item for page in pages for item in page.items)
+                self.versions[resource] = pages[0].resource_version
+                self.counts[resource] = sum(len(page.items) for page in pages)
+
+    def take_measurements(self) -> None:
+        """Get the ConfigMaps that NetworkTopologies name."""
+        info = BY_ATTRIBUTE["config_maps"]
+        for namespace, name in sorted(self._measurements()):
+            answer = self._server.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+            if answer.status == 200:
+                listed = b'{"metadata": {}, "items": [' + answer.text + b"]}"
+                self.items += pages_of(info, "v1").read(listed).items
+                self.counts["configmaps"] = self.counts.get("configmaps", 0) + 1
+
+    def _measurements(self) -> Iterator[tuple[str, str]]:
+        for item in self.items:
+            if b'"kind":"NetworkTopology"' in item[:200]:
+                topology = msgspec.json.decode(item, type=_Topology)
+                spec = topology.spec or _Named()
+                name = spec.configmap_name or spec.config_map_name
+                if name:
+                    yield topology.metadata.namespace, name
+
+    def _places(self, info: KindInfo) -> Iterator[tuple[str, str]]:
+        """Group and version under which to ask for a kind; of several versions the one that the server prefers."""
+        for group in info.groups:
+            if not group:
+                yield group, info.versions[0]
+                continue
+            version = next((each for each in self._served.get(group, ()) if each in info.versions), None)
+            if version is not None:
+                yield group, version
+
+    def _pages(self, path: str, info: KindInfo, api_version: str, resource: str) -> Sequence[Page]:
+        """All pages of a list; none where the server does not know the kind."""
+        for _ in range(_STARTS):
+            pages: list[Page] = []
+            token = ""
+            while True:
+                asked = {"limit": str(_PAGE), **({"continue": token} if token else {})}
+                answer = self._server.get(path, asked)
+                if answer.status != 200:
+                    break
+                pages.append(pages_of(info, api_version).read(answer.text))
+                self._watch(resource, sum(len(page.items) for page in pages))
+                token = pages[-1].token
+                if not token:
+                    return pages
+            if answer.status == 404:
+                return ()
+        raise ClusterError(f"{path}: the list took too long {_STARTS} times, the server forgot its pages (410)")
+
+
+def _found(answer: object, path: str) -> bytes:
+    status, text = getattr(answer, "status", 0), getattr(answer, "text", b"")
+    if status != 200:
+        raise ClusterError(f"{path}: found status {status}, expected 200: is this an API server?")
+    return bytes(text)

@@ -1,0 +1,316 @@
+"""Other names, the same decision."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import placer
+from placer.cluster.anonymize import _new_names, anonymized
+from placer.cluster.snapshot import Snapshot
+from placer.instance import Instance, PodState
+from placer.instance.build import build
+from tests.cluster.snapshots import documents_in, snapshot_of
+from tests.cluster.test_kept import SOME
+from tests.cluster.things import live_pod, numa_topology
+from tests.support import Document, hyper_node, node, pod, pod_group, policy
+
+#: Words that any cluster has, and so tell nothing.
+COMMON = {"default", "default-scheduler", "nt-default", "placer", "UserDefined", ""}
+
+
+def instance_of(snapshot: Snapshot) -> Instance:
+    return build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
+
+
+def ours(document: dict[str, Any]) -> dict[str, Any]:
+    """A pod for placer, as pods of a cluster that placer serves are."""
+    if document["kind"] == "Pod":
+        document["spec"]["schedulerName"] = "placer"
+    return document
+
+
+def renamed(before: Snapshot, after: Snapshot) -> dict[str, str]:
+    """New name of each object to the old one."""
+    pairs = zip(map(json.loads, before.items), map(json.loads, after.items), strict=True)
+    found: dict[str, str] = {}
+    for old, new in pairs:
+        assert found.setdefault(new["metadata"]["name"], old["metadata"]["name"]) == old["metadata"]["name"]
+        namespaces = [each["metadata"].get("namespace") for each in (new, old)]
+        if None not in namespaces:
+            found[namespaces[0]] = namespaces[1]
+    return found
+
+
+def decision(instance: Instance, names: Mapping[str, str]) -> list[tuple[str, str, str, tuple[str, ...]]]:
+    """Bindings of the greedy in plan order, under the names before."""
+    result = placer.solve(instance, method="greedy")
+    assert result.placement is not None
+    return [
+        (names[each.pod.namespace], names[each.pod.name], names[each.node], each.numa_zones)
+        for each in result.placement.bindings
+    ]
+
+
+def values(instance: Instance) -> list[tuple[str, int, int | None]]:
+    """Values of the greedy with their bounds."""
+    found = placer.solve(instance, method="greedy").objective
+    return [(each.value.name, each.value.value, each.bound.value if each.bound else None) for each in found]
+
+
+def without_workloads(path: str) -> list[dict[str, Any]]:
+    kinds = ("Deployment", "StatefulSet", "Job", "ConfigMap", "Service", "ServiceAccount")
+    documents = (each for each in documents_in(path) if each["kind"] not in kinds)
+    return [ours({**each, "metadata": {"namespace": "default", **each["metadata"]}}) for each in documents]
+
+
+@pytest.mark.parametrize("path", SOME, ids=lambda path: Path(path).name)
+def test_the_decision_is_the_same(path: str) -> None:
+    """Every shipped instance that is small: bindings, their order, zones, values and reasons."""
+    before = snapshot_of(without_workloads(path))
+    after = anonymized(before)
+    one, other = instance_of(before), instance_of(after)
+    names = renamed(before, after)
+    same = {name: name for name in names.values()}
+    assert decision(other, names) == decision(one, same)
+    assert values(one) == values(other)
+    assert [each.code for each in one.findings] == [each.code for each in other.findings]
+
+
+@pytest.mark.parametrize("path", SOME, ids=lambda path: Path(path).name)
+def test_no_name_is_left(path: str) -> None:
+    documents = without_workloads(path)
+    text = b"\n".join(anonymized(snapshot_of(documents)).items).decode()
+    zones = {zone["name"] for each in documents for zone in each.get("zones") or ()}  # of any kubelet
+    words = set(re.findall(r'"([^"]*)"', text)) - zones
+    assert not {each["metadata"]["name"] for each in documents} - COMMON & words
+    assert not ({*_label_values(documents)} - COMMON) & words
+
+
+def _label_values(documents: Iterable[Document]) -> Iterator[str]:
+    for each in documents:
+        yield from (each["metadata"].get("labels") or {}).values()
+
+
+def secret(word: str) -> str:
+    return f"acme-{word}"
+
+
+def test_every_field_with_a_name_is_replaced() -> None:
+    """One of each, all of them with acme in it."""
+    name = secret
+    documents: list[Document] = [
+        node(name("node"), labels={"team": name("label")}),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name("ns")}},
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name("priority")},
+            "value": 7,
+        },
+        hyper_node(name("leaf"), 1, nodes=(name("node"),), tier_name=name("tier")),
+        pod_group(
+            name("group"),
+            namespace=name("ns"),
+            minMember=1,
+            minTaskMember={name("role"): 1},
+            queue=name("queue"),
+            priorityClassName=name("priority"),
+            networkTopology={"mode": "hard", "highestTierName": name("tier")},
+            subGroupPolicy=[
+                {
+                    "name": name("policy"),
+                    "subGroupSize": 1,
+                    "labelSelector": {"matchLabels": {"team": name("label")}},
+                    "matchLabelKeys": ["team"],
+                }
+            ],
+        ),
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name("claim"), "namespace": name("ns")},
+            "spec": {"volumeName": name("volume")},
+            "status": {"phase": "Bound"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name("volume")},
+            "spec": {
+                "claimRef": {"namespace": name("ns"), "name": name("claim"), "uid": name("uid")},
+                "nodeAffinity": {
+                    "required": {
+                        "nodeSelectorTerms": [
+                            {"matchExpressions": [{"key": "team", "operator": "In", "values": [name("label")]}]}
+                        ]
+                    }
+                },
+            },
+        },
+        live_pod(
+            name("pod"),
+            namespace=name("ns"),
+            labels={"team": name("label"), "volcano.sh/task-spec": name("role")},
+            annotations={"scheduling.k8s.io/group-name": name("group"), "volcano.sh/other": name("other")},
+            metadata={
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Thing", "name": name("owner"), "uid": name("uid"), "controller": True}
+                ]
+            },
+            spec={
+                "containers": [
+                    {
+                        "name": name("container"),
+                        "image": name("image"),
+                        "ports": [{"containerPort": 1, "hostPort": 1, "hostIP": name("address")}],
+                    }
+                ],
+                "nodeSelector": {"team": name("label")},
+                "tolerations": [{"key": "dedicated", "value": name("taint")}],
+                "volumes": [{"name": name("mount"), "persistentVolumeClaim": {"claimName": name("claim")}}],
+                "priorityClassName": name("priority"),
+                "schedulerName": name("scheduler"),
+                "schedulingGates": [{"name": name("gate")}],
+                "affinity": {
+                    "podAntiAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {"topologyKey": "zone", "namespaces": [name("ns")], "labelSelector": {}}
+                        ]
+                    }
+                },
+            },
+            status={"phase": "Pending", "nominatedNodeName": name("node")},
+        ),
+        {
+            "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
+            "kind": "AppGroup",
+            "metadata": {"name": name("app"), "namespace": name("ns")},
+            "spec": {
+                "workloads": [
+                    {
+                        "workload": {"kind": "Deployment", "name": name("web"), "selector": name("web")},
+                        "dependencies": [{"workload": {"kind": "Deployment", "name": name("db")}}],
+                    }
+                ]
+            },
+        },
+        {
+            "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
+            "kind": "NetworkTopology",
+            "metadata": {"name": name("net"), "namespace": name("ns")},
+            "spec": {
+                "configmapName": name("map"),
+                "weights": [
+                    {
+                        "name": name("list"),
+                        "topologyList": [
+                            {
+                                "topologyKey": "topology.kubernetes.io/zone",
+                                "originList": [
+                                    {
+                                        "origin": name("z1"),
+                                        "costList": [{"destination": name("z2"), "networkCost": 3}],
+                                    }
+                                ],
+                            }
+                        ],
+                    }
+                ],
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name("map"), "namespace": name("ns")},
+            "data": {name("key"): name("value")},
+        },
+        policy(network={"topology": f"{name('ns')}/{name('net')}", "weights": name("list")}),
+    ]
+    after = anonymized(snapshot_of(documents, name("scheduler")))
+    text = b"\n".join(after.items).decode() + after.scheduler_name
+    assert "acme" not in text
+    kinds = [json.loads(item)["kind"] for item in after.items]
+    assert "ConfigMap" not in kinds
+    assert len(kinds) == len(documents) - 1
+    assert [each.code for each in instance_of(after).findings] == [
+        each.code for each in instance_of(snapshot_of(documents, name("scheduler"))).findings
+    ]
+
+
+def test_patterns_become_the_nodes_that_they_find() -> None:
+    members = [
+        {"type": "Node", "selector": {"regexMatch": {"pattern": "^rack1-"}}},
+        {"type": "Node", "selector": {"regexMatch": {"pattern": "^nobody$"}}},
+        {"type": "Node", "selector": {"regexMatch": {"pattern": "("}}},
+    ]
+    leaf = {**hyper_node("leaf", 1), "spec": {"tier": 1, "members": members}}
+    before = snapshot_of([*(node(f"rack{number // 2}-n{number}") for number in range(4)), leaf])
+    after = anonymized(before)
+    names = renamed(before, after)
+    one, other = instance_of(before), instance_of(after)
+    found = {names[each] for each in other.topology.hyper_nodes[min(other.topology.hyper_nodes)].nodes}
+    assert found == {"rack1-n2", "rack1-n3"}
+    assert [each.code for each in one.findings] == [each.code for each in other.findings]
+
+
+def test_zones_say_what_is_left_now() -> None:
+    """The pod was bound after the exporter wrote, so it is in no `available`; without names that must be in it."""
+    bound = live_pod(
+        "bound", node="n1", cpu=3, memory="1Gi", guaranteed=True, status={"startTime": "2026-01-01T00:00:09Z"}
+    )
+    topology: dict[str, Any] = {**numa_topology("n1", *({"cpu": "4", "memory": "8Gi"},) * 2)}
+    topology["metadata"] = {"name": "n1", "managedFields": [{"time": "2026-01-01T00:00:05Z"}]}
+    topology["attributes"] = [*topology["attributes"], {"name": "nodeTopologyPodsFingerprint", "value": "pfp0v001ff"}]
+    before = snapshot_of([node("n1"), topology, bound])
+    after = anonymized(before)
+    one, other = instance_of(before), instance_of(after)
+    (node_before,), (node_after,) = one.nodes.values(), other.nodes.values()
+    assert node_before.numa == node_after.numa
+    assert node_after.numa is not None
+    assert [zone.available["cpu"] for zone in node_after.numa.zones] == [1000, 4000]
+    assert "Fingerprint" not in after.items[1].decode()
+    assert "placer.dev/updated" not in after.items[1].decode()
+
+
+def test_numbers_stay_numbers_of_the_same_order() -> None:
+    names = _new_names({"10", "9", "100", "-1", "ten"})
+    assert sorted(("10", "9", "100", "-1"), key=lambda each: int(names[each])) == ["-1", "9", "10", "100"]
+    assert not names["ten"].isdecimal()
+
+
+def test_texts_keep_their_order_and_what_is_meant() -> None:
+    texts = ["A", "UserDefined", "Z", "a", "default", "default-a", "default-scheduler", "f", "nt-default", "p", "q"]
+    names = _new_names(texts)
+    assert sorted(texts, key=names.__getitem__) == texts
+    assert {each for each in texts if names[each] == each} == {
+        "UserDefined",
+        "default",
+        "default-scheduler",
+        "nt-default",
+    }
+
+
+def test_affinities_that_compare_numbers_still_do() -> None:
+    term = {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["9"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    documents = [
+        node("old", labels={"gen": "9"}),
+        node("new", labels={"gen": "10"}),
+        live_pod("p", cpu=1, spec={"containers": [{"name": "c", "image": "i"}], "affinity": affinity}),
+    ]
+    before = snapshot_of(documents)
+    after = anonymized(before)
+    assert decision(instance_of(after), renamed(before, after)) == [("default", "p", "new", ())]
+
+
+def test_the_hold_gate_is_kept() -> None:
+    held = pod("held", cpu=1, spec={"schedulerName": "placer", "schedulingGates": [{"name": "placer.dev/hold"}]})
+    after = anonymized(snapshot_of([node("n1"), held]))
+    built = build(after.objects(), scheduler_name="placer", cluster=True, gates=True)
+    assert [each.state for each in built.pods.values()] == [PodState.PENDING]

@@ -1,0 +1,214 @@
+"""What of an object reaches a snapshot: all that decides something, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer.cluster.kept import pages_of
+from placer.errors import BadInstance, ClusterError
+from placer.instance.build import build
+from placer.kube import BY_ATTRIBUTE, KINDS
+from placer.manifests import from_documents, validate
+from tests.cluster.snapshots import documents_in, kept
+from tests.support import instance_of
+
+INSTANCES = Path(__file__).parent.parent.parent / "instances"
+
+#: Small instances of every family, and those with objects that others do not have.
+SOME = sorted(
+    str(path)
+    for path in INSTANCES.rglob("*.yaml")
+    if path.parent.name != "online-boutique"  # one instance out of several files
+    and ".best." not in path.name
+    and ".planted." not in path.name
+    and path.stat().st_size < 300_000
+)
+
+SECRET = "hunter2"
+
+
+def test_there_are_instances_of_many_kinds() -> None:
+    found = {each["kind"] for path in SOME for each in documents_in(path)}
+    assert {"Node", "Pod", "PodGroup", "HyperNode", "AppGroup", "NetworkTopology", "NodeResourceTopology"} <= found
+
+
+@pytest.mark.parametrize("path", SOME, ids=lambda path: Path(path).name)
+def test_what_is_kept_is_the_same_instance(path: str) -> None:
+    """Node by node, pod by pod, finding by finding: no field that anybody reads is lost."""
+    documents = [each for each in documents_in(path) if (_group(each), each["kind"]) in KINDS]
+    whole = build(validate(from_documents(documents)))
+    less = build(validate(from_documents([each if _makes_pods(each) else kept(each) for each in documents])))
+    assert replace(less, digest="") == replace(whole, digest="")
+
+
+def _group(document: dict[str, Any]) -> str:
+    return str(document["apiVersion"]).rpartition("/")[0]
+
+
+def _makes_pods(document: dict[str, Any]) -> bool:
+    """Workloads are not in a snapshot; here they make pods with all that the template says."""
+    return KINDS[_group(document), document["kind"]].keeps_text
+
+
+def test_nothing_secret_is_kept() -> None:
+    container = {
+        "name": "main",
+        "image": f"registry.example.com/{SECRET}",
+        "command": [SECRET],
+        "args": [SECRET],
+        "env": [{"name": "TOKEN", "value": SECRET}],
+        "envFrom": [{"secretRef": {"name": SECRET}}],
+        "lifecycle": {"postStart": {"exec": {"command": [SECRET]}}},
+        "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": SECRET}]}},
+        "resources": {"requests": {"cpu": "1"}},
+        "ports": [{"containerPort": 1, "hostPort": 2, "name": SECRET}],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "p",
+            "namespace": "n",
+            "uid": "u",
+            "resourceVersion": "3",
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": SECRET,
+                "example.com/password": SECRET,
+                "notvolcano.sh/x": SECRET,
+                "scheduling.k8s.io/group-name": "g",
+            },
+            "managedFields": [{"manager": SECRET, "time": "2026-01-01T00:00:00Z", "fieldsV1": {SECRET: {}}}],
+        },
+        "spec": {
+            "containers": [container],
+            "initContainers": [{**container, "restartPolicy": "Always"}],
+            "ephemeralContainers": [container],
+            "imagePullSecrets": [{"name": SECRET}],
+            "serviceAccountName": SECRET,
+            "hostname": SECRET,
+            "volumes": [
+                {"name": "s", "secret": {"secretName": SECRET}},
+                {"name": "c", "persistentVolumeClaim": {"claimName": "data"}},
+                {"name": "d", "projected": {"sources": [{"secret": {"name": SECRET}}]}},
+            ],
+        },
+        "status": {"phase": "Pending", "message": SECRET, "containerStatuses": [{"name": "main", "image": SECRET}]},
+    }
+    found = kept(pod)
+    assert SECRET not in json.dumps(found)
+    assert found["metadata"] == {
+        "name": "p",
+        "namespace": "n",
+        "uid": "u",
+        "annotations": {"scheduling.k8s.io/group-name": "g"},
+        "resourceVersion": "3",
+    }
+    assert found["spec"]["containers"] == [
+        {
+            "name": "main",
+            "resources": {"requests": {"cpu": "1"}},
+            "ports": [{"containerPort": 1, "hostPort": 2}],
+        }
+    ]
+    assert [each.get("persistentVolumeClaim") for each in found["spec"]["volumes"]] == [
+        None,
+        {"claimName": "data"},
+        None,
+    ]
+
+
+def test_what_stays_is_as_it_was_written() -> None:
+    """Amounts keep their words, and null is not the same as left out."""
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": None},
+        "spec": {"taints": [{"key": "k", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}]},
+        "status": {"allocatable": {"cpu": "7910m", "memory": "1e3Ki"}, "images": [{"names": ["x"]}]},
+    }
+    assert kept(node) == {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n", "labels": None},
+        "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"cpu": "7910m", "memory": "1e3Ki"}},
+    }
+
+
+def test_items_of_a_list_get_the_kind_that_they_leave_out() -> None:
+    page = pages_of(BY_ATTRIBUTE["nodes"], "v1").read(b'{"items": [{"metadata": {"name": "n"}}]}')
+    assert page.items == [b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}']
+    assert page.token == ""
+
+
+def test_a_page_says_how_it_goes_on() -> None:
+    text = b'{"metadata": {"resourceVersion": "5", "continue": "abc"}, "items": null}'
+    page = pages_of(BY_ATTRIBUTE["pods"], "v1").read(text)
+    assert (page.resource_version, page.token, page.items) == ("5", "abc", [])
+
+
+def test_of_managed_fields_the_last_time_is_kept() -> None:
+    """When an exporter wrote last decides which bound pods it cannot know yet (C10)."""
+    times = ["2026-01-01T00:00:05Z", "2026-01-01T00:00:09Z", "2026-01-01T00:00:07Z"]
+    topology = {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": "n1", "managedFields": [{"manager": "m", "time": time} for time in times]},
+    }
+    assert kept(topology)["metadata"] == {
+        "name": "n1",
+        "annotations": {"placer.dev/updated": "2026-01-01T00:00:09Z"},
+    }
+
+
+def test_a_time_that_is_none_is_a_finding() -> None:
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+    bound = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"nodeName": "n1", "containers": [{"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]},
+    }
+    amounts = [{"name": name, "capacity": "4"} for name in ("cpu", "memory")]
+    topology = {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": "n1", "annotations": {"placer.dev/updated": "yesterday"}},
+        "attributes": [{"name": "topologyManagerPolicy", "value": "restricted"}],
+        "zones": [{"name": "node-0", "type": "Node", "resources": amounts}],
+    }
+    found = [
+        each.message for each in instance_of(node, bound, topology).findings if "placer.dev/updated" in each.message
+    ]
+    expected = "found yesterday, expected a time such as 2026-01-31T12:00:00Z"
+    assert found == [f"NodeResourceTopology n1: annotation placer.dev/updated: {expected}"]
+
+
+def test_an_unknown_key_of_a_policy_is_kept_to_be_refused() -> None:
+    policy = {"apiVersion": "placer.dev/v1alpha1", "kind": "Policy", "metadata": {"name": "p"}, "spec": {"lvls": []}}
+    assert kept(policy)["spec"] == {"lvls": []}
+
+
+def test_wrong_types_are_told_all_at_once() -> None:
+    items: list[dict[str, Any]] = [
+        {"metadata": {"name": "a", "namespace": "n"}, "spec": {"containers": {}}},
+        {"metadata": {"name": "b", "namespace": "n"}, "spec": {"containers": []}},
+        {"metadata": {"name": "c", "namespace": "n"}, "spec": 5},
+    ]
+    with pytest.raises(BadInstance) as caught:
+        pages_of(BY_ATTRIBUTE["pods"], "v1").read(json.dumps({"items": items}).encode())
+    assert [str(each) for each in caught.value.faults] == [
+        "cluster: Pod n/a: spec.containers: found `object`, expected `array | null`",
+        "cluster: Pod n/c: spec: found `int`, expected `object | null`",
+    ]
+
+
+@pytest.mark.parametrize("text", [b"<html>", b"[]", b'{"items": 5}'])
+def test_what_is_no_list_is_an_error(text: bytes) -> None:
+    with pytest.raises(ClusterError, match=r"^the list of pods is none: "):
+        pages_of(BY_ATTRIBUTE["pods"], "v1").read(text)

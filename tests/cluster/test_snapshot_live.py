@@ -1,0 +1,216 @@
+"""``placer snapshot`` against a real API server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import placer
+from placer.cli import main
+from placer.cluster import Client, take
+from placer.instance.build import build
+from tests.cluster.api import Api
+from tests.cluster.kubelets import Kubelets
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod, numa_topology
+from tests.support import hyper_node, node, pod_group, queue
+
+Snap = Callable[..., Path]
+
+
+@pytest.fixture
+def snap(control_plane: ControlPlane, tmp_path: Path) -> Snap:
+    """Take a snapshot on the command line; the file that it wrote."""
+
+    def work(*flags: str, name: str = "snapshot.json.gz") -> Path:
+        path = tmp_path / name
+        assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig()), "-o", str(path), *flags]) == 0
+        return path
+
+    return work
+
+
+@pytest.fixture
+def client(control_plane: ControlPlane) -> Client:
+    return Client.connect(str(control_plane.kubeconfig()))
+
+
+def bindings(path: Path) -> list[tuple[str, str]]:
+    result = placer.solve(placer.read(path), method="greedy")
+    assert result.placement is not None
+    return [(str(each.pod), each.node) for each in result.placement.bindings]
+
+
+def test_a_cluster_without_the_kinds_of_others(cluster: Api, client: Client) -> None:
+    cluster.uninstall()
+    cluster.create(node("n1"), live_pod("p", cpu=1))
+    snapshot = take(client)
+    assert not [name for name in snapshot.counts if "volcano" in name or "diktyo" in name or "topology" in name]
+    instance = build(snapshot.objects(), scheduler_name="placer", cluster=True)
+    assert [str(each.key) for each in instance.pending] == ["default/p"]
+
+
+@pytest.fixture
+def busy(cluster: Api, install: Callable[[str], None]) -> Api:
+    """Two leaves of two nodes; a gang with a tier limit, a queue, a pod that runs, one of kube-scheduler."""
+    for whose in ("volcano", "scheduler-plugins", "noderesourcetopology"):
+        install(whose)
+    kubelets = Kubelets(cluster)
+    zones = ({"cpu": "4", "memory": "16Gi"},) * 2
+    names = ["n1", "n2", "n3", "n4"]
+    kubelets.add(*map(node, names), topologies=[numa_topology(name, *zones, policy="none") for name in names])
+    cluster.create(
+        hyper_node("leaf-1", 1, nodes=("n1", "n2")),
+        hyper_node("leaf-2", 1, nodes=("n3", "n4")),
+        hyper_node("spine", 2, children=("leaf-1", "leaf-2")),
+        queue("default"),
+        pod_group("train", minMember=3, networkTopology={"mode": "hard", "highestTierAllowed": 1}),
+        *(live_pod(f"train-{number}", group="train", cpu=5) for number in range(2)),
+        live_pod("train-2", group="train", cpu=2),
+        live_pod("runs", cpu=4),
+        live_pod("other", scheduler="default-scheduler", cpu=1),
+    )
+    cluster.bind("default", "runs", "n1")
+    kubelets.step()
+    return cluster
+
+
+def test_a_snapshot_is_solved(busy: Api, snap: Snap) -> None:
+    """n1 has 4 of 8 cpu left, so leaf-1 has room for one pod of 5 and leaf-2 for both; 2 more fit there on either."""
+    found = dict(bindings(snap()))
+    assert set(found) == {"default/train-0", "default/train-1", "default/train-2"}
+    assert {found["default/train-0"], found["default/train-1"]} == {"n3", "n4"}
+    assert found["default/train-2"] in {"n3", "n4"}
+
+
+def test_memory_and_file_decide_the_same(busy: Api, snap: Snap, client: Client) -> None:
+    path = snap()
+    instance = build(take(client).objects(), scheduler_name="placer", cluster=True)
+    assert placer.read(path) == instance
+
+
+def test_every_ending_is_the_same_instance(busy: Api, snap: Snap) -> None:
+    packed = placer.read(snap())
+    for name in ("s.json", "s.yaml", "s.yaml.gz"):
+        other = placer.read(snap(name=name))
+        assert (other.nodes, other.pods, other.groups) == (packed.nodes, packed.pods, packed.groups)
+
+
+def test_standard_output_is_the_list_and_nothing_else(
+    busy: Api, control_plane: ControlPlane, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig())]) == 0
+    listed = json.loads(capsysbinary.readouterr().out)
+    assert listed["kind"] == "List"
+    assert listed["metadata"]["annotations"]["placer.dev/snapshot"] == "placer"
+
+
+def test_resource_versions_are_those_of_the_server(busy: Api, client: Client) -> None:
+    snapshot = take(client)
+    documents = [json.loads(item) for item in snapshot.items]
+    for path, resource in (("/api/v1/pods", "pods"), ("/api/v1/nodes", "nodes")):
+        listed = busy.get(path)
+        assert snapshot.versions[resource] == listed["metadata"]["resourceVersion"]
+        kind = resource.rstrip("s").capitalize()
+        found = {
+            each["metadata"]["name"]: (each["metadata"]["uid"], each["metadata"]["resourceVersion"])
+            for each in documents
+            if each["kind"] == kind
+        }
+        assert found == {
+            each["metadata"]["name"]: (each["metadata"]["uid"], each["metadata"]["resourceVersion"])
+            for each in listed["items"]
+        }
+
+
+def test_nothing_secret_reaches_the_file(cluster: Api, snap: Snap) -> None:
+    secret = "hunter2"
+    container = {
+        "name": "main",
+        "image": f"example.com/{secret}",
+        "command": [secret],
+        "args": [secret],
+        "env": [{"name": "PASSWORD", "value": secret}],
+    }
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": secret, "example.com/token": secret}
+    cluster.create(
+        node("n1"),
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "s", "namespace": "default"},
+            "stringData": {"password": secret},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "c", "namespace": "default"},
+            "data": {"password": secret},
+        },
+        live_pod("p", annotations=annotations, spec={"containers": [container]}),
+    )
+    try:
+        text = snap(name="s.json").read_text()
+    finally:
+        cluster.delete("/api/v1/namespaces/default/secrets/s")
+    assert '"name":"p"' in text
+    assert secret not in text
+    assert "managedFields" not in text
+
+
+def test_an_anonymous_snapshot_decides_the_same(busy: Api, snap: Snap) -> None:
+    open_path, hidden_path = snap(), snap("--anonymize", name="hidden.json")
+    text = hidden_path.read_text()
+    assert not [word for word in ("train", "leaf", "spine", "n3", "runs", "other") if f'"{word}' in text]
+    result = placer.solve(placer.read(open_path), method="greedy")
+    other = placer.solve(placer.read(hidden_path), method="greedy")
+    assert result.objective == other.objective
+    assert result.placement is not None
+    assert other.placement is not None
+    nodes = dict(zip(sorted(other.instance.nodes), sorted(result.instance.nodes), strict=True))
+    assert [nodes[each.node] for each in other.placement.bindings] == [each.node for each in result.placement.bindings]
+
+
+def test_the_summary_counts(busy: Api, control_plane: ControlPlane, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "s.json"
+    flags = ["--kubeconfig", str(control_plane.kubeconfig()), "-o", str(path)]
+    assert main(["snapshot", *flags, "--json", "--scheduler-name", "volcano"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schedulerName"] == "volcano"
+    assert (told["objects"]["nodes"], told["objects"]["pods"]) == (4, 5)
+    assert told["objects"]["hypernodes.topology.volcano.sh"] == 3
+    assert main(["snapshot", *flags]) == 0
+    assert capsys.readouterr().out.startswith(f"{path}: nodes 4, noderesourcetopologies.topology.node.k8s.io 4, ")
+
+
+def test_a_pod_of_the_cluster_sees_what_its_rights_allow(
+    cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A service account without rights: the message names what it may not list; exit code 6."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "default"}}
+    cluster.create(account)
+    path = "/api/v1/namespaces/default/serviceaccounts/nobody"
+    try:
+        token = cluster.call("POST", f"{path}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
+        config = control_plane.kubeconfig("nobody", token)
+        assert main(["snapshot", "--kubeconfig", str(config)]) == 6
+    finally:
+        cluster.delete(path)
+    told = capsys.readouterr().err
+    assert "/api/v1/nodes: not allowed (403 " in told
+    assert "system:serviceaccount:default:nobody" in told
+
+
+def test_a_token_that_nobody_knows_is_told(
+    cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig("bad", "wrong"))]) == 6
+    assert "the server does not know who we are (401 Unauthorized)" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    assert main(["snapshot", "--kubeconfig", "/nowhere", "-o", str(tmp_path / "s.txt")]) == 2
