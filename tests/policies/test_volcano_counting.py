@@ -7,13 +7,11 @@ from random import Random
 
 import pytest
 
-from placer.generate import generate
 from placer.instance import Instance, SubGroupPolicy
-from placer.instance.build import build
-from placer.manifests import from_documents, validate
 from placer.policies import run
 from placer.policies.volcano.allocate import Allocate
 from placer.verify import verify
+from tests.benchmarks.policies import CONFIGURED, made, shuffled
 from tests.world import World, hard, soft
 
 
@@ -80,11 +78,21 @@ def test_the_drawn_instances_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> No
     assert sum(max(counts) < pods for pods, counts in found.values()) >= 8
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_on_the_layout_that_volcano_was_run_on(seed: int) -> None:
-    """512 nodes: the real one bound 100, 97 or 72 percent of the pods that fit, whole gangs in their tiers only."""
-    made = generate("planted", seed=seed, nodes=512, like_volcano=True)
-    instance = build(validate(from_documents(made.documents)))
-    placement = run(instance, "volcano", seed=seed)
-    assert verify(instance, placement) == []
-    assert len(placement.bindings) >= 0.7 * len(instance.pending)
+def test_on_the_layout_that_volcano_was_run_on() -> None:
+    """512 nodes, three queues in which everything fits, ten orders of each.
+
+    Of the real one (v1.15.1, three queues, 20 runs) 13 runs bound all pods, 2 of them 96.7 percent and 5 of them 71.8:
+    a gang that needs nearly a whole spine found others on every one. All of it whole gangs in their tiers.
+    """
+    shares = []
+    for number in (1, 2, 3):
+        instance = made(number, nodes=512, like_volcano=True)
+        for seed in range(10):
+            placement = run(shuffled(instance, seed), "volcano", seed=seed, arguments=CONFIGURED)
+            assert verify(instance, placement) == []
+            shares.append(len(placement.bindings) / len(instance.pending))
+    # 65 percent of the real runs, 10 and 25.
+    assert 0.5 <= shares.count(1.0) / 30 <= 0.85
+    assert 0 < sum(0.9 <= share < 1 for share in shares) / 30 <= 0.25
+    assert 0.1 <= sum(share < 0.9 for share in shares) / 30 <= 0.4
+    assert 0.6 <= min(shares) <= 0.8

@@ -156,17 +156,17 @@ class TopologyAware:
         return 100.0 * self.weights.weight * scores
 
     def _near(self, subjob: SubJob, anchor: int, nodes: IntArray) -> FloatArray:
-        leaves = self.domains.leaf[nodes]
-        by_leaf = {leaf: self._nearness(leaf, anchor) for leaf in np.unique(leaves).tolist()}
-        scores = np.array([by_leaf[leaf] for leaf in leaves.tolist()])
-        best = np.flatnonzero(scores == scores.max())
-        if len(best) > 1 and subjob.total:
+        leaves, where = np.unique(self.domains.leaf[nodes], return_inverse=True)
+        scores = np.array([self._nearness(leaf, anchor) for leaf in leaves.tolist()])
+        best = scores == scores.max()
+        if subjob.total and np.count_nonzero(best[where]) > 1:
             running = Counter[int]()
             for node, count in subjob.running.items():
                 running[int(self.domains.leaf[node])] += count
-            inside = [running[leaf] if leaf >= 0 else 0 for leaf in leaves[best].tolist()]
-            scores[best] += np.array(inside) / subjob.total
-        return scores
+            inside = [running[leaf] if leaf >= 0 else 0 for leaf in leaves.tolist()]
+            scores[best] += np.array(inside)[best] / subjob.total
+        found: FloatArray = scores[where]
+        return found
 
     def _nearness(self, leaf: int, anchor: int) -> float:
         if leaf < 0:
