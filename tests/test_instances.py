@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from placer.cli import main
-from placer.instance import Instance, unmodelled
+from placer.instance import Instance
 from placer.placement import MAXIMISED, Score
 from placer.read import read, read_placement
 from placer.score import placed_weight, score
@@ -54,13 +54,8 @@ def name(path: Path) -> str:
 
 @cache
 def instance(path: Path) -> Instance:
-    """Read strictly: no shipped instance is meant to have findings.
-
-    Pods that need C10 are refused until the methods know it; here they are let in, as they will be.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unmodelled, "NUMA_IS_KNOWN", True)
-        return read(path, strict=True)
+    """Read strictly: no shipped instance is meant to have findings."""
+    return read(path, strict=True)
 
 
 def content(path: Path) -> bytes:
@@ -331,8 +326,7 @@ def _decides(problem: Instance, level: str, optimum: Score) -> bool:
 
 
 def test_there_is_one_for_each_rule_and_level() -> None:
-    # Objects that C10 would decide about are refused until every method knows it.
-    rules = {rule.lower() for rule, _ in RULES} - {"c10"}
+    rules = {rule.lower() for rule, _ in RULES}
     assert {path.name.split("_")[0] for path in TINY} == rules | {"o1", "o2", "o3", "o4"}
     for path in TINY:
         text = path.read_text(encoding="utf-8")

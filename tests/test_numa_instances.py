@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from placer.alignment import aligned
-from placer.instance import Instance, Key, unmodelled
+from placer.instance import Instance, Key
 from placer.instance.numa import NumaNode, Orders, find_order
 from placer.placement import Placement
 from placer.read import read
@@ -18,12 +18,6 @@ from placer.verify import verify
 from tests.oracle import best, binds
 
 FOLDER = Path(__file__).parent.parent / "instances" / "numa"
-
-
-@pytest.fixture(autouse=True)
-def _let_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the methods know C10 such pods are refused."""
-    monkeypatch.setattr(unmodelled, "NUMA_IS_KNOWN", True)
 
 
 def _node(instance: Instance) -> NumaNode:
@@ -90,10 +84,3 @@ def test_the_optimum_is_the_one_of_the_comment(name: str) -> None:
     assert values.pop("packedNodes") == 1
     assert set(values.values()) == {0}
     assert score(instance, placement) == optimum
-
-
-def test_until_the_methods_know_the_rule_such_pods_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unmodelled, "NUMA_IS_KNOWN", False)
-    instance = read(FOLDER / "one-order.yaml")
-    assert all("C10" in field for pod in instance.pending for field in pod.unsupported)
-    assert {violation.rule for violation in verify(instance, _on_n1("large", "small"))} == {"C4"}

@@ -13,7 +13,6 @@ modules                                            what they read
 ``state``, ``roster``                              which pods count, and in which group, role and subgroup
 ``pods``, ``requests``, ``eligibility``            the pods themselves
 ``refusal``, ``volumes``, ``anti_affinity``        what is not modelled and refused (C4)
-``unmodelled``                                     what is refused until its rule is there (C10)
 ``network``                                        AppGroup and NetworkTopology, and which pod is of which workload
 ``notices``, ``standing``                          findings about the whole
 =================================================  ========================================================
@@ -66,7 +65,6 @@ from placer.instance.state import Ownership
 from placer.instance.tier_names import TierNames
 from placer.instance.topology import TopologyTree
 from placer.instance.tree import read_tree
-from placer.instance.unmodelled import UnmodelledRules
 from placer.instance.volumes import Volumes
 from placer.kube import coscheduling, volcano
 
@@ -122,8 +120,7 @@ def build(
     members = read_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_members(pods_written, members), findings)
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
-    rules = UnmodelledRules(zones, demands)
-    refusals = _refusals(objects, nodes, present, rules, findings)
+    refusals = _refusals(objects, nodes, present, findings)
     reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, demands if zones else None)
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
@@ -216,15 +213,12 @@ def _network(
     return network
 
 
-def _refusals(
-    objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Entry], rules: UnmodelledRules, findings: Findings
-) -> Refusals:
+def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Entry], findings: Findings) -> Refusals:
     standing = [(entry.pod, node) for entry in entries if (node := node_of(entry)) is not None]
     users = [entry.pod for entry in entries]
     return Refusals(
         volumes=Volumes(objects.persistent_volume_claims, objects.persistent_volumes, users, findings),
         anti_affinity=StandingAntiAffinity(standing, nodes, objects.namespaces),
-        rules=rules,
     )
 
 

@@ -1,7 +1,6 @@
 """What a pod asks for that is not modelled (C4): such a pod is never bound, and the fields that said so are reported.
 
-Each item leaves this list once it is modelled. What is refused only until the network and NUMA rules are there stands
-in :mod:`placer.instance.unmodelled`.
+Each item leaves this list once it is modelled.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from placer.instance.anti_affinity import StandingAntiAffinity
-from placer.instance.unmodelled import UnmodelledRules
 from placer.instance.volumes import Volumes
 from placer.kube.pod import Pod, PodAffinity
 
@@ -27,22 +25,14 @@ class Refusals:
         Claims, bound and not.
     anti_affinity
         Required anti-affinity of the pods that have a node.
-    rules
-        Rules that are still to come.
     """
 
     volumes: Volumes
     anti_affinity: StandingAntiAffinity
-    rules: UnmodelledRules
 
     def of(self, pod: Pod) -> tuple[str, ...]:
         """List what keeps a pending pod from being bound at all, as ``field: what``; empty where nothing does."""
-        return (
-            *_own(pod),
-            *self.volumes.refusals(pod),
-            *self.anti_affinity.refusals(pod),
-            *self.rules.refusals(pod),
-        )
+        return *_own(pod), *self.volumes.refusals(pod), *self.anti_affinity.refusals(pod)
 
 
 def _own(pod: Pod) -> Iterator[str]:

@@ -13,6 +13,7 @@ code                        found by                                  module
 ``QueueCapability``         the queues' room                          ``counting``
 ``InsufficientResources``   room per node, and summed                 ``counting``
 ``TopologyTooNarrow``       room per HyperNode                        ``counting``
+``NumaAlignment``           the greedy, with and without the rule     ``alone``
 ``NetworkCost``             the greedy, with and without the rule     ``alone``
 ``Bandwidth``               the greedy, with and without the rule     ``alone``
 ``Outcompeted``             the greedy finds a place for it alone     ``alone``

@@ -105,6 +105,10 @@ def _without_network(dense: Dense) -> Dense | None:
     return None if dense.network is None else replace(dense, network=None)
 
 
+def _without_zones(dense: Dense) -> Dense | None:
+    return None if dense.numa is None else replace(dense, numa=None)
+
+
 def _without_limits(dense: Dense) -> Dense | None:
     if all(scope.limit is None for scope in dense.scopes):
         return None
@@ -119,6 +123,7 @@ def _without_queues(dense: Dense) -> Dense | None:
 LADDER = (
     _Rule("Bandwidth", "links carry more than they have room for", _without_bandwidth),
     _Rule("NetworkCost", "calls cost more than they may", _without_network),
+    _Rule("NumaAlignment", "kubelets refuse pods that no NUMA zone has room for", _without_zones),
     _Rule(NARROW, "its tier limits are broken", _without_limits),
     _Rule("QueueCapability", "the capability of its queue is exceeded", _without_queues),
 )

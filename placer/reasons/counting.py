@@ -18,15 +18,16 @@ from placer.reasons.eligible import Eligible
 from placer.reasons.words import counted, plural, shape_text
 from placer.result import Reason
 
-__all__ = ["Counting", "without_network"]
+__all__ = ["Counting", "countable"]
 
 #: Class to how many of its pods could be placed.
 Most = dict[int, int]
 
 
-def without_network(layout: Layout) -> Layout:
-    """The same arrays without calls, of which counting says nothing."""
-    return layout if layout.dense.network is None else Layout(replace(layout.dense, network=None))
+def countable(layout: Layout) -> Layout:
+    """The same arrays without calls and kubelets, of which counting says nothing."""
+    dense = layout.dense
+    return layout if dense.network is None and dense.numa is None else Layout(replace(dense, network=None, numa=None))
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Counting:
     instance
         By name, for the sentences.
     layout
-        Its arrays, :func:`without_network`.
+        Its arrays, :func:`countable`.
     """
 
     def __init__(self, instance: Instance, layout: Layout) -> None:

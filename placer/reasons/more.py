@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from placer.dense import Dense, DenseGroup, DenseNetwork, DenseSubGroup, PodClass, Scope, Solution
+from placer.dense import Dense, DenseGroup, DenseNetwork, DenseNuma, DenseSubGroup, PodClass, Scope, Solution
 
 __all__ = ["Steps", "next_steps"]
 
@@ -113,7 +113,13 @@ class _Made:
             scopes=tuple(self.scopes),
             queue_rows=rows,
             network=self._network(copies),
+            numa=self._numa(),
         )
+
+    def _numa(self) -> DenseNuma | None:
+        """What kubelets make of each copy."""
+        numa = self.whole.numa
+        return None if numa is None else replace(numa, units=tuple(numa.units[origin] for origin in self.origin))
 
     def _network(self, copies: Mapping[int, list[int]]) -> DenseNetwork | None:
         """Who calls whom, each copy as its origin: only what stands alone is ever asked about."""

@@ -10,10 +10,11 @@ from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.greedy import Layout, is_ready
 from placer.reasons.alone import Alone, Takers, undecided
 from placer.reasons.calls import calls_text
-from placer.reasons.counting import Counting, without_network
+from placer.reasons.counting import Counting, countable
 from placer.reasons.more import Steps, next_steps
 from placer.reasons.standing import standing, standing_of_pods
 from placer.reasons.words import plural
+from placer.reasons.zones import zones_text
 from placer.result import Reason
 
 __all__ = ["reasons"]
@@ -27,6 +28,7 @@ ORDER = (
     "QueueCapability",
     "InsufficientResources",
     "TopologyTooNarrow",
+    "NumaAlignment",
     "NetworkCost",
     "Bandwidth",
     "NotDecided",
@@ -115,7 +117,7 @@ class _Groups:
 
     def __init__(self, instance: Instance, layout: Layout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
-        self.counting, self.alone = Counting(instance, without_network(layout)), Alone(layout)
+        self.counting, self.alone = Counting(instance, countable(layout)), Alone(layout)
         self._cache: dict[object, Reason | None] = {}
 
     def reason(self, number: int, decided: bool) -> Reason | None:
@@ -130,7 +132,7 @@ class _Groups:
         return self._once(("alone", kind), lambda: self._tried(number))
 
     def _tried(self, number: int) -> Reason | None:
-        if self.layout.lone_kind(number) is not None:
+        if self.layout.lone_kind(number) is not None and self.dense.numa is None:
             return None  # of one pod alone counting says everything
         fits = self.alone.fits(number)
         if fits:
@@ -138,7 +140,10 @@ class _Groups:
         if fits is None:
             return undecided()
         found = self.alone.blame(number)
-        said = calls_text(self.instance, self.dense, number, found.code)
+        if found.code == "NumaAlignment":
+            said = zones_text(self.instance, self.dense, number)
+        else:
+            said = calls_text(self.instance, self.dense, number, found.code)
         return Reason(found.code, f"{found.message}: {said}") if said else found
 
     def _once(self, key: object, ask: Callable[[], Reason | None]) -> Reason | None:

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 from placer.alignment import aligned
 from placer.generate import generate
-from placer.instance import Instance, unmodelled
+from placer.instance import Instance
 from placer.instance.build import build
 from placer.instance.numa import Kubelet, State, Units
 from placer.manifests import from_documents, validate
@@ -20,7 +20,6 @@ from placer.placement import Placement
 
 
 def main(nodes: int) -> None:
-    unmodelled.NUMA_IS_KNOWN = True  # until the methods know C10 such pods are refused
     for restricted in (0.0, 1.0):
         made = generate("numa", nodes=nodes, pod_cores=(8, 10, 12, 14, 16, 24), pairs=0.2, restricted=restricted)
         instance = build(validate(from_documents(made.documents)))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.instance import Key
-from tests.support import Document, instance_of, node, pod, policy
+from tests.support import Document, instance_of, node, pod
 
 NODES = (node("n1", {"zone": "a"}), node("n2"))
 
@@ -173,46 +173,3 @@ def test_the_first_bound_pod_by_name_is_named() -> None:
 
 def test_pending_pods_keep_nobody_off() -> None:
     assert refused(pod("other", spec=anti(**WEB)), pod("p", labels={"app": "web"})) == ()
-
-
-# a rule that is still to come
-
-
-def numa(*, attribute: str | None = None, policies: tuple[str, ...] = ()) -> Document:
-    zone = {"name": "node-0", "type": "Node", "resources": [{"name": "nvidia.com/gpu", "capacity": 4, "available": 4}]}
-    return {
-        "apiVersion": "topology.node.k8s.io/v1alpha2",
-        "kind": "NodeResourceTopology",
-        "metadata": {"name": "n1"},
-        "attributes": [{"name": "topologyManagerPolicy", "value": attribute}] if attribute else [],
-        "topologyPolicies": list(policies),
-        "zones": [zone],
-    }
-
-
-def limited(**limits: Any) -> Document:
-    resources = {"limits": {name.replace("gpu", "nvidia.com/gpu"): value for name, value in limits.items()}}
-    return pod("p", spec={"containers": [{"name": "main", "resources": resources}]})
-
-
-GUARANTEED = limited(cpu=2, memory="1Gi")
-ALIGNED = "spec.containers: Guaranteed pod: NUMA alignment on nodes such as n1 (C10)"
-DEVICE = "spec.containers[main].resources.requests[nvidia.com/gpu]: NUMA alignment on nodes such as n1 (C10)"
-
-NUMA = {
-    "single-numa-node": ((GUARANTEED, numa(attribute="single-numa-node")), (ALIGNED,)),
-    "restricted": ((GUARANTEED, numa(attribute="restricted")), (ALIGNED,)),
-    "in the older field": ((GUARANTEED, numa(policies=("SingleNUMANodePodLevel",))), (ALIGNED,)),
-    "the attribute wins": ((GUARANTEED, numa(attribute="none", policies=("SingleNUMANodePodLevel",))), ()),
-    "best-effort": ((GUARANTEED, numa(attribute="best-effort")), ()),
-    "burstable": ((pod("p", cpu=1, memory="1Gi"), numa(attribute="single-numa-node")), ()),
-    "a device": ((limited(gpu=1), numa(attribute="single-numa-node")), (DEVICE,)),
-    "off": ((GUARANTEED, numa(attribute="restricted"), policy(rules={"C10": False})), ()),
-    "no zones": ((GUARANTEED,), ()),
-}
-
-
-@pytest.mark.parametrize("case", NUMA)
-def test_pods_that_need_numa_alignment(case: str) -> None:
-    docs, expected = NUMA[case]
-    assert refused(*docs) == expected

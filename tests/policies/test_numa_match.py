@@ -28,12 +28,6 @@ SCORES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _zones_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods that kubelets align are placed, whether or not the methods know C10 yet."""
-    monkeypatch.setattr("placer.instance.unmodelled.NUMA_IS_KNOWN", True, raising=False)
-
-
 def texts(amounts: Mapping[str, object]) -> dict[str, str]:
     return {name: str(amount) for name, amount in amounts.items() if name != "id"}
 

@@ -66,10 +66,15 @@ def force(state: State, group: int, effort: Effort, *, more: bool = False) -> bo
 
 
 def _possible(state: State, group: int) -> bool:
-    """Whether some domain could hold what the group needs, by counting; only told where it needs all its pods."""
+    """Whether some domain could hold what the group needs, by counting; only told where it needs all its pods.
+
+    What C10 says of a pod may change with those that come before it, so there nothing is told.
+    """
     layout = state.layout
     if layout.needed(group) is None or layout.elastic(group):
         return layout.elastic(group)
+    if any(state.dense.classes[index].zones >= 0 for index in state.dense.groups[group].classes):
+        return True
     whole = layout.whole(group)
     scope = state.dense.groups[group].scope
     return any(True for _ in candidates(state, scope, state.layout.domains.root, demand_of(state, whole)))
@@ -125,6 +130,8 @@ class _Search:
                 return False
         if self.state.traffic is not None and not self.state.traffic.balanced(self.workloads):
             return False
+        if self.state.zones is not None and not self.state.zones.stand:
+            return False
         return ready(self.state.dense, self.group, {index: placed[index] for index in self.gang.classes})
 
     def _hopeful(self, position: int) -> bool:
@@ -142,7 +149,8 @@ class _Search:
     def _nodes(self, index: int, first: int) -> Iterator[int]:
         """Nodes for one pod, tightest first; of nodes that nothing tells apart only the first."""
         state, layout = self.state, self.state.layout
-        fit = state.able(index)
+        zones = state.zones if state.dense.classes[index].zones >= 0 else None
+        fit = state.able(index, zones=zones is None)
         found: list[int] = []
         sub = self._sub(index)
         for outer in tops(state, self.gang.scope, layout.domains.root):
@@ -152,6 +160,8 @@ class _Search:
                 begin = max(begin, first)
                 if begin < end:
                     found += (begin + np.flatnonzero(fit[begin:end])).tolist()
+        if zones is not None:
+            found = [node for node in found if zones.admits(index, node)]
         self.effort.looks -= 1 + len(found) + (CALLING if self.workloads else 0)
         seen: set[object] = set()
         for node in sorted(found, key=lambda node: (int(state.price[node]), node)):
@@ -166,4 +176,6 @@ class _Search:
         state = self.state
         ports = tuple(sorted(state.ports.get(node, ()))), tuple(sorted(state.dense.ports.get(node, ())))
         area = -1 if state.traffic is None else int(state.traffic.calls.area[node])
-        return state.layout.leaf_number[node], area, state.free[:, node].tobytes(), self.masks[:, node].tobytes(), ports
+        zones = None if state.zones is None else state.zones.kind(node)
+        masks = self.masks[:, node].tobytes()
+        return state.layout.leaf_number[node], area, state.free[:, node].tobytes(), masks, ports, zones

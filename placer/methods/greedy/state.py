@@ -177,7 +177,7 @@ class State:
         self._fits[number] = (counts, len(self._changed))
         return counts
 
-    def _count(self, shape: Shape, nodes: IntArray | None) -> IntArray:
+    def _count(self, shape: Shape, nodes: IntArray | None, *, zones: bool = True) -> IntArray:
         """Count what fits on some nodes, None: on all, new host ports apart."""
         mask = self.dense.masks[shape.mask]
         allowed = mask if nodes is None else mask[nodes]
@@ -186,9 +186,15 @@ class State:
         for resource in shape.asked:
             room = self.free[resource] if nodes is None else self.free[resource, nodes]
             np.minimum(counts, room // shape.request[resource], out=counts)
-        if self.zones is not None:
+        if self.zones is not None and zones:
             self._count_zones(self.zones, shape, nodes, counts)
         counts *= allowed
+        return counts
+
+    def _without_zones(self, shape: Shape) -> IntArray:
+        counts = self._count(shape, None, zones=False)
+        if shape.ports:
+            self._close_ports(shape, counts)
         return counts
 
     def _count_zones(self, zones: ZoneRooms, shape: Shape, nodes: IntArray | None, counts: IntArray) -> None:
@@ -220,13 +226,14 @@ class State:
                 where &= most > 0
         return where
 
-    def able(self, index: int) -> IntArray:
+    def able(self, index: int, *, zones: bool = True) -> IntArray:
         """How many pods of a class each node takes, by all rules but those of its group and queues; not to be changed.
 
         Of several nodes in one area each alone: pods on one may close the others (C9). What C8 says under ``majority``
-        is left out.
+        is left out; without ``zones`` so is C10.
         """
-        fits = self.fits(self.layout.shape_of[index])
+        number = self.layout.shape_of[index]
+        fits = self.fits(number) if zones else self._without_zones(self.layout.shapes[number])
         workload = self.dense.workload_of.get(index) if self.traffic is not None else None
         if self.traffic is None or workload is None:
             return fits

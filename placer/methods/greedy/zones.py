@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from placer.dense import DenseNuma
 from placer.dense.numa import LIMITLESS
-from placer.instance.numa import Kubelet, State, Unit, Units
+from placer.instance.numa import Kubelet, State, Unit, Units, is_plain
 
 __all__ = ["ZoneRooms"]
 
@@ -34,6 +34,7 @@ class ZoneRooms:
         #: Per node the classes of its pods that C10 concerns, in an order that is admitted.
         self.order: dict[int, tuple[int, ...]] = {}
         self._states: list[State | None] = list(numa.start)
+        self._broken: set[int] = set()
         self._log: list[tuple[State | None, tuple[int, ...]]] = []
         self._nodes = [np.flatnonzero(numa.kind == kind).astype(np.int64) for kind in range(len(numa.kubelets))]
         self._row: IntArray = np.zeros(len(numa.kind), dtype=np.int64)
@@ -81,21 +82,29 @@ class ZoneRooms:
 
     def _set(self, node: int, state: State | None, order: tuple[int, ...]) -> None:
         self._states[node], self.order[node] = state, order
+        (self._broken.discard if state is not None else self._broken.add)(node)
         kind = int(self.numa.kind[node])
         rooms = self._rooms[kind]
         rooms[self._row[node]] = -1 if state is None else self.numa.kubelets[kind].amounts(state)
 
     def kind(self, node: int) -> object:
         """What tells a node from others as far as zones go."""
-        kind = int(self.numa.kind[node])
-        pods = (self.numa.units[index][kind] for index in self.order.get(node, ()))
-        return kind, self.numa.start[node], tuple(sorted(pods))
+        pods = (self.numa.of(index, node) for index in self.order.get(node, ()))
+        return int(self.numa.kind[node]), self.numa.start[node], tuple(sorted(pods))
 
     def admits(self, index: int, node: int) -> bool:
-        """Whether one pod more of a class is admitted on a node in some order of all its pods."""
-        if not self.numa.of(index, node):
-            return True
-        return self.numa.admits(node, [(each, 1) for each in (*self.order.get(node, ()), index)])
+        """Whether one pod more of a class may be admitted on a node in some order of all its pods.
+
+        Where one of them is not plain (:func:`placer.instance.numa.is_plain`) it may be: others can make it so.
+        """
+        units = self.numa.of(index, node)
+        pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
+        return not units or not all(map(is_plain, (*pods, units))) or self.numa.order(node, [*pods, units]) is not None
+
+    @property
+    def stand(self) -> bool:
+        """Whether on every node the pods are admitted in some order."""
+        return not self._broken
 
     def most(self, index: int, nodes: IntArray | None, most: int) -> IntArray | None:
         """How many pods of a class the kubelets admit now, one after the other, up to ``most``; None: no matter.
