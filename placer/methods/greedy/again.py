@@ -32,87 +32,89 @@ def place_again(state: State, limit: int) -> None:
 
 class _Again:
     def __init__(self, state: State, limit: int) -> None:
-        self.state, self.limit = state, limit
+        assert state.traffic is not None
+        self.state, self.traffic, self.limit = state, state.traffic, limit
+        #: AppGroup to its groups, and to their classes.
         self.groups: dict[int, list[int]] = defaultdict(list)
         for group in range(len(state.dense.groups)):
-            unit = state.layout.unit(group)
-            if unit is not None:
-                self.groups[unit].append(group)
+            app = state.layout.app(group)
+            if app is not None:
+                self.groups[app].append(group)
         self.classes = {
-            unit: [index for group in groups for index in state.dense.groups[group].classes]
-            for unit, groups in self.groups.items()
+            app: [index for group in groups for index in state.dense.groups[group].classes]
+            for app, groups in self.groups.items()
         }
 
     def run(self) -> None:
-        """First units with pods left, alone and with others, then all of them."""
-        for unit in [unit for unit in self.groups if self._left(unit)]:
-            for others in [[], *([other] for other in self._neighbours(unit))]:
-                if self._left(unit) and self.state.work <= self.limit:
-                    self._try([unit, *others])
-        for unit, groups in self.groups.items():
-            if self.state.work <= self.limit and all(self.state.layout.is_lone(group) for group in groups):
-                self._cheaper(unit)
+        """First AppGroups with pods left, alone and with others, then all of them."""
+        apps = [app for app in self.groups if self._movable(app)]
+        for app in [app for app in apps if self._left(app)]:
+            for others in [[], *([other] for other in self._neighbours(app))]:
+                if self._left(app) and self.state.work <= self.limit:
+                    self._more([app, *others])
+        for app in apps:
+            if self.state.work <= self.limit and all(map(self.state.layout.is_lone, self.groups[app])):
+                self._cheaper(app)
 
-    def _left(self, unit: int) -> int:
-        classes = self.state.dense.classes
-        return sum(classes[index].weight * self.state.left(index) for index in self.classes[unit])
+    def _movable(self, app: int) -> bool:
+        """Whether a node that its pods leave never refuses those that stay (C10)."""
+        return all(self.state.dense.classes[index].zones < 0 for index in self.classes[app])
 
-    def _neighbours(self, unit: int) -> list[int]:
-        """Other units, those with most pods in the areas where this one is."""
-        assert self.state.traffic is not None
-        here = {area for workload in self._workloads([unit]) for area in self.state.traffic.placed[workload]}
+    def _left(self, app: int) -> bool:
+        return any(self.state.left(index) for index in self.classes[app])
+
+    def _neighbours(self, app: int) -> list[int]:
+        """Other AppGroups, those with most pods in the areas where this one is."""
+        here = {area for workload in self._workloads([app]) for area in self.traffic.placed[workload]}
         shared = {}
         for other in self.groups:
-            if other != unit and any(self.state.placed[index] for index in self.classes[other]):
-                placed = (self.state.traffic.placed[workload] for workload in self._workloads([other]))
+            if other != app and self._movable(other) and any(self.state.placed[index] for index in self.classes[other]):
+                placed = (self.traffic.placed[workload] for workload in self._workloads([other]))
                 shared[other] = sum(
                     pods for there in placed for area, pods in there.items() if not here or area in here
                 )
         return sorted(shared, key=lambda other: (-shared[other], other))[:OTHERS]
 
-    def _workloads(self, units: Sequence[int]) -> set[int]:
+    def _workloads(self, apps: Sequence[int]) -> set[int]:
         of = self.state.dense.workload_of
-        return {of[index] for unit in units for index in self.classes[unit] if index in of}
+        return {of[index] for app in apps for index in self.classes[app] if index in of}
 
-    def _value(self, units: Sequence[int]) -> tuple[tuple[int, ...], int]:
-        """Placed weight by priority, higher first, and cost."""
+    def _placed(self, apps: Sequence[int]) -> tuple[int, ...]:
+        """Placed weight by priority, higher first."""
         placed: dict[int, int] = defaultdict(int)
-        dense, traffic = self.state.dense, self.state.traffic
-        assert traffic is not None
-        for unit in units:
-            for index in self.classes[unit]:
-                pods = dense.classes[index]
-                placed[dense.groups[pods.group].priority] += pods.weight * self.state.placed[index]
-        return tuple(placed[priority] for priority in sorted(placed, reverse=True)), -traffic.cost
+        for index in (index for app in apps for index in self.classes[app]):
+            pods = self.state.dense.classes[index]
+            placed[self.state.dense.groups[pods.group].priority] += pods.weight * self.state.placed[index]
+        return tuple(placed[priority] for priority in sorted(placed, reverse=True))
 
-    def _clear(self, unit: int) -> None:
-        for index in self.classes[unit]:
+    def _clear(self, app: int) -> None:
+        for index in self.classes[app]:
             for node, count in list(self.state.where.get(index, {}).items()):
                 self.state.take(index, [node], [-count])
 
-    def _try(self, units: Sequence[int]) -> None:
-        """Place units once more, the first one first; undone where no more is placed."""
-        before, mark = self._value(units)[0], self.state.mark()
-        for unit in units:
-            self._clear(unit)
-        for unit in units:
-            groups = sorted(self.groups[unit], key=lambda group: -self.state.dense.groups[group].priority)
+    def _more(self, apps: Sequence[int]) -> None:
+        """Place AppGroups once more, the first one first; undone where no more is placed."""
+        before, mark = self._placed(apps), self.state.mark()
+        for app in apps:
+            self._clear(app)
+        for app in apps:
+            groups = sorted(self.groups[app], key=lambda group: -self.state.dense.groups[group].priority)
             admitted, _ = place_app(self.state, groups, Style())
             for group in admitted:
                 extend(self.state, group, Style())
-        traffic = self.state.traffic
-        assert traffic is not None
-        if self._value(units)[0] <= before or not traffic.balanced(self._workloads(units)):
-            self.state.undo(mark)
+        self._judge(apps, mark, better=self._placed(apps) > before)
 
-    def _cheaper(self, unit: int) -> None:
-        before, mark = self._value([unit]), self.state.mark()
-        if not any(self.state.placed[index] for index in self.classes[unit]):
+    def _cheaper(self, app: int) -> None:
+        """Place what is placed of an AppGroup once more; undone where that is not cheaper."""
+        items = [(index, self.state.placed[index]) for index in self.classes[app] if self.state.placed[index]]
+        if not items:
             return
-        items = [(index, self.state.placed[index]) for index in self.classes[unit] if self.state.placed[index]]
-        self._clear(unit)
+        before, mark = (self._placed([app]), -self.traffic.cost), self.state.mark()
+        self._clear(app)
         settle_cheaply(self.state, items, self.limit)
-        traffic = self.state.traffic
-        assert traffic is not None
-        if self._value([unit]) <= before or not traffic.balanced(self._workloads([unit])):
+        self._judge([app], mark, better=(self._placed([app]), -self.traffic.cost) > before)
+
+    def _judge(self, apps: Sequence[int], mark: int, *, better: bool) -> None:
+        """Undo what is no better, and what leaves callers with too many callees too far (C8)."""
+        if not better or not self.traffic.balanced(self._workloads(apps)):
             self.state.undo(mark)

@@ -14,10 +14,10 @@ from placer.methods.greedy.state import STEP, State
 
 __all__ = ["Ground", "Lot", "Part", "Spread", "lots_of"]
 
-#: Areas tried for a block; first areas tried once there is one from which everything was placed.
+#: Areas tried for a knot; first areas tried once there is one from which everything was placed.
 WIDTH, STARTS = 3, 6
 
-#: Steps of the search from one first area: so many, and so many more per block.
+#: Steps of the search from one first area: so many, and so many more per knot.
 STEPS, STEPS_EACH = 10, 6
 
 #: Unfinished answers that are remembered.
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 
 #: Lots that some chain of calls keeps in one area; the pods of a single lot may be in several.
-Block = tuple[int, ...]
+Knot = tuple[int, ...]
 
 
 def lots_of(state: State, items: Iterable[tuple[int, int]]) -> list[Lot]:
@@ -91,10 +91,10 @@ class Ground:
         self._alike = [[n for n, other in enumerate(lots) if other.shape == lot.shape] for lot in lots]
         state.work += STEP + len(area) * (len(rows) + len(kinds))
 
-    def move(self, lot: int, area: int, count: int) -> None:
+    def count_in(self, lot: int, area: int, count: int) -> None:
         """Count pods of a lot into an area, or out of it where ``count`` is negative."""
         self.state.work += STEP // 2
-        self.traffic.settle(self.workloads[lot], area, count)
+        self.traffic.count_in(self.workloads[lot], area, count)
         self.free[area] -= self.request[lot] * count
         self.counts[lot, area] += count
         self.left[lot] -= count
@@ -103,7 +103,7 @@ class Ground:
     def stand(self, parts: Iterable[Part]) -> None:
         """Count pods in."""
         for lot, area, count in parts:
-            self.move(lot, area, count)
+            self.count_in(lot, area, count)
 
     def clear(self) -> list[Part]:
         """Count all pods out; return where they were."""
@@ -113,7 +113,7 @@ class Ground:
 
 
 class Spread:
-    """Depth first search over blocks, the one with fewest areas to go to first.
+    """Depth first search over knots, the one with fewest areas to go to first.
 
     Parameters
     ----------
@@ -124,39 +124,39 @@ class Spread:
     def __init__(self, ground: Ground) -> None:
         self.ground, self.traffic = ground, ground.traffic
         self.parts: list[tuple[Part, int]] = []
-        self.urgent: dict[Block, int] = defaultdict(int)
+        self.urgent: dict[Knot, int] = defaultdict(int)
         self.missing = self.cost = self.steps = 0
         #: What was found, best first: price of the pods left out, cost of the others, and where these stand.
         self.drafts: list[tuple[int, int, list[Part]]] = []
 
     def run(self) -> list[tuple[int, int, list[Part]]]:
         """Look for areas; return the drafts."""
-        blocks = self._blocks()
-        if not self._together(blocks):
-            self._apart(blocks)
+        knots = self._knots()
+        if not self._together(knots):
+            self._apart(knots)
         return self.drafts
 
-    def _blocks(self) -> list[Block]:
-        """Sort lots into blocks, the dearest first."""
+    def _knots(self) -> list[Knot]:
+        """Sort lots into knots, the dearest first."""
         lots = range(len(self.ground.lots))
         of_workload: dict[int, list[int]] = defaultdict(list)
         for lot in lots:
             of_workload[self.ground.workloads[lot]].append(lot)
-        block_of = {lot: {lot} for lot in lots}
+        knot_of = {lot: {lot} for lot in lots}
         for workload, mine in of_workload.items():
             for partner in self.traffic.calls.partners[workload]:
                 if partner.other in of_workload and self.traffic.calls.apart(partner):
-                    joined = set().union(*(block_of[lot] for lot in (*mine, *of_workload[partner.other])))
-                    block_of.update(dict.fromkeys(joined, joined))
-        blocks = {tuple(sorted(block)) for block in block_of.values()}
-        return sorted(blocks, key=lambda block: (-self._size(block), block))
+                    joined = set().union(*(knot_of[lot] for lot in (*mine, *of_workload[partner.other])))
+                    knot_of.update(dict.fromkeys(joined, joined))
+        knots = {tuple(sorted(knot)) for knot in knot_of.values()}
+        return sorted(knots, key=lambda knot: (-self._size(knot), knot))
 
-    def _size(self, block: Block) -> int:
-        return sum(self.ground.price[lot] * self.ground.left[lot] for lot in block)
+    def _size(self, knot: Knot) -> int:
+        return sum(self.ground.price[lot] * self.ground.left[lot] for lot in knot)
 
-    def _together(self, blocks: Sequence[Block]) -> bool:
+    def _together(self, knots: Sequence[Knot]) -> bool:
         """Find one area for everything; whether there is no reason to look further."""
-        everything = tuple(lot for block in blocks for lot in block)
+        everything = tuple(lot for knot in knots for lot in knot)
         for area, count in self._options(everything):
             if not count and self._place(everything, area, count):
                 alone = all(set(self.traffic.placed[each.other]) <= {area} for each in self._partners(everything))
@@ -165,25 +165,25 @@ class Spread:
                 return alone
         return False
 
-    def _partners(self, block: Block) -> Iterable[Partner]:
-        return (each for lot in block for each in self.traffic.calls.partners[self.ground.workloads[lot]])
+    def _partners(self, knot: Knot) -> Iterable[Partner]:
+        return (each for lot in knot for each in self.traffic.calls.partners[self.ground.workloads[lot]])
 
-    def _apart(self, blocks: Sequence[Block]) -> None:
-        """Search from several first areas; blocks that have none are left out."""
-        block, options = self._next(blocks)
+    def _apart(self, knots: Sequence[Knot]) -> None:
+        """Search from several first areas; knots that have none are left out."""
+        knot, options = self._next(knots)
         able = False
         for tried, (area, count) in enumerate(options):
             if tried >= STARTS and self.drafts and not self.drafts[0][0]:
                 return
-            self.steps = STEPS + STEPS_EACH * len(blocks)
-            able |= self._try(block, area, count, blocks)
+            self.steps = STEPS + STEPS_EACH * len(knots)
+            able |= self._try(knot, area, count, knots)
         if not able:
-            self._without(block, blocks, self._apart)
+            self._without(knot, knots, self._apart)
 
-    def _without(self, block: Block, blocks: Sequence[Block], go_on: Callable[[Sequence[Block]], None]) -> None:
-        """Go on without a block."""
-        size, rest = self._size(block), [other for other in blocks if other != block]
-        self.urgent[block] += 1
+    def _without(self, knot: Knot, knots: Sequence[Knot], go_on: Callable[[Sequence[Knot]], None]) -> None:
+        """Go on without a knot."""
+        size, rest = self._size(knot), [other for other in knots if other != knot]
+        self.urgent[knot] += 1
         self.missing += size
         if rest:
             go_on(rest)
@@ -191,64 +191,64 @@ class Spread:
             self._keep()
         self.missing -= size
 
-    def _try(self, block: Block, area: int, count: int, blocks: Sequence[Block]) -> bool:
-        """Place a block, or so many pods of a single lot, and go on with the others; False where it has no place."""
-        if not self._place(block, area, count):
+    def _try(self, knot: Knot, area: int, count: int, knots: Sequence[Knot]) -> bool:
+        """Place a knot, or so many pods of a single lot, and go on with the others; False where it has no place."""
+        if not self._place(knot, area, count):
             return False
-        rest = [other for other in blocks if other != block or any(self.ground.left[lot] for lot in block)]
+        rest = [other for other in knots if other != knot or any(self.ground.left[lot] for lot in knot)]
         if rest:
             self._descend(rest)
         else:
             self._keep()
-        self._take_back(len(block))
+        self._take_back(len(knot))
         return True
 
-    def _descend(self, blocks: Sequence[Block]) -> None:
+    def _descend(self, knots: Sequence[Knot]) -> None:
         if self.drafts and (self.missing, self.cost) >= self.drafts[0][:2]:
             return
-        block, options = self._next(blocks)
+        knot, options = self._next(knots)
         tried = 0
         for area, count in options:
             # With no steps left the way that is gone is still gone to its end.
             if tried and (tried == WIDTH or self.steps <= 0):
                 return
             self.steps -= 1
-            tried += self._try(block, area, count, blocks)
+            tried += self._try(knot, area, count, knots)
         if not tried:
-            self._without(block, blocks, self._descend)
+            self._without(knot, knots, self._descend)
 
-    def _next(self, blocks: Sequence[Block]) -> tuple[Block, list[tuple[int, int]]]:
-        """The block that is hardest to place, and where it may go."""
+    def _next(self, knots: Sequence[Knot]) -> tuple[Knot, list[tuple[int, int]]]:
+        """The knot that is hardest to place, and where it may go."""
         best: tuple[float, int, int] | None = None
-        found: tuple[Block, list[tuple[int, int]]] = (), []
-        for number, block in enumerate(blocks):
-            options = self._options(block)
+        found: tuple[Knot, list[tuple[int, int]]] = (), []
+        for number, knot in enumerate(knots):
+            options = self._options(knot)
             if not options:
-                return block, []
-            pulled = max(int(self.traffic.pull[self.ground.workloads[lot]].max()) for lot in block)
-            key = (len(options) / (1 + self.urgent[block]), -pulled, number)
+                return knot, []
+            pulled = max(int(self.traffic.pull[self.ground.workloads[lot]].max()) for lot in knot)
+            key = (len(options) / (1 + self.urgent[knot]), -pulled, number)
             if best is None or key < best:
-                best, found = key, (block, options)
+                best, found = key, (knot, options)
         return found
 
-    def _options(self, block: Block) -> list[tuple[int, int]]:
-        """Areas for a block, cheapest first, with 0; where none takes a single lot, with as many pods as each takes."""
+    def _options(self, knot: Knot) -> list[tuple[int, int]]:
+        """Areas for a knot, cheapest first, with 0; where none takes a single lot, with as many pods as each takes."""
         ground, traffic = self.ground, self.traffic
-        ground.state.work += STEP // 2 * len(block)
-        need = sum(ground.request[lot] * ground.left[lot] for lot in block)
+        ground.state.work += STEP // 2 * len(knot)
+        need = sum(ground.request[lot] * ground.left[lot] for lot in knot)
         able = np.ones(traffic.calls.areas, dtype=bool)
-        for lot in block:
+        for lot in knot:
             able &= (ground.fits[lot] > 0) & traffic.near(ground.workloads[lot])
         whole = able & (ground.free >= need).all(axis=1)
-        for lot in block:
+        for lot in knot:
             whole &= ground.fits[lot] >= ground.left[lot]
             # Whether the links carry the lot, if it were the only one.
             whole &= traffic.carried_by_area(ground.workloads[lot]) >= ground.left[lot]
-        pull = sum(traffic.pull[ground.workloads[lot]] * ground.left[lot] for lot in block)
+        pull = sum(traffic.pull[ground.workloads[lot]] * ground.left[lot] for lot in knot)
         found = np.flatnonzero(whole)
         order = found[np.lexsort((found, -ground.free[found].sum(axis=1), pull[found]))].tolist()
         options = [(area, 0) for area in order]
-        return options if options or len(block) > 1 else self._some(block[0], able, pull)
+        return options if options or len(knot) > 1 else self._some(knot[0], able, pull)
 
     def _some(self, lot: int, able: BoolArray, pull: IntArray) -> list[tuple[int, int]]:
         """Areas for some pods of a lot, and how many each takes."""
@@ -261,9 +261,9 @@ class Spread:
         order = found[np.lexsort((found, -counts[found], pull[found]))].tolist()
         return [(area, int(counts[area])) for area in order]
 
-    def _place(self, block: Block, area: int, count: int) -> bool:
-        """Place a block, ``count`` pods of it where that is not 0; False, and nothing placed, where that fails."""
-        for done, lot in enumerate(block):
+    def _place(self, knot: Knot, area: int, count: int) -> bool:
+        """Place a knot, ``count`` pods of it where that is not 0; False, and nothing placed, where that fails."""
+        for done, lot in enumerate(knot):
             if not self._add(Part(lot, area, count or self.ground.left[lot])):
                 self._take_back(done)
                 return False
@@ -277,10 +277,10 @@ class Spread:
         for done in range(0, part.pods, step):
             near = self.traffic.near(workload)[part.area]
             if not near or self.traffic.carried(workload, part.area) < step:
-                self.ground.move(part.lot, part.area, -done)
+                self.ground.count_in(part.lot, part.area, -done)
                 return False
             cost += step * int(self.traffic.pull[workload, part.area])
-            self.ground.move(part.lot, part.area, step)
+            self.ground.count_in(part.lot, part.area, step)
         self.cost += cost
         self.parts.append((part, cost))
         return True
@@ -289,7 +289,7 @@ class Spread:
         """Undo the last parts."""
         for _ in range(parts):
             part, cost = self.parts.pop()
-            self.ground.move(part.lot, part.area, -part.pods)
+            self.ground.count_in(part.lot, part.area, -part.pods)
             self.cost -= cost
 
     def _keep(self) -> None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Dense
 from placer.dense.network import Call, DenseNetwork
 
 __all__ = ["BoolArray", "Calls", "IntArray", "Partner"]
@@ -52,20 +51,16 @@ class Calls:
 
     Parameters
     ----------
-    dense
-        The instance.
     network
-        Its network.
+        Of the instance.
     """
 
-    def __init__(self, dense: Dense, network: DenseNetwork) -> None:
+    def __init__(self, network: DenseNetwork) -> None:
         self.network = network
         self.area = network.area
         self.areas = len(network.cost)
         self._nodes = np.argsort(network.area, kind="stable")
         self._ends = np.searchsorted(network.area[self._nodes], np.arange(self.areas + 1))
-        #: Class to its workload.
-        self.workload_of = dense.workload_of
         #: bit/s in the unit of links: the largest of which every call takes a whole number, so that sums stay small.
         self._unit = gcd(*(call.bandwidth for call in network.calls)) or 1
         #: int64, shape (links,): what the links have left for new pairs.

@@ -63,11 +63,11 @@ def _add(state: State, level: Sequence[int], effort: Effort) -> None:
         if not layout.is_lone(group):
             gangs.append(group)
         elif state.left(groups[group].classes[0]):
-            unit = layout.unit(group)
-            if unit is None:
+            app = layout.app(group)
+            if app is None:
                 alike[layout.lone_kind(group)].append(group)
             else:
-                calling[unit].append(groups[group].classes[0])
+                calling[app].append(groups[group].classes[0])
     for group in gangs:
         if not is_ready(state, group):
             squeeze_in(state, group, effort)
@@ -78,14 +78,14 @@ def _add(state: State, level: Sequence[int], effort: Effort) -> None:
     for group in gangs:
         if is_ready(state, group):
             extend(state, group, THOROUGH[0])
-            while layout.unit(group) is not None and _squeeze(state, group, effort, more=True):
+            while layout.app(group) is not None and _squeeze(state, group, effort, more=True):
                 extend(state, group, THOROUGH[0])
 
 
 def squeeze_in(state: State, group: int, effort: Effort) -> bool:
     """Make a group ready beside what is placed, by every way the greedy has."""
     # Where pods call each other the areas decide, and all styles choose the same ones.
-    styles = THOROUGH if state.layout.unit(group) is None else THOROUGH[:1]
+    styles = THOROUGH if state.layout.app(group) is None else THOROUGH[:1]
     return any(admit(state, group, style) for style in styles) or _squeeze(state, group, effort, more=False)
 
 

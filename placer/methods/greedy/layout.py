@@ -136,7 +136,7 @@ class Layout:
         #: First node of each leaf (a node in no HyperNode is a leaf of its own), and the number of nodes at the end.
         self.leaf_begin = np.append(changes, len(dense.nodes)).astype(np.int64)
         #: Who calls whom; None where nobody calls.
-        self.calls = None if dense.network is None else Calls(dense, dense.network)
+        self.calls = None if dense.network is None else Calls(dense.network)
         #: Running number of the leaf of each node.
         self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
 
@@ -247,12 +247,12 @@ class Layout:
             return None
         return self.shape_of[gang.classes[0]], self.rows_of[gang.classes[0]]
 
-    def unit(self, group: int) -> int | None:
+    def app(self, group: int) -> int | None:
         """The AppGroup of a group, of several the first; None where it calls nobody and nobody calls it."""
-        return None if self.calls is None else self._units[group]
+        return None if self.calls is None else self._apps[group]
 
     @cached_property
-    def _units(self) -> list[int | None]:
+    def _apps(self) -> list[int | None]:
         workloads = () if self.calls is None else self.calls.network.workloads
         of = self.dense.workload_of
         apps = ((workloads[of[index]].app for index in group.classes if index in of) for group in self.dense.groups)

@@ -10,10 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.methods.greedy.areas import Ground, Part
-from placer.methods.greedy.layout import IntArray
+from placer.methods.greedy.calls import BoolArray, IntArray
 from placer.methods.greedy.state import STEP
 
 __all__ = ["mend"]
@@ -30,8 +29,6 @@ NEVER = 2**62
 
 #: Most entries of the table of links.
 ENTRIES = 10**6
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 def mend(ground: Ground, drafts: Sequence[Sequence[Part]]) -> list[Part] | None:
@@ -106,7 +103,7 @@ class _Mend:
                 self._count(lot, int(self._gains()[0][lot].argmin()), 1)
 
     def _count(self, lot: int, area: int, count: int) -> None:
-        self.ground.move(lot, area, count)
+        self.ground.count_in(lot, area, count)
         for each in self.partners[lot]:
             for other in self.lots_of[each.other] if each.bandwidth else ():
                 self.use[other, self.areas, each.link[area]] += count * each.bandwidth
@@ -115,7 +112,7 @@ class _Mend:
         self._count(lot, origin, -1)
         self._count(lot, target, 1)
 
-    def _best(self, shut: npt.NDArray[np.bool_]) -> tuple[int, int, int] | None:
+    def _best(self, shut: BoolArray) -> tuple[int, int, int] | None:
         """Make the move, of a pod that is part of what is broken, which leaves least broken, then costs least."""
         into, out, breaking = self._gains()
         gain = into[:, None, :] - out[:, :, None]

@@ -54,7 +54,7 @@ class _Moves:
     def _find(self, index: int) -> int:
         dense = self.state.dense
         pods = dense.classes[index]
-        if pods.host_ports:
+        if pods.host_ports or pods.zones >= 0:
             return FIXED
         scopes = [dense.groups[pods.group].scope]
         if pods.sub_group >= 0:

@@ -39,7 +39,7 @@ class Measures:
         first: dict[object, int] = {}
         found = []
         for index, group in enumerate(self.dense.groups):
-            app = self.layout.unit(index)
+            app = self.layout.app(index)
             found.append(index if app is None else first.setdefault((app, group.priority), index))
         return found
 
@@ -87,7 +87,7 @@ class Measures:
         if self.layout.calls is None:
             return [False] * len(self.dense.groups)
         running = {each.app for each in self.layout.calls.network.workloads if each.bound}
-        return [self.layout.unit(index) in running for index in range(len(self.dense.groups))]
+        return [self.layout.app(index) in running for index in range(len(self.dense.groups))]
 
     @cached_property
     def tier(self) -> list[int]:

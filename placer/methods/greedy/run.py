@@ -37,7 +37,7 @@ def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, l
     for _, level in groupby(sequence, key=lambda group: groups[group].priority):
         admitted = []
         for batch in _batches(layout, list(level)):
-            if layout.unit(batch[0]) is not None:
+            if layout.app(batch[0]) is not None:
                 ready, left = place_app(state, batch, style)
                 admitted += ready
                 failed += left
@@ -54,8 +54,8 @@ def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, l
 
 def _batches(layout: Layout, level: Sequence[int]) -> Iterator[list[int]]:
     """Neighbours that are lone pods and alike are placed together; every other group is a batch of its own."""
-    for (unit, kind), batch in groupby(level, key=lambda group: (layout.unit(group), layout.lone_kind(group))):
-        if unit is None and kind is None:
+    for (app, kind), batch in groupby(level, key=lambda group: (layout.app(group), layout.lone_kind(group))):
+        if app is None and kind is None:
             for group in batch:
                 yield [group]
         else:

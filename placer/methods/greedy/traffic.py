@@ -36,6 +36,7 @@ class Traffic:
         self.surplus: IntArray = np.zeros(size, dtype=np.int64)
         #: int64, shape (links,), as :attr:`Calls.room`.
         self.room = calls.room.copy()
+        #: Per workload its pods by area; those that use links, which pods that are being deleted do too; those by node.
         self.placed: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         self.held: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
@@ -51,7 +52,7 @@ class Traffic:
         """Count what runs; ``room`` is already without it."""
         for workload, each in enumerate(self.calls.network.workloads):
             for node, area, count in each.bound:
-                self.settle(workload, area, count)
+                self.count_in(workload, area, count)
                 if node >= 0:
                     self.on[workload][node] += count
             for _, area, count in each.leaving:
@@ -63,11 +64,11 @@ class Traffic:
         area = int(self.calls.area[node])
         if count < 0:
             self._stand(workload, node, count)
-            self.settle(workload, area, count)
+            self.count_in(workload, area, count)
         # Pods that come or go together are on one node: among themselves they cost nothing.
         self.cost += count * self.cost_of(workload, node)
         if count > 0:
-            self.settle(workload, area, count)
+            self.count_in(workload, area, count)
             self._stand(workload, node, count)
 
     def _stand(self, workload: int, node: int, count: int) -> None:
@@ -76,7 +77,7 @@ class Traffic:
         if not there[node]:
             del there[node]
 
-    def settle(self, workload: int, area: int, count: int) -> None:
+    def count_in(self, workload: int, area: int, count: int) -> None:
         """Count pods in or out by area alone; which node they are on stays open."""
         majority = self.calls.network.majority
         for other, calling, far, cost, link, bandwidth in self.calls.partners[workload]:
