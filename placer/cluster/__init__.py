@@ -1,12 +1,13 @@
-"""The cluster: what is read of it, and the only place that talks to it.
+"""The cluster: what is read of it, what is to be written, and the only place that talks to it.
 
 Belongs here: lists of objects as an instance (``snapshot``), what of an object is kept (``kept``), names replaced
-(``anonymize``), HTTP to an API server (``client``). Does not: what a field means (``kube``, ``instance``), which pod
-goes where (``methods``), printing (``cli``).
+(``anonymize``), what to bind in which order (``plan``), HTTP to an API server (``client``). Does not: what a field means
+(``kube``, ``instance``), which pod goes where (``methods``), printing (``cli``).
 """
 
 from placer.cluster.anonymize import anonymized
 from placer.cluster.client import Client
-from placer.cluster.snapshot import Snapshot, take
+from placer.cluster.plan import Batch, Bind, Plan, Wait, make_plan
+from placer.cluster.snapshot import Identity, Snapshot, take
 
-__all__ = ["Client", "Snapshot", "anonymized", "take"]
+__all__ = ["Batch", "Bind", "Client", "Identity", "Plan", "Snapshot", "Wait", "anonymized", "make_plan", "take"]

@@ -11,19 +11,21 @@ import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from placer.cluster.client import Server
 from placer.cluster.kept import Page, pages_of
 from placer.errors import ClusterError
+from placer.instance import Key
 from placer.kube import BY_ATTRIBUTE, KindInfo
 from placer.manifests import SNAPSHOT, Objects, Text, split, validate
 
-__all__ = ["VERSIONS", "Snapshot", "take"]
+__all__ = ["VERSIONS", "Identity", "Snapshot", "take"]
 
 #: Annotation of the list that says at which resourceVersion each of the cluster's lists was.
 VERSIONS = "placer.dev/resource-versions"
@@ -53,6 +55,13 @@ _LISTED = (
 )
 
 
+class Identity(NamedTuple):
+    """Which pod it is, and which version of it."""
+
+    uid: str
+    resource_version: str
+
+
 class Writable(Protocol):
     """What takes bytes: a file, packed or not."""
 
@@ -80,6 +89,12 @@ class Snapshot:
     items: tuple[bytes, ...]
     versions: Mapping[str, str]
     counts: Mapping[str, int]
+
+    @cached_property
+    def identities(self) -> Mapping[Key, Identity]:
+        """Which pods there were."""
+        pods = (msgspec.json.decode(item, type=_Object).metadata for item in self.items if _is(item, "Pod"))
+        return {Key(each.namespace, each.name): Identity(each.uid, each.resource_version) for each in pods}
 
     def write(self, target: str | Path) -> None:
         """Write the snapshot to a file: ``.json``, or ``.json.gz``. The same snapshot gives the same bytes."""
@@ -159,6 +174,19 @@ class _Groups(msgspec.Struct):
     groups: list[_Group] = []
 
 
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = "default"
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct):
+    """What every object says of itself."""
+
+    metadata: _Metadata
+
+
 class _Named(msgspec.Struct, rename="camel"):
     """What a NetworkTopology says of its measurements."""
 
@@ -166,13 +194,7 @@ class _Named(msgspec.Struct, rename="camel"):
     config_map_name: str | None = None
 
 
-class _Place(msgspec.Struct):
-    name: str
-    namespace: str = "default"
-
-
-class _Topology(msgspec.Struct):
-    metadata: _Place
+class _Topology(_Object):
     spec: _Named | None = None
 
 
@@ -219,7 +241,7 @@ class _Taker:
 
     def _measurements(self) -> Iterator[tuple[str, str]]:
         for item in self.items:
-            if b'"kind":"NetworkTopology"' in item[:200]:
+            if _is(item, "NetworkTopology"):
                 topology = msgspec.json.decode(item, type=_Topology)
                 spec = topology.spec or _Named()
                 name = spec.configmap_name or spec.config_map_name
@@ -254,6 +276,11 @@ class _Taker:
             if answer.status == 404:
                 return ()
         raise ClusterError(f"{path}: the list took too long {_STARTS} times, the server forgot its pages (410)")
+
+
+def _is(item: bytes, kind: str) -> bool:
+    """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
+    return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
 
 
 def _found(answer: object, path: str) -> bytes:

@@ -1,0 +1,323 @@
+"""What to bind, gang by gang: a pure function of a decision and of what has changed since the snapshot.
+
+**Whole gangs.** A gang is bound with all the pods that the placement gives a node, or not at all. One of whose pods has
+changed since the snapshot is left for the next pass, and with it every gang that cannot stand without it.
+
+**The order that C10 wants.** A kubelet that aligns chooses zones pod after pod, so on its node a pod follows the one
+before it: after the API server's answer where that is enough (the kubelet hears of bindings in the order in which they
+were made, and sorts those that it hears of together by age), else after the kubelet's own. Where gangs meet on such a
+node, the pods of the more urgent one come first if the kubelet takes them so; else all keep the order of the placement,
+and gangs that would each have to come before the other become one batch: all of them or none.
+
+Urgent is what has the higher priority, then what stands first in the placement.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from heapq import heapify, heappop, heappush
+from itertools import chain, pairwise
+
+from placer.alignment import aligned
+from placer.cluster.snapshot import Identity
+from placer.errors import VerificationFailed
+from placer.instance import GroupKey, Instance, Key
+from placer.instance.numa import Orders, find_order
+from placer.outcome import Outcome
+from placer.placement import Binding, Placement, Violation
+from placer.verify import verify
+
+__all__ = ["Batch", "Bind", "Plan", "Wait", "make_plan"]
+
+#: Most admissions that are tried to find out whether a node where gangs meet takes its pods in any order.
+_TRIED = 2_000
+
+
+class Wait(Enum):
+    """When a pod may be bound."""
+
+    NO = "at once"
+    BOUND = "after the API server's answer to the pod before"
+    ADMITTED = "after the kubelet's answer to the pod before"
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A binding to make.
+
+    Parameters
+    ----------
+    pod, uid
+        The pod of the snapshot; one of the same name with another uid must not get this node.
+    node
+        Where it goes.
+    numa_zones
+        The zones that the kubelet will choose; empty where C10 does not apply.
+    wait
+        When.
+    after
+        The pod before it on the node, which may be of an earlier batch; None where it waits for nobody.
+    """
+
+    pod: Key
+    uid: str
+    node: str
+    numa_zones: tuple[str, ...] = ()
+    wait: Wait = Wait.NO
+    after: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Gangs that are bound together, most often one; what is bound of one of them is bound of all.
+
+    Parameters
+    ----------
+    gangs
+        In the order of their keys.
+    bindings
+        Each behind the one that it waits for; those that wait for nobody may all go out at once.
+    """
+
+    gangs: tuple[GroupKey, ...]
+    bindings: tuple[Bind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything to bind.
+
+    Parameters
+    ----------
+    batches
+        One after another.
+    dropped
+        Gangs that the placement binds and this plan does not: why, in one sentence.
+    """
+
+    batches: tuple[Batch, ...] = ()
+    dropped: Mapping[GroupKey, str] = field(default_factory=dict)
+
+
+def make_plan(
+    instance: Instance, placement: Placement, identities: Mapping[Key, Identity], changed: Collection[Key] = ()
+) -> Plan:
+    """Say what to bind in which order.
+
+    Parameters
+    ----------
+    instance
+        The snapshot's.
+    placement
+        A valid one, as ``solve`` gives it.
+    identities
+        uid of each pod of the snapshot.
+    changed
+        Pods that are not as they were: gone, made anew, bound by somebody else, edited.
+
+    Returns
+    -------
+    Plan
+        What it drops it gives a reason for; without changes it drops nothing.
+    """
+    gangs = {binding.pod: _gang(instance, binding) for binding in placement.bindings}
+    dropped = {
+        gangs[pod]: f"Pod {pod} has changed since the snapshot" for pod in sorted(changed, reverse=True) if pod in gangs
+    }
+    kept = _standing(instance, placement, gangs, dropped)
+    members: dict[GroupKey, list[int]] = defaultdict(list)
+    for place, binding in enumerate(kept.bindings):
+        members[gangs[binding.pod]].append(place)
+    urgency = {gang: (-instance.groups[gang].priority, places[0]) for gang, places in members.items()}
+    lines = _lines(instance, kept, gangs, urgency)
+    binds = [_bind(binding, identities, lines) for binding in kept.bindings]
+    batches = (
+        Batch(part, tuple(binds[place] for place in sorted(chain(*(members[gang] for gang in part)))))
+        for part in _order(urgency, lines.values(), gangs)
+    )
+    return Plan(tuple(map(_in_turn, batches)), dict(sorted(dropped.items())))
+
+
+def _bind(binding: Binding, identities: Mapping[Key, Identity], lines: Mapping[str, _Line]) -> Bind:
+    """The binding of a pod; of one that is in a line, after the one before it."""
+    found = Bind(binding.pod, identities[binding.pod].uid, binding.node, binding.numa_zones)
+    line = lines.get(binding.node)
+    if line is None or binding.pod not in line.pods:
+        return found
+    place = line.pods.index(binding.pod)
+    zones = line.zones[place] if line.zones is not None else binding.numa_zones
+    if place == 0:
+        return replace(found, numa_zones=zones)
+    return replace(found, numa_zones=zones, wait=line.wait, after=line.pods[place - 1])
+
+
+def _gang(instance: Instance, binding: Binding) -> GroupKey:
+    group = instance.pods[binding.pod].group
+    return group if group is not None else GroupKey("", *binding.pod)
+
+
+def _standing(
+    instance: Instance, placement: Placement, gangs: Mapping[Key, GroupKey], dropped: dict[GroupKey, str]
+) -> Placement:
+    """What is left of a placement without the dropped gangs, and without those that cannot stand without them.
+
+    A kubelet gives pods the lowest zones that fit, so without one pod the next may get another zone and a third none.
+    """
+    while dropped:
+        bindings = tuple(each for each in placement.bindings if gangs[each.pod] not in dropped)
+        left = aligned(instance, Placement(bindings))
+        broken = verify(instance, left)
+        if not broken:
+            return left
+        more = {
+            gang: f"without the gangs left out {violation.message}"
+            for violation in reversed(broken)
+            for gang in _about(instance, violation, bindings, gangs)
+        }
+        if not more:
+            raise VerificationFailed(f"a part of a valid placement breaks a rule: {broken[0].message}")
+        dropped |= more
+    return placement
+
+
+def _about(
+    instance: Instance, violation: Violation, bindings: Iterable[Binding], gangs: Mapping[Key, GroupKey]
+) -> Iterator[GroupKey]:
+    """Gangs that a violation is about: those of its pods, or of the pods of its AppGroup."""
+    for binding in bindings:
+        pod = instance.pods[binding.pod]
+        names = {f"Pod {binding.pod}", f"AppGroup {pod.app_group}", str(gangs[binding.pod])}
+        if not names.isdisjoint(violation.subjects):
+            yield gangs[binding.pod]
+
+
+# ----------------------------------------------------------------------------------------------------- order of gangs
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The new pods of a node whose kubelet aligns them, in the order in which they are bound.
+
+    ``wait`` is that of each but the first; ``zones`` are those that the kubelet gives them, None: as in the placement.
+    """
+
+    pods: tuple[Key, ...]
+    wait: Wait
+    zones: tuple[tuple[str, ...], ...] | None = None
+
+
+def _lines(
+    instance: Instance, placement: Placement, gangs: Mapping[Key, GroupKey], urgency: Mapping[GroupKey, tuple[int, int]]
+) -> dict[str, _Line]:
+    """The lines in which pods have to wait for each other, by node."""
+    found = {}
+    for name, pods in Outcome(instance, placement).new_on.items():
+        kubelet = instance.kubelets.get(name)
+        planned = tuple(pod.key for pod in pods if kubelet is not None and kubelet.units(pod.numa))
+        if len(planned) < 2:
+            continue
+        by_gang = tuple(sorted(planned, key=lambda key: urgency[gangs[key]]))
+        line = _regrouped(instance, name, by_gang) if by_gang != planned else None
+        found[name] = line or _Line(planned, Wait.ADMITTED if name in placement.one_by_one else Wait.BOUND)
+    return found
+
+
+def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _Line | None:
+    """A line in another order than that of the placement; None where the kubelet would refuse one of its pods."""
+    kubelet, node = instance.kubelets[name], instance.nodes[name].numa
+    if node is None:
+        return None
+    units = [kubelet.units(instance.pods[key].numa) for key in keys]
+    start = state = kubelet.start(node)
+    zones = []
+    for each in units:
+        answer = kubelet.admit(state, each)
+        if answer is None:
+            return None
+        state = answer[0]
+        zones.append(kubelet.names(answer[1]))
+    # If all were of one age: an order by age is any order then.
+    orders = find_order(kubelet, start, units, [0.0] * len(units), limit=_TRIED).orders
+    return _Line(tuple(keys), Wait.BOUND if orders is Orders.ANY else Wait.ADMITTED, tuple(zones))
+
+
+def _order(
+    urgency: Mapping[GroupKey, tuple[int, int]], lines: Iterable[_Line], gangs: Mapping[Key, GroupKey]
+) -> Iterator[tuple[GroupKey, ...]]:
+    """Gangs that are bound together, in the order in which they are bound."""
+    before: dict[GroupKey, set[GroupKey]] = {gang: set() for gang in urgency}
+    for line in lines:
+        for one, other in pairwise(gangs[key] for key in line.pods):
+            if one != other:
+                before[other].add(one)
+    parts = _together(before)
+    waits_for = {part: {parts[gang] for each in part for gang in before[each]} - {part} for part in parts.values()}
+    followers: dict[tuple[GroupKey, ...], list[tuple[GroupKey, ...]]] = defaultdict(list)
+    for part, earlier in waits_for.items():
+        for each in earlier:
+            followers[each].append(part)
+    ready = [(min(map(urgency.__getitem__, part)), part) for part, earlier in waits_for.items() if not earlier]
+    heapify(ready)
+    while ready:
+        _, part = heappop(ready)
+        yield part
+        for follower in followers[part]:
+            waits_for[follower].discard(part)
+            if not waits_for[follower]:
+                heappush(ready, (min(map(urgency.__getitem__, follower)), follower))
+
+
+def _in_turn(batch: Batch) -> Batch:
+    """The batch with each binding behind the one that it waits for; apart from that as in the placement."""
+    here = {each.pod: each for each in batch.bindings}
+    found: dict[Key, Bind] = {}
+    for each in batch.bindings:
+        line = [each]
+        while line[-1].after in here and line[-1].after not in found:
+            line.append(here[line[-1].after])
+        found.update((bind.pod, bind) for bind in reversed(line))
+    return replace(batch, bindings=tuple(found.values()))
+
+
+def _together(before: Mapping[GroupKey, Collection[GroupKey]]) -> dict[GroupKey, tuple[GroupKey, ...]]:
+    """Each gang to those that each come before the other, itself included, sorted: strong components (Kosaraju)."""
+    finished: list[GroupKey] = []
+    _walk(before, before, finished.append)
+    after: dict[GroupKey, list[GroupKey]] = {gang: [] for gang in before}
+    for gang, others in before.items():
+        for other in others:
+            after[other].append(gang)
+    found: dict[GroupKey, tuple[GroupKey, ...]] = {}
+    seen: set[GroupKey] = set()
+    for start in reversed(finished):
+        part: list[GroupKey] = []
+        _walk([start], after, part.append, seen)
+        found.update((gang, tuple(sorted(part))) for gang in part)
+    return found
+
+
+def _walk(
+    starts: Iterable[GroupKey],
+    edges: Mapping[GroupKey, Collection[GroupKey]],
+    leave: Callable[[GroupKey], None],
+    seen: set[GroupKey] | None = None,
+) -> None:
+    """Go everywhere once, as deep as possible first, and call ``leave`` on the way back."""
+    visited = set() if seen is None else seen
+    for start in starts:
+        if start in visited:
+            continue
+        visited.add(start)
+        stack = [(start, iter(edges[start]))]
+        while stack:
+            gang, rest = stack[-1]
+            following = next((each for each in rest if each not in visited), None)
+            if following is None:
+                leave(gang)
+                stack.pop()
+            else:
+                visited.add(following)
+                stack.append((following, iter(edges[following])))
