@@ -120,6 +120,7 @@ def test_rules_are_counted_not_amounts(here: list[Asked]) -> None:
             documents.append(pod(f"{name}{index}", group=name, cpu=1, spec=spec))
     (row,) = compare(instance_of(*documents), ["coscheduling"])
     assert (row.placed_pods, row.violations) == (4, {"C7": 2})
+    assert [(rule, "PodGroup default/x" in text) for rule, text in row.examples.items()] == [("C7", True)]
     assert [asked.name for asked in here] == ["coscheduling"]
 
 
@@ -297,7 +298,13 @@ def test_the_table_says_what_was_reached_and_what_was_broken(apart: str, here: l
     assert greedy[:-2] == ["greedy", "0", "0", "0", "100.00%", "0.0%", "2/0/0/0", "0", "-"]
     assert ["bound", "0", "0"] in [line[:3] for line in words]
     assert ["kube-default", "2,000,000", "2,000,000", "4", "2"] in [line[:5] for line in words]
-    assert lines[-1] == "exact: exact found nothing before it had to stop (time)"
+    assert lines[-4:] == [
+        "",
+        "kube-default is not valid here:",
+        "  C7: PodGroup default/g asks for highest tier 1: the smallest common HyperNode of its 0 bound and 2 new pods is "
+        "HyperNode s, tier 2",
+        "exact: exact found nothing before it had to stop (time)",
+    ]
 
 
 def test_a_configuration_goes_to_its_policy(tmp_path: Path, here: list[Asked], capsys: Capture) -> None:

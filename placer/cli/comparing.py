@@ -123,10 +123,23 @@ def _print(instance: Instance, rows: list[Row], terminal: Console) -> None:
         terminal.print("\nValues, in the order they are compared (priority below the name)")
         for begin in range(0, len(good[0].objective), BESIDE):
             terminal.print(_objective(good, begin))
+    _explain(good, terminal)
     for row in rows:
         if row.error is not None:
             error = row.error.replace("\n", "\n    ")
             terminal.print(f"[bold red]{row.policy}[/bold red]: {escape(error)}")
+
+
+def _explain(rows: list[Row], terminal: Console) -> None:
+    """What is wrong with rows that break rules: of each rule how often, and one of the times."""
+    from rich.markup import escape
+
+    for row in rows:
+        if row.violations:
+            terminal.print(f"\n[bold]{row.policy}[/bold] is not valid here:")
+        for rule, count in row.violations.items():
+            more = f" (and {count - 1:,} more)" if count > 1 else ""
+            terminal.print(f"  {rule}: {escape(row.examples[rule])}{more}")
 
 
 def _figures(rows: list[Row]) -> Table:

@@ -44,6 +44,8 @@ class Row:
         Placed weight of all priorities as one sum in micro-nodes, with the best bound that any row proved.
     violations
         Rule to how often it is broken, in the order of the rules; only what is broken.
+    examples
+        Rule to what the first violation of it says.
     metrics
         See there; None in a row that failed.
     seconds
@@ -64,6 +66,7 @@ class Row:
     objective: tuple[Judged, ...] = ()
     weight: Judged | None = None
     violations: Mapping[str, int] = field(default_factory=dict)
+    examples: Mapping[str, str] = field(default_factory=dict)
     metrics: Metrics | None = None
     seconds: float | None = None
     peak_memory_mib: float | None = None
@@ -123,7 +126,8 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Row:
     placement = decided.placement
     values = score(instance, placement)
     bounds = decided.bounds or (None,) * len(values)
-    broken = Counter(violation.rule for violation in verify(instance, placement))
+    violations = verify(instance, placement)
+    broken = Counter(violation.rule for violation in violations)
     memory = max(peak, decided.peak_memory)
     return Row(
         policy=asked.name,
@@ -133,6 +137,7 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Row:
         objective=tuple(Judged(value, bound) for value, bound in zip(values, bounds, strict=True)),
         weight=Judged(Value("weight", placed_weight(instance, placement)), decided.weight_bound),
         violations={name: broken[name] for name, _ in RULES if broken[name]},
+        examples={each.rule: each.message for each in reversed(violations)},
         metrics=measure(instance, placement),
         seconds=round(decided.seconds, 3),
         peak_memory_mib=round(memory / 1024, 1) or None,
