@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from placer.alignment import aligned
 from placer.dense import make_dense
 from placer.generate import generate
 from placer.instance import Instance
@@ -22,6 +23,7 @@ from placer.score import score
 from placer.verify import verify
 from tests.judge import placement as placement_of
 from tests.kep import kep_cluster
+from tests.numa_words import demand, numa
 from tests.oracle import best
 from tests.support import instance_of
 from tests.test_greedy import carried_out, nodes, placed
@@ -75,6 +77,25 @@ def test_pods_are_exchanged_where_that_makes_calls_cheaper() -> None:
     move_pods(state, dense.workload_of, 10**9)
     found = dense.placement(state.solution()).node_of
     assert {key.name: node for key, node in found.items()} == {"w-one": "n1", "w-two": "n2"}
+
+
+def test_a_pod_is_not_exchanged_to_where_its_kubelet_refuses_it() -> None:
+    """Both callers would be nearer their callees, and both nodes have 4 GPUs; but no zone of n1 has the 3 of w-one."""
+    world = World()
+    world.node("n1", 0, area="r/x", numa=numa("single", "pod", "2 gpu", "2 gpu"))
+    world.node("n2", 0, area="r/y", numa=numa("single", "pod", "3 gpu", "1 gpu"))
+    world.links("zone", "x=y", 5)
+    for name, node, asked in (("one", "n1", "3 gpu"), ("two", "n2", "2 gpu")):
+        app = world.app_group(name, calls("web>db", 100))
+        world.running(f"s-{name}", node, gpu=0, app=app, workload="db")
+        world.pod(f"w-{name}", None, 0, app=app, workload="web", numa=demand(asked))
+    instance = world.instance()
+    dense = make_dense(instance)
+    start = placement_of("w-one@n2 w-two@n1")
+    assert verify(instance, aligned(instance, start)) == []
+    state = State(Layout(dense), dense.solution(start))
+    move_pods(state, dense.workload_of, 10**9)
+    assert dense.placement(state.solution()).node_of == start.node_of
 
 
 @pytest.mark.parametrize(

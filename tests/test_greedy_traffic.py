@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
+from placer.alignment import aligned
 from placer.dense import Dense, Solution, make_dense
 from placer.instance import Instance
 from placer.methods.greedy.again import place_again
@@ -20,6 +21,7 @@ from placer.verify import verify
 from tests.oracle import placements
 from tests.test_greedy_calls import cost
 from tests.tiny import tiny_network
+from tests.tiny_numa import tiny_numa
 
 
 def broken(instance: Instance, dense: Dense, solution: Solution) -> bool:
@@ -137,3 +139,21 @@ def test_placing_app_groups_again_keeps_the_rules_and_places_no_less() -> None:
             assert after >= before
             grew += after > before
     assert grew > 20
+
+
+def test_kubelets_admit_what_is_moved_and_placed_again() -> None:
+    """Instances with calls and NUMA zones: C10 holds as it did, whatever moves."""
+    changed = 0
+    for seed in range(2, 200, 3):
+        instance = tiny_numa(seed).instance
+        dense = make_dense(instance)
+        if dense.network is None or dense.numa is None:
+            continue
+        for start in islice(placements(instance), 0, 400, 8):
+            state = State(Layout(dense), dense.solution(start))
+            move_pods(state, dense.workload_of, 10**9)
+            place_again(state, 10**9)
+            end = aligned(instance, dense.placement(state.solution()))
+            assert verify(instance, end) == [], f"seed {seed}"
+            changed += end.node_of != start.node_of
+    assert changed > 10
