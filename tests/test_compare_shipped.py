@@ -103,10 +103,12 @@ def shown() -> tuple[str, dict[str, list[str]], dict[str, list[str]]]:
     section = (ROOT / "README.md").read_text().split("## Beside other schedulers")[1].split("\n## ")[0]
     _, command, _, table, *_ = section.split("```")
     figures, values = table.split("Values, in the order they are compared")
-    both = (
-        {line.split()[0]: line.split()[1:] for line in part.splitlines() if line.split()} for part in (figures, values)
-    )
-    return command, *both
+    return command, by_policy(figures), by_policy(values)
+
+
+def by_policy(table: str) -> dict[str, list[str]]:
+    """First word of each line to the others."""
+    return {words[0]: words[1:] for line in table.splitlines() if (words := line.split())}
 
 
 def test_readme_shows_what_the_command_prints() -> None:

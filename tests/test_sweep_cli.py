@@ -158,6 +158,22 @@ def test_nothing_runs_where_something_makes_no_sense(
     assert not Path("lines.jsonl").exists()
 
 
+def test_a_configuration_goes_to_its_policy_and_makes_another_run(
+    pretended: Pretended, tmp_path: Path, capsys: Capture
+) -> None:
+    config, target = tmp_path / "volcano-scheduler.conf", tmp_path / "lines.jsonl"
+    config.write_text("actions: allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n")
+    command = ["sweep", "clos", "--seeds", "1", "--policies", "volcano,greedy", "-o", str(target)]
+    assert main(command) == 0
+    assert main([*command, "--scheduler-config", str(config)]) == 0
+    # The method has no configuration: its line is known.
+    assert pretended.done == [("clos", 1, "volcano"), ("clos", 1, "greedy"), ("clos", 1, "volcano")]
+    assert [bool(line["config"]) for line in lines_of(target)] == [False, False, True]
+    capsys.readouterr()
+    assert main(["sweep", "clos", "--policies", "greedy", "--scheduler-config", str(config)]) == 2
+    assert "configuration: found one for volcano, expected it among the policies" in capsys.readouterr().err
+
+
 def test_no_executor_of_that_name_is_a_usage_error(tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "lines.jsonl"
     assert main(["sweep", "clos", "-o", str(target), "--executor", "cloud"]) == 2
