@@ -5,9 +5,9 @@ changed since the snapshot is left for the next pass, and with it every gang tha
 
 **The order that C10 wants.** A kubelet that aligns chooses zones pod after pod, so on its node a pod follows the one
 before it: after the API server's answer where that is enough (the kubelet hears of bindings in the order in which they
-were made, and sorts those that it hears of together by age), else after the kubelet's own. Where gangs meet on such a
-node, the pods of the more urgent one come first if the kubelet takes them so; else all keep the order of the placement,
-and gangs that would each have to come before the other become one batch: all of them or none.
+were made, and sorts those that it hears of together by age), else after the kubelet's own. Gangs that meet on such
+nodes come in the order of the placement too. Where each of them would have to come before the other, the pods of the
+more urgent one come first if the kubelet takes them so; else these gangs are one batch: all of them or none.
 
 Urgent is what has the higher priority, then what stands first in the placement.
 """
@@ -132,7 +132,7 @@ def make_plan(
     for place, binding in enumerate(kept.bindings):
         members[gangs[binding.pod]].append(place)
     urgency = {gang: (-instance.groups[gang].priority, places[0]) for gang, places in members.items()}
-    lines = _lines(instance, kept, gangs, urgency)
+    lines = _untangled(instance, _lines(instance, kept), gangs, urgency)
     binds = [_bind(binding, identities, lines) for binding in kept.bindings]
     batches = (
         Batch(part, tuple(binds[place] for place in sorted(chain(*(members[gang] for gang in part)))))
@@ -209,19 +209,43 @@ class _Line:
     zones: tuple[tuple[str, ...], ...] | None = None
 
 
-def _lines(
-    instance: Instance, placement: Placement, gangs: Mapping[Key, GroupKey], urgency: Mapping[GroupKey, tuple[int, int]]
-) -> dict[str, _Line]:
-    """The lines in which pods have to wait for each other, by node."""
+def _lines(instance: Instance, placement: Placement) -> dict[str, _Line]:
+    """The lines in which pods have to wait for each other, by node, in the order of the placement."""
     found = {}
     for name, pods in Outcome(instance, placement).new_on.items():
         kubelet = instance.kubelets.get(name)
-        planned = tuple(pod.key for pod in pods if kubelet is not None and kubelet.units(pod.numa))
-        if len(planned) < 2:
-            continue
-        by_gang = tuple(sorted(planned, key=lambda key: urgency[gangs[key]]))
-        line = _regrouped(instance, name, by_gang) if by_gang != planned else None
-        found[name] = line or _Line(planned, Wait.ADMITTED if name in placement.one_by_one else Wait.BOUND)
+        keys = tuple(pod.key for pod in pods if kubelet is not None and kubelet.units(pod.numa))
+        if len(keys) > 1:
+            found[name] = _Line(keys, Wait.ADMITTED if name in placement.one_by_one else Wait.BOUND)
+    return found
+
+
+def _untangled(
+    instance: Instance,
+    lines: Mapping[str, _Line],
+    gangs: Mapping[Key, GroupKey],
+    urgency: Mapping[GroupKey, tuple[int, int]],
+) -> dict[str, _Line]:
+    """The lines, gang by gang wherever some would each have to come before the other and the kubelet allows it."""
+    parts = _together(_before(urgency, lines.values(), gangs))
+    found = dict(lines)
+    for name, line in lines.items():
+        members = {gangs[key] for key in line.pods}
+        by_gang = tuple(sorted(line.pods, key=lambda key: urgency[gangs[key]]))
+        if by_gang != line.pods and any(len(members.intersection(parts[gang])) > 1 for gang in members):
+            found[name] = _regrouped(instance, name, by_gang) or line
+    return found
+
+
+def _before(
+    gangs: Iterable[GroupKey], lines: Iterable[_Line], of: Mapping[Key, GroupKey]
+) -> dict[GroupKey, set[GroupKey]]:
+    """Each gang to those that come before it in a line."""
+    found: dict[GroupKey, set[GroupKey]] = {gang: set() for gang in gangs}
+    for line in lines:
+        for one, other in pairwise(of[key] for key in line.pods):
+            if one != other:
+                found[other].add(one)
     return found
 
 
@@ -248,11 +272,7 @@ def _order(
     urgency: Mapping[GroupKey, tuple[int, int]], lines: Iterable[_Line], gangs: Mapping[Key, GroupKey]
 ) -> Iterator[tuple[GroupKey, ...]]:
     """Gangs that are bound together, in the order in which they are bound."""
-    before: dict[GroupKey, set[GroupKey]] = {gang: set() for gang in urgency}
-    for line in lines:
-        for one, other in pairwise(gangs[key] for key in line.pods):
-            if one != other:
-                before[other].add(one)
+    before = _before(urgency, lines, gangs)
     parts = _together(before)
     waits_for = {part: {parts[gang] for each in part for gang in before[each]} - {part} for part in parts.values()}
     followers: dict[tuple[GroupKey, ...], list[tuple[GroupKey, ...]]] = defaultdict(list)

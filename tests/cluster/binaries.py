@@ -79,7 +79,7 @@ def programs() -> Path:
     Raises
     ------
     Missing
-        There is no Go to build with.
+        There is no Go to build with, or it cannot.
     """
     given = os.environ.get("KUBEBUILDER_ASSETS")
     if given:
@@ -101,7 +101,7 @@ def resource_definitions(whose: str) -> list[Path]:
     Raises
     ------
     Missing
-        There is no Go to get the module with.
+        There is no Go to get the module with, or it cannot.
     """
     wanted = CRDS[whose]
     folder = _cache() / f"crds-{whose}-{wanted.version}"
@@ -133,11 +133,11 @@ def _locked(folder: Path) -> Iterator[None]:
 def _go() -> str:
     found = shutil.which("go")
     if found is None:
-        raise Missing(f"the tests' API server is not built and Go is not installed: {HOW}")
+        raise Missing(f"no kube-apiserver for the tests: Go is not installed: {HOW}")
     said = subprocess.run([found, "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout
     numbers = re.match(r"go(\d+)\.(\d+)", said)
     if numbers is None or (int(numbers[1]), int(numbers[2])) < OLDEST_GO:
-        raise Missing(f"the tests' API server is not built and Go is too old ({said.strip()}): {HOW}")
+        raise Missing(f"no kube-apiserver for the tests: Go is too old ({said.strip()}): {HOW}")
     return found
 
 
@@ -154,7 +154,9 @@ def _build(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         target = Path(made) / "made"
         command = [go, "build", "-p", "2", "-trimpath", f"-ldflags=-s -w {flags}", "-o", f"{target}/controlplane", "."]
-        subprocess.run(command, cwd=MODULE, check=True, env={**os.environ, "CGO_ENABLED": "0"})
+        done = subprocess.run(command, cwd=MODULE, check=False, env={**os.environ, "CGO_ENABLED": "0"})
+        if done.returncode:
+            raise Missing("no kube-apiserver for the tests: go build failed, see above")
         for name in PROGRAMS:
             (target / name).symlink_to("controlplane")
         shutil.rmtree(folder, ignore_errors=True)
@@ -164,7 +166,9 @@ def _build(folder: Path) -> None:
 def _download(wanted: Definitions, folder: Path) -> None:
     command = [_go(), "mod", "download", "-json", f"{wanted.module}@{wanted.version}"]
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Missing(f"go mod download of {wanted.module} failed: {done.stdout}{done.stderr}")
         got = json.loads(done.stdout)
         if got["Sum"] != wanted.sum:
             raise RuntimeError(f"{wanted.module} {wanted.version}: found check sum {got['Sum']}, expected {wanted.sum}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pytest
 
@@ -11,9 +12,15 @@ from tests.cluster.api import Api
 from tests.cluster.binaries import Missing, programs, resource_definitions
 from tests.cluster.server import ControlPlane
 
+T = TypeVar("T")
 
-def _absent(message: str) -> None:
-    """Skip, or fail where all tools must be there."""
+
+def _found(look: Callable[[], T]) -> T:
+    """What is looked for; where it is missing, skip, or fail where all tools must be there."""
+    try:
+        return look()
+    except Missing as missing:
+        message = str(missing)
     if os.environ.get("PLACER_REQUIRE_TOOLS") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
@@ -22,11 +29,7 @@ def _absent(message: str) -> None:
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """etcd and kube-apiserver, running."""
-    try:
-        folder = programs()
-    except Missing as missing:
-        _absent(f"no kube-apiserver: {missing}")
-    found = ControlPlane(folder, tmp_path_factory.mktemp("control-plane"))
+    found = ControlPlane(_found(programs), tmp_path_factory.mktemp("control-plane"))
     try:
         found.start()
         yield found
@@ -52,10 +55,6 @@ def install(api: Api) -> Callable[[str], None]:
     """Install somebody's custom resource definitions: a key of ``CRDS``."""
 
     def work(whose: str) -> None:
-        try:
-            files = resource_definitions(whose)
-        except Missing as missing:
-            _absent(f"no definitions of {whose}: {missing}")
-        api.install(files)
+        api.install(_found(lambda: resource_definitions(whose)))
 
     return work

@@ -175,6 +175,16 @@ def test_gangs_that_meet_where_any_order_works_are_not_mixed() -> None:
     assert zones == ["node-0", "node-0", "node-1", "node-1"]
 
 
+def test_gangs_that_meet_on_two_nodes_in_two_orders_are_not_mixed() -> None:
+    """By age b comes after a on n1 and before it on n2; any order works, so a comes first on both."""
+    world = zoned("4 cpu", "4 cpu", a1=2, b1=3, b2=2, a2=3)
+    world.node("n2", gpu=0, numa=numa("single", "pod", "4 cpu", "4 cpu"))
+    found = plan(world, {"a1": "n1", "b1": "n1", "b2": "n2", "a2": "n2"})
+    assert shown(found) == ["a1 a2", "-b1 -b2"]
+    afters = {each.pod.name: each.after.name for each in found.batches[1].bindings if each.after is not None}
+    assert afters == {"b1": "a1", "b2": "a2"}
+
+
 def test_an_order_by_gang_that_is_none_by_age_waits_for_the_kubelet() -> None:
     """5 and 4 cores, a1=3 b1=4 a2=2. By age: a1 in node-0, b1 in node-1, a2 in node-0. By gang it works too, but were
     b1 first it would take node-0, so not every order does.
