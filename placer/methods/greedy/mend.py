@@ -100,7 +100,7 @@ class _Mend:
         ground = self.ground
         for lot in sorted(range(len(ground.lots)), key=lambda lot: (-ground.price[lot], lot)):
             for _ in range(ground.left[lot]):
-                self._count(lot, int(self._gains()[0][lot].argmin()), 1)
+                self._count(lot, int(self._gains(slice(lot, lot + 1))[0].argmin()), 1)
 
     def _count(self, lot: int, area: int, count: int) -> None:
         self.ground.count_in(lot, area, count)
@@ -114,7 +114,7 @@ class _Mend:
 
     def _best(self, shut: BoolArray) -> tuple[int, int, int] | None:
         """Make the move, of a pod that is part of what is broken, which leaves least broken, then costs least."""
-        into, out, breaking = self._gains()
+        into, out, breaking = self._gains(slice(None))
         gain = into[:, None, :] - out[:, :, None]
         gain[~(breaking & (self.ground.counts > 0))] = NEVER
         gain[np.broadcast_to(shut[:, None, :], gain.shape)] = NEVER
@@ -161,18 +161,18 @@ class _Mend:
         places = DEAR * PAIR * np.maximum(0, -ground.fits).sum()
         return int(pairs + space + places + self._jam(np.maximum(0, -self.traffic.room)))
 
-    def _gains(self) -> tuple[IntArray, IntArray, BoolArray]:
-        """Per lot and area: what one more pod breaks and costs, what one less mends and saves, whether it mends any."""
+    def _gains(self, lots: slice) -> tuple[IntArray, IntArray, BoolArray]:
+        """Per lot and area what one more pod breaks and costs, what one less mends and saves, whether it mends any."""
         ground, room = self.ground, self.traffic.room
-        request, use = ground.request[:, None, :], self.use[:, :, :-1]
-        pairs = PAIR * self.of_lot * self.traffic.far[ground.workloads]
+        request, use, fits = ground.request[lots, None, :], self.use[lots, :, :-1], ground.fits[lots]
+        pairs = PAIR * self.of_lot[lots] * self.traffic.far[ground.workloads[lots]]
         over = np.maximum(0, -ground.free)
         more = self.of_area * self._space(np.maximum(0, request - ground.free) - over)
         less = self.of_area * self._space(over - np.maximum(0, -ground.free - request))
         jam = np.maximum(0, -room)
         busy = self._jam(np.maximum(0, use - room) - jam)
         calm = self._jam(jam - np.maximum(0, -room - use))
-        into = pairs + more + busy + DEAR * PAIR * (ground.fits <= 0)
-        out = pairs + less + calm + DEAR * PAIR * (ground.fits < 0)
-        pull = COST * self.traffic.pull[ground.workloads]
+        into = pairs + more + busy + DEAR * PAIR * (fits <= 0)
+        out = pairs + less + calm + DEAR * PAIR * (fits < 0)
+        pull = COST * self.traffic.pull[ground.workloads[lots]]
         return into + pull, out + pull, out > 0
