@@ -9,6 +9,8 @@ from functools import cache
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from placer.alignment import aligned
 from placer.dense import Dense, DenseNuma, make_dense
@@ -20,9 +22,10 @@ from placer.methods.milp.model import Model
 from placer.methods.milp.program import TooLarge
 from placer.methods.milp.zones import ByCrowd, ByZone, size_of_plans
 from placer.placement import Score
-from placer.quantity import CPU, Resources
+from placer.quantity import Resources
 from placer.verify import verify
 from tests.judge import placement
+from tests.numa_drawn import NAMES, demands, nodes
 from tests.numa_words import demand, numa
 from tests.oracle import best, binds
 from tests.shrink import describe, shrink
@@ -31,7 +34,7 @@ from tests.test_milp_flows import model_with_all_values, somewhere
 from tests.test_milp_rules import SOLVERS, broken
 from tests.tiny import tiny
 from tests.tiny_numa import tiny_numa
-from tests.world import GPU, World
+from tests.world import World
 
 BLOCK = 60
 BLOCKS = [range(first, first + BLOCK) for first in range(0, 300, BLOCK)]
@@ -109,6 +112,12 @@ def gone() -> World:
     return alone(numa("single", "container", "1 of 4 cpu 9 memory", "4 cpu 9 memory"), a=TWO, b=FOUR, c=ONE, d=ONE)
 
 
+def parts() -> World:
+    """2.5 cores are not pinned, wherever they are; 2 are, and find no second zone."""
+    node = numa("single", "container", "2 cpu 9 memory", "1 cpu 9 memory")
+    return alone(node, a=demand("2.5 cpu 1 memory"), b=demand("2.5 cpu 9 memory"), c=TWO, d=TWO)
+
+
 #: Pods that can be placed together, and such as cannot.
 HAND: list[tuple[Callable[[], World], str, str]] = [
     (assigned, "a b", "ab"),
@@ -119,6 +128,7 @@ HAND: list[tuple[Callable[[], World], str, str]] = [
     (piecewise, "a b c bc", "ab ac abc"),
     (initial, "a ab abc", "abcd"),
     (initial_whole, "a ab", "abc"),
+    (parts, "a b c ab abc", "cd abcd"),
     (gone, "a b c d bc ac acd", "ab abc bcd abcd"),
 ]
 
@@ -155,7 +165,7 @@ def test_as_many_are_placed_as_the_kubelet_admits(world: Callable[[], World], mo
 
 def roomy(instance: Instance) -> Instance:
     """The instance with room on every node for all pods, as far as its zones are not looked at."""
-    more = Resources({GPU: 99, CPU: 99_000})
+    more = Resources(dict.fromkeys(NAMES, 99_000))
     nodes = {name: replace(node, allocatable=node.allocatable + more) for name, node in instance.nodes.items()}
     return replace(instance, nodes=nodes)
 
@@ -205,6 +215,22 @@ def test_the_optimum_is_found_and_proved(seeds: range) -> None:
         if complaint(tiny_numa(seed).instance, optimum(seed)):
             small = shrink(tiny_numa(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
             pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n{describe(small)}")
+
+
+def crowded(node: NumaNode, pods: list[NumaDemand]) -> Instance:
+    """Pods in no group and one node with room for all of them, but for its zones."""
+    world = World()
+    world.node("n1", 0, numa=node)
+    for number, asked in enumerate(pods):
+        world.pod(f"p{number}", gpu=0, numa=asked)
+    return roomy(world.instance())
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(nodes(4), st.lists(demands(), min_size=1, max_size=4))
+def test_what_fits_of_pods_by_chance_is_what_fits_by_trying(node: NumaNode, pods: list[NumaDemand]) -> None:
+    instance = crowded(node, pods)
+    assert complaint(instance, best(instance)[0]) == ""
 
 
 def test_the_rule_decides_in_enough_of_them() -> None:
@@ -281,7 +307,7 @@ def test_what_is_made_is_known_before() -> None:
 
 
 def test_pods_for_one_zone_are_counted_by_zone_and_others_by_crowd() -> None:
-    """Of two equal classes and a third: one variable per zone and kind; or per crowd, 1 + 2 + 3 of two and one."""
+    """Of two equal classes and a third: one variable per zone and kind. What fits no zone has none."""
     for world, kind in ((ordered(), ByZone), (assigned(), ByCrowd)):
         (plan,) = Model(make_dense(world.instance())).variables.zones.plans.values()
         assert type(plan) is kind

@@ -264,10 +264,11 @@ class Constraints:
         zones = self.variables.zones
         chosen = zones.chosen[node]
         self.program.at_most("numa", Linear().add(1, *chosen), 1)
-        for number, kind in enumerate(plan.kinds):
-            row = zones.placed(node, kind)
-            for crowd, pods in zip(plan.crowds, chosen, strict=True):
-                row.add(-crowd[number], pods)
+        rows = [zones.placed(node, kind) for kind in plan.kinds]
+        for crowd, there in zip(plan.crowds, chosen, strict=True):
+            for kind, count in crowd:
+                rows[kind].add(-count, there)
+        for row in rows:
             self.program.equal("numa", row, 0)
 
     def queue(self) -> None:

@@ -11,7 +11,7 @@ of two ways, both of which are exact:
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,16 +24,13 @@ from placer.methods.milp.program import Linear, Program, TooLarge, Values, Varia
 
 __all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Kind", "Plan", "Zones", "plans_of", "size_of_plans"]
 
-#: Pods that are the same to a kubelet, and how many of them.
-Crowd = tuple[tuple[Units, int], ...]
-
 IntArray = npt.NDArray[np.int64]
 
-#: More crowds than this are not looked at for one node: each is a search for an order.
-MOST_CROWDS = 2_000
+#: More crowds than this are not looked at: each is a search for an order. Equal nodes are looked at once.
+MOST_CROWDS = 20_000
 
-#: Number of pods of each kind of a node.
-Counts = tuple[int, ...]
+#: Kinds of a node, by number, and how many pods of each; others do not come.
+Crowd = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ class ByCrowd:
     """
 
     kinds: tuple[Kind, ...]
-    crowds: tuple[Counts, ...]
+    crowds: tuple[Crowd, ...]
 
 
 #: How a node is stated.
@@ -109,12 +106,12 @@ def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
     Raises
     ------
     TooLarge
-        More than :data:`MOST_CROWDS` crowds on a node, or one whose orders are too many to tell whether any works.
+        More than :data:`MOST_CROWDS` crowds, or one whose orders are too many to tell whether any works.
     """
     plans: dict[int, Plan] = {}
     if dense.numa is None:
         return plans
-    listed: dict[object, tuple[Counts, ...]] = {}
+    listed, budget = dict[object, tuple[Crowd, ...]](), iter(range(MOST_CROWDS))
     for node in np.flatnonzero(dense.numa.kind >= 0).tolist():
         kinds = _kinds(dense, dense.numa, node, fits)
         start = dense.numa.start[node]
@@ -123,7 +120,7 @@ def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
         elif kinds:
             key = int(dense.numa.kind[node]), start, tuple((kind.units, kind.most) for kind in kinds)
             if key not in listed:
-                listed[key] = _admitted(dense.numa, node, kinds)
+                listed[key] = _admitted(dense.numa, node, kinds, budget)
             plans[node] = ByCrowd(kinds, listed[key])
     return plans
 
@@ -151,34 +148,44 @@ def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -
     )
 
 
-def _admitted(numa: DenseNuma, node: int, kinds: Sequence[Kind]) -> tuple[Counts, ...]:
-    """Counts of pods that a kubelet admits in some order, in lexicographic order; without those of nobody."""
+def _admitted(numa: DenseNuma, node: int, kinds: Sequence[Kind], budget: Iterator[int]) -> tuple[Crowd, ...]:
+    """Crowds that a kubelet admits in some order; without the one of nobody."""
     found = []
-    kubelet, start = _kubelet(numa, node), numa.start[node]
-    for looked_at, counts in enumerate(_possible(kubelet, start, kinds)):
-        if looked_at > MOST_CROWDS:
-            raise TooLarge(f"numa: more than {MOST_CROWDS:,} crowds of pods on a node")
-        pods = _pods(kinds, counts)
-        if pods and numa.order(node, pods) is not None:
-            found.append(counts)
-        elif pods and not numa.refuses(node, pods):
+    for crowd in _possible(_kubelet(numa, node), numa.start[node], kinds):
+        if next(budget, None) is None:
+            raise TooLarge(f"numa: more than {MOST_CROWDS:,} crowds of pods")
+        pods = [kinds[kind].units for kind, count in crowd for _ in range(count)]
+        if numa.order(node, pods) is not None:
+            found.append(crowd)
+        elif not numa.refuses(node, pods):
             raise TooLarge(f"numa: too many orders of {len(pods)} pods on a node")
     return tuple(found)
 
 
-def _possible(kubelet: Kubelet, start: State, kinds: Sequence[Kind], begun: Counts = ()) -> Iterator[Counts]:
-    """All counts that begin so and do not take more than all zones have together."""
-    if kubelet.too_much(start, _pods(kinds, begun)):
-        return
-    if len(begun) == len(kinds):
-        yield begun
-        return
-    for count in range(kinds[len(begun)].most + 1):
-        yield from _possible(kubelet, start, kinds, (*begun, count))
+def _possible(kubelet: Kubelet, start: State, kinds: Sequence[Kind]) -> Iterator[Crowd]:
+    """All crowds that do not take more than all zones have together; small ones first."""
+    takes = [_taken(kind.units, len(kubelet.resources)) for kind in kinds]
+    room = [sum(amounts) for amounts in zip(*kubelet.amounts(start), strict=True)]
+    waiting: deque[tuple[Crowd, list[int]]] = deque([((), room)])
+    while waiting:
+        crowd, room = waiting.popleft()
+        for kind in range(crowd[-1][0] + 1 if crowd else 0, len(kinds)):
+            left = room
+            for count in range(1, kinds[kind].most + 1):
+                left = [amount - take for amount, take in zip(left, takes[kind], strict=True)]
+                if min(left) < 0:
+                    break
+                yield (*crowd, (kind, count))
+                waiting.append(((*crowd, (kind, count)), left))
 
 
-def _pods(kinds: Sequence[Kind], counts: Counts) -> list[Units]:
-    return [kind.units for kind, count in zip(kinds, counts, strict=False) for _ in range(count)]
+def _taken(units: Units, resources: int) -> list[int]:
+    """What a pod takes of each resource."""
+    found = [0] * resources
+    for unit in units:
+        for resource, _, take in unit.amounts:
+            found[resource] += take
+    return found
 
 
 class Zones:
@@ -230,12 +237,14 @@ class Zones:
             by_node[node].append((index, count))
         for node in by_node.keys() & self.plans.keys():
             plan = self.plans[node]
-            counts = tuple(self.placed(node, kind).at(values) for kind in plan.kinds)
             if isinstance(plan, ByZone):
                 for (kind, zone), count in self._dealt(node, plan, by_node[node]).items():
                     values[self.inside[node, kind, zone]] = count
-            elif counts in plan.crowds:
-                values[self.chosen[node][plan.crowds.index(counts)]] = 1
+                continue
+            placed = (self.placed(node, kind).at(values) for kind in plan.kinds)
+            crowd = tuple((kind, count) for kind, count in enumerate(placed) if count)
+            if crowd in plan.crowds:
+                values[self.chosen[node][plan.crowds.index(crowd)]] = 1
 
     def _dealt(self, node: int, plan: ByZone, counts: Sequence[tuple[int, int]]) -> Counter[tuple[int, int]]:
         """How many pods of each kind get each zone, in an order that works."""
