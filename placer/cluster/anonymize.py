@@ -12,7 +12,7 @@ few names that mean something to a rule. ConfigMaps are left out: no decision re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -99,12 +99,13 @@ def anonymized(snapshot: Snapshot) -> Snapshot:
     Raises
     ------
     BadInstance
-        The snapshot is no instance.
+        What nodes have left in their zones is to be worked out, and the snapshot is no instance.
     """
-    instance = build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
     documents = [msgspec.json.decode(item, type=Document) for item in snapshot.items]
     documents = [each for each in documents if each["kind"] != "ConfigMap"]
-    _resolve(documents, instance)
+    _resolve_patterns(documents)
+    if any(each["kind"] == "NodeResourceTopology" for each in documents):
+        _catch_up(documents, build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True))
     texts: set[str] = {snapshot.scheduler_name}
 
     def note(text: str) -> str:
@@ -217,17 +218,15 @@ def _policy(document: Document, name: Rename) -> Document:
 # ---------------------------------------------------------------------------------------- what is worked out from names
 
 
-def _resolve(documents: Iterable[Document], instance: Instance) -> None:
-    """Put what patterns and fingerprints stand for in their place."""
+def _resolve_patterns(documents: Sequence[Document]) -> None:
+    """Name the nodes that a HyperNode's pattern finds in its place."""
+    nodes = tuple(sorted(each["metadata"]["name"] for each in documents if each["kind"] == "Node"))
     hyper_nodes = [each for each in documents if each["kind"] == "HyperNode"]
     patterns = {pattern for each in hyper_nodes for member in each["spec"]["members"] if (pattern := _pattern(member))}
-    found = names_found([each for each in patterns if pattern_error(each) is None], tuple(instance.nodes))
+    found = names_found([each for each in patterns if pattern_error(each) is None], nodes)
     for each in hyper_nodes:
         members = each["spec"]["members"]
         each["spec"]["members"] = [new for member in members for new in _members(member, found)]
-    for each in documents:
-        if each["kind"] == "NodeResourceTopology":
-            _catch_up(each, instance)
 
 
 def _pattern(member: Mapping[str, Any]) -> str | None:
@@ -248,8 +247,14 @@ def _members(member: Document, found: Mapping[str, list[str]]) -> Iterator[Docum
         yield {**member, "selector": {"regexMatch": {"pattern": "^$" if pattern_error(pattern) is None else "("}}}
 
 
-def _catch_up(document: Document, instance: Instance) -> None:
-    """State what is available now, and nothing about which pods were counted."""
+def _catch_up(documents: Iterable[Document], instance: Instance) -> None:
+    """State what zones have available now, and nothing about which pods were counted."""
+    for document in documents:
+        if document["kind"] == "NodeResourceTopology":
+            _catch_up_one(document, instance)
+
+
+def _catch_up_one(document: Document, instance: Instance) -> None:
     node = instance.nodes.get(document["metadata"]["name"])
     notes = document["metadata"].get("annotations") or {}
     document["metadata"]["annotations"] = {key: text for key, text in notes.items() if key != UPDATED}

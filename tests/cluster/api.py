@@ -81,12 +81,18 @@ class Api:
     def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self.call("PATCH", path, body, "application/merge-patch+json")
 
-    def delete(self, path: str) -> None:
-        """Delete at once, as a kubelet does when a pod has ended; what is not there is deleted already."""
+    def delete(self, path: str, uid: str | None = None) -> None:
+        """Delete at once, as a kubelet does when a pod has ended; what is not there is deleted already.
+
+        With a ``uid`` nothing happens to another object of the same name.
+        """
+        body: dict[str, Any] = {"gracePeriodSeconds": 0}
+        if uid is not None:
+            body["preconditions"] = {"uid": uid}
         try:
-            self.call("DELETE", path, {"gracePeriodSeconds": 0})
+            self.call("DELETE", path, body)
         except Refused as refusal:
-            if refusal.status != 404:
+            if refusal.status != 404 and not (uid is not None and refusal.status == 409):
                 raise
 
     def each(self, work: Callable[[Any], Any], things: Iterable[Any]) -> list[Any]:

@@ -56,6 +56,7 @@ class Admission:
     kubelet: Kubelet | None = None
     used: dict[str, Resources] = field(default_factory=dict)
     ports: dict[str, frozenset[_Port]] = field(default_factory=dict)
+    taken: dict[str, State] = field(default_factory=dict)
     state: State = ()
 
     def __post_init__(self) -> None:
@@ -77,9 +78,11 @@ class Admission:
         return {each["metadata"]["uid"]: self.admit(each) for each in ordered}
 
     def admit(self, document: Document) -> Rejection | None:
-        """Let one pod come; None: it runs."""
+        """Let one pod come; None: it runs. One that runs already is not asked again."""
         (pod,) = objects_of({"apiVersion": "v1", "kind": "Pod", **document}).pods
         uid = document["metadata"]["uid"]
+        if uid in self.used:
+            return None
         requests, ports = pod_requests(pod.spec), _ports(pod)
         refused = self._zones(pod) or self._room(requests) or self._host_ports(ports)
         if refused is None:
@@ -87,13 +90,17 @@ class Admission:
             if self.kubelet is not None:
                 after = self.kubelet.admit(self.state, self.kubelet.units(self._demands.of(pod.spec)))
                 assert after is not None
+                # Rooms are packed integers: what was subtracted is what comes back.
+                self.taken[uid] = tuple(one - other for one, other in zip(self.state, after[0], strict=True))
                 self.state = after[0]
         return refused
 
     def end(self, uid: str) -> None:
-        """A pod is over: its room is free. Zones stay taken, as nobody here needs them back."""
+        """A pod is over: what it held is free."""
         self.used.pop(uid, None)
         self.ports.pop(uid, None)
+        if uid in self.taken:
+            self.state = tuple(map(int.__add__, self.state, self.taken.pop(uid)))
 
     def _zones(self, pod: Pod) -> Rejection | None:
         demand = self._demands.of(pod.spec)
@@ -157,18 +164,22 @@ class Kubelets:
             How many pods were admitted, rejected or ended.
         """
         coming: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        staying: dict[str, set[str]] = defaultdict(set)
         going: list[dict[str, Any]] = []
         for pod in self.api.items("/api/v1/pods"):
-            node = pod["spec"].get("nodeName")
+            node, phase = pod["spec"].get("nodeName"), pod["status"].get("phase")
             if node not in self.admissions:
                 continue
             if pod["metadata"].get("deletionTimestamp"):
                 going.append(pod)
-            elif pod["status"].get("phase") == "Pending":
-                coming[node].append(pod)
-        for pod in going:
-            self.admissions[pod["spec"]["nodeName"]].end(pod["metadata"]["uid"])
-        self.api.each(self.api.delete, [_path(pod) for pod in going])
+            elif phase not in ("Succeeded", "Failed"):
+                staying[node].add(pod["metadata"]["uid"])
+                if phase == "Pending":
+                    coming[node].append(pod)
+        for node, admission in self.admissions.items():
+            for uid in set(admission.used) - staying[node]:
+                admission.end(uid)
+        self.api.each(lambda pod: self.api.delete(_path(pod), pod["metadata"]["uid"]), going)
         answers = {node: self.admissions[node].batch(pods) for node, pods in coming.items()}
         self.api.each(
             lambda pair: self._report(*pair),

@@ -16,6 +16,7 @@ from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import hyper_node, node, pod_group
 
+DONE = {"status": {"phase": "Succeeded"}}
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -158,6 +159,19 @@ def test_kubelets_work_in_the_background(cluster: Api) -> None:
     assert status(cluster, "p")["phase"] == "Running"
 
 
+def test_what_ended_or_vanished_holds_nothing(cluster: Api) -> None:
+    """4 cpu: of two pods of 3 each has the room once the one before has succeeded, or was deleted at once."""
+    kubelets = Kubelets(cluster)
+    kubelets.add(node("n1", cpu=4))
+    cluster.create(*(live_pod(f"p{number}", cpu=3) for number in range(3)))
+    for number, end in enumerate((lambda path: cluster.patch(f"{path}/status", DONE), cluster.delete, None)):
+        cluster.bind("default", f"p{number}", "n1")
+        kubelets.step()
+        assert status(cluster, f"p{number}")["phase"] == "Running"
+        if end is not None:
+            end(f"{PODS}/p{number}")
+
+
 def pod_at(name: str, second: int, **options: Any) -> dict[str, Any]:
     """A pod created at a second, as the server would show it."""
     found = dict(live_pod(name, **options))
@@ -193,3 +207,11 @@ def test_zones_are_handed_out_as_the_topology_manager_does() -> None:
     assert answers["a"] is answers["b"] is None
     assert answers["c"] == Rejection("TopologyAffinityError", "Resources cannot be allocated with Topology locality")
     assert answers["d"] is None, "a pod that is not Guaranteed is not aligned"
+    admission.end("d")
+    admission.end("a")
+    assert admission.batch([pod_at("c", 3, **{**ask, "cpu": 2})]) == {"c": None}
+    assert admission.admit(pod_at("b", 2, **ask)) is None, "one that runs is not asked again"
+    assert sorted(admission.used) == ["b", "c"]
+    for uid in ("b", "c"):
+        admission.end(uid)
+    assert admission.state == Admission.of(node("n1", cpu=8), numa_topology("n1", *zones)).state
