@@ -1,7 +1,7 @@
 """The greedy: several orders, each a run over all groups, the best answer kept and completed.
 
-Belongs here: placing gangs one after the other by numpy on slices of the tree; pods that call each other by area, then by
-node, and moved in the end. Does not: proofs, solvers, moving anybody else.
+Belongs here: placing gangs one after the other by numpy on slices of the tree; pods that call each other by area, then
+by node, and moved in the end. Does not: proofs, solvers.
 """
 
 from placer.methods.greedy.backtrack import Effort, force
