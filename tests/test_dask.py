@@ -154,16 +154,17 @@ def test_a_worker_that_is_killed_costs_no_line(cluster: Cluster, instance: Path)
 
 
 def test_leaving_cancels_what_waits(cluster: Cluster, tmp_path: Path) -> None:
+    """Of eight calls two go on; a scheduler hands each worker one more beforehand, which may begin yet."""
     go = tmp_path / "go"
     with open_executor(f"dask:{cluster.address}", 2) as executor:
-        paths = [tmp_path / f"begun-{number}" for number in range(6)]
+        paths = [tmp_path / f"begun-{number}" for number in range(8)]
         calls = [executor.submit(waits_for_a_file, str(path), str(go)) for path in paths]
         until(lambda: sum(path.exists() for path in paths) == 2)
     assert all(call.cancelled() for call in calls)
     go.touch()
     with open_executor(f"dask:{cluster.address}", 2) as executor:
         assert executor.submit(process_id).result(timeout=120)
-    assert sum(path.exists() for path in paths) == 2
+    assert 2 <= sum(path.exists() for path in paths) <= 4
 
 
 def test_an_error_there_is_raised_here(cluster: Cluster) -> None:
