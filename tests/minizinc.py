@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -36,12 +37,9 @@ def minizinc() -> str:
 
 def dzn(instance: Instance) -> str:
     """The instance as MiniZinc data, by ``models/to_dzn.py``, which is a script and in no package."""
-    spec = importlib.util.spec_from_file_location("to_dzn", MODELS / "to_dzn.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    text: str = module.dzn(instance)
+    if str(MODELS) not in sys.path:
+        sys.path.append(str(MODELS))
+    text: str = importlib.import_module("to_dzn").dzn(instance)
     return text
 
 

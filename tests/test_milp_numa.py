@@ -118,6 +118,28 @@ def parts() -> World:
     return alone(node, a=demand("2.5 cpu 1 memory"), b=demand("2.5 cpu 9 memory"), c=TWO, d=TWO)
 
 
+def over() -> World:
+    """Scope pod: overhead counts where a container has the resource aligned, and 1.5 cores are not."""
+    node = numa("single", "pod", "2 cpu 9 memory", "2 cpu 9 memory")
+    return alone(
+        node,
+        a=demand("1.5 cpu 1 memory", overhead="3 cpu 1 memory"),
+        b=demand("1 cpu 1 memory", overhead="2 cpu"),
+        c=demand("1 cpu 1 memory", overhead="1 cpu"),
+    )
+
+
+def led() -> World:
+    """Alone, the first container of a takes zone 0, where the second belongs; b, which takes the GPU there, helps."""
+    node = numa("single", "container", "4 cpu 9 memory 1 gpu", "3 cpu 9 memory 1 gpu")
+    return alone(node, a=demand("2 cpu 1 gpu", "4 cpu 1 memory"), b=demand("1 gpu 1 memory"))
+
+
+def empty() -> World:
+    """Restricted: 3 cores go to one zone, because an empty one could hold them, and wait for it."""
+    return alone(numa("restricted", "container", "2 of 4 cpu 9 memory", "2 of 4 cpu 9 memory"), a=THREE, b=TWO, c=TWO)
+
+
 #: Pods that can be placed together, and such as cannot.
 HAND: list[tuple[Callable[[], World], str, str]] = [
     (assigned, "a b", "ab"),
@@ -128,6 +150,9 @@ HAND: list[tuple[Callable[[], World], str, str]] = [
     (piecewise, "a b c bc", "ab ac abc"),
     (initial, "a ab abc", "abcd"),
     (initial_whole, "a ab", "abc"),
+    (empty, "b bc", "a ab"),
+    (over, "a c ac", "b ab"),
+    (led, "b ab", "a"),
     (parts, "a b c ab abc", "cd abcd"),
     (gone, "a b c d bc ac acd", "ab abc bcd abcd"),
 ]
@@ -180,7 +205,7 @@ def test_a_row_is_broken_exactly_where_a_rule_is(seeds: range) -> None:
         instance = roomy(tiny_numa(seed).instance)
         dense = make_dense(instance)
         model = model_with_all_values(dense)
-        for solution in somewhere(dense, Random(f"rows {seed}"), 30):
+        for solution in somewhere(dense, Random(f"rows {seed}"), 15):
             found = aligned(instance, dense.placement(solution))
             rules = {violation.rule for violation in verify(instance, found)}
             row = (model.broken(solution) or "").rstrip("_0123456789")

@@ -8,16 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import placer
 from placer.instance import Instance
+from placer.instance.numa import NumaDemand, NumaNode
 from placer.placement import Score
 from placer.score import score
 from placer.verify import verify
 from tests.minizinc import MODELS, ask, ask_data, minizinc
+from tests.numa_drawn import demands, nodes
 from tests.oracle import best
 from tests.shrink import shrink
+from tests.test_milp_numa import HAND, crowded
 from tests.tiny import Tiny, tiny, tiny_network
+from tests.tiny_numa import tiny_numa
 from tests.world import World, port
 from tests.written import written
 
@@ -59,7 +65,7 @@ def complaint(instance: Instance, most: Score) -> str:
 
 
 @pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
-@pytest.mark.parametrize("make", [tiny, tiny_network], ids=lambda make: str(make.__name__))
+@pytest.mark.parametrize("make", [tiny, tiny_network, tiny_numa], ids=lambda make: str(make.__name__))
 def test_it_agrees_with_trying_everything(make: Callable[[int], Tiny], seeds: range) -> None:
     for seed in seeds:
         if complaint(make(seed).instance, best(make(seed).instance)[0]):
@@ -129,9 +135,19 @@ def daemons() -> World:
     return world
 
 
-@pytest.mark.parametrize("world", [roles, ports, addresses, daemons], ids=lambda world: str(world.__name__))
+@pytest.mark.parametrize(
+    "world", [roles, ports, addresses, daemons, *(world for world, _, _ in HAND)], ids=lambda world: str(world.__name__)
+)
 def test_it_agrees_on_what_seldom_decides(world: Callable[[], World]) -> None:
     instance = world().instance()
+    assert complaint(instance, best(instance)[0]) == ""
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(nodes(4), st.lists(demands(), min_size=1, max_size=4))
+def test_it_agrees_on_what_kubelets_make_of_pods_by_chance(node: NumaNode, pods: list[NumaDemand]) -> None:
+    """C10 alone, with what tiny instances leave out: ids with gaps, overhead, several units of several zones."""
+    instance = crowded(node, pods)
     assert complaint(instance, best(instance)[0]) == ""
 
 
