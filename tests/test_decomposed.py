@@ -15,7 +15,7 @@ import pytest
 
 from placer.dense import Dense, Solution, beats, make_dense, score_solution
 from placer.generate import generate
-from placer.methods.decomposed import neighbourhoods, search
+from placer.methods.decomposed import leaves, neighbourhoods, search
 from placer.methods.decomposed.choose import Chooser
 from placer.methods.decomposed.neighbourhoods import Crew, Neighbourhoods, StepLimits
 from placer.methods.decomposed.part import make_part
@@ -31,7 +31,6 @@ from tests.tiny import tiny
 
 #: The module; as an attribute of its package it is the function.
 SEARCH = sys.modules["placer.methods.decomposed.search"]
-CHOOSE = sys.modules["placer.methods.decomposed.choose"]
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of two to four nodes, so that tiny instances have several."""
     for name, value in (("FIRST", 3), ("LEAST", 2), ("MOST", 4)):
         monkeypatch.setattr(neighbourhoods, name, value)
-    monkeypatch.setattr(CHOOSE, "CELL", 2)
+    monkeypatch.setattr(leaves, "CELL", 2)
 
 
 def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]:
@@ -145,8 +144,9 @@ def test_every_way_chooses_allowed_nodes_once(level: int) -> None:
     barred = np.arange(64) % 3 == 0
     seen = set()
     for _ in range(60):
-        way, nodes, pending = chooser.choose(20, barred, {0, 1})
+        way, nodes, pending, held = chooser.choose(20, 20, barred, {0, 1})
         seen.add(way)
+        assert not held
         assert len(set(nodes.tolist())) == len(nodes)
         assert not barred[nodes].any()
         assert 1 <= len(nodes) <= 36

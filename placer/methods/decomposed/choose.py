@@ -9,23 +9,23 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Dense, Scope
+from placer.dense import Dense
 from placer.methods.decomposed.choose_apps import Apps
+from placer.methods.decomposed.leaves import cells_of, least_of
 from placer.methods.decomposed.standing import Standing
 from placer.placement import MAXIMISED
 
-__all__ = ["Chooser"]
+__all__ = ["Choice", "Chooser"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Leaves with more nodes than this are looked at in pieces.
-CELL = 16
 #: Groups that wait and take part in a step.
 WAITING = 12
 #: Weight of a node where nothing is to gain, against 1 where most is.
@@ -33,6 +33,27 @@ ANYWHERE = 0.02
 
 #: A way to choose: how many nodes, which may be chosen, the groups that wait.
 Way = Callable[[int, BoolArray, list[int]], IntArray]
+
+
+class Choice(NamedTuple):
+    """What a step frees, and who takes part.
+
+    Parameters
+    ----------
+    way
+        Number of the way it was chosen in.
+    nodes
+        Indices, ascending.
+    pending
+        Groups that wait and take part.
+    held
+        Groups that are left as they are, also on the nodes.
+    """
+
+    way: int
+    nodes: IntArray
+    pending: list[int]
+    held: frozenset[int]
 
 
 class Chooser:
@@ -53,10 +74,12 @@ class Chooser:
         self.dense: Dense = standing.dense
         self.numbers = np.random.default_rng(chance.getrandbits(32))
         self.name, self.priority = self.dense.levels[level]
-        self.cell = _cells(self.dense)
+        self.cell = cells_of(self.dense)
         self.apps = None if self.dense.network is None else Apps(self.dense, self.dense.network, chance)
         self.focus: list[int] = []
+        self.held: frozenset[int] = frozenset()
         self.still: Collection[int] = ()
+        self.alone = 0
         self.ways = self._ways()
         self.tried = [1.0] * len(self.ways)
         self.gained = [1.0] * len(self.ways)
@@ -73,44 +96,41 @@ class Chooser:
         if self.name in ("locality", "span"):
             return [self._around_a_scope, self._leaves]
         if self.name == "networkCost" and calls:
-            return [self._around_a_dear_app, self._leaves]
+            return [self._around_a_dear_app, self._a_dear_app_alone, self._leaves]
         return [self._hardly_used, self._leaves]
 
-    def choose(self, size: int, barred: BoolArray, still: Collection[int]) -> tuple[int, IntArray, list[int]]:
+    def choose(self, size: int, alone: int, barred: BoolArray, still: Collection[int]) -> Choice:
         """Choose nodes and groups that wait.
 
         Parameters
         ----------
-        size
-            About how many nodes.
+        size, alone
+            About how many nodes, where all pods on them take part and where only one AppGroup's do.
         barred
             bool, shape (nodes,): nodes that may not be chosen.
         still
             Groups that may not take part.
-
-        Returns
-        -------
-        The number of the way, node indices ascending, groups.
         """
         weights = [gained / tried for gained, tried in zip(self.gained, self.tried, strict=True)]
         way = self.random.choices(range(len(self.ways)), weights=[0.1 * max(weights) + each for each in weights])[0]
         waiting = self._waiting(still)
-        self.focus, self.still = [], still
+        self.focus, self.held, self.still, self.alone = [], frozenset(), still, alone
         nodes = self.ways[way](size, ~barred, waiting)
         nodes = np.sort(nodes[~barred[nodes]])
-        return way, nodes, self._with_room(waiting, nodes)
+        waiting = [group for group in waiting if group not in self.held]
+        return Choice(way, nodes, self._with_room(waiting, nodes), self.held)
 
     def _with_room(self, waiting: list[int], nodes: IntArray) -> list[int]:
         """Draw from the groups that wait, those first that there might be room for on the nodes.
 
         Room is what is free there and what pods of lower priority hold.
         """
+        if self.focus:
+            return self.focus
         room = self.standing.free[nodes].sum(axis=0)
         for index, count in ((i, c) for node in nodes.tolist() for i, c in self.standing.on.get(node, {}).items()):
             if self._priority(index) < (self.priority or 0):
                 room = room + self.dense.classes[index].request * count
-        if self.focus:
-            return sorted(self.focus)
         drawn = self.random.sample(waiting, len(waiting))
         fitting = [group for group in drawn if (self._least[group] <= room).all()]
         # The others take somebody's place: those that are worth most for what they ask for.
@@ -244,8 +264,18 @@ class Chooser:
     def _around_a_dear_app(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
         """An AppGroup whose calls cost more than they would have to, and nodes where they could cost less."""
         assert self.apps is not None
-        nodes = self.apps.around_dear(self.standing, size, allowed, self._stranded(), self.still)
-        return self._leaves(size, allowed, waiting) if nodes is None else nodes
+        found = self.apps.around_dear(self.standing, size, allowed, self._stranded(), self.still)
+        return self._leaves(size, allowed, waiting) if found is None else found[1]
+
+    def _a_dear_app_alone(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
+        """The same, with all that is not in the AppGroup held: few pods, on more nodes."""
+        assert self.apps is not None
+        found = self.apps.around_dear(self.standing, self.alone, allowed, self._stranded(), self.still)
+        if found is None:
+            return self._leaves(size, allowed, waiting)
+        app, nodes = found
+        self.held = frozenset(range(len(self.dense.groups))).difference(self.apps.groups[app])
+        return nodes
 
     # Leaf by leaf, for whatever value
 
@@ -361,33 +391,3 @@ class Chooser:
         stranded = self._stranded()
         weights = np.maximum(ANYWHERE, np.bincount(self.cell, weights=stranded) / np.bincount(self.cell))
         return np.concatenate((first, self._cells(weights, rest, size - len(first))))
-
-
-def least_of(dense: Dense, scope: Scope) -> tuple[int, int]:
-    """Lowest tier of a domain, and fewest leaves, that could hold all pods of a scope alone, class by class."""
-    tree, lowest, fewest = dense.domains, int(dense.domains.tier.min()), 1
-    for index in scope.classes:
-        fits, size = dense.fits(index), dense.classes[index].size
-        sums = np.concatenate(([0], np.cumsum(fits)))
-        able = sums[tree.end] - sums[tree.begin] >= size
-        lowest = max(lowest, int(tree.tier[able].min())) if able.any() else int(tree.tier[tree.root])
-        rooms = np.sort(np.bincount(_leaf_numbers(dense), weights=fits))[::-1].cumsum()
-        fewest = max(fewest, min(int(np.searchsorted(rooms, size)) + 1, len(rooms)))
-    return lowest, fewest
-
-
-def _leaf_numbers(dense: Dense) -> IntArray:
-    numbers: IntArray = np.unique(dense.leaf_unit, return_inverse=True)[1].reshape(-1)
-    return numbers
-
-
-def _cells(dense: Dense) -> IntArray:
-    """Number of the leaf, or of the piece of a large one, that each node is in."""
-    number = np.zeros(len(dense.nodes), dtype=np.int64)
-    last, count, inside = None, -1, 0
-    for node, leaf in enumerate(dense.leaf.tolist()):
-        if leaf != last or inside == CELL:
-            last, count, inside = leaf, count + 1, 0
-        number[node] = count
-        inside += 1
-    return number

@@ -19,7 +19,6 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-
 #: Most AppGroups that wait and take part in a step, and how many times what they ask for is chosen.
 APPS, AMPLE = 8, 2.0
 
@@ -92,17 +91,17 @@ class Apps:
         fewest = int(np.max(AMPLE * sum(asked) / np.maximum(spare, 1e-9), initial=1.0)) + 1
         nodes = self._around(chosen[0], standing, min(size, fewest), allowed, room)
         left = standing.free[nodes].sum(axis=0)
-        focus: list[int] = []
+        focus: set[int] = set()
         for app, each in zip(chosen, asked, strict=True):
             left = left - each
             if not focus or (left >= 0).all():
-                focus += sorted(wait.intersection(self.groups[app]))
-        return nodes, focus
+                focus |= wait.intersection(self.groups[app])
+        return nodes, sorted(focus)
 
     def around_dear(
         self, standing: Standing, size: int, allowed: BoolArray, room: FloatArray, still: Collection[int]
-    ) -> IntArray | None:
-        """Nodes of an AppGroup drawn by what its calls cost beyond the least, and others; None where none costs more.
+    ) -> tuple[int, IntArray] | None:
+        """An AppGroup drawn by what its calls cost beyond the least, its nodes and others; None where none costs more.
 
         Parameters
         ----------
@@ -118,7 +117,7 @@ class Apps:
                 drawn = self.random.random() ** (1 / excess)
                 if drawn > key:
                     best, key = app, drawn
-        return None if best is None else self._around(best, standing, size, allowed, room)
+        return None if best is None else (best, self._around(best, standing, size, allowed, room))
 
     def _around(self, app: int, standing: Standing, size: int, allowed: BoolArray, room: FloatArray) -> IntArray:
         """Nodes that an AppGroup is on, others of an area that it is in or could be in, and some anywhere."""

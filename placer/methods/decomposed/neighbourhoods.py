@@ -34,7 +34,7 @@ __all__ = ["Crew", "Neighbourhoods", "StepLimits"]
 
 #: Deterministic time of a step; about a third of a second.
 STEP_WORK = 0.2
-#: Nodes of the first step, and of the smallest and largest one.
+#: Nodes of the first step, of the smallest one whose model is not too large for its time, and of the largest one.
 FIRST, LEAST, MOST = 48, 8, 1024
 #: By how much a step grows and shrinks.
 GROW, SHRINK = 1.15, 0.88
@@ -93,6 +93,26 @@ def _company(dense: Dense) -> dict[int, set[int]]:
     return found
 
 
+class _Size:
+    """How many nodes a step chooses; ``nodes`` in all there are."""
+
+    def __init__(self, nodes: int) -> None:
+        self._least, self._most = LEAST, max(LEAST, min(MOST, nodes))
+        self._now = float(min(FIRST, max(LEAST, nodes // 2)))
+
+    @property
+    def nodes(self) -> int:
+        """So many now."""
+        return int(self._now)
+
+    def learn(self, stepped: Stepped, nodes: int) -> None:
+        """Grow after a step on so many nodes that was solved to the end, else shrink."""
+        if stepped.too_large:
+            self._least = max(2, min(self._least, nodes) // 2)
+            self._now /= 2
+        self._now = min(self._most, max(self._least, self._now * (GROW if stepped.optimal else SHRINK)))
+
+
 @dataclass(frozen=True)
 class _UnderWay:
     """A step that somebody carries out, and what to do with what comes of it."""
@@ -100,6 +120,7 @@ class _UnderWay:
     part: Part
     nodes: IntArray
     way: int
+    size: _Size
     slack: bool
 
 
@@ -127,6 +148,8 @@ class Neighbourhoods:
         Deterministic time of all steps so far.
     standing
         The solution at hand.
+    sizes
+        Of steps that decide about all pods on their nodes, and of those that hold some.
     """
 
     def __init__(
@@ -137,8 +160,7 @@ class Neighbourhoods:
         self.chooser = Chooser(self.standing, level, chance)
         self.company = _company(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
-        self.most = max(LEAST, min(MOST, len(dense.nodes)))
-        self.size = float(min(FIRST, max(LEAST, len(dense.nodes) // 2)))
+        self.sizes = _Size(len(dense.nodes)), _Size(len(dense.nodes))
         self.spent = 0.0
         self.steps = 0
         self.under_way: dict[Future[Stepped], _UnderWay] = {}
@@ -183,11 +205,12 @@ class Neighbourhoods:
             barred[each.nodes] = True
             still.update(each.part.groups)
             still.update(group for app in each.part.apps for group in self.company[app])
-        way, nodes, pending = self.chooser.choose(max(LEAST, int(self.size)), barred, still)
-        if not len(nodes):
+        chosen = self.chooser.choose(self.sizes[0].nodes, self.sizes[1].nodes, barred, still)
+        if not len(chosen.nodes):
             return False
         slack = not self.shared or not any(each.slack for each in self.under_way.values())
-        part = make_part(self.standing, nodes.tolist(), pending, still=still, slack=slack)
+        nodes, pending = chosen.nodes.tolist(), chosen.pending
+        part = make_part(self.standing, nodes, pending, still=still | chosen.held, slack=slack)
         if not part.dense.classes:
             return False
         self.steps += 1
@@ -199,7 +222,7 @@ class Neighbourhoods:
         except BrokenExecutor as error:
             self._lost(error)
             return False
-        self.under_way[future] = _UnderWay(part, nodes, way, slack)
+        self.under_way[future] = _UnderWay(part, chosen.nodes, chosen.way, self.sizes[bool(chosen.held)], slack)
         return True
 
     def _take(self, future: Future[Stepped]) -> bool:
@@ -215,9 +238,7 @@ class Neighbourhoods:
         if stepped.fault is not None:
             raise SolverFault(f"in a neighbourhood: {stepped.fault}")
         self.spent += stepped.work or STEP_WORK / 100
-        self.size = min(self.most, max(LEAST, self.size * (GROW if stepped.optimal else SHRINK)))
-        if stepped.too_large:
-            self.size = max(LEAST, self.size / 2)
+        each.size.learn(stepped, len(each.nodes))
         gain = self._put(each.part, stepped)
         self.chooser.learn(each.way, gain)
         return gain

@@ -80,7 +80,7 @@ class _Search(ExactSearch):
         ways = [self.bounded, self.laid_out, self.neighbourhoods, self.solve]
         if len(self.dense.nodes) <= FEW_NODES:
             ways = [self.bounded, self.solve, self.laid_out, self.neighbourhoods]
-        if len(self.dense.nodes) <= FIRST // 2:
+        if len(self.dense.nodes) <= FIRST // 2 and not self.too_large:
             ways = [self.solve]
         return self.met(level) or any(way(level, budget) for way in ways if not self.limits.over)
 

@@ -145,15 +145,14 @@ class Calls:
 
     @property
     def count(self) -> int:
-        """About how many variables and rows the calls will make."""
-        total = 0
+        """About how many variables the calls will have, and rows that keep two workloads out of areas too far apart."""
+        total, most = 0, np.where(self.closed, 0, self.most)
         for tie in self.ties:
-            one, other = self.most[tie.one], self.most[tie.other]
-            total += int((one > 0).sum() * (other > 0).sum())
-            if self.tight:
-                total += min(int(one.sum() * (other > 0).sum()), int(other.sum() * (one > 0).sum()))
-                at = self.most_at[tie.other]
-                total += sum(min(most, at.get(place, 0)) for place, most in self.most_at[tie.one].items())
+            total += int(np.outer(most[tie.one] > 0, most[tie.other] > 0)[~tie.able].sum())
+            one, other, able = self._stepped(tie)
+            total += int(np.outer(most[one], most[other] > 0)[able].sum())
+            at = self.most_at[other] if self.tight else {}
+            total += sum(min(pods, at.get(place, 0)) for place, pods in self.most_at[one].items())
         return total
 
     @cached_property
@@ -242,14 +241,19 @@ class Calls:
         """Pairs of new pods of a tie by areas; without ``tight`` only those that use a limited link."""
         key = tie.one, tie.other
         if key not in self._pairs:
-            turned = self.most[tie.one].sum() > self.most[tie.other].sum()
-            one, other = (tie.other, tie.one) if turned else (tie.one, tie.other)
-            able = tie.able if self.tight else tie.able & self._limited(tie)
+            one, other, able = self._stepped(tie)
             found: Pairs = defaultdict(list)
-            for area, to, pairs in (self._all if self.tight else self._least)(one, other, able.T if turned else able):
-                found[(to, area) if turned else (area, to)].append(pairs)
+            for area, to, pairs in (self._all if self.tight else self._least)(one, other, able):
+                found[(area, to) if one == tie.one else (to, area)].append(pairs)
             self._pairs[key] = found
         return self._pairs[key]
+
+    def _stepped(self, tie: Tie) -> tuple[int, int, BoolArray]:
+        """The end whose counts are written in steps, that of fewer pods, the other one, and where pairs are counted."""
+        able = tie.able if self.tight else tie.able & self._limited(tie)
+        if self.most[tie.one].sum() > self.most[tie.other].sum():
+            return tie.other, tie.one, able.T
+        return tie.one, tie.other, able
 
     def _limited(self, tie: Tie) -> BoolArray:
         """Pairs of areas between which a pair takes of what a link has, the pod of ``one`` first."""
