@@ -62,7 +62,7 @@ def choose(
 def _one(state: State, shape: int, begin: int, end: int, reuse: bool) -> Chosen | None:
     """Best fit of a single pod: least room left over, nodes in use first, then the first one."""
     room = state.has_room(shape)[begin:end]
-    left = np.where(room, state.price[begin:end], 2 * OPENS)
+    left = np.where(room, state.left_by(shape)[begin:end], 2 * OPENS)
     if reuse:
         left += np.where(state.used[begin:end], 0, OPENS // 2)
     state.work += 2 * len(room)

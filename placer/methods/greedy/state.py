@@ -226,6 +226,17 @@ class State:
                 where &= most > 0
         return where
 
+    def left_by(self, number: int) -> IntArray:
+        """What tells a tight node from a roomy one for a pod of a shape, the less the better; only where one fits.
+
+        The price of the room; where kubelets align the pod, what it leaves in its zones.
+        """
+        shape = self.layout.shapes[number]
+        if self.zones is None or self.dense.classes[shape.first].zones < 0:
+            return self.price
+        self.work += 8 * len(self.price)
+        return self.zones.left(shape.first)
+
     def able(self, index: int, *, zones: bool = True) -> IntArray:
         """How many pods of a class each node takes, by all rules but those of its group and queues; not to be changed.
 

@@ -14,6 +14,7 @@ from placer.instance.numa import Kubelet, State, Unit, Units, is_plain
 __all__ = ["ZoneRooms"]
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
@@ -40,11 +41,13 @@ class ZoneRooms:
         self._row: IntArray = np.zeros(len(numa.kind), dtype=np.int64)
         #: Per kind int64, shape (nodes of it, zones, resources): what is left; below 0 where a node takes nobody.
         self._rooms: list[IntArray] = []
+        self._rates: list[FloatArray] = []
         for kubelet, nodes in zip(numa.kubelets, self._nodes, strict=True):
             self._row[nodes] = np.arange(len(nodes))
             shape = (len(nodes), len(kubelet.zones), len(kubelet.resources))
             rooms = np.array([kubelet.amounts(numa.start[node]) for node in nodes.tolist()], dtype=np.int64)
             self._rooms.append(rooms.reshape(shape))
+            self._rates.append(10**6 / np.maximum(self._rooms[-1].max(axis=(0, 1), initial=1), 1))
 
     def take(self, index: int, node: int, count: int) -> None:
         """Place pods of a class on a node; take them away where the count is negative."""
@@ -136,6 +139,17 @@ class ZoneRooms:
                 found[where] = self._most(kind, units, rows, most)
         return found
 
+    def left(self, index: int) -> IntArray:
+        """What a pod of a class leaves in the zones that it would get, the less the better: int64, shape (nodes,).
+
+        In millionths of the zones' room at the start, summed over resources and units; only where one fits.
+        """
+        found = np.full(len(self.numa.kind), LIMITLESS, dtype=np.int64)
+        for kind, units in enumerate(self.numa.units[index]):
+            if units and all(unit.width == 1 for unit in units):
+                found[self._nodes[kind]] = _leaves(self._rooms[kind], units, self._rates[kind])
+        return found
+
     def _most(self, kind: int, units: Units, rows: slice | IntArray, most: int) -> IntArray:
         rooms = self._rooms[kind][rows]
         if any(unit.width != 1 for unit in units):
@@ -184,6 +198,20 @@ def _follow(rooms: IntArray, units: Units, most: int) -> IntArray:
                 rooms[rows, zone, resource] -= take
         count[rows] += 1
     return count
+
+
+def _leaves(rooms: IntArray, units: Units, rates: FloatArray) -> IntArray:
+    """What units leave in the lowest zones that have them, each by itself, in millionths: int64, shape (nodes,)."""
+    total: IntArray = np.zeros(len(rooms), dtype=np.int64)
+    for unit in units:
+        able: BoolArray = np.ones(rooms.shape[:2], dtype=bool)
+        taken = np.zeros(rooms.shape[2], dtype=np.int64)
+        for resource, need, take in unit.amounts:
+            able &= rooms[:, :, resource] >= need
+            taken[resource] = take
+        there = rooms[np.arange(len(rooms)), able.argmax(axis=1)] - taken
+        total += np.rint(there @ rates).astype(np.int64)
+    return total
 
 
 def _replayed(kubelet: Kubelet, state: State | None, units: Units, most: int) -> int:
