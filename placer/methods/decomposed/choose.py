@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense
-from placer.methods.decomposed.choose_apps import Apps
+from placer.methods.decomposed.choose_apps import Apps, draw
 from placer.methods.decomposed.leaves import cells_of, least_of
 from placer.methods.decomposed.standing import Standing
 from placer.placement import MAXIMISED
@@ -195,10 +195,7 @@ class Chooser:
         return ANYWHERE + room / max(1.0, float(room.max(initial=0.0)))
 
     def _draw(self, weights: FloatArray, allowed: BoolArray, size: int) -> IntArray:
-        """Weighted draw without repetition: the largest of u^(1/w) first."""
-        keys = np.where(allowed, self.numbers.random(len(weights)) ** (1 / weights), -1.0)
-        size = min(size, int(allowed.sum()))
-        return np.argpartition(-keys, size - 1)[:size].astype(np.int64) if size else np.zeros(0, dtype=np.int64)
+        return draw(self.numbers, weights, allowed, size)
 
     def _stranded_anywhere(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
         """Nodes with room, wherever they are."""

@@ -13,7 +13,7 @@ from placer.bounds import CallCosts
 from placer.dense import Dense, DenseNetwork
 from placer.methods.decomposed.standing import Standing
 
-__all__ = ["Apps"]
+__all__ = ["Apps", "company", "draw"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -21,6 +21,21 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: Most AppGroups that wait and take part in a step, and how many times what they ask for is chosen.
 APPS, AMPLE = 8, 2.0
+
+
+def company(dense: Dense) -> dict[int, frozenset[int]]:
+    """AppGroup to the groups that have pods in it; empty without a network."""
+    found: dict[int, set[int]] = {}
+    for workload in dense.network.workloads if dense.network is not None else ():
+        found.setdefault(workload.app, set()).update(dense.classes[index].group for index in workload.classes)
+    return {app: frozenset(groups) for app, groups in found.items()}
+
+
+def draw(numbers: np.random.Generator, weights: FloatArray, allowed: BoolArray, size: int) -> IntArray:
+    """Draw nodes by weight, each once: the largest of u^(1/w) first."""
+    keys = np.where(allowed, numbers.random(len(weights)) ** (1 / weights), -1.0)
+    size = min(size, int(allowed.sum()))
+    return np.argpartition(-keys, size - 1)[:size].astype(np.int64) if size > 0 else np.zeros(0, dtype=np.int64)
 
 
 class Apps:
@@ -37,18 +52,10 @@ class Apps:
     def __init__(self, dense: Dense, network: DenseNetwork, chance: random.Random) -> None:
         self.dense, self.network, self.random = dense, network, chance
         self.numbers = np.random.default_rng(chance.getrandbits(32))
+        self.groups = company(dense)
         self.workloads: dict[int, list[int]] = {}
         for number, workload in enumerate(network.workloads):
             self.workloads.setdefault(workload.app, []).append(number)
-
-    @cached_property
-    def groups(self) -> dict[int, list[int]]:
-        """AppGroup to the groups that have pods in it."""
-        owner, found = self.dense.classes, {}
-        for app, workloads in self.workloads.items():
-            classes = (index for each in workloads for index in self.network.workloads[each].classes)
-            found[app] = sorted({owner[index].group for index in classes})
-        return found
 
     @cached_property
     def least(self) -> dict[int, int]:
@@ -110,10 +117,10 @@ class Apps:
         still
             Groups that may not take part.
         """
-        best, key = None, -1.0
+        best, key, others = None, -1.0, frozenset(still)
         for app, cost in standing.traffic.costs().items():
             excess = cost - self.least.get(app, 0)
-            if excess > 0 and set(still).isdisjoint(self.groups[app]):
+            if excess > 0 and others.isdisjoint(self.groups[app]):
                 drawn = self.random.random() ** (1 / excess)
                 if drawn > key:
                     best, key = app, drawn
@@ -128,9 +135,9 @@ class Apps:
         rest = allowed.copy()
         rest[mine] = False
         near = rest & (self.network.area == self._area(app, standing, rest, room))
-        first = self._draw(room, near, (size - len(mine)) * 3 // 4)
+        first = draw(self.numbers, room, near, (size - len(mine)) * 3 // 4)
         rest[first] = False
-        return np.concatenate((mine, first, self._draw(room, rest, size - len(mine) - len(first))))
+        return np.concatenate((mine, first, draw(self.numbers, room, rest, size - len(mine) - len(first))))
 
     def _area(self, app: int, standing: Standing, allowed: BoolArray, room: FloatArray) -> int:
         """An area where the AppGroup has many pods, or else one where much is left."""
@@ -139,8 +146,3 @@ class Apps:
         if not pods.any() or self.random.random() < 0.5:
             pods = np.bincount(self.network.area[allowed], weights=room[allowed], minlength=len(pods))
         return int(np.argmax(pods * self.numbers.random(len(pods))))
-
-    def _draw(self, weights: FloatArray, allowed: BoolArray, size: int) -> IntArray:
-        keys = np.where(allowed, self.numbers.random(len(weights)) ** (1 / weights), -1.0)
-        size = min(size, int(allowed.sum()))
-        return np.argpartition(-keys, size - 1)[:size].astype(np.int64) if size > 0 else np.zeros(0, dtype=np.int64)

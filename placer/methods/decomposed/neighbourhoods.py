@@ -3,8 +3,7 @@
 A greedy leaves room in pieces that no waiting gang fits; a model of everything sees too much at once. A step frees what
 is new on some dozens of nodes, adds gangs that wait, and solves that part with everything else held fast. Parts that
 are under way at the same time share no node, no group and no AppGroup, so that each may be put back without looking at
-the others.
-Steps grow while they are solved to the end and shrink when they are not.
+the others. Steps grow while they are solved to the end and shrink when they are not.
 
 Source: solver-notes, "From a greedy to a full placement".
 """
@@ -12,7 +11,6 @@ Source: solver-notes, "From a greedy to a full placement".
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ import numpy.typing as npt
 from placer.dense import Dense, Solution, beats
 from placer.executors import open_executor
 from placer.methods.decomposed.choose import Chooser
+from placer.methods.decomposed.choose_apps import company
 from placer.methods.decomposed.part import Part, make_part
 from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, Stepped, carry_out
@@ -85,20 +84,13 @@ class Crew:
         self._executor = None
 
 
-def _company(dense: Dense) -> dict[int, set[int]]:
-    """AppGroup to the groups that have pods in it."""
-    found: dict[int, set[int]] = defaultdict(set)
-    for workload in dense.network.workloads if dense.network is not None else ():
-        found[workload.app].update(dense.classes[index].group for index in workload.classes)
-    return found
-
-
 class _Size:
-    """How many nodes a step chooses; ``nodes`` in all there are."""
+    """How many nodes a step chooses; there are ``nodes`` of them, each with so many ``bins``."""
 
-    def __init__(self, nodes: int) -> None:
-        self._least, self._most = LEAST, max(LEAST, min(MOST, nodes))
-        self._now = float(min(FIRST, max(LEAST, nodes // 2)))
+    def __init__(self, nodes: int, bins: int) -> None:
+        least, first, most = (max(min(each, 2), each // bins**2) for each in (LEAST, FIRST, MOST))
+        self._least, self._most = least, max(least, min(most, nodes))
+        self._now = float(min(first, max(least, nodes // 2)))
 
     @property
     def nodes(self) -> int:
@@ -111,6 +103,14 @@ class _Size:
             self._least = max(2, min(self._least, nodes) // 2)
             self._now /= 2
         self._now = min(self._most, max(self._least, self._now * (GROW if stepped.optimal else SHRINK)))
+
+
+def _bins(dense: Dense) -> int:
+    """Into how many bins a node is divided: one, or its NUMA zones on average where kubelets refuse pods."""
+    if dense.numa is None:
+        return 1
+    zones = [len(dense.numa.kubelets[kind].zones) if kind >= 0 else 1 for kind in dense.numa.kind.tolist()]
+    return max(1, round(sum(zones) / max(1, len(zones))))
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,10 @@ class Neighbourhoods:
         self.dense, self.level, self.seed, self.random, self.crew = dense, level, seed, chance, crew
         self.standing = Standing(dense, solution)
         self.chooser = Chooser(self.standing, level, chance)
-        self.company = _company(dense)
+        self.company = company(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
-        self.sizes = _Size(len(dense.nodes)), _Size(len(dense.nodes))
+        bins = _bins(dense)
+        self.sizes = _Size(len(dense.nodes), bins), _Size(len(dense.nodes), bins)
         self.spent = 0.0
         self.steps = 0
         self.under_way: dict[Future[Stepped], _UnderWay] = {}

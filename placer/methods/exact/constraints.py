@@ -213,8 +213,7 @@ class Constraints:
                     self.model.add(Linear().add(1, *counts).add(-each.total, *inner[domain]).expression >= 0)
 
     def network_cost(self) -> None:
-        """C8: not x[w, A] and x[w', B] where the cost from A to B is above the limit; nothing new too far from what
-        runs.
+        """C8: x[w, A] + x[w', B] <= 1 where the cost from A to B is above the limit; y = 0 too far from what runs.
 
         ``majority``: where new callers are in A, sum of y of callees too far from A <= sum of y of those near enough.
         """
@@ -250,9 +249,7 @@ class Constraints:
                 self.model.add(row.expression <= -before).only_enforce_if(calls.here(origin, area))
 
     def bandwidth(self) -> None:
-        """C9: per limited link, sum over calls of bandwidth times pairs <= room; those with running and leaving pods
-        are linear.
-        """
+        """C9: per limited link, sum over calls of bandwidth times pairs <= room."""
         if self.calls is None or not self.calls.network.room:
             return
         rows = [Linear() for _ in self.calls.network.room]

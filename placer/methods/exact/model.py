@@ -17,7 +17,7 @@ from placer.methods.exact.objective import Objective
 from placer.methods.exact.places import make_places
 from placer.methods.exact.solutions import decode, encode
 from placer.methods.exact.variables import Linear, Variables, count_sizes
-from placer.methods.exact.zones import Zones
+from placer.methods.exact.zones import Zones, count_choices
 from placer.placement import MAXIMISED
 
 __all__ = ["MOST_VARIABLES", "Model", "Must", "SolverFault", "TooLarge"]
@@ -94,8 +94,10 @@ class Model:
     ) -> None:
         self.dense, self.apart = dense, self.tells_apart(dense, level)
         bundles, places = make_bundles(dense), make_places(dense, apart=self.apart)
-        size = sum(int(np.count_nonzero(row)) for row in count_sizes(dense, bundles, places))
+        sizes = count_sizes(dense, bundles, places)
+        size = sum(int(np.count_nonzero(row)) for row in sizes)
         size += sum(len(bundle.homes) for bundle in (*bundles.gangs, *bundles.parts))
+        size += count_choices(dense, bundles, places, sizes)
         most = min(MOST_VARIABLES, seconds / BUILD_SECONDS)
         if size > most:
             raise TooLarge(size, int(most))

@@ -20,13 +20,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
+import numpy as np
+import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Dense, DenseNuma, Solution
 from placer.instance.numa import Unit, Units
+from placer.methods.exact.bundles import Bundles
+from placer.methods.exact.places import Place
 from placer.methods.exact.variables import Linear, Variables
 
-__all__ = ["Zones"]
+__all__ = ["Zones", "count_choices"]
+
+IntArray = npt.NDArray[np.int64]
 
 #: Unit of a pod, by the pod's units and its number among them, and a choice of zones as a bit mask.
 Choice = tuple[Units, int, int]
@@ -193,6 +199,27 @@ class Zones:
             self.variables.derived.append((literal, lambda values: int(alike.at(values) == count)))
             self._is[key] = literal
         return self._is[key]
+
+
+def count_choices(dense: Dense, bundles: Bundles, places: Sequence[Place], sizes: Sequence[IntArray]) -> int:
+    """About how many variables choices of zones will need, before there are any.
+
+    Parameters
+    ----------
+    dense, bundles, places
+        The instance, and how it is counted.
+    sizes
+        Per item, most of its pods at each place.
+    """
+    if dense.numa is None:
+        return 0
+    nodes = np.array([place.nodes[0] for place in places], dtype=np.int64)
+    zones = np.array([*(len(kubelet.zones) for kubelet in dense.numa.kubelets), 0])[dense.numa.kind[nodes]]
+    total = 0
+    for item, row in zip(bundles.items, sizes, strict=True):
+        units = max(map(len, dense.numa.units[item.classes[0]]))
+        total += units * int(zones[row > 0].sum()) if units else 0
+    return total
 
 
 class _Rooms:
