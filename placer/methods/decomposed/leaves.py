@@ -7,11 +7,11 @@ import numpy.typing as npt
 
 from placer.dense import Dense, Scope
 
-__all__ = ["cells_of", "least_of"]
+__all__ = ["bins_of", "cells_of", "least_of"]
 
 IntArray = npt.NDArray[np.int64]
 
-#: Leaves with more nodes than this are looked at in pieces.
+#: Leaves with more nodes than this are looked at in pieces; smaller ones where nodes are divided.
 CELL = 16
 
 
@@ -33,12 +33,21 @@ def _leaf_numbers(dense: Dense) -> IntArray:
     return numbers
 
 
+def bins_of(dense: Dense) -> int:
+    """Into how many bins a node is divided: one, or its NUMA zones on average where kubelets refuse pods."""
+    if dense.numa is None:
+        return 1
+    zones = [len(dense.numa.kubelets[kind].zones) if kind >= 0 else 1 for kind in dense.numa.kind.tolist()]
+    return max(1, round(sum(zones) / max(1, len(zones))))
+
+
 def cells_of(dense: Dense) -> IntArray:
     """Number of the leaf, or of the piece of a large one, that each node is in."""
+    most = max(1, CELL // bins_of(dense) ** 2)
     number = np.zeros(len(dense.nodes), dtype=np.int64)
     last, count, inside = None, -1, 0
     for node, leaf in enumerate(dense.leaf.tolist()):
-        if leaf != last or inside == CELL:
+        if leaf != last or inside == most:
             last, count, inside = leaf, count + 1, 0
         number[node] = count
         inside += 1

@@ -22,6 +22,7 @@ from placer.dense import Dense, Solution, beats
 from placer.executors import open_executor
 from placer.methods.decomposed.choose import Chooser
 from placer.methods.decomposed.choose_apps import company
+from placer.methods.decomposed.leaves import bins_of
 from placer.methods.decomposed.part import Part, make_part
 from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, Stepped, carry_out
@@ -105,14 +106,6 @@ class _Size:
         self._now = min(self._most, max(self._least, self._now * (GROW if stepped.optimal else SHRINK)))
 
 
-def _bins(dense: Dense) -> int:
-    """Into how many bins a node is divided: one, or its NUMA zones on average where kubelets refuse pods."""
-    if dense.numa is None:
-        return 1
-    zones = [len(dense.numa.kubelets[kind].zones) if kind >= 0 else 1 for kind in dense.numa.kind.tolist()]
-    return max(1, round(sum(zones) / max(1, len(zones))))
-
-
 @dataclass(frozen=True)
 class _UnderWay:
     """A step that somebody carries out, and what to do with what comes of it."""
@@ -160,7 +153,7 @@ class Neighbourhoods:
         self.chooser = Chooser(self.standing, level, chance)
         self.company = company(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
-        bins = _bins(dense)
+        bins = bins_of(dense)
         self.sizes = _Size(len(dense.nodes), bins), _Size(len(dense.nodes), bins)
         self.spent = 0.0
         self.steps = 0

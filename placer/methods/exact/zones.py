@@ -76,7 +76,6 @@ class Zones:
         self.dense: Dense = variables.dense
         self.unsure = False
         self.there = self._there()
-        self._dealt: dict[int, tuple[tuple[int, ...], Counter[Choice]]] = {}
         self._is: dict[tuple[int, Units, int], IntVar] = {}
         #: Node, units and number among them: choices of zones, and how many take each; None: all of them.
         self.chosen: dict[tuple[int, Units, int], list[tuple[int, IntVar | None]]] = {}
@@ -107,12 +106,8 @@ class Zones:
 
         Nothing where there is no such order.
         """
-        alike = self.there[node]
-        counts = tuple(each.at(values) for each in alike.values())
-        if self._dealt.get(node, ((), None))[0] != counts:
-            pods = [units for units, count in zip(alike, counts, strict=True) for _ in range(count)]
-            self._dealt[node] = counts, self._replayed(node, pods)
-        return self._dealt[node][1]
+        pods = [units for units, each in self.there[node].items() for _ in range(each.at(values))]
+        return self._replayed(node, pods)
 
     def _replayed(self, node: int, pods: Sequence[Units]) -> Counter[Choice]:
         kubelet, state = self.numa.kubelets[int(self.numa.kind[node])], self.numa.start[node]
@@ -223,7 +218,7 @@ def count_choices(dense: Dense, bundles: Bundles, places: Sequence[Place], sizes
 
 
 class _Rooms:
-    """The rows of one node."""
+    """The rows of one node; its first variable has the node's pods dealt out anew, the others look that up."""
 
     def __init__(self, zones: Zones, node: int, alike: Mapping[Units, _Alike]) -> None:
         self.zones, self.node, self.alike, self.model = zones, node, alike, zones.model
@@ -231,6 +226,8 @@ class _Rooms:
         self.amounts = numa.kubelets[int(numa.kind[node])].amounts(numa.start[node])
         #: (choice of zones, resource) to what units take of it.
         self.taken: dict[tuple[int, int], Linear] = defaultdict(Linear)
+        self.dealt: Counter[Choice] = Counter()
+        self.begun = False
 
     def add(self) -> None:
         for units, alike in self.alike.items():
@@ -270,7 +267,14 @@ class _Rooms:
         self.model.add(parts.expression == total.expression + total.constant)
 
     def _value(self, choice: Choice) -> Callable[[list[int]], int]:
-        return lambda values: self.zones.dealt(self.node, values)[choice]
+        if self.begun:
+            return lambda _: self.dealt[choice]
+        self.begun = True
+        return lambda values: self._deal(values)[choice]
+
+    def _deal(self, values: Sequence[int]) -> Counter[Choice]:
+        self.dealt = self.zones.dealt(self.node, values)
+        return self.dealt
 
     def _choices(self, unit: Unit) -> list[int]:
         """Sets of zones that could take a unit were the node empty, as bit masks."""
