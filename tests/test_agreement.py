@@ -19,24 +19,29 @@ from placer.verify import verify
 from tests.oracle import best, placements
 from tests.shrink import describe, shrink
 from tests.solving import solve_tiny
-from tests.tiny import tiny
+from tests.tiny import Tiny, tiny, tiny_network
+from tests.tiny_numa import tiny_numa
 
 BLOCK = 40
 BLOCKS = [range(first, first + BLOCK) for first in range(0, 320, BLOCK)]
 
+#: Makes the instance of a seed.
+Make = Callable[[int], Tiny]
+
 blocks = pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+makers = pytest.mark.parametrize("make", [tiny, tiny_network, tiny_numa], ids=lambda make: str(make.__name__))
 
 
 @cache
-def optimum(seed: int) -> Score:
-    return best(tiny(seed).instance)[0]
+def optimum(make: Make, seed: int) -> Score:
+    return best(make(seed).instance)[0]
 
 
-def _check(seeds: range, complaint: Callable[[Instance, Score], str]) -> None:
+def _check(make: Make, seeds: range, complaint: Callable[[Instance, Score], str]) -> None:
     """Fail with the smallest instance that still shows what is wrong."""
     for seed in seeds:
-        if complaint(tiny(seed).instance, optimum(seed)):
-            small = shrink(tiny(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
+        if complaint(make(seed).instance, optimum(make, seed)):
+            small = shrink(make(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
             pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n{describe(small)}")
 
 
@@ -71,24 +76,28 @@ def _disagreement(method: str, solver: str = "HiGHS") -> Callable[[Instance, Sco
 
 
 @pytest.mark.optimal
+@makers
 @blocks
-def test_the_optimum_is_found_and_proved(seeds: range, method: str) -> None:
-    _check(seeds, _disagreement(method))
+def test_the_optimum_is_found_and_proved(make: Make, seeds: range, method: str) -> None:
+    _check(make, seeds, _disagreement(method))
 
 
+@makers
 @blocks
-def test_the_milp_finds_and_proves_it_too(seeds: range) -> None:
+def test_the_milp_finds_and_proves_it_too(make: Make, seeds: range) -> None:
     """A second formulation, which shares nothing with the first but the arrays."""
-    _check(seeds, _disagreement("milp"))
+    _check(make, seeds, _disagreement("milp"))
 
 
+@makers
 @pytest.mark.parametrize("seeds", BLOCKS[:2], ids=lambda block: f"{block[0]}-{block[-1]}")
-def test_the_milp_does_so_with_cbc(seeds: range) -> None:
-    _check(seeds, _disagreement("milp", "COIN_CMD"))
+def test_the_milp_does_so_with_cbc(make: Make, seeds: range) -> None:
+    _check(make, seeds, _disagreement("milp", "COIN_CMD"))
 
 
+@makers
 @blocks
-def test_an_answer_is_valid_and_maximal_and_no_bound_is_beaten(seeds: range, method: str) -> None:
+def test_an_answer_is_valid_and_maximal_and_no_bound_is_beaten(make: Make, seeds: range, method: str) -> None:
     def complaint(instance: Instance, most: Score) -> str:
         solved = solve_tiny(instance, method)
         if better(solved.score, most):
@@ -99,7 +108,7 @@ def test_an_answer_is_valid_and_maximal_and_no_bound_is_beaten(seeds: range, met
         more = _addable(instance, solved.placement) if instance.policy.levels[0] == "placed" else None
         return f"{method} left out {more}" if more else ""
 
-    _check(seeds, complaint)
+    _check(make, seeds, complaint)
 
 
 def _addable(instance: Instance, placement: Placement) -> Placement | None:
@@ -114,8 +123,9 @@ def _addable(instance: Instance, placement: Placement) -> Placement | None:
     return None
 
 
+@makers
 @blocks
-def test_arrays_value_a_placement_as_names_do(seeds: range) -> None:
+def test_arrays_value_a_placement_as_names_do(make: Make, seeds: range) -> None:
     def complaint(instance: Instance, most: Score) -> str:
         dense = make_dense(instance)
         for placement in islice(placements(instance), 100):
@@ -125,12 +135,13 @@ def test_arrays_value_a_placement_as_names_do(seeds: range) -> None:
                 return f"{by_index} is not {by_name} for {placement}"
         return ""
 
-    _check(seeds, complaint)
+    _check(make, seeds, complaint)
 
 
+@makers
 @pytest.mark.parametrize(("seed", "method"), [(3, "auto"), (62, "auto"), (117, "auto"), (3, "milp"), (62, "milp")])
-def test_the_whole_assembly_agrees(seed: int, method: str) -> None:
+def test_the_whole_assembly_agrees(make: Make, seed: int, method: str) -> None:
     """Through the process that users go through: greedy, a search in a process of its own, verified, judged."""
-    result = solve(tiny(seed).instance, method=method, workers=1, time_limit=60)
-    assert tuple(judged.value for judged in result.objective) == optimum(seed)
+    result = solve(make(seed).instance, method=method, workers=1, time_limit=60)
+    assert tuple(judged.value for judged in result.objective) == optimum(make, seed)
     assert result.verdict is Verdict.OPTIMAL
