@@ -85,18 +85,13 @@ class Chooser:
         self.gained = [1.0] * len(self.ways)
 
     def _ways(self) -> list[Way]:
-        calls = self.apps is not None
         if self.name in MAXIMISED:
-            return [
-                *([self._around_waiting_apps] if calls else []),
-                self._in_a_domain,
-                self._stranded_anywhere,
-                self._leaves,
-            ]
+            calling = [] if self.apps is None else [self._around_waiting_apps]
+            return [*calling, self._in_a_domain, self._stranded_anywhere, self._leaves]
         if self.name in ("locality", "span"):
             return [self._around_a_scope, self._leaves]
-        if self.name == "networkCost" and calls:
-            return [self._around_a_dear_app, self._a_dear_app_alone, self._leaves]
+        if self.name == "networkCost" and self.apps is not None:
+            return [self._around_a_dear_app, self._a_dear_app_alone if len(self.apps.groups) > 1 else self._leaves]
         return [self._hardly_used, self._leaves]
 
     def choose(self, size: int, alone: int, barred: BoolArray, still: Collection[int]) -> Choice:
