@@ -17,16 +17,32 @@ from placer.dense import Dense, DenseNuma, make_dense
 from placer.instance import Instance
 from placer.instance.numa import NumaDemand, NumaNode, Ordering, Orders
 from placer.methods.events import Event, SearchOptions
-from placer.methods.milp import search, zones
+from placer.methods.milp import search, variables, zones
 from placer.methods.milp.model import Model
 from placer.methods.milp.program import TooLarge
 from placer.methods.milp.zones import ByCrowd, ByZone, size_of_plans
 from placer.placement import Score
-from placer.quantity import Resources
 from placer.verify import verify
 from tests.judge import placement
-from tests.numa_drawn import NAMES, demands, nodes
+from tests.numa_drawn import demands, nodes
 from tests.numa_words import demand, numa
+from tests.numa_worlds import (
+    FOUR,
+    HAND,
+    TWO,
+    alone,
+    assigned,
+    crowded,
+    gone,
+    initial,
+    ordered,
+    piecewise,
+    roomy,
+    together,
+    uneven,
+    whole,
+    wide,
+)
 from tests.oracle import best, binds
 from tests.shrink import describe, shrink
 from tests.solving import solve_tiny
@@ -41,134 +57,8 @@ BLOCKS = [range(first, first + BLOCK) for first in range(0, 300, BLOCK)]
 #: How many of those instances the rule must decide.
 ENOUGH = 20
 
-ONE, TWO, THREE, FOUR = (demand(f"{cores} cpu 1 memory") for cores in (1, 2, 3, 4))
-
-
-def alone(node: NumaNode, **pods: NumaDemand) -> World:
-    """One node, n1, with more cores than its zones have, and pods in no group."""
-    world = World()
-    world.node("n1", 0, cpu=99_000, numa=node)
-    for name, asked in pods.items():
-        world.pod(name, gpu=0, numa=asked)
-    return world
-
 
 # -------------------------------------------------------------------------------------------------------------- by hand
-
-
-def assigned() -> World:
-    """Zones of 2 and 4 cores could hold 2, and 3 + 1; but the 1, which comes before the 2 in its pod, goes to zone 0.
-
-    With the 3 in zone 1, nowhere are 2 left; before the 3, the 2 goes to zone 1, where then 2 are left.
-    """
-    return alone(numa("single", "container", "2 cpu 9 memory", "4 cpu 9 memory"), a=THREE, b=demand("1 cpu", "2 cpu"))
-
-
-def ordered() -> World:
-    """Only the 4 before the 2 works: else the 2 go to zone 0, where the 4 belong."""
-    return alone(numa("single", "container", "4 cpu 9 memory", "2 cpu 9 memory"), a=TWO, b=FOUR)
-
-
-def wide() -> World:
-    """Pods of 6 cores take two zones of 4: with one of 2, wherever it goes, 8 are full."""
-    node = numa("restricted", "container", "4 cpu 9 memory", "4 cpu 9 memory")
-    return alone(node, a=demand("6 cpu 12 memory"), b=TWO, c=ONE)
-
-
-def uneven() -> World:
-    """5 cores take two zones, 1 of memory takes one: refused. 5 and 12 take two each."""
-    node = numa("restricted", "container", "4 cpu 9 memory", "4 cpu 9 memory")
-    return alone(node, a=demand("5 cpu 1 memory"), b=demand("5 cpu 12 memory"))
-
-
-def whole() -> World:
-    """Scope pod: 3 + 3 cores fit into no zone together, 3 + 1 into one each."""
-    both, less = (demand("3 cpu 1 memory", f"{cores} cpu 1 memory") for cores in (3, 1))
-    return alone(numa("single", "pod", "4 cpu 9 memory", "4 cpu 9 memory"), a=both, b=less, c=less)
-
-
-def piecewise() -> World:
-    """The same with scope container: the first leaves 1 core in each zone, the other two fill one zone each."""
-    both, less = (demand("3 cpu 1 memory", f"{cores} cpu 1 memory") for cores in (3, 1))
-    return alone(numa("single", "container", "4 cpu 9 memory", "4 cpu 9 memory"), a=both, b=less, c=less)
-
-
-def initial() -> World:
-    """Each needs a whole zone at first and keeps half of one. Zone 0, zone 1 and again zone 1 are whole for the first
-    three, of which the second stays in zone 0; the fourth finds none.
-    """
-    pod = demand("init: 4 cpu 1 memory", "2 cpu 1 memory")
-    return alone(numa("single", "container", "4 cpu 9 memory", "4 cpu 9 memory"), a=pod, b=pod, c=pod, d=pod)
-
-
-def initial_whole() -> World:
-    """Scope pod: what needs a whole zone at first keeps half of that one, so there is no third."""
-    pod = demand("init: 4 cpu 1 memory", "2 cpu 1 memory")
-    return alone(numa("single", "pod", "4 cpu 9 memory", "4 cpu 9 memory"), a=pod, b=pod, c=pod)
-
-
-def gone() -> World:
-    """Who runs there took 3 of zone 0: 2 and 4 cores fit only one to zone 1, and 1 besides."""
-    return alone(numa("single", "container", "1 of 4 cpu 9 memory", "4 cpu 9 memory"), a=TWO, b=FOUR, c=ONE, d=ONE)
-
-
-def parts() -> World:
-    """2.5 cores are not pinned, wherever they are; 2 are, and find no second zone."""
-    node = numa("single", "container", "2 cpu 9 memory", "1 cpu 9 memory")
-    return alone(node, a=demand("2.5 cpu 1 memory"), b=demand("2.5 cpu 9 memory"), c=TWO, d=TWO)
-
-
-def over() -> World:
-    """Scope pod: overhead counts where a container has the resource aligned, and 1.5 cores are not."""
-    node = numa("single", "pod", "2 cpu 9 memory", "2 cpu 9 memory")
-    return alone(
-        node,
-        a=demand("1.5 cpu 1 memory", overhead="3 cpu 1 memory"),
-        b=demand("1 cpu 1 memory", overhead="2 cpu"),
-        c=demand("1 cpu 1 memory", overhead="1 cpu"),
-    )
-
-
-def led() -> World:
-    """Alone, the first container of a takes zone 0, where the second belongs; b, which takes the GPU there, helps."""
-    node = numa("single", "container", "4 cpu 9 memory 1 gpu", "3 cpu 9 memory 1 gpu")
-    return alone(node, a=demand("2 cpu 1 gpu", "4 cpu 1 memory"), b=demand("1 gpu 1 memory"))
-
-
-def drained() -> World:
-    """Restricted: 5 cores take 4 of zone 0 and 1 of zone 1, where 3 and the GPU are left for the other container; the
-    other way round they would not be.
-    """
-    node = numa("restricted", "container", "4 cpu 9 memory", "4 cpu 9 memory 1 gpu")
-    return alone(node, a=demand("5 cpu 12 memory", "3 cpu 1 memory 1 gpu"), b=ONE)
-
-
-def empty() -> World:
-    """Restricted: 3 cores go to one zone, because an empty one could hold them, and wait for it."""
-    return alone(numa("restricted", "container", "2 of 4 cpu 9 memory", "2 of 4 cpu 9 memory"), a=THREE, b=TWO, c=TWO)
-
-
-#: Pods that can be placed together, and such as cannot.
-HAND: list[tuple[Callable[[], World], str, str]] = [
-    (assigned, "a b", "ab"),
-    (ordered, "a b ab", ""),
-    (wide, "a b ab bc ac", "abc"),
-    (uneven, "b", "a ab"),
-    (whole, "b c bc", "a ab"),
-    (piecewise, "a b c bc", "ab ac abc"),
-    (initial, "a ab abc", "abcd"),
-    (initial_whole, "a ab", "abc"),
-    (drained, "a b", "ab"),
-    (empty, "b bc", "a ab"),
-    (over, "a c ac", "b ab"),
-    (led, "b ab", "a"),
-    (parts, "a b c ab abc", "cd abcd"),
-    (gone, "a b c d bc ac acd", "ab abc bcd abcd"),
-]
-
-
-def together(pods: str) -> str:
-    return " ".join(f"{pod}@n1" for pod in pods)
 
 
 @pytest.mark.parametrize(("world", "fine", "refused"), HAND, ids=lambda value: getattr(value, "__name__", ""))
@@ -195,13 +85,6 @@ def test_as_many_are_placed_as_the_kubelet_admits(world: Callable[[], World], mo
 
 
 # ------------------------------------------------------------------------------------------------------ rows as a whole
-
-
-def roomy(instance: Instance) -> Instance:
-    """The instance with room on every node for all pods, as far as its zones are not looked at."""
-    more = Resources(dict.fromkeys(NAMES, 99_000))
-    nodes = {name: replace(node, allocatable=node.allocatable + more) for name, node in instance.nodes.items()}
-    return replace(instance, nodes=nodes)
 
 
 @pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
@@ -249,15 +132,6 @@ def test_the_optimum_is_found_and_proved(seeds: range) -> None:
         if complaint(tiny_numa(seed).instance, optimum(seed)):
             small = shrink(tiny_numa(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
             pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n{describe(small)}")
-
-
-def crowded(node: NumaNode, pods: list[NumaDemand]) -> Instance:
-    """Pods in no group and one node with room for all of them, but for its zones."""
-    world = World()
-    world.node("n1", 0, numa=node)
-    for number, asked in enumerate(pods):
-        world.pod(f"p{number}", gpu=0, numa=asked)
-    return roomy(world.instance())
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -356,14 +230,25 @@ def test_pods_for_one_zone_are_counted_by_zone_and_others_by_crowd() -> None:
 
 
 def test_bytes_of_a_zone_are_counted_to_the_last() -> None:
-    """Amounts without a common divisor fill both zones exactly; a byte more does not fit."""
+    """Amounts without a common divisor fill both zones exactly, one of them by two pods; a byte more does not fit."""
     zone = 3 * (2**33 + 7)
-    for extra, most in ((0, 2), (1, 1)):
+    for extra, most in ((0, 3), (1, 2)):
         node = numa("single", "container", f"9 cpu {zone} memory", f"9 cpu {2 * zone + 1} memory")
-        world = alone(node, a=demand(f"1 cpu {zone} memory"), b=demand(f"1 cpu {2 * zone + 1 + extra} memory"))
-        solved = solve_tiny(world.instance(), "milp")
+        pods = {name: demand(f"1 cpu {zone + more} memory") for name, more in (("a", 0), ("b", 0), ("c", 1 + extra))}
+        solved = solve_tiny(alone(node, **pods).instance(), "milp")
         assert solved.proved
         assert len(solved.placement.bindings) == most
+
+
+def test_crowds_of_equal_hardware_depend_on_what_is_available() -> None:
+    """Zones of 4 cores take both pods of ``assigned``; where 2 of zone 0 are gone, either."""
+    world = assigned()
+    for name, first in (("n1", "2 of 4"), ("n2", "4")):
+        node = numa("single", "container", f"{first} cpu 9 memory", "4 cpu 9 memory")
+        world.node(name, 0, cpu=99_000, numa=node)
+    assert broken(world, "a@n1 b@n1") == "numa"
+    assert broken(world, "a@n2 b@n2") is None
+    assert broken(world, "a@n1 b@n2") is None
 
 
 # -------------------------------------------------------------------------------------------------------------- limits
@@ -372,6 +257,14 @@ def test_bytes_of_a_zone_are_counted_to_the_last() -> None:
 def told(dense: Dense) -> tuple[str, list[Event]]:
     events: list[Event] = []
     return search(dense, SearchOptions(), events.append), events
+
+
+def test_zones_count_among_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two classes on one node, two kinds in two zones."""
+    monkeypatch.setattr(variables, "MOST_VARIABLES", 5)
+    assert told(make_dense(ordered().instance())) == ("finished", [])
+    monkeypatch.setattr(variables, "MOST_VARIABLES", 6)
+    assert told(make_dense(ordered().instance()))[0] == "proved"
 
 
 def test_too_many_crowds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from placer.score import score
 from placer.verify import verify
 from tests.minizinc import MODELS, ask, ask_data, minizinc
 from tests.numa_drawn import demands, nodes
+from tests.numa_worlds import HAND, crowded
 from tests.oracle import best
 from tests.shrink import shrink
-from tests.test_milp_numa import HAND, crowded
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.tiny_numa import tiny_numa
 from tests.world import World, port
