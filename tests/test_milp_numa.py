@@ -234,8 +234,8 @@ def test_bytes_of_a_zone_are_counted_to_the_last() -> None:
     zone = 3 * (2**33 + 7)
     for extra, most in ((0, 3), (1, 2)):
         node = numa("single", "container", f"9 cpu {zone} memory", f"9 cpu {2 * zone + 1} memory")
-        pods = {name: demand(f"1 cpu {zone + more} memory") for name, more in (("a", 0), ("b", 0), ("c", 1 + extra))}
-        solved = solve_tiny(alone(node, **pods).instance(), "milp")
+        pods = [demand(f"1 cpu {zone + more} memory") for more in (0, 0, 1 + extra)]
+        solved = solve_tiny(crowded(node, pods), "milp")
         assert solved.proved
         assert len(solved.placement.bindings) == most
 
