@@ -174,6 +174,7 @@ class Model:
 
     def hint(self, solution: Solution) -> list[int]:
         """Hint every variable with a solution that keeps all rules; return the values."""
+        self.admits(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
         values = encode(self.variables, solution)
         self.proto.proto.clear_solution_hint()
         hint = self.proto.proto.solution_hint
