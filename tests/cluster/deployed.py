@@ -1,0 +1,69 @@
+"""``deploy/`` applied to the tests' API server as a user applies it, and what is asked of it then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cluster.api import PATIENCE, Api, Refused
+from tests.cluster.server import ControlPlane
+from tests.test_deploy import DEPLOY
+
+__all__ = ["Deployed", "refused"]
+
+#: Kinds of what is applied that no other test must find.
+_REMOVED = ("clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding")
+
+
+class Deployed:
+    """A server to which folders of ``deploy/`` are applied; it has none of them before and after."""
+
+    def __init__(self, api: Api, control_plane: ControlPlane) -> None:
+        self.api, self._control_plane = api, control_plane
+        self.remove()
+
+    def apply(self, *folders: str) -> list[str]:
+        """Apply folders, and wait until every definition is served; what kubectl says."""
+        told = [self.kubectl("apply", "-k", str(DEPLOY / folder)) for folder in folders]
+        self.wait()
+        return "".join(told).splitlines()
+
+    def wait(self) -> None:
+        """Wait until every definition is served."""
+        definitions = self.api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        if definitions:
+            self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE:.0f}s")
+        for each in definitions:
+            self.api._wait_for(each, served=True)
+
+    def remove(self) -> None:
+        """Remove what other tests must not find."""
+        self.api.uninstall()
+        self.kubectl("delete", ",".join(_REMOVED), "-l", "app.kubernetes.io/part-of=placer")
+
+    def kubectl(self, *arguments: str, text: str = "") -> str:
+        return self._control_plane.kubectl(*arguments, text=text)
+
+    def kubeconfig(self, account: str | None = None) -> str:
+        """A kubeconfig of a service account in our namespace; by default of an administrator."""
+        if account is None:
+            return str(self._control_plane.kubeconfig())
+        return str(self._control_plane.kubeconfig(account, self._token(account)))
+
+    def as_account(self, account: str) -> Api:
+        """The server for a service account in our namespace."""
+        return Api(self._control_plane.url, self._control_plane.certificate, self._token(account))
+
+    def _token(self, account: str) -> str:
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        made = self.api.call("POST", f"/api/v1/namespaces/placer/serviceaccounts/{account}/token", request)
+        return str(made["status"]["token"])
+
+
+def refused(work: Callable[..., Any], *arguments: Any) -> int:
+    """The status with which something is refused."""
+    with pytest.raises(Refused) as refusal:
+        work(*arguments)
+    return refusal.value.status

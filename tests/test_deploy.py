@@ -1,0 +1,384 @@
+"""``deploy/``, offline: what is shipped to run in a cluster says what it must. ``tests/cluster`` applies it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from deploy.crds.placer.write import definition, structural
+from placer.cluster import take
+from placer.kube import BY_ATTRIBUTE, KindInfo
+from placer.manifests import Text, split, validate
+from tests.cluster.binaries import CRDS
+from tests.cluster.snapshots import ListServer
+from tests.support import Document
+from tests.test_schemas import BAD, GOOD, POLICY
+
+DEPLOY = Path(__file__).parent.parent / "deploy"
+MANIFESTS = sorted(DEPLOY.rglob("*.yaml"))
+KUSTOMIZATIONS = [path for path in MANIFESTS if path.name == "kustomization.yaml"]
+
+#: (API group, resource, verb).
+Right = tuple[str, str, str]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(DEPLOY))
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    """The documents of a file."""
+    return [each for each in yaml.safe_load_all(path.read_text()) if each]
+
+
+def one(path: Path, kind: str) -> dict[str, Any]:
+    (found,) = (each for each in documents(path) if each["kind"] == kind)
+    return found
+
+
+def rights(role: Mapping[str, Any]) -> set[Right]:
+    """What a role, or the answer of a review of somebody's rights, allows."""
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+# ------------------------------------------------------------------------------------------------- files that are there
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=name_of)
+def test_every_document_is_an_object(path: Path) -> None:
+    found = documents(path)
+    assert found
+    for each in found:
+        assert each["apiVersion"]
+        assert each["kind"]
+        assert each["kind"] == "Kustomization" or each["metadata"]["name"]
+
+
+@pytest.mark.parametrize("path", KUSTOMIZATIONS, ids=name_of)
+def test_every_file_is_listed_and_every_listed_file_is_there(path: Path) -> None:
+    listed = set(one(path, "Kustomization")["resources"])
+    files = {each.name for each in path.parent.glob("*.yaml")} - {path.name}
+    assert {each for each in listed if each.endswith(".yaml")} == files
+    folders = {each for each in listed if not each.endswith(".yaml")}
+    assert {each for each in folders if not (path.parent / each / "kustomization.yaml").exists()} == set()
+
+
+def test_every_folder_of_manifests_is_a_kustomization() -> None:
+    assert {path.parent for path in MANIFESTS} == {path.parent for path in KUSTOMIZATIONS}
+
+
+def test_all_definitions_are_installed_together() -> None:
+    folders = {each.parent.name for each in (DEPLOY / "crds").glob("*/kustomization.yaml")}
+    assert set(one(DEPLOY / "crds" / "kustomization.yaml", "Kustomization")["resources"]) == folders
+
+
+def test_every_kind_that_a_cluster_does_not_bring_has_a_definition() -> None:
+    """Volcano's Job apart: it is read offline only, in a cluster pods count."""
+    brought = {"", "apps", "batch", "scheduling.k8s.io", "batch.volcano.sh"}
+    wanted = {
+        (info.group, info.kind, info.plural, info.namespaced)
+        for info in BY_ATTRIBUTE.values()
+        if info.group not in brought
+    }
+    found = [one(path, "CustomResourceDefinition")["spec"] for path in definitions()]
+    assert wanted == {
+        (spec["group"], spec["names"]["kind"], spec["names"]["plural"], spec["scope"] == "Namespaced") for spec in found
+    }
+
+
+def definitions() -> list[Path]:
+    return [path for path in sorted((DEPLOY / "crds").glob("*/*.yaml")) if path not in KUSTOMIZATIONS]
+
+
+# ---------------------------------------------------------------------------------------------- copies of others' files
+
+
+def copies() -> list[tuple[str, ...]]:
+    """File, module, version, path there, SHA-256: the rows of the page beside them."""
+    row = r"^\| `(\S+)` \| `(\S+)` (\S+) `(\S+)` \| Apache-2.0, .+ \| `([0-9a-f]{64})` \|$"
+    return re.findall(row, (DEPLOY / "crds" / "README.md").read_text(), re.MULTILINE)
+
+
+def test_every_copy_is_named_with_its_source_and_is_unchanged() -> None:
+    own = {path for path in definitions() if path.parent.name == "placer"}
+    assert {DEPLOY / "crds" / each[0] for each in copies()} == set(definitions()) - own
+    for file, _, _, _, checked in copies():
+        assert hashlib.sha256((DEPLOY / "crds" / file).read_bytes()).hexdigest() == checked, file
+
+
+def test_copies_are_of_the_versions_that_the_tests_use() -> None:
+    versions = {each.module: each.version for each in CRDS.values()}
+    assert {(each[1], each[2]) for each in copies()} == set(versions.items())
+
+
+# ----------------------------------------------------------------------------------------------------------- the Policy
+
+
+def test_the_definition_of_a_policy_is_made_from_the_schema() -> None:
+    assert one(DEPLOY / "crds" / "placer" / "policies.yaml", "CustomResourceDefinition") == definition()
+
+
+def as_json_schema(schema: Any) -> Any:
+    """A schema in the words of Kubernetes as JSON Schema; keys that it does not know are refused."""
+    if isinstance(schema, list):
+        return [as_json_schema(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: value if key == "enum" else as_json_schema(value) for key, value in schema.items()}
+    if made.pop("exclusiveMinimum", False) is True:
+        made["exclusiveMinimum"] = made.pop("minimum")
+    if made.pop("x-kubernetes-list-type", None) == "set":
+        made["uniqueItems"] = True
+    if "properties" in schema:
+        made["additionalProperties"] = False
+    return {"anyOf": [{"type": "null"}, made]} if made.pop("nullable", False) is True else made
+
+
+def policy_schema() -> Any:
+    (version,) = one(DEPLOY / "crds" / "placer" / "policies.yaml", "CustomResourceDefinition")["spec"]["versions"]
+    found: Any = as_json_schema(version["schema"]["openAPIV3Schema"])
+    found["properties"]["metadata"] = {"type": "object"}
+    return found
+
+
+@pytest.mark.parametrize("spec", GOOD, ids=json.dumps)
+def test_the_definition_takes_good_policies(spec: dict[str, Any]) -> None:
+    jsonschema.validate({**POLICY, "spec": spec}, policy_schema())
+
+
+@pytest.mark.parametrize("spec", BAD, ids=json.dumps)
+def test_the_definition_refuses_bad_policies(spec: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**POLICY, "spec": spec}, policy_schema())
+
+
+def test_what_has_no_words_there_is_not_left_out() -> None:
+    with pytest.raises(ValueError, match=r"no words for \['oneOf'\]"):
+        structural({"type": "object", "oneOf": []})
+    with pytest.raises(ValueError, match="no words for keys"):
+        structural({"type": "object", "propertyNames": {"pattern": "a"}})
+
+
+def test_the_shipped_policy_is_read_and_is_the_default() -> None:
+    """What the page of the command line says is the default: each key as the schema has it."""
+    text = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]["policy.yaml"]
+    (policy,) = validate(split([Text("policy.yaml", text.encode())])).policies
+    assert policy.name == "default"
+    schema = json.loads((DEPLOY.parent / "placer" / "schemas" / "policy.schema.json").read_text())
+    defaults = {
+        key: each["default"] for key, each in schema["properties"]["spec"]["properties"].items() if "default" in each
+    }
+    spec = yaml.safe_load(text)["spec"]
+    assert spec.pop("rules") == {}
+    assert spec == defaults
+    jsonschema.validate(yaml.safe_load(text), policy_schema())
+
+
+# --------------------------------------------------------------------------------------------------------------- rights
+
+
+def lists() -> Iterator[tuple[str, KindInfo]]:
+    """Every list that a snapshot could ask for, at every group and version under which a kind is read."""
+    for info in BY_ATTRIBUTE.values():
+        for group in info.groups:
+            for version in info.versions:
+                yield f"/apis/{group}/{version}/{info.plural}" if group else f"/api/{version}/{info.plural}", info
+
+
+def asked_by_a_snapshot() -> set[Right]:
+    """What a snapshot asks a server that has everything."""
+    app_group: Document = {"metadata": {"name": "shop"}, "spec": {}}
+    topology: Document = {"metadata": {"name": "nt"}, "spec": {"configmapName": "measured"}}
+    items = {"appgroups": [app_group], "networktopologies": [topology]}
+    server = ListServer({path: items.get(info.plural, []) for path, info in lists()})
+    server.lists = {
+        **server.lists,
+        "/api/v1/namespaces/default/configmaps/measured": [{"metadata": {"name": "measured"}}],
+    }
+    take(server)
+    found: set[Right] = set()
+    for path in set(server.asked) - {"/apis"}:
+        parts = path.split("/")
+        group = parts[2] if parts[1] == "apis" else ""
+        found.add((group, "configmaps", "get") if "configmaps" in parts else (group, parts[-1], "list"))
+    return found
+
+
+def test_what_may_be_read_is_what_a_snapshot_asks_and_its_watches() -> None:
+    asked = asked_by_a_snapshot()
+    assert ("", "pods", "list") in asked
+    assert ("apps", "replicasets", "list") in asked
+    assert ("", "configmaps", "get") in asked
+    watched = {(group, resource, "watch") for group, resource, verb in asked if verb == "list"}
+    # After an answer that may or may not have been a yes, the one object that was written to is read again.
+    again = {(group, resource, "get") for group, resource, _ in asked if resource in ("pods", "podgroups")}
+    assert rights(one(DEPLOY / "base" / "rbac-read.yaml", "ClusterRole")) == asked | watched | again
+
+
+def test_what_may_be_written_is_bindings_and_what_is_told_of_them() -> None:
+    assert rights(one(DEPLOY / "base" / "rbac-write.yaml", "ClusterRole")) == {
+        ("", "pods/binding", "create"),
+        ("", "pods/status", "patch"),
+        ("events.k8s.io", "events", "create"),
+        ("events.k8s.io", "events", "patch"),
+        ("scheduling.volcano.sh", "podgroups", "patch"),
+        ("scheduling.x-k8s.io", "podgroups/status", "patch"),
+    }
+
+
+def test_pods_may_be_deleted_with_the_overlay_for_it_alone() -> None:
+    role = one(DEPLOY / "overlays" / "rollback" / "rbac.yaml", "ClusterRole")
+    assert rights(role) == {("", "pods", "delete")}
+
+
+def test_a_status_is_written_where_the_definition_has_one() -> None:
+    role = rights(one(DEPLOY / "base" / "rbac-write.yaml", "ClusterRole"))
+    for folder, group in (("volcano", "scheduling.volcano.sh"), ("scheduling-plugins", "scheduling.x-k8s.io")):
+        path = DEPLOY / "crds" / folder.replace("scheduling-", "scheduler-") / "podgroups.yaml"
+        versions = one(path, "CustomResourceDefinition")["spec"]["versions"]
+        apart = any("status" in (each.get("subresources") or {}) for each in versions)
+        assert ((group, "podgroups/status", "patch") in role) is apart
+        assert ((group, "podgroups", "patch") in role) is not apart
+
+
+@pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name], ids=name_of)
+def test_every_rule_says_which_call_needs_it(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    rules = [number for number, line in enumerate(lines) if line.startswith("  - apiGroups:")]
+    assert len(rules) == sum(len(each.get("rules", ())) for each in documents(path))
+    for number in rules:
+        start = number
+        while lines[start - 1].startswith("  #"):
+            start -= 1
+        comment = " ".join(lines[start:number])
+        assert re.search(r"\b(snapshot|apply)\b.*(:|,)", comment), f"{path.name}:{number + 1}"
+
+
+@pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name], ids=name_of)
+def test_each_role_is_given_to_placer_and_to_nobody_else(path: Path) -> None:
+    role, binding = one(path, "ClusterRole"), one(path, "ClusterRoleBinding")
+    account = one(DEPLOY / "base" / "service-account.yaml", "ServiceAccount")["metadata"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
+    ]
+
+
+# ------------------------------------------------------------------------------------------------- what is run, and how
+
+
+def job() -> dict[str, Any]:
+    found: dict[str, Any] = one(DEPLOY / "base" / "cron-job.yaml", "CronJob")["spec"]
+    return found
+
+
+def template() -> dict[str, Any]:
+    found: dict[str, Any] = job()["jobTemplate"]["spec"]["template"]["spec"]
+    return found
+
+
+def container() -> dict[str, Any]:
+    (found,) = template()["containers"]
+    return dict(found)
+
+
+def argument(name: str) -> str:
+    (found,) = (each.partition("=")[2] for each in container()["args"] if each.startswith(f"--{name}="))
+    return str(found)
+
+
+def test_passes_follow_one_another() -> None:
+    """One that hangs is over within three minutes; a deadline below ten seconds would never be kept."""
+    assert job()["concurrencyPolicy"] == "Forbid"
+    assert job()["startingDeadlineSeconds"] >= 10
+    once = job()["jobTemplate"]["spec"]
+    assert once["backoffLimit"] == 0
+    assert template()["restartPolicy"] == "Never"
+    assert float(argument("time-limit")) + 2 < once["activeDeadlineSeconds"]
+    assert template()["terminationGracePeriodSeconds"] > 10
+
+
+def test_the_container_can_do_nothing_but_its_work() -> None:
+    assert container()["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    context = template()["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["runAsUser"] == context["runAsGroup"] > 0
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & template().keys()
+    assert all({"configMap", "emptyDir"} & each.keys() for each in template()["volumes"])
+    labels = one(DEPLOY / "base" / "namespace.yaml", "Namespace")["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_the_token_is_for_this_pod_alone() -> None:
+    account = one(DEPLOY / "base" / "service-account.yaml", "ServiceAccount")
+    assert account["automountServiceAccountToken"] is False
+    assert template()["automountServiceAccountToken"] is True
+    assert template()["serviceAccountName"] == account["metadata"]["name"]
+
+
+def test_it_has_as_many_workers_as_cores() -> None:
+    resources = container()["resources"]
+    for kind in ("requests", "limits"):
+        assert resources[kind]["cpu"] == argument("workers")
+        assert resources[kind]["memory"]
+
+
+def test_the_policy_is_where_the_arguments_say() -> None:
+    (mount,) = (each for each in container()["volumeMounts"] if each["name"] == "policy")
+    (volume,) = (each for each in template()["volumes"] if each["name"] == "policy")
+    config = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")
+    assert volume["configMap"]["name"] == config["metadata"]["name"]
+    assert argument("policy") in {f"{mount['mountPath']}/{key}" for key in config["data"]}
+
+
+def overlay_arguments(folder: str) -> list[str]:
+    """What an overlay adds to the arguments."""
+    (patch,) = (
+        yaml.safe_load(each["patch"])
+        for each in one(DEPLOY / "overlays" / folder / "kustomization.yaml", "Kustomization")["patches"]
+        if each["target"]["kind"] == "CronJob"
+    )
+    assert [(each["op"], each["path"]) for each in patch] == [
+        ("add", "/spec/jobTemplate/spec/template/spec/containers/0/args/-")
+    ]
+    return [each["value"] for each in patch]
+
+
+def test_overlays_add_what_they_are_named_after() -> None:
+    assert overlay_arguments("dry-run") == ["--dry-run"]
+    assert overlay_arguments("rollback") == ["--rollback"]
+
+
+# ------------------------------------------------------------------------------------------------- checks of HyperNodes
+
+
+def test_bad_hyper_nodes_are_refused_and_not_only_told() -> None:
+    path = DEPLOY / "admission" / "hypernodes.yaml"
+    policy, binding = one(path, "ValidatingAdmissionPolicy"), one(path, "ValidatingAdmissionPolicyBinding")
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert (rule["apiGroups"], rule["resources"]) == (["topology.volcano.sh"], ["hypernodes"])
+    assert set(rule["operations"]) == {"CREATE", "UPDATE"}
+    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    for each in policy["spec"]["validations"]:
+        assert each["message"].startswith("spec.members: ")
+        assert each["expression"].count("(") == each["expression"].count(")")

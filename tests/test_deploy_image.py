@@ -1,0 +1,102 @@
+"""``deploy/Dockerfile`` and what it installs: pinned, locked, nobody's rights."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import placer
+from tests.test_deploy import DEPLOY, container, template
+
+
+def dockerfile() -> list[str]:
+    """Instructions, comments and line breaks apart."""
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def image_user() -> int:
+    (user,) = (line.removeprefix("USER ").partition(":")[0] for line in dockerfile() if line.startswith("USER "))
+    return int(user)
+
+
+def images() -> Iterable[str]:
+    stages = set()
+    for line in dockerfile():
+        if line.startswith("FROM "):
+            _, image, *rest = line.split()
+            if image not in stages:
+                yield image
+            stages |= set(rest[1:])
+    yield container()["image"]
+
+
+@pytest.mark.parametrize("image", sorted(set(images())))
+def test_every_image_is_pinned(image: str) -> None:
+    """By a digest, or by a tag with a whole version."""
+    assert re.search(r"@sha256:[0-9a-f]{64}$|:v?\d+\.\d+\.\d+([-.][-.a-z0-9]+)?$", image)
+
+
+def test_the_image_is_of_this_version() -> None:
+    assert container()["image"] == f"placer:{placer.__version__}"
+
+
+def test_the_image_runs_as_nobody() -> None:
+    assert image_user() == template()["securityContext"]["runAsUser"] > 0
+    last = max(number for number, line in enumerate(dockerfile()) if line.startswith("FROM "))
+    assert any(line.startswith("USER ") for line in dockerfile()[last:])
+
+
+def test_pip_takes_locked_wheels_only() -> None:
+    text = " ".join(dockerfile())
+    assert "PIP_REQUIRE_HASHES=1" in text
+    assert "PIP_ONLY_BINARY=:all:" in text
+    for command in re.findall(r"pip (?:install|wheel) [^&]+", text):
+        locked = re.search(r"--requirement /locks/(build|requirements)\.lock", command)
+        assert locked or "--no-deps" in command, command
+
+
+def test_what_is_sent_to_the_builder_is_what_is_copied() -> None:
+    sent = {line[1:] for line in (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = {
+        source
+        for line in dockerfile()
+        if line.startswith("COPY ") and "--from" not in line
+        for source in line.split()[1:-1]
+    }
+    assert sent == copied
+    assert all((DEPLOY.parent / each).exists() for each in copied)
+
+
+def locked(name: str) -> dict[str, str]:
+    """Project to version; every line has a check sum."""
+    text = (DEPLOY / name).read_text().replace("\\\n", " ")
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            pin, *sums = line.split()
+            assert sums
+            assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in sums), line
+            project, _, version = pin.partition("==")
+            found[str(canonicalize_name(project))] = version
+    return found
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "build.lock"])
+def test_the_locks_keep_to_what_the_project_asks(name: str) -> None:
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    asked = {
+        "requirements.lock": [
+            *project["project"]["dependencies"],
+            *project["project"]["optional-dependencies"]["cluster"],
+        ],
+        "build.lock": project["build-system"]["requires"],
+    }[name]
+    versions = locked(name)
+    for each in map(Requirement, asked):
+        assert versions[str(canonicalize_name(each.name))] in each.specifier, each
