@@ -33,6 +33,7 @@ LAYERS = [
     ["sweep"],
     ["compare"],
     ["cluster"],
+    ["run"],
     ["cli"],
 ]
 
@@ -46,7 +47,7 @@ ROOMS = {
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp",),
     "networkx": ("instance", "controllers"),
-    "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep", "cluster.kept"),
+    "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep", "cluster.kept", "cluster.ledger"),
     "msgspec": ("manifests", "cluster"),
     "re2": ("instance", "kube"),
     "yaml": ("manifests", "cluster.client"),

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import placer
-from placer.cli import comparing, generating, snapshotting, solving, sweeping, topology
+from placer.cli import comparing, generating, running, snapshotting, solving, sweeping, topology
 from placer.cli.common import OK
 from placer.errors import BadInstance, PlacerError
 
@@ -120,4 +120,5 @@ def _parser() -> argparse.ArgumentParser:
     sweeping.add_sweep(commands)
     topology.add_topology(commands)
     snapshotting.add_snapshot(commands)
+    running.add_run(commands)
     return parser

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlencode
 
@@ -19,7 +19,11 @@ from placer.errors import ClusterError, UsageError
 if TYPE_CHECKING:
     import urllib3
 
-__all__ = ["Answer", "Client", "Server"]
+__all__ = ["MERGE", "STRATEGIC_MERGE", "Answer", "Client", "Follower", "Server", "Unanswered", "Writer"]
+
+#: Content types of patches: of any object, and of Kubernetes' own, whose lists are merged by key.
+MERGE = "application/merge-patch+json"
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
 #: Seconds to connect, and to wait for the next part of an answer.
 _CONNECT, _READ = 10.0, 60.0
@@ -27,17 +31,30 @@ _CONNECT, _READ = 10.0, 60.0
 _TRIES, _FIRST_WAIT = 5, 0.2
 #: Most seconds to wait where the server says how long.
 _LONGEST_WAIT = 10.0
+#: Seconds to wait for the answer to something that is written.
+_WRITTEN = 10.0
 #: Answers after which the same question may have another answer.
 _AGAIN = frozenset((429, 500, 502, 503, 504))
+#: Connections that are kept; as many requests may be under way at once without opening new ones.
+_CONNECTIONS = 32
+
+
+class Unanswered(ClusterError):
+    """No answer came, so nobody knows whether what was asked for has happened."""
 
 
 class Answer:
-    """What the server said: a status and a text."""
+    """What the server said: a status, a text, and the seconds after which to ask again, where it says so."""
 
-    __slots__ = ("status", "text")
+    __slots__ = ("again_after", "status", "text")
 
-    def __init__(self, status: int, text: bytes) -> None:
-        self.status, self.text = status, text
+    def __init__(self, status: int, text: bytes, again_after: float | None = None) -> None:
+        self.status, self.text, self.again_after = status, text, again_after
+
+    @property
+    def message(self) -> str:
+        """The message of a Status, or the beginning of whatever it is."""
+        return _message(self.text)
 
 
 class Server(Protocol):
@@ -45,6 +62,31 @@ class Server(Protocol):
 
     def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
         """Ask for something."""
+
+
+class Writer(Server, Protocol):
+    """Whatever takes what is written: a :class:`Client`, or a test's stand-in."""
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        parameters: Mapping[str, str] | None = None,
+        kind: str = "application/json",
+        timeout: float = _WRITTEN,
+    ) -> Answer:
+        """Write something, once."""
+
+
+class Follower(Server, Protocol):
+    """Whatever tells what happens: a :class:`Client`, or a test's stand-in."""
+
+    def follow(
+        self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
+    ) -> Iterator[bytes]:
+        """Lines of an answer that goes on."""
 
 
 class Client:
@@ -119,6 +161,91 @@ class Client:
                 self._sleep(pause if wait is None else min(wait, _LONGEST_WAIT))
         raise ClusterError(f"{self.url}{path}: {trouble}, {_TRIES} times")
 
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        parameters: Mapping[str, str] | None = None,
+        kind: str = "application/json",
+        timeout: float = _WRITTEN,
+    ) -> Answer:
+        """Write something below the server's root, once; what an answer means is for the caller to say.
+
+        Parameters
+        ----------
+        method
+            POST, PUT, PATCH, DELETE; GET, to ask once only.
+        body
+            What JSON can say; None: nothing.
+        kind
+            Content type of the body.
+        timeout
+            Seconds to wait for the answer, and to connect.
+
+        Raises
+        ------
+        Unanswered
+            No answer came in time, or the connection broke: it may have happened, or not.
+        """
+        import json
+
+        import urllib3
+
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        headers = {"Accept": "application/json", "Content-Type": kind, **self._headers()}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            answer = self._pool.request(
+                method, f"{self.url}{path}{query}", body=data, headers=headers, retries=False, timeout=timeout
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise Unanswered(f"{self.url}{path}: {error}") from error
+        return Answer(answer.status, answer.data, _again_after(answer.headers))
+
+    def follow(
+        self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
+    ) -> Iterator[bytes]:
+        """Ask for a watch, and give its lines as they come.
+
+        Parameters
+        ----------
+        opened
+            Called with what ends the answer from another thread, as soon as there is one.
+
+        Raises
+        ------
+        Unanswered
+            The connection broke.
+        ClusterError
+            The answer is not 200.
+        """
+        import urllib3
+
+        timeout = urllib3.Timeout(connect=_CONNECT, read=_READ * 2)
+        headers = {"Accept": "application/json", **self._headers()}
+        url = f"{self.url}{path}?{urlencode(parameters)}"
+        try:
+            answer = self._pool.request(
+                "GET", url, headers=headers, retries=False, timeout=timeout, preload_content=False
+            )
+            try:
+                if answer.status == 410:  # said before the first event or in one: it means the same
+                    yield b'{"type":"ERROR","object":{"code":410}}'
+                    return
+                if answer.status != 200:
+                    raise ClusterError(f"{path}: {answer.status} {_message(answer.read())}")
+                opened(answer.shutdown)
+                rest = b""
+                for part in answer.stream(2**16):
+                    *lines, rest = (rest + part).split(b"\n")
+                    yield from lines
+            finally:
+                answer.close()
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise Unanswered(f"{self.url}{path}: {error}") from error
+
     def _ask(self, url: str, path: str) -> tuple[Answer | None, float | None, str]:
         """One question: the answer, or None with the seconds the server wants us to wait and what the matter is."""
         import urllib3
@@ -135,8 +262,7 @@ class Client:
             return Answer(answer.status, answer.data), None, ""
         message = _message(answer.data)
         if answer.status in _AGAIN:
-            after = answer.headers.get("Retry-After", "")
-            return None, float(after) if after.isdecimal() else None, f"{answer.status} {message}"
+            return None, _again_after(answer.headers), f"{answer.status} {message}"
         if answer.status == 401:
             raise ClusterError(f"{self.url}: the server does not know who we are (401 {message})")
         if answer.status == 403:
@@ -168,7 +294,14 @@ def _configuration(kubeconfig: str | None, context: str | None) -> tuple[Any, An
             raise UsageError(f"kubeconfig {file}: {error}") from error
         message = "no kubeconfig (--kubeconfig, KUBECONFIG, ~/.kube/config), and this is no pod of a cluster"
         raise UsageError(message) from error
+    configuration.connection_pool_maxsize = _CONNECTIONS
     return configuration, library.client.ApiClient(configuration)
+
+
+def _again_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the server wants us to wait."""
+    after = headers.get("Retry-After", "")
+    return float(after) if after.isdecimal() else None
 
 
 def _message(text: bytes) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -95,6 +95,12 @@ class Snapshot:
         """Which pods there were."""
         pods = (msgspec.json.decode(item, type=_Object).metadata for item in self.items if _is(item, "Pod"))
         return {Key(each.namespace, each.name): Identity(each.uid, each.resource_version) for each in pods}
+
+    def pod_texts(self, keys: Iterable[Key]) -> dict[Key, bytes]:
+        """Text of some pods; one that is not there is absent."""
+        wanted = frozenset(keys)
+        found = ((_key(item), item) for item in self.items if _is(item, "Pod"))
+        return {key: item for key, item in found if key in wanted}
 
     def write(self, target: str | Path) -> None:
         """Write the snapshot to a file: ``.json``, or ``.json.gz``. The same snapshot gives the same bytes."""
@@ -281,6 +287,11 @@ class _Taker:
 def _is(item: bytes, kind: str) -> bool:
     """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
     return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
+
+
+def _key(item: bytes) -> Key:
+    metadata = msgspec.json.decode(item, type=_Object).metadata
+    return Key(metadata.namespace, metadata.name)
 
 
 def _found(answer: object, path: str) -> bytes:

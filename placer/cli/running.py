@@ -1,0 +1,250 @@
+"""``run``: one pass in the cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.common import OK, add_command
+from placer.cli.snapshotting import add_cluster
+from placer.errors import ClusterError, UsageError
+from placer.solve import METHODS
+
+if TYPE_CHECKING:
+    from placer.run import Pass, PassOptions
+
+__all__ = ["add_run"]
+
+#: Most gangs, pods and nodes of a kind that the summary names; the numbers are of all.
+SHOWN = 50
+
+
+def add_run(commands: Any) -> None:
+    """Add ``run`` and its flags."""
+    parser = add_command(commands, "run", "one pass in the cluster: decide and bind", _run)
+    add_cluster(parser)
+    parser.add_argument(
+        "--scheduler-name", metavar="NAME", default="placer", help="whose pending pods are ours (default placer)"
+    )
+    search = parser.add_argument_group("searching")
+    search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
+    search.add_argument(
+        "--time-limit", type=float, default=20.0, metavar="SECONDS", help="until the first binding (default 20)"
+    )
+    search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
+    search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    _add_binding(parser.add_argument_group("binding"))
+    _add_telling(parser.add_argument_group("telling"))
+    parser.add_argument("--every", metavar="DURATION", help=argparse.SUPPRESS)
+    parser.add_argument("--enforce", choices=("bind", "gates"), default="bind", help=argparse.SUPPRESS)
+
+
+def _add_binding(group: Any) -> None:
+    group.add_argument(
+        "--dry-run",
+        nargs="?",
+        const="client",
+        default="",
+        choices=("client", "server"),
+        help="write nothing; =server: let the server try each binding and keep none",
+    )
+    group.add_argument("--bind-workers", type=int, default=16, metavar="N", help="bindings at a time (default 16)")
+    group.add_argument(
+        "--gang-grace",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long a gang may go without another of its pods being bound, before it is given up (default 30)",
+    )
+    group.add_argument(
+        "--roll-back", action="store_true", help="delete what was bound of a gang that stays half-bound (default: keep)"
+    )
+    group.add_argument(
+        "--settle",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="most seconds to wait at the end for what kubelets say (default 5)",
+    )
+    group.add_argument(
+        "--cool-down",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300)",
+    )
+    group.add_argument(
+        "--inqueue",
+        action="store_true",
+        help="move Pending PodGroups of our pods and Volcano jobs to Inqueue first; not where vc-scheduler runs",
+    )
+
+
+def _add_telling(group: Any) -> None:
+    group.add_argument("--no-conditions", action="store_true", help="leave PodScheduled conditions alone")
+    group.add_argument("--no-events", action="store_true", help="write no Events")
+    group.add_argument(
+        "--no-group-status", action="store_true", help="leave Volcano's PodGroups alone, as where vc-scheduler runs"
+    )
+    group.add_argument(
+        "--save", metavar="FOLDER", help="keep the snapshot and the Placement of the pass there, for `placer solve`"
+    )
+
+
+class _Signals:
+    """Ends a pass: at once as long as nothing is bound, later by asking it to."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self._gently = False
+
+    def gently(self) -> None:
+        """From now on only ask."""
+        self._gently = True
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        again = self.stop.is_set()
+        self.stop.set()
+        if not self._gently and not again:  # timeout(1) and wrappers signal us and our group: it is one wish
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Heed signals as long as the block lasts."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from placer.cluster import Client
+    from placer.progress import Progress
+    from placer.run import Pass, run_pass
+
+    done = Pass(_checked(options))
+    client = Client.connect(options.kubeconfig, options.context)
+    signals = _Signals()
+    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        try:
+            run_pass(client, done, signals.stop, bind_gently=signals.gently, watch=progress.phase, began=options.began)
+        except KeyboardInterrupt:
+            done.interrupted = True
+        except Exception as error:
+            done.error = str(error)
+            raise
+        finally:  # whatever happened, what was bound is told
+            print(json.dumps(_summary(done)), flush=True)
+    return ClusterError.exit_code if done.half_bound or done.overfull else OK
+
+
+def _checked(options: argparse.Namespace) -> PassOptions:
+    """Refuse what makes no sense, or is not there, before anything is asked."""
+    from placer.cluster.apply import Settings
+    from placer.cluster.telling import Telling
+    from placer.run import PassOptions
+
+    if options.every is not None:
+        raise UsageError("--every: this version makes one pass; a CronJob makes one after another")
+    if options.enforce != "bind":
+        raise UsageError("--enforce gates: this version binds pods itself, expected --enforce bind")
+    numbers = (
+        ("--bind-workers", options.bind_workers, 1, 256),
+        ("--gang-grace", options.gang_grace, 0, 3600),
+        ("--settle", options.settle, 0, 600),
+        ("--cool-down", options.cool_down, 0, 86400),
+    )
+    faults = [f"{name}: found {n}, expected {low} to {high}" for name, n, low, high in numbers if not low <= n <= high]
+    folder = Path(options.save) if options.save is not None else None
+    if folder is not None and not folder.is_dir():
+        faults.append(f"--save: found no folder {folder}, expected one")
+    if faults:
+        raise UsageError("; ".join(faults))
+    return PassOptions(
+        scheduler_name=options.scheduler_name,
+        method=options.method,
+        time_limit=options.time_limit,
+        workers=options.workers,
+        seed=options.seed,
+        binding=Settings(
+            workers=options.bind_workers,
+            grace=options.gang_grace,
+            settle=options.settle,
+            roll_back=options.roll_back,
+            dry_run=options.dry_run == "server",
+        ),
+        dry_run=options.dry_run,
+        cool_down=options.cool_down,
+        telling=Telling(not options.no_conditions, not options.no_events, not options.no_group_status),
+        let_in=options.inqueue,
+        save=folder,
+    )
+
+
+def _summary(done: Pass) -> dict[str, Any]:
+    """The one line that tells of the pass."""
+    from placer.cluster.aftermath import State
+
+    result, plan = done.result, done.plan
+    instance = result.instance if result is not None else None
+    placement = result.placement if result is not None else None
+    left = [gang for gang in done.gangs if gang.state is State.LEFT]
+    ledger = done.ledger
+    return {
+        "schedulerName": done.options.scheduler_name,
+        "dryRun": done.options.dry_run or None,
+        "interrupted": done.interrupted,
+        "error": done.error,
+        "nodes": len(instance.nodes) if instance is not None else None,
+        "pending": len(instance.pending) if instance is not None else None,
+        "method": result.method if result is not None else None,
+        "termination": result.termination.value if result is not None else None,
+        "verdict": result.verdict.value if result is not None else None,
+        "placed": len(placement.bindings) if placement is not None else None,
+        "planned": sum(len(batch.bindings) for batch in plan.batches),
+        "bound": sum(len(gang.bound) for gang in done.gangs),
+        "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in State}
+        | {"dropped": len(plan.dropped), "waiting": len(result.reasons) if result is not None else 0},
+        "left": _some({str(key): why for key, why in plan.dropped.items()} | {str(g.key): g.reason for g in left}),
+        "incomplete": [
+            {
+                "group": str(gang.key),
+                "state": gang.state.value,
+                "bound": len(gang.bound),
+                "missing": _some({str(pod): why for pod, why in gang.missing.items()}),
+            }
+            for gang in done.gangs
+            if gang.state in (State.SHORT, State.HALF_BOUND, State.ROLLED_BACK)
+        ],
+        "rejected": _some(
+            {str(pod): f"{reason} on {node}" for pod, (node, reason) in ledger.rejected.items()} if ledger else {}
+        ),
+        "overfull": [str(each) for each in done.overfull],
+        "coolingNodes": sorted(done.cooling)[:SHOWN],
+        "inqueue": done.let_in,
+        "told": {
+            "conditions": done.told.conditions,
+            "events": done.told.events,
+            "groups": done.told.groups,
+            "troubles": done.told.troubles[:SHOWN],
+        },
+        "saved": done.saved,
+        "seconds": done.seconds,
+    }
+
+
+def _some(things: dict[str, str]) -> dict[str, str]:
+    """The first of many."""
+    return dict(list(things.items())[:SHOWN])

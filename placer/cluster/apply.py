@@ -1,0 +1,287 @@
+"""The hands: a plan carried out, gang by gang, many bindings at a time.
+
+A gang goes out when the ledger still has room for all of it. Its bindings then go out together, but for those that wait
+for a pod before them on their node. What cannot be bound is tried for as long as the gang's grace lasts, which begins
+anew with every pod of it that is bound. Where nothing of a gang was bound and something cannot be, the rest of it is
+not tried; where something was, the rest is, since a gang is the sooner complete the less of it is missing.
+
+A gang of which something was bound and that is not ready (C5, C6) is *half-bound*: always reported, completed first in
+the next pass, or rolled back if that was asked for: the pods that this pass bound are deleted.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from placer.cluster.aftermath import Gang, Tried, judge, roll_back
+from placer.cluster.bind import Fate, Made, make
+from placer.cluster.client import Writer
+from placer.cluster.glance import Said
+from placer.cluster.ledger import Ledger
+from placer.cluster.plan import Batch, Bind, Plan, Wait
+from placer.instance import Instance, Key
+
+__all__ = ["Settings", "apply"]
+
+#: Seconds that a gang under way has left when the pass is to end, and those after which nothing more is waited for.
+_LAST, _END = 4.0, 6.0
+#: Seconds between two looks at what kubelets said.
+_TICK = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a plan is carried out.
+
+    Parameters
+    ----------
+    workers
+        Bindings under way at once, at least 1.
+    grace
+        Seconds that a gang may go without a pod of it being bound.
+    settle
+        Most seconds to wait at the end for events of what was bound, and for kubelets' answers.
+    roll_back
+        Delete what was bound of a gang that stays half-bound.
+    dry_run
+        Let the server do all but keep it.
+    """
+
+    workers: int = 16
+    grace: float = 30.0
+    settle: float = 5.0
+    roll_back: bool = False
+    dry_run: bool = False
+
+
+def apply(
+    server: Writer, ledger: Ledger, instance: Instance, plan: Plan, settings: Settings, stop: threading.Event
+) -> list[Gang]:
+    """Carry a plan out.
+
+    Parameters
+    ----------
+    server
+        Where.
+    ledger
+        Of the snapshot that was decided upon, fed with events.
+    instance
+        That snapshot's.
+    plan
+        What to bind.
+    settings
+        How.
+    stop
+        Set by somebody else: begin no further gang, and return within seconds.
+
+    Returns
+    -------
+    list[Gang]
+        Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
+    """
+    work = _Work(server, ledger, settings, stop)
+    work.carry_out(plan)
+    if not settings.dry_run and not stop.is_set():
+        _settle(ledger, plan, settings)
+    gangs = [gang for tried in work.done for gang in judge(instance, ledger, tried)]
+    if settings.roll_back and not settings.dry_run and not stop.is_set():
+        gangs = [roll_back(server, gang) for gang in gangs]
+    return gangs
+
+
+def _settle(ledger: Ledger, plan: Plan, settings: Settings) -> None:
+    """Wait until what was bound came back as events, and until kubelets have answered, as long as that is allowed."""
+    binds = [bind for batch in plan.batches for bind in batch.bindings]
+    ledger.wait(settings.settle, lambda: ledger.all_seen(binds, answered=True))
+
+
+@dataclass
+class _Under(Tried):
+    """A batch under way."""
+
+    ready: deque[Bind] = field(default_factory=deque)
+    parked: list[Bind] = field(default_factory=list)
+    out: int = 0
+    progress: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        return not (self.ready or self.parked or self.out)
+
+
+class _Work:
+    """One plan being carried out: this thread deals out, others bind."""
+
+    def __init__(self, server: Writer, ledger: Ledger, settings: Settings, stop: threading.Event) -> None:
+        self._server, self._ledger, self._settings, self._stop = server, ledger, settings, stop
+        self._tasks: SimpleQueue[tuple[_Under, Bind] | None] = SimpleQueue()
+        self._made: SimpleQueue[tuple[_Under, Made]] = SimpleQueue()
+        self._fates: dict[Key, tuple[Bind, Fate]] = {}
+        self._out = 0
+        self._stopped: float | None = None
+        self._left: set[Key] = set()
+        self.done: list[Tried] = []
+
+    def carry_out(self, plan: Plan) -> None:
+        most = max((len(batch.bindings) for batch in plan.batches), default=0)
+        everything = sum(len(batch.bindings) for batch in plan.batches)
+        count = min(self._settings.workers, max(most, everything))
+        for number in range(count):
+            threading.Thread(target=self._bind, name=f"bind {number}", daemon=True).start()
+        waiting, active = deque(plan.batches), deque[_Under]()
+        while waiting or active:
+            self._notice_stop()
+            while waiting and not any(each.ready for each in active) and self._out < 2 * self._settings.workers:
+                active.append(self._begin(waiting.popleft()))
+            for each in active:
+                self._unpark(each)
+                self._deal(each)
+            while active and active[0].over:
+                self.done.append(active.popleft())
+            if self._past_end():
+                self._abandon(active)
+                self.done += active
+                active.clear()
+            elif active:
+                self._take(_TICK if any(each.parked for each in active) else 0.5)
+        for _ in range(count):
+            self._tasks.put(None)
+
+    # ------------------------------------------------------------------------------------------------------ dealing
+
+    def _begin(self, batch: Batch) -> _Under:
+        """Take the room of a batch, or leave it with a reason."""
+        found = _Under(batch, progress=time.monotonic())
+        found.left = "the pass was to end" if self._stop.is_set() else self._refusal(batch)
+        if found.left:
+            self._left |= {bind.pod for bind in batch.bindings}
+            return found
+        self._ledger.assume(batch.bindings)
+        for bind in batch.bindings:
+            waits = bind.after is not None and bind.wait is not Wait.NO
+            (found.parked if waits else found.ready).append(bind)
+        return found
+
+    def _refusal(self, batch: Batch) -> str:
+        """Why a batch may not go out; while events do not come, that is waited for, as long as its grace lasts."""
+        end = time.monotonic() + self._settings.grace
+        while self._ledger.lost() is not None and time.monotonic() < end and not self._stop.is_set():
+            self._stop.wait(_TICK)
+        own = {bind.pod for bind in batch.bindings}
+        for bind in batch.bindings:
+            if bind.after is not None and bind.after not in own and self._failed(bind.after):
+                return f"Pod {bind.after}, which comes before Pod {bind.pod} on Node {bind.node}, was not bound"
+        return self._ledger.refusal(batch.gangs, batch.bindings) or ""
+
+    def _failed(self, pod: Key) -> bool:
+        """Whether a pod of this plan was left or could not be bound."""
+        if pod in self._fates:
+            return self._fates[pod][1] is not Fate.BOUND
+        return pod in self._left
+
+    def _unpark(self, under: _Under) -> None:
+        """Let those go whose turn it is, and give those up whose turn will not come."""
+        kept = []
+        for bind in under.parked:
+            verdict = self._turn(under, bind)
+            if verdict is None:
+                kept.append(bind)
+            elif verdict:
+                self._fail(under, bind, verdict)
+            else:
+                under.ready.append(bind)
+        under.parked = kept
+
+    def _turn(self, under: _Under, bind: Bind) -> str | None:
+        """Whether a waiting binding may go: an empty text; None: not yet; else why it never will."""
+        if bind.after is None:
+            return ""
+        if self._failed(bind.after) or bind.after in under.failed:
+            return f"Pod {bind.after} before it on Node {bind.node} was not bound"
+        if bind.after in self._fates:
+            if bind.wait is Wait.BOUND or self._settings.dry_run:
+                return ""
+            said = self._ledger.said(self._fates[bind.after][0])
+            if said is Said.ADMITTED:
+                return ""
+            if said is Said.REJECTED:
+                return f"the kubelet of Node {bind.node} rejected Pod {bind.after} before it"
+        if time.monotonic() < self._deadline(under):
+            return None
+        return f"the kubelet of Node {bind.node} has not answered to Pod {bind.after} before it in time"
+
+    def _deal(self, under: _Under) -> None:
+        """Hand out what may go, as long as hands are free."""
+        while under.ready and self._out < 2 * self._settings.workers:
+            bind = under.ready.popleft()
+            if under.failed and not under.bound and not under.out:
+                self._fail(under, bind, "another pod of its gang cannot be bound")
+            elif time.monotonic() >= self._deadline(under):
+                self._fail(under, bind, "its gang's time was over")
+            else:
+                under.out += 1
+                self._out += 1
+                self._tasks.put((under, bind))
+
+    def _take(self, seconds: float) -> None:
+        """Take what was made; wait for the first so many seconds."""
+        with suppress(Empty):
+            under, made = self._made.get(timeout=seconds)
+            while True:
+                self._note(under, made)
+                under, made = self._made.get_nowait()
+
+    def _note(self, under: _Under, made: Made) -> None:
+        under.out -= 1
+        self._out -= 1
+        self._fates[made.bind.pod] = (made.bind, made.fate)
+        if made.fate is Fate.BOUND:
+            under.bound.append(made.bind)
+            under.progress = time.monotonic()
+            return
+        under.failed[made.bind.pod] = made.reason
+        if made.fate is Fate.REFUSED:
+            self._ledger.forget(made.bind)
+
+    def _fail(self, under: _Under, bind: Bind, reason: str) -> None:
+        """Give a binding up that did not go out."""
+        under.failed[bind.pod] = reason
+        self._fates[bind.pod] = (bind, Fate.REFUSED)
+        self._ledger.forget(bind)
+
+    # --------------------------------------------------------------------------------------------------------- time
+
+    def _deadline(self, under: _Under) -> float:
+        grace = under.progress + self._settings.grace
+        return grace if self._stopped is None else min(grace, self._stopped + _LAST)
+
+    def _notice_stop(self) -> None:
+        if self._stopped is None and self._stop.is_set():
+            self._stopped = time.monotonic()
+
+    def _past_end(self) -> bool:
+        return self._stopped is not None and time.monotonic() > self._stopped + _END
+
+    def _abandon(self, active: deque[_Under]) -> None:
+        """Wait no longer for hands that are stuck."""
+        for under in active:
+            settled = {bind.pod for bind in under.bound} | set(under.failed)
+            for bind in under.batch.bindings:
+                if bind.pod not in settled:
+                    under.failed[bind.pod] = "the pass had to end before the server answered"
+
+    def _bind(self) -> None:
+        """One hand."""
+        while (task := self._tasks.get()) is not None:
+            under, bind = task
+            try:
+                made = make(self._server, bind, partial(self._deadline, under), dry_run=self._settings.dry_run)
+            except Exception as error:  # a hand that dies would leave its gang waiting for ever
+                made = Made(bind, Fate.UNKNOWN, f"{type(error).__name__}: {error}")
+            self._made.put((under, made))

@@ -1,0 +1,338 @@
+"""What is told of a pass: conditions of pods, Events, status of PodGroups. Nothing is written that is so already.
+
+=============================  =============================================================================
+what                           where
+=============================  =============================================================================
+a pod stays pending            PodScheduled=False, reason ``Unschedulable``, which autoscalers look for; where
+                               something went wrong while it was bound, ``SchedulerError``
+a gang was bound               Event ``Scheduled`` of its PodGroup, or of the pod that is one
+why a gang waits has changed   Event ``FailedScheduling``, one for the gang
+a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
+a node is over-full            Event ``NodeOverfull``
+a PodGroup of Volcano          its phase and one condition
+=============================  =============================================================================
+
+A pass has done its work before: what cannot be told is counted, and is no error of the pass.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+
+from placer.cluster.aftermath import Gang, State
+from placer.cluster.bind import pod_path
+from placer.cluster.client import STRATEGIC_MERGE, Answer, Writer
+from placer.cluster.ledger import Overfull
+from placer.cluster.plan import Plan
+from placer.cluster.volcano import GroupNews, write_group
+from placer.errors import ClusterError
+from placer.instance import GroupKey, Key
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.result import Result
+
+__all__ = ["Telling", "Told", "tell"]
+
+T = TypeVar("T")
+
+_WORKERS = 8
+_PAGE = 500
+#: Most characters of an Event's note.
+_NOTE = 1000
+_VOLCANO = "scheduling.volcano.sh"
+_VERSIONS = {"": "v1", _VOLCANO: f"{_VOLCANO}/v1beta1", "scheduling.x-k8s.io": "scheduling.x-k8s.io/v1alpha1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What is written: conditions of pods, Events, status of Volcano's PodGroups."""
+
+    conditions: bool = True
+    events: bool = True
+    groups: bool = True
+
+
+@dataclass
+class Told:
+    """How much was written, and what could not be, each trouble once."""
+
+    conditions: int = 0
+    events: int = 0
+    groups: int = 0
+    troubles: list[str] = field(default_factory=list)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Condition(msgspec.Struct, rename="camel"):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class _Status(msgspec.Struct):
+    conditions: list[_Condition] | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def scheduled(self) -> _Condition | None:
+        return next((each for each in self.status.conditions or () if each.type == "PodScheduled"), None)
+
+
+class _Page(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    items: list[_Pod] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """Why pods of a gang wait: reason and message of their condition."""
+
+    reason: str
+    message: str
+
+
+def tell(
+    server: Writer,
+    scheduler_name: str,
+    result: Result,
+    plan: Plan,
+    gangs: Sequence[Gang],
+    overfull: Iterable[Overfull],
+    telling: Telling,
+    stop: threading.Event,
+) -> Told:
+    """Tell of a pass.
+
+    Parameters
+    ----------
+    server
+        Where.
+    scheduler_name
+        Who tells.
+    result, plan, gangs, overfull
+        What was decided, what was planned of it, what became of that, and what is too much on a node.
+    telling
+        What is written.
+    stop
+        Set by somebody else: write nothing more.
+    """
+    work = _Work(server, scheduler_name, stop)
+    waits = _waits(result, plan, gangs)
+    news = work.conditions(result, waits) if telling.conditions else set(waits)
+    if telling.groups:
+        work.groups(_group_news(result, gangs, waits))
+    if telling.events:
+        work.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in news}))
+    return work.told
+
+
+# ------------------------------------------------------------------------------------------------- what is to be told
+
+
+def _waits(result: Result, plan: Plan, gangs: Iterable[Gang]) -> dict[GroupKey, _Wait]:
+    """Why pods of a gang wait; of those that wait for none, nothing."""
+    found = {key: _Wait("Unschedulable", f"{each.code}: {each.message}") for key, each in result.reasons.items()}
+    found |= {key: _Wait("SchedulerError", f"left for the next pass: {why}") for key, why in plan.dropped.items()}
+    for gang in gangs:
+        if gang.state is State.LEFT:
+            found[gang.key] = _Wait("SchedulerError", f"left for the next pass: {gang.reason}")
+        elif gang.missing:
+            pod, why = next(iter(gang.missing.items()))
+            found[gang.key] = _Wait("SchedulerError", f"{_counts(gang)}; Pod {pod}: {why}")
+    return found
+
+
+def _counts(gang: Gang) -> str:
+    return f"{len(gang.bound)} of {len(gang.bound) + len(gang.missing)} planned pods are bound"
+
+
+def _group_news(
+    result: Result, gangs: Iterable[Gang], waits: Mapping[GroupKey, _Wait]
+) -> Iterator[tuple[GroupKey, GroupNews]]:
+    """What the PodGroups of Volcano should say."""
+    instance = result.instance
+    bound = {bind.pod: bind.node for gang in gangs for bind in gang.bound}
+    outcome = Outcome(instance, Placement.of(bound))
+    for key, group in instance.groups.items():
+        if key.api_group != _VOLCANO or not group.pending:
+            continue
+        ready = outcome.ready(group)
+        some = bool(group.bound or any(pod in bound for pod in group.pending))
+        wait = waits.get(key)
+        if ready:
+            yield key, GroupNews(key, True, some, "tasks in gang are ready to be scheduled", "")
+        elif wait is not None:
+            yield key, GroupNews(key, False, some, "NotEnoughResources", wait.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    kind: str
+    reason: str
+    note: str
+    version: str
+    subject: str
+    namespace: str
+    name: str
+
+
+def _events(gangs: Iterable[Gang], overfull: Iterable[Overfull], waits: Mapping[GroupKey, _Wait]) -> Iterator[_Event]:
+    for gang in gangs:
+        if gang.bound:
+            yield _of_gang(gang.key, "Normal", "Scheduled", _assigned(gang))
+        if gang.state is State.HALF_BOUND:
+            yield _of_gang(gang.key, "Warning", "HalfBound", f"{_counts(gang)}; the next pass completes it first")
+        if gang.state is State.ROLLED_BACK:
+            yield _of_gang(gang.key, "Warning", "RolledBack", "it could not be completed; its new pods are deleted")
+    for key, wait in waits.items():
+        yield _of_gang(key, "Warning", "FailedScheduling", wait.message)
+    for each in overfull:
+        yield _Event("Warning", "NodeOverfull", f"pods request too much: {each}", "v1", "Node", "default", each.node)
+
+
+def _of_gang(key: GroupKey, kind: str, reason: str, note: str) -> _Event:
+    version = _VERSIONS.get(key.api_group, key.api_group)
+    return _Event(kind, reason, note, version, key.kind, key.namespace, key.name)
+
+
+def _assigned(gang: Gang) -> str:
+    if not gang.key.api_group:
+        return f"Successfully assigned {gang.bound[0].pod} to {gang.bound[0].node}"
+    nodes = len({bind.node for bind in gang.bound})
+    return f"Successfully assigned {len(gang.bound)} pods to {nodes} {'nodes' if nodes > 1 else 'node'}"
+
+
+# -------------------------------------------------------------------------------------------------------------- hands
+
+
+class _Work:
+    """Writes, several things at a time."""
+
+    def __init__(self, server: Writer, scheduler_name: str, stop: threading.Event) -> None:
+        self._server, self._name, self._stop = server, scheduler_name, stop
+        self._lock = threading.Lock()
+        self._now = datetime.now(UTC)
+        self._instance = f"{scheduler_name}-{os.uname().nodename}"[:128]
+        self.told = Told()
+
+    def conditions(self, result: Result, waits: Mapping[GroupKey, _Wait]) -> set[GroupKey]:
+        """Write conditions of pods that wait; the gangs of which one was not so already."""
+        pods = result.instance.pods
+        work: list[tuple[_Pod, _Wait, GroupKey]] = []
+        for pod in self._pending() if waits else ():
+            known = pods.get(Key(pod.metadata.namespace, pod.metadata.name))
+            wait = waits.get(known.group) if known is not None and known.group is not None else None
+            if known is None or known.group is None or wait is None:
+                continue
+            there = pod.scheduled
+            wanted = ("False", wait.reason, wait.message)
+            if there is None or (there.status, there.reason, there.message) != wanted:
+                work.append((pod, wait, known.group))
+        written = self._each(lambda each: self._condition(each[0], each[1]), work)
+        self.told.conditions = sum(written)
+        return {key for (_, _, key), done in zip(work, written, strict=True) if done}
+
+    def groups(self, news: Iterable[tuple[GroupKey, GroupNews]]) -> None:
+        """Write status of PodGroups."""
+        now = self._now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.told.groups = sum(self._each(lambda each: write_group(self._server, each[1], now), list(news)))
+
+    def events(self, events: Iterable[_Event]) -> None:
+        """Write Events."""
+        self.told.events = sum(self._each(self._event, list(events)))
+
+    def _pending(self) -> Iterator[_Pod]:
+        """Pods of ours that have no node, as they are now."""
+        token = ""
+        selector = f"spec.nodeName=,spec.schedulerName={self._name}"
+        try:
+            while not self._stop.is_set():
+                asked = {"fieldSelector": selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
+                page = msgspec.json.decode(self._server.get("/api/v1/pods", asked).text, type=_Page)
+                yield from page.items or ()
+                token = page.metadata.continue_
+                if not token:
+                    return
+        except ClusterError as error:
+            self._trouble(str(error))
+
+    def _condition(self, pod: _Pod, wait: _Wait) -> bool:
+        there = pod.scheduled
+        since = there.last_transition_time if there is not None and there.status == "False" else None
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": wait.reason,
+            "message": wait.message,
+            "lastTransitionTime": since or self._now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+        path = f"{pod_path(pod.metadata.namespace, pod.metadata.name)}/status"
+        answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE)
+        return self._fine(answer, "conditions of pods", gone=(404, 409))
+
+    def _event(self, event: _Event) -> bool:
+        regarding = {"kind": event.subject, "name": event.name, "apiVersion": event.version}
+        if event.subject != "Node":
+            regarding["namespace"] = event.namespace
+        body = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{event.name}.{time.time_ns():x}", "namespace": event.namespace},
+            "eventTime": self._now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": self._name,
+            "reportingInstance": self._instance,
+            "action": "Binding" if event.reason == "Scheduled" else "Scheduling",
+            "reason": event.reason,
+            "type": event.kind,
+            "regarding": regarding,
+            "note": event.note if len(event.note) <= _NOTE else f"{event.note[:_NOTE]} ...",
+        }
+        path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
+        return self._fine(self._server.send("POST", path, body), "Events")
+
+    def _fine(self, answer: Answer, what: str, gone: tuple[int, ...] = ()) -> bool:
+        if answer.status >= 300 and answer.status not in gone:
+            self._trouble(f"{what}: {answer.status} {answer.message}")
+        return answer.status < 300
+
+    def _trouble(self, text: str) -> None:
+        with self._lock:
+            if text not in self.told.troubles:
+                self.told.troubles.append(text)
+
+    def _each(self, work: Callable[[T], bool], things: Sequence[T]) -> list[bool]:
+        """Do something with each; what goes wrong is told and is no success."""
+
+        def one(thing: T) -> bool:
+            if self._stop.is_set():
+                return False
+            try:
+                return work(thing)
+            except ClusterError as error:
+                self._trouble(str(error))
+                return False
+
+        with ThreadPoolExecutor(_WORKERS) as threads:
+            return list(threads.map(one, things))

@@ -1,0 +1,217 @@
+"""``placer run`` against a real API server, where nothing goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import placer
+from placer.cli import main
+from placer.read import read_placement
+from tests.cluster.api import Api
+from tests.cluster.kubelets import Kubelets
+from tests.cluster.passes import Passes, bound, gang, leaves, overfull
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod, numa_topology
+from tests.support import Document, node
+
+
+@pytest.fixture
+def passes(cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> Passes:
+    return Passes(control_plane, capsys)
+
+
+def events(cluster: Api, reason: str) -> list[str]:
+    """Notes of Events of a reason, sorted."""
+    found = cluster.items("/apis/events.k8s.io/v1/events")
+    return sorted(each["note"] for each in found if each["reason"] == reason)
+
+
+def versions(cluster: Api) -> dict[str, str]:
+    """Pod to its resourceVersion: who writes to it changes that."""
+    return {each["metadata"]["name"]: each["metadata"]["resourceVersion"] for each in cluster.items("/api/v1/pods")}
+
+
+def condition(cluster: Api, pod: str) -> dict[str, str]:
+    status = cluster.get(f"/api/v1/namespaces/default/pods/{pod}")["status"]
+    (found,) = [each for each in status.get("conditions") or () if each["type"] == "PodScheduled"]
+    return dict(found)
+
+
+def test_an_empty_server_200_nodes_and_20_gangs(
+    cluster: Api, install: Callable[[str], None], passes: Passes, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """All is bound as ``solve`` says on the snapshot; a second pass finds nothing to do."""
+    install("volcano")
+    cluster.create(*leaves(10, 20, gpu=8))
+    cluster.create(*(each for number in range(20) for each in gang(f"g{number:02d}", 10, tier=1, gpu=8)))
+    file = tmp_path / "before.json.gz"
+    assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig()), "-o", str(file)]) == 0
+    decided = placer.solve(placer.read(file), method="greedy").placement
+    assert decided is not None
+    assert len(decided.bindings) == 200  # 200 nodes of 8, 200 pods of 8, ten to a gang, twenty nodes to a leaf
+
+    told = passes()
+    assert (told["planned"], told["bound"], told["gangs"]["bound"]) == (200, 200, 20)
+    assert bound(cluster) == {each.pod.name: each.node for each in decided.bindings}
+    assert overfull(cluster) == []
+    for number in range(20):
+        homes = {where[:4] for pod, where in bound(cluster).items() if pod.startswith(f"g{number:02d}-")}
+        assert len(homes) == 1, homes
+    before = versions(cluster)
+
+    again = passes()
+    assert (again["pending"], again["planned"], again["bound"]) == (0, 0, 0)
+    assert again["told"] == {"conditions": 0, "events": 0, "groups": 0, "troubles": []}
+    assert versions(cluster) == before
+
+
+@pytest.fixture
+def small(cluster: Api, install: Callable[[str], None]) -> Api:
+    """Two nodes of 8 cpu; a gang that fits, one that does not, a lone pod, and one of another scheduler."""
+    install("volcano")
+    cluster.create(node("n1"), node("n2"))
+    cluster.create(*gang("fits", 2, cpu=4), *gang("large", 3, cpu=8), live_pod("lone", cpu=2))
+    cluster.create(live_pod("other", scheduler="default-scheduler", cpu=1))
+    return cluster
+
+
+def test_what_waits_says_why_and_once(small: Api, passes: Passes) -> None:
+    told = passes()
+    assert (told["bound"], told["gangs"]["waiting"]) == (3, 1)
+    assert set(bound(small)) == {"fits-0", "fits-1", "lone"}
+    found = condition(small, "large-0")
+    assert (found["status"], found["reason"]) == ("False", "Unschedulable")
+    assert found["message"].startswith("InsufficientResources: ")
+    assert told["told"]["conditions"] == 3
+    assert condition(small, "lone")["status"] == "True"
+    assert events(small, "FailedScheduling") == [found["message"]]
+    assert "conditions" not in small.get("/api/v1/namespaces/default/pods/other")["status"]
+
+    before = versions(small)
+    passes()  # what is bound by now changes the numbers of the message, once
+    third = passes()
+    assert third["told"] == {"conditions": 0, "events": 0, "groups": 0, "troubles": []}
+    assert condition(small, "large-0")["lastTransitionTime"] == found["lastTransitionTime"]
+    assert versions(small)["lone"] == before["lone"]
+
+
+def test_pods_and_groups_are_told_what_became_of_them(small: Api, passes: Passes) -> None:
+    passes()
+    where = bound(small)
+    assert events(small, "Scheduled") == [
+        f"Successfully assigned 2 pods to {len({where['fits-0'], where['fits-1']})} "
+        + ("nodes" if where["fits-0"] != where["fits-1"] else "node"),
+        f"Successfully assigned default/lone to {where['lone']}",
+    ]
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+    status = small.get(f"{path}/fits")["status"]
+    assert status["phase"] == "Running"
+    assert [(each["type"], each["status"]) for each in status["conditions"]] == [("Scheduled", "True")]
+    status = small.get(f"{path}/large")["status"]
+    assert status["phase"] == "Pending"
+    assert [(each["type"], each["reason"]) for each in status["conditions"]] == [
+        ("Unschedulable", "NotEnoughResources")
+    ]
+
+
+def test_nothing_is_told_where_nothing_may_be(small: Api, passes: Passes) -> None:
+    told = passes("--no-events", "--no-conditions", "--no-group-status")
+    assert told["bound"] == 3
+    assert events(small, "Scheduled") == []
+    assert "conditions" not in small.get("/api/v1/namespaces/default/pods/large-0")["status"]
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/fits"
+    assert not small.get(path).get("status", {}).get("conditions")
+
+
+@pytest.mark.parametrize("kind", ["client", "server"])
+def test_a_dry_run_decides_and_changes_nothing(small: Api, passes: Passes, kind: str) -> None:
+    before = versions(small)
+    told = passes(f"--dry-run={kind}")
+    assert (told["planned"], told["bound"]) == (3, 0 if kind == "client" else 3)
+    assert bound(small) == {}
+    assert versions(small) == before
+    assert events(small, "Scheduled") == []
+
+
+def test_a_pass_can_be_decided_again(small: Api, passes: Passes, tmp_path: Path) -> None:
+    told = passes("--save", str(tmp_path))
+    snapshot, placement = told["saved"]
+    again = placer.solve(placer.read(snapshot), method="greedy").placement
+    assert again == read_placement(placement)
+    assert again is not None
+    assert {each.pod.name: each.node for each in again.bindings} == bound(small)
+
+
+def test_pods_of_another_name_are_those_of_that_name(small: Api, passes: Passes) -> None:
+    told = passes("--scheduler-name", "default-scheduler")
+    assert (told["pending"], told["bound"]) == (1, 1)
+    assert set(bound(small)) == {"other"}
+
+
+def test_pods_that_kubelets_align_are_bound_one_by_one(
+    cluster: Api, install: Callable[[str], None], passes: Passes
+) -> None:
+    """Both at once one would be refused (test_plan_live); each after the kubelet's answer both run."""
+    install("noderesourcetopology")
+    kubelets = Kubelets(cluster)
+    zones = ({"cpu": "4", "memory": "8Gi"}, {"cpu": "2", "memory": "8Gi"})
+    kubelets.add(node("n1", cpu=6), topologies=[numa_topology("n1", *zones)])
+    cluster.create(live_pod("small", cpu=2, memory="1Gi", guaranteed=True))
+    cluster.create(live_pod("large", cpu=4, memory="1Gi", guaranteed=True))
+    with kubelets.running(every=0.01):
+        told = passes("--settle", "20")
+    assert (told["bound"], told["rejected"]) == (2, {})
+    assert kubelets.rejected == {}
+    found = {each["metadata"]["name"]: each for each in cluster.items("/api/v1/pods")}
+    assert {name: each["status"]["phase"] for name, each in found.items()} == {"small": "Running", "large": "Running"}
+    zone = "placer.dev/numa-zones"
+    assert {name: each["metadata"]["annotations"][zone] for name, each in found.items()} == {
+        "large": "node-0",
+        "small": "node-1",
+    }
+
+
+def job(name: str, scheduler: str) -> Document:
+    template = {"spec": live_pod("x", cpu=1)["spec"]}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": scheduler, "minAvailable": 1, "tasks": [{"replicas": 1, "template": template}]},
+    }
+
+
+def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[[str], None], passes: Passes) -> None:
+    """The Job controller makes no pods before; a group of a job of another scheduler stays as it is."""
+    install("volcano")
+    cluster.create(node("n1"))
+    for name, scheduler in (("ours", "placer"), ("theirs", "volcano")):
+        (made,) = cluster.create(job(name, scheduler))
+        (group,) = gang(name, 0, least=1)
+        owner = {"apiVersion": made["apiVersion"], "kind": "Job", "name": name, "uid": made["metadata"]["uid"]}
+        cluster.create({**group, "metadata": {**group["metadata"], "ownerReferences": [owner]}})
+    assert passes()["inqueue"] == 0
+    assert passes("--inqueue")["inqueue"] == 1
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+    assert cluster.get(f"{path}/ours")["status"]["phase"] == "Inqueue"
+    assert cluster.get(f"{path}/theirs").get("status", {}).get("phase") in (None, "Pending")
+    assert passes("--inqueue")["inqueue"] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--every", "30s"], "--every: this version makes one pass"),
+        (["--enforce", "gates"], "--enforce gates: this version binds pods itself"),
+        (["--bind-workers", "0", "--settle", "-1"], "--bind-workers: found 0, expected 1 to 256; --settle: found -1.0"),
+        (["--save", "/nowhere"], "--save: found no folder /nowhere"),
+    ],
+)
+def test_what_is_not_there_or_makes_no_sense_is_refused_at_once(
+    flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--kubeconfig", "/nowhere", *flags]) == 2
+    assert words in capsys.readouterr().err
