@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
-from deploy.crds.placer.write import definition, structural
+from placer.cli import _parser
 from placer.cluster import take
 from placer.kube import BY_ATTRIBUTE, KindInfo
-from placer.manifests import Text, split, validate
 from tests.cluster.binaries import CRDS
 from tests.cluster.snapshots import ListServer
 from tests.support import Document
-from tests.test_schemas import BAD, GOOD, POLICY
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 MANIFESTS = sorted(DEPLOY.rglob("*.yaml"))
@@ -125,69 +121,6 @@ def test_copies_are_of_the_versions_that_the_tests_use() -> None:
     assert {(each[1], each[2]) for each in copies()} == set(versions.items())
 
 
-# ----------------------------------------------------------------------------------------------------------- the Policy
-
-
-def test_the_definition_of_a_policy_is_made_from_the_schema() -> None:
-    assert one(DEPLOY / "crds" / "placer" / "policies.yaml", "CustomResourceDefinition") == definition()
-
-
-def as_json_schema(schema: Any) -> Any:
-    """A schema in the words of Kubernetes as JSON Schema; keys that it does not know are refused."""
-    if isinstance(schema, list):
-        return [as_json_schema(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: value if key == "enum" else as_json_schema(value) for key, value in schema.items()}
-    if made.pop("exclusiveMinimum", False) is True:
-        made["exclusiveMinimum"] = made.pop("minimum")
-    if made.pop("x-kubernetes-list-type", None) == "set":
-        made["uniqueItems"] = True
-    if "properties" in schema:
-        made["additionalProperties"] = False
-    return {"anyOf": [{"type": "null"}, made]} if made.pop("nullable", False) is True else made
-
-
-def policy_schema() -> Any:
-    (version,) = one(DEPLOY / "crds" / "placer" / "policies.yaml", "CustomResourceDefinition")["spec"]["versions"]
-    found: Any = as_json_schema(version["schema"]["openAPIV3Schema"])
-    found["properties"]["metadata"] = {"type": "object"}
-    return found
-
-
-@pytest.mark.parametrize("spec", GOOD, ids=json.dumps)
-def test_the_definition_takes_good_policies(spec: dict[str, Any]) -> None:
-    jsonschema.validate({**POLICY, "spec": spec}, policy_schema())
-
-
-@pytest.mark.parametrize("spec", BAD, ids=json.dumps)
-def test_the_definition_refuses_bad_policies(spec: dict[str, Any]) -> None:
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**POLICY, "spec": spec}, policy_schema())
-
-
-def test_what_has_no_words_there_is_not_left_out() -> None:
-    with pytest.raises(ValueError, match=r"no words for \['oneOf'\]"):
-        structural({"type": "object", "oneOf": []})
-    with pytest.raises(ValueError, match="no words for keys"):
-        structural({"type": "object", "propertyNames": {"pattern": "a"}})
-
-
-def test_the_shipped_policy_is_read_and_is_the_default() -> None:
-    """What the page of the command line says is the default: each key as the schema has it."""
-    text = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]["policy.yaml"]
-    (policy,) = validate(split([Text("policy.yaml", text.encode())])).policies
-    assert policy.name == "default"
-    schema = json.loads((DEPLOY.parent / "placer" / "schemas" / "policy.schema.json").read_text())
-    defaults = {
-        key: each["default"] for key, each in schema["properties"]["spec"]["properties"].items() if "default" in each
-    }
-    spec = yaml.safe_load(text)["spec"]
-    assert spec.pop("rules") == {}
-    assert spec == defaults
-    jsonschema.validate(yaml.safe_load(text), policy_schema())
-
-
 # --------------------------------------------------------------------------------------------------------------- rights
 
 
@@ -218,41 +151,43 @@ def asked_by_a_snapshot() -> set[Right]:
     return found
 
 
-def test_what_may_be_read_is_what_a_snapshot_asks_and_its_watches() -> None:
+def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
     asked = asked_by_a_snapshot()
     assert ("", "pods", "list") in asked
     assert ("apps", "replicasets", "list") in asked
     assert ("", "configmaps", "get") in asked
-    watched = {(group, resource, "watch") for group, resource, verb in asked if verb == "list"}
-    # After an answer that may or may not have been a yes, the one object that was written to is read again.
-    again = {(group, resource, "get") for group, resource, _ in asked if resource in ("pods", "podgroups")}
-    assert rights(one(DEPLOY / "base" / "rbac-read.yaml", "ClusterRole")) == asked | watched | again
+    # After an answer that may or may not have been a yes, the pod is read again.
+    more = {("", "pods", "watch"), ("", "nodes", "watch"), ("", "pods", "get")}
+    assert rights(one(DEPLOY / "base" / "rbac-read.yaml", "ClusterRole")) == asked | more
 
 
-def test_what_may_be_written_is_bindings_and_what_is_told_of_them() -> None:
-    assert rights(one(DEPLOY / "base" / "rbac-write.yaml", "ClusterRole")) == {
-        ("", "pods/binding", "create"),
-        ("", "pods/status", "patch"),
-        ("events.k8s.io", "events", "create"),
-        ("events.k8s.io", "events", "patch"),
-        ("scheduling.volcano.sh", "podgroups", "patch"),
-        ("scheduling.x-k8s.io", "podgroups/status", "patch"),
-    }
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        (
+            "base/rbac-write.yaml",
+            {
+                ("", "pods/binding", "create"),
+                ("", "pods/status", "patch"),
+                ("events.k8s.io", "events", "create"),
+                ("scheduling.volcano.sh", "podgroups", "get"),
+                ("scheduling.volcano.sh", "podgroups", "patch"),
+            },
+        ),
+        ("overlays/rollback/rbac-rollback.yaml", {("", "pods", "delete")}),
+        ("overlays/inqueue/rbac-inqueue.yaml", {("batch.volcano.sh", "jobs", "list")}),
+    ],
+)
+def test_what_may_be_written_is_bindings_and_what_is_told_of_them(file: str, wanted: set[Right]) -> None:
+    """And what the overlays of their names need."""
+    assert rights(one(DEPLOY / file, "ClusterRole")) == wanted
 
 
-def test_pods_may_be_deleted_with_the_overlay_for_it_alone() -> None:
-    role = one(DEPLOY / "overlays" / "rollback" / "rbac.yaml", "ClusterRole")
-    assert rights(role) == {("", "pods", "delete")}
-
-
-def test_a_status_is_written_where_the_definition_has_one() -> None:
-    role = rights(one(DEPLOY / "base" / "rbac-write.yaml", "ClusterRole"))
-    for folder, group in (("volcano", "scheduling.volcano.sh"), ("scheduling-plugins", "scheduling.x-k8s.io")):
-        path = DEPLOY / "crds" / folder.replace("scheduling-", "scheduler-") / "podgroups.yaml"
-        versions = one(path, "CustomResourceDefinition")["spec"]["versions"]
-        apart = any("status" in (each.get("subresources") or {}) for each in versions)
-        assert ((group, "podgroups/status", "patch") in role) is apart
-        assert ((group, "podgroups", "patch") in role) is not apart
+def test_the_status_of_volcanos_gangs_is_no_resource_of_its_own() -> None:
+    """Else the right would have to be another one."""
+    path = DEPLOY / "crds" / "volcano" / "podgroups.yaml"
+    (version,) = one(path, "CustomResourceDefinition")["spec"]["versions"]
+    assert version["subresources"] == {}
 
 
 @pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name], ids=name_of)
@@ -265,7 +200,7 @@ def test_every_rule_says_which_call_needs_it(path: Path) -> None:
         while lines[start - 1].startswith("  #"):
             start -= 1
         comment = " ".join(lines[start:number])
-        assert re.search(r"\b(snapshot|apply)\b.*(:|,)", comment), f"{path.name}:{number + 1}"
+        assert re.search(r"# (snapshot|apply|telling|inqueue): ", comment), f"{path.name}:{number + 1}"
 
 
 @pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name], ids=name_of)
@@ -296,9 +231,28 @@ def container() -> dict[str, Any]:
     return dict(found)
 
 
-def argument(name: str) -> str:
-    (found,) = (each.partition("=")[2] for each in container()["args"] if each.startswith(f"--{name}="))
-    return str(found)
+def arguments() -> list[str]:
+    """As the container gets them: names of options are replaced by what the ConfigMap says."""
+    (source,) = container()["envFrom"]
+    config = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")
+    assert source["configMapRef"]["name"] == config["metadata"]["name"]
+    return [re.sub(r"\$\((\w+)\)", lambda found: str(config["data"][found[1]]), each) for each in container()["args"]]
+
+
+def parsed(*more: str) -> Any:
+    """What ``placer`` makes of the arguments."""
+    return _parser().parse_args([*arguments(), *more])
+
+
+def test_the_arguments_are_the_defaults_of_run() -> None:
+    """But for the number of threads, which cannot be seen from inside a container."""
+    default = vars(_parser().parse_args(["run"]))
+    assert {key: each for key, each in vars(parsed()).items() if each != default[key]} == {"workers": 2}
+
+
+def test_every_option_of_the_config_map_is_used() -> None:
+    used = {name for each in container()["args"] for name in re.findall(r"\$\((\w+)\)", each)}
+    assert set(one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]) == used
 
 
 def test_passes_follow_one_another() -> None:
@@ -308,7 +262,8 @@ def test_passes_follow_one_another() -> None:
     once = job()["jobTemplate"]["spec"]
     assert once["backoffLimit"] == 0
     assert template()["restartPolicy"] == "Never"
-    assert float(argument("time-limit")) + 2 < once["activeDeadlineSeconds"]
+    options = parsed()
+    assert options.time_limit + options.gang_grace + options.settle < once["activeDeadlineSeconds"] / 2
     assert template()["terminationGracePeriodSeconds"] > 10
 
 
@@ -338,16 +293,8 @@ def test_the_token_is_for_this_pod_alone() -> None:
 def test_it_has_as_many_workers_as_cores() -> None:
     resources = container()["resources"]
     for kind in ("requests", "limits"):
-        assert resources[kind]["cpu"] == argument("workers")
+        assert resources[kind]["cpu"] == str(parsed().workers)
         assert resources[kind]["memory"]
-
-
-def test_the_policy_is_where_the_arguments_say() -> None:
-    (mount,) = (each for each in container()["volumeMounts"] if each["name"] == "policy")
-    (volume,) = (each for each in template()["volumes"] if each["name"] == "policy")
-    config = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")
-    assert volume["configMap"]["name"] == config["metadata"]["name"]
-    assert argument("policy") in {f"{mount['mountPath']}/{key}" for key in config["data"]}
 
 
 def overlay_arguments(folder: str) -> list[str]:
@@ -363,22 +310,20 @@ def overlay_arguments(folder: str) -> list[str]:
     return [each["value"] for each in patch]
 
 
-def test_overlays_add_what_they_are_named_after() -> None:
-    assert overlay_arguments("dry-run") == ["--dry-run"]
-    assert overlay_arguments("rollback") == ["--rollback"]
+@pytest.mark.parametrize(
+    ("folder", "option", "value"),
+    [
+        ("dry-run", "dry_run", "client"),
+        ("rollback", "roll_back", True),
+        ("inqueue", "inqueue", True),
+        ("beside-volcano", "no_group_status", True),
+    ],
+)
+def test_an_overlay_sets_one_option(folder: str, option: str, value: object) -> None:
+    before, after = vars(parsed()), vars(parsed(*overlay_arguments(folder)))
+    assert {key: each for key, each in after.items() if each != before[key]} == {option: value}
 
 
-# ------------------------------------------------------------------------------------------------- checks of HyperNodes
-
-
-def test_bad_hyper_nodes_are_refused_and_not_only_told() -> None:
-    path = DEPLOY / "admission" / "hypernodes.yaml"
-    policy, binding = one(path, "ValidatingAdmissionPolicy"), one(path, "ValidatingAdmissionPolicyBinding")
-    assert policy["spec"]["failurePolicy"] == "Fail"
-    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-    assert (rule["apiGroups"], rule["resources"]) == (["topology.volcano.sh"], ["hypernodes"])
-    assert set(rule["operations"]) == {"CREATE", "UPDATE"}
-    assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
-    for each in policy["spec"]["validations"]:
-        assert each["message"].startswith("spec.members: ")
-        assert each["expression"].count("(") == each["expression"].count(")")
+def test_every_overlay_is_tried() -> None:
+    folders = {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == "overlays"}
+    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from placer.cli import main
 from placer.cluster import Client, take
 from tests.cluster.api import Api
 from tests.cluster.binaries import CRDS, resource_definitions
@@ -89,18 +90,25 @@ def reviewed(api: Api) -> set[tuple[str, str, str]]:
     return rights({"rules": status["resourceRules"]})
 
 
-@pytest.mark.parametrize("folder", ["base", "overlays/dry-run", "overlays/rollback"])
+READ, WRITE = "base/rbac-read.yaml", "base/rbac-write.yaml"
+ROLES = {
+    "base": {READ, WRITE},
+    "overlays/dry-run": {READ},
+    "overlays/rollback": {READ, WRITE, "overlays/rollback/rbac-rollback.yaml"},
+    "overlays/inqueue": {READ, WRITE, "overlays/inqueue/rbac-inqueue.yaml"},
+    "overlays/beside-volcano": {READ, WRITE},
+}
+
+
+@pytest.mark.parametrize("folder", ROLES)
 def test_the_account_has_the_rights_that_are_written_down_and_no_others(folder: str, deployed: Deployed) -> None:
     deployed.apply(folder)
     nobody = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "placer"}}
     deployed.kubectl("apply", "-f", "-", text=json.dumps(nobody))
     given = reviewed(deployed.as_account("nobody"))
-    written = {
-        "base": ("base/rbac-read.yaml", "base/rbac-write.yaml"),
-        "overlays/dry-run": ("base/rbac-read.yaml",),
-        "overlays/rollback": ("base/rbac-read.yaml", "base/rbac-write.yaml", "overlays/rollback/rbac.yaml"),
-    }[folder]
-    wanted = set().union(*(rights(one(DEPLOY / file, "ClusterRole")) for file in written))
+    wanted = set().union(*(rights(one(DEPLOY / file, "ClusterRole")) for file in ROLES[folder]))
+    if folder == "overlays/beside-volcano":
+        wanted -= {("scheduling.volcano.sh", "podgroups", "get"), ("scheduling.volcano.sh", "podgroups", "patch")}
     assert reviewed(deployed.as_account("placer")) - given == wanted
 
 
@@ -167,32 +175,41 @@ def test_the_account_sees_what_an_administrator_sees(shop: Deployed) -> None:
     assert "replicasets.apps" in mine.counts
 
 
-def test_the_account_can_do_its_work(shop: Deployed) -> None:
-    placer = shop.as_account("placer")
-    waits = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}]
-    placer.patch(f"{PODS}/p/status", {"status": {"conditions": waits}})
-    event = {
-        "metadata": {"name": "p.1"},
-        "eventTime": "2026-01-01T00:00:00.000000Z",
-        "action": "Binding",
-        "reason": "Scheduled",
-        "type": "Normal",
-        "reportingController": "placer",
-        "reportingInstance": "placer-1",
-        "regarding": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "p"},
+def test_a_pass_needs_no_other_rights(shop: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    """One pod is bound, another waits; condition, Events and the state of the gang are told, and nothing is refused."""
+    shop.api.create(live_pod("train-0", group="train", cpu=1), live_pod("large", cpu=1000))
+    assert main(["run", "--kubeconfig", shop.kubeconfig("placer"), "--method=greedy", "--settle=0"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["told"]["troubles"] == []
+    assert (told["bound"], told["told"]["conditions"], told["told"]["groups"]) == (2, 1, 1)
+    assert told["told"]["events"] > 0
+    where = {each["metadata"]["name"]: each["spec"].get("nodeName") for each in shop.api.items(PODS)}
+    assert where == {"p": "n1", "train-0": "n1", "large": None}
+
+
+def test_moving_gangs_to_inqueue_needs_the_rights_of_its_overlay(
+    deployed: Deployed, install: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("volcano")
+    deployed.apply("overlays/inqueue")
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {
+            "schedulerName": "placer",
+            "minAvailable": 1,
+            "tasks": [{"name": "worker", "replicas": 1, "template": {"spec": live_pod("p", cpu=1)["spec"]}}],
+        },
     }
-    events = "/apis/events.k8s.io/v1/namespaces/default/events"
-    placer.call("POST", events, event)
-    series = {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}
-    placer.patch(f"{events}/p.1", {"series": series})
-    group = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/train"
-    placer.patch(group, {"status": {"phase": "Inqueue"}})
-    assert placer.get(group)["status"]["phase"] == "Inqueue"
-    gang = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups/few"
-    placer.patch(f"{gang}/status", {"status": {"phase": "Scheduling"}})
-    assert placer.get(gang)["status"]["phase"] == "Scheduling"
-    placer.bind("default", "p", "n1")
-    assert placer.get(f"{PODS}/p")["spec"]["nodeName"] == "n1"
+    (made,) = deployed.api.create(job)
+    owner = {"apiVersion": job["apiVersion"], "kind": "Job", "name": "train", "uid": made["metadata"]["uid"]}
+    group = pod_group("train-1", minMember=1)
+    deployed.api.create(node("n1"), {**group, "metadata": {**group["metadata"], "ownerReferences": [owner]}})
+    assert main(["run", "--kubeconfig", deployed.kubeconfig("placer"), "--settle=0", "--inqueue"]) == 0
+    assert json.loads(capsys.readouterr().out)["inqueue"] == 1
+    where = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/train-1"
+    assert deployed.api.get(where)["status"]["phase"] == "Inqueue"
 
 
 def test_the_account_can_do_nothing_else(shop: Deployed) -> None:
@@ -208,6 +225,7 @@ def test_the_account_can_do_nothing_else(shop: Deployed) -> None:
         ("GET", "/api/v1/namespaces/default/secrets/s", None),
         ("GET", "/api/v1/configmaps", None),
         ("GET", "/apis/apps/v1/deployments", None),
+        ("GET", "/apis/batch.volcano.sh/v1alpha1/jobs", None),
         ("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}}),
         ("POST", "/api/v1/namespaces/placer/serviceaccounts/placer/token", {"spec": {}}),
         ("POST", POLICIES, {**POLICY, "metadata": {"name": "other"}}),
@@ -220,6 +238,7 @@ def test_the_account_can_do_nothing_else(shop: Deployed) -> None:
         "/api/v1/nodes/n1/status",
         f"{HYPER_NODES}/leaf",
         "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups/few",
+        "/apis/scheduling.volcano.sh/v1beta1/queues/q/status",
         "/apis/scheduling.volcano.sh/v1beta1/queues/q",
     ):
         assert refused(placer.patch, path, labels) == 403, path

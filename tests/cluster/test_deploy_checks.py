@@ -54,7 +54,8 @@ def test_policies_are_taken_and_refused_as_the_reader_does(
 def test_kubectl_applies_the_shipped_policy_and_a_rule_that_is_off(deployed: Deployed) -> None:
     """Its YAML is 1.1, where ``off`` is false; both mean off."""
     deployed.apply("crds/placer")
-    text = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]["policy.yaml"]
+    deployed.apply("policy")
+    text = (DEPLOY / "policy" / "policy.yaml").read_text()
     deployed.kubectl("apply", "-f", "-", text=text.replace("rules: {}", "rules: {C10: off}"))
     assert deployed.api.get(f"{POLICIES}/default")["spec"]["rules"] == {"C10": False}
     snapshot = take(Client.connect(deployed.kubeconfig()))
