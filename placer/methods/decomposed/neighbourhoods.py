@@ -40,6 +40,8 @@ FIRST, LEAST, MOST = 48, 8, 1024
 GROW, SHRINK = 1.15, 0.88
 #: Share of the steps that gather room beside.
 GATHERING = 0.25
+#: Share of the steps over NUMA zones that have no hint: there hints lead to the same few solutions.
+FRESH = 0.5
 #: How often an executor that broke down is opened anew.
 REOPENED = 3
 
@@ -209,8 +211,9 @@ class Neighbourhoods:
             return False
         self.steps += 1
         gather = self.random.random() < GATHERING
+        fresh = self.dense.numa is not None and self.random.random() < FRESH
         seed = (self.seed + self.steps) % 2**31
-        step = Step(part.dense, part.start, part.must, self.level, seconds, min(work, STEP_WORK), seed, gather)
+        step = Step(part.dense, part.start, part.must, self.level, seconds, min(work, STEP_WORK), seed, gather, fresh)
         try:
             future = self.crew.submit(step)
         except BrokenExecutor as error:

@@ -39,6 +39,8 @@ class Step:
         Of the solver.
     gather
         Beside the value, leave the room that is left in few leaves.
+    fresh
+        Look for a solution without a hint: what comes of it is seldom the start once more.
     """
 
     dense: Dense
@@ -49,6 +51,7 @@ class Step:
     work: float
     seed: int
     gather: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def carry_out(step: Step) -> Stepped:
     for _ in range(TRIES):
         solver = _solver(step, step.work - work, end - time.monotonic(), 0 if aside is None else model.most(aside))
         model.hint(step.start)
+        if step.fresh:
+            model.proto.proto.clear_solution_hint()
         status = solver.solve(model.proto)
         work += solver.response_proto.deterministic_time
         if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
@@ -140,4 +145,7 @@ def _aside(step: Step, model: Model) -> Linear:
         worth = max(1, model.variables.first(item).weight // 50_000)
         for place, variable in counts.items():
             row.add(worth * worth_of[model.variables.places[place].unit], variable)
+    if model.zones is not None:
+        for worth, variable in model.zones.low():
+            row.add(worth, variable)
     return row

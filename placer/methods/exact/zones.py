@@ -16,7 +16,7 @@ nothing but those very counts is excluded.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -119,6 +119,15 @@ class Zones:
                 state = answer[0]
                 found[pods[position], number, answer[1]] += 1
         return found
+
+    def low(self) -> Iterator[tuple[int, IntVar]]:
+        """Counts of units by choice of zones, worth more in lower ones, in twentieths of a zone: the last get empty."""
+        for (node, units, number), chosen in self.chosen.items():
+            kubelet = self.numa.kubelets[int(self.numa.kind[node])]
+            size = max(1, round(20 * len(kubelet.zones) * kubelet.share((units[number],))))
+            for mask, variable in chosen:
+                if variable is not None:
+                    yield size * (1 + len(kubelet.zones) - mask.bit_length()), variable
 
     def arranged(self, solution: Solution, values: Sequence[int]) -> Solution:
         """The solution with the pods of each node in the order of their zones in the model, lowest first.
