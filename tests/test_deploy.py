@@ -327,3 +327,29 @@ def test_an_overlay_sets_one_option(folder: str, option: str, value: object) -> 
 def test_every_overlay_is_tried() -> None:
     folders = {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == "overlays"}
     assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano"}
+
+
+# ------------------------------------------------------------------------------------------------------------- the page
+
+
+def test_the_page_names_what_is_there() -> None:
+    """Every path that is typed, and a row for every folder but that of others' definitions."""
+    page = (DEPLOY / "README.md").read_text()
+    typed = re.findall(r"(?<=[ `(])deploy/[-\w./]+", page)
+    assert typed
+    assert [each for each in typed if not (DEPLOY.parent / each).exists()] == []
+    rows = set(re.findall(r"^\| `([-\w/]+)/` \|", page, re.MULTILINE))
+    assert rows == {
+        str(path.parent.relative_to(DEPLOY)) for path in KUSTOMIZATIONS if path.parent.parent.name != "crds"
+    }
+
+
+def test_the_page_has_the_options_as_they_are() -> None:
+    rows = re.findall(
+        r"^\| `([A-Z_]+)` \| `(--[a-z-]+)` \| `?(\w+)`? \|", (DEPLOY / "README.md").read_text(), re.MULTILINE
+    )
+    assert {(key, f"{option}=$({key})") for key, option, _ in rows} <= {
+        (re.findall(r"[A-Z_]{3,}", each)[0], each) for each in container()["args"] if "$" in each
+    }
+    config = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]
+    assert {key: default for key, _, default in rows} == config

@@ -252,13 +252,13 @@ def test_rollback_may_delete_a_pod(deployed: Deployed) -> None:
     assert deployed.api.items(PODS) == []
 
 
-def test_a_dry_run_could_not_write(deployed: Deployed) -> None:
+def test_a_dry_run_decides_and_could_not_write(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.apply("overlays/dry-run")
     deployed.api.create(node("n1"), live_pod("p", cpu=1))
-    placer = deployed.as_account("placer")
-    assert [each["metadata"]["name"] for each in placer.items(PODS)] == ["p"]
-    assert refused(placer.bind, "default", "p", "n1") == 403
-    spec = deployed.api.get("/apis/batch/v1/namespaces/placer/cronjobs/placer")["spec"]["jobTemplate"]["spec"][
-        "template"
-    ]
-    assert spec["spec"]["containers"][0]["args"][-1] == "--dry-run"
+    job = deployed.api.get("/apis/batch/v1/namespaces/placer/cronjobs/placer")["spec"]["jobTemplate"]["spec"]
+    flag = job["template"]["spec"]["containers"][0]["args"][-1]
+    assert main(["run", "--kubeconfig", deployed.kubeconfig("placer"), "--method=greedy", flag]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["planned"], told["bound"]) == (1, 0)
+    assert refused(deployed.as_account("placer").bind, "default", "p", "n1") == 403
+    assert "nodeName" not in deployed.api.get(f"{PODS}/p")["spec"]
