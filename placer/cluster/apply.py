@@ -31,6 +31,10 @@ __all__ = ["Settings", "apply"]
 
 #: Seconds that a gang under way has left when the pass is to end, and those after which nothing more is waited for.
 _LAST, _END = 4.0, 6.0
+#: Most seconds to wait at the end for events of what was bound: without them nobody can tell what else came.
+_EVENTS = 10.0
+#: Seconds after which a wait looks whether the pass is to end.
+_SLICE = 0.1
 #: Seconds between two looks at what kubelets said.
 _TICK = 0.02
 
@@ -87,18 +91,22 @@ def apply(
     """
     work = _Work(server, ledger, settings, stop)
     work.carry_out(plan)
-    if not settings.dry_run and not stop.is_set():
-        _settle(ledger, plan, settings)
+    if not settings.dry_run:
+        _settle(ledger, plan, settings, stop)
     gangs = [gang for tried in work.done for gang in judge(instance, ledger, tried)]
     if settings.roll_back and not settings.dry_run and not stop.is_set():
         gangs = [roll_back(server, gang) for gang in gangs]
     return gangs
 
 
-def _settle(ledger: Ledger, plan: Plan, settings: Settings) -> None:
+def _settle(ledger: Ledger, plan: Plan, settings: Settings, stop: threading.Event) -> None:
     """Wait until what was bound came back as events, and until kubelets have answered, as long as that is allowed."""
     binds = [bind for batch in plan.batches for bind in batch.bindings]
-    ledger.wait(settings.settle, lambda: ledger.all_seen(binds, answered=True))
+    start = time.monotonic()
+    for most, answered in ((_EVENTS, False), (settings.settle, True)):
+        while not stop.is_set() and time.monotonic() < start + most:
+            if ledger.wait(_SLICE, partial(ledger.all_seen, binds, answered=answered)):
+                break
 
 
 @dataclass
@@ -219,8 +227,10 @@ class _Work:
     def _deal(self, under: _Under) -> None:
         """Hand out what may go, as long as hands are free."""
         while under.ready and self._out < 2 * self._settings.workers:
+            if under.failed and not under.bound and under.out:
+                return  # if what is under way comes to nothing, the rest is not tried
             bind = under.ready.popleft()
-            if under.failed and not under.bound and not under.out:
+            if under.failed and not under.bound:
                 self._fail(under, bind, "another pod of its gang cannot be bound")
             elif time.monotonic() >= self._deadline(under):
                 self._fail(under, bind, "its gang's time was over")

@@ -11,6 +11,8 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlencode
 
@@ -236,7 +238,7 @@ class Client:
                     return
                 if answer.status != 200:
                     raise ClusterError(f"{path}: {answer.status} {_message(answer.read())}")
-                opened(answer.shutdown)
+                opened(partial(_shut, answer))
                 rest = b""
                 for part in answer.stream(2**16):
                     *lines, rest = (rest + part).split(b"\n")
@@ -296,6 +298,12 @@ def _configuration(kubeconfig: str | None, context: str | None) -> tuple[Any, An
         raise UsageError(message) from error
     configuration.connection_pool_maxsize = _CONNECTIONS
     return configuration, library.client.ApiClient(configuration)
+
+
+def _shut(answer: urllib3.BaseHTTPResponse) -> None:
+    """End an answer that another thread reads; one that has ended already stays so."""
+    with suppress(ValueError, OSError):
+        answer.shutdown()
 
 
 def _again_after(headers: Mapping[str, str]) -> float | None:

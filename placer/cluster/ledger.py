@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,12 +142,14 @@ class Ledger:
                 self._nodes.pop(read.name, None)
             else:
                 self._nodes |= read_nodes([read])
+            self._told.notify_all()
 
     def nodes_replaced(self, items: Sequence[bytes]) -> None:
         """Hear all nodes that there are."""
         found = read_nodes(map(BY_ATTRIBUTE["nodes"].read, items))
         with self._told:
             self._nodes = found
+            self._told.notify_all()
 
     def _gone(self, key: Key) -> None:
         if key in self._waiting:
@@ -224,6 +226,11 @@ class Ledger:
             self._stirred.add(held.node)
 
     # ---------------------------------------------------------------------------------------------------- what we do
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes as they are now, by name."""
+        return self._nodes
 
     def changed(self) -> set[Key]:
         """Pending pods that are no longer as the snapshot has them."""

@@ -39,7 +39,7 @@ class Passes:
         return summary
 
 
-def leaves(count: int, nodes: int, **amounts: object) -> Iterator[Document]:
+def leaves(count: int, nodes: int, **amounts: Any) -> Iterator[Document]:
     """Nodes ``n-LEAF-NUMBER`` and their HyperNodes: leaves of so many nodes, and one spine."""
     for leaf in range(count):
         names = tuple(f"n-{leaf:02d}-{number:02d}" for number in range(nodes))
@@ -48,7 +48,7 @@ def leaves(count: int, nodes: int, **amounts: object) -> Iterator[Document]:
     yield hyper_node("spine", 2, children=tuple(f"leaf-{leaf:02d}" for leaf in range(count)))
 
 
-def gang(name: str, pods: int, least: int | None = None, tier: int | None = None, **amounts: object) -> list[Document]:
+def gang(name: str, pods: int, least: int | None = None, tier: int | None = None, **amounts: Any) -> list[Document]:
     """A PodGroup with its pods."""
     spec: dict[str, Any] = {"minMember": pods if least is None else least}
     if tier is not None:

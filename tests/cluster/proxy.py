@@ -1,0 +1,163 @@
+"""Something in front of the API server that spoils answers: for tests of what a client makes of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import urllib3
+
+from tests.cluster.server import ControlPlane
+
+__all__ = ["Proxy", "Spoil", "proxied"]
+
+
+@dataclass(frozen=True)
+class Spoil:
+    """What happens to a request in place of an answer.
+
+    Parameters
+    ----------
+    status
+        Of the answer; 0: the connection is closed without any.
+    forwarded
+        Whether the server gets the request all the same.
+    headers, text
+        Of the answer.
+    hang
+        Seconds before it.
+    """
+
+    status: int
+    forwarded: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+    text: str = '{"message": "spoilt"}'
+    hang: float = 0.0
+
+
+#: Method, path, how often that was asked so far (from 1) to what happens; None: nothing.
+Rule = Callable[[str, str, int], Spoil | None]
+
+
+#: Headers that each of the two connections has its own of.
+_OWN = ("Host", "Connection", "Content-Length", "Transfer-Encoding")
+
+
+class Proxy:
+    """What is in front; ``rule`` may be changed at any time."""
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self.rule: Rule = lambda _method, _path, _times: None
+        self.url = ""
+        self.asked: Counter[tuple[str, str]] = Counter()
+        self.done: Counter[tuple[str, str]] = Counter()  #: what the server said 2xx to
+        self._control_plane = control_plane
+        self._lock = threading.Lock()
+        self._pool = urllib3.PoolManager(maxsize=32, ca_certs=str(control_plane.certificate), retries=False)
+
+    def bindings(self) -> dict[str, int]:
+        """Pod to how often the server bound it."""
+        return {path.split("/")[-2]: n for (_, path), n in self.done.items() if path.endswith("/binding")}
+
+    def handle(self, handler: BaseHTTPRequestHandler) -> None:
+        method, path = handler.command, handler.path.partition("?")[0]
+        length = int(handler.headers.get("Content-Length") or 0)
+        body = handler.rfile.read(length) if length else None
+        with self._lock:
+            self.asked[method, path] += 1
+            spoil = self.rule(method, path, self.asked[method, path])
+        if spoil is not None and not spoil.forwarded:
+            self._spoil(handler, spoil)
+            return
+        headers = {
+            name: value
+            for name, value in handler.headers.items()
+            if name not in ("Host", "Connection", "Content-Length")
+        }
+        answer = self._pool.request(
+            method, self._control_plane.url + handler.path, body=body, headers=headers, preload_content=False
+        )
+        with self._lock:
+            self.done[method, path] += answer.status < 300
+        if spoil is not None:
+            answer.read()
+            self._spoil(handler, spoil)
+        else:
+            self._pass_on(handler, answer)
+        answer.release_conn()
+
+    @staticmethod
+    def _spoil(handler: BaseHTTPRequestHandler, spoil: Spoil) -> None:
+        time.sleep(spoil.hang)
+        if not spoil.status:
+            handler.close_connection = True
+            return
+        text = spoil.text.encode()
+        handler.send_response(spoil.status)
+        for name, value in (*spoil.headers, ("Content-Length", str(len(text)))):
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(text)
+
+    @staticmethod
+    def _pass_on(handler: BaseHTTPRequestHandler, answer: Any) -> None:
+        handler.send_response(answer.status)
+        for name, value in answer.headers.items():
+            if name not in _OWN:
+                handler.send_header(name, value)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for part in answer.stream(2**16, decode_content=False):
+            handler.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+            handler.wfile.flush()
+        handler.wfile.write(b"0\r\n\r\n")
+
+
+@contextmanager
+def proxied(control_plane: ControlPlane) -> Iterator[Proxy]:
+    """Something in front of the server for as long as the block lasts."""
+    proxy = Proxy(control_plane)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def handle_any(self) -> None:
+            try:
+                proxy.handle(self)
+            except (OSError, ValueError, urllib3.exceptions.HTTPError):  # either side went away
+                self.close_connection = True
+
+        def do_GET(self) -> None:
+            self.handle_any()
+
+        def do_POST(self) -> None:
+            self.handle_any()
+
+        def do_PATCH(self) -> None:
+            self.handle_any()
+
+        def do_DELETE(self) -> None:
+            self.handle_any()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        block_on_close = False
+        request_queue_size = 64
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        proxy.url = f"http://127.0.0.1:{server.server_address[1]}"
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield proxy
+        finally:
+            server.shutdown()
