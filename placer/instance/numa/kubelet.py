@@ -101,6 +101,10 @@ class Kubelet:
         self._largest = [sorted(amounts, reverse=True) for amounts in capacity]
         self._units: dict[NumaDemand, Units] = {}
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is remembered of pods: it travels to other processes with every step of a search."""
+        return {**self.__dict__, "_units": {}}
+
     @property
     def kind(self) -> object:
         """What two kubelets have in common that take every pod alike, whatever is available."""
