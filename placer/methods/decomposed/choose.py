@@ -26,8 +26,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Groups that wait and take part in a step.
-WAITING = 12
+#: Groups that wait and take part in a step, and in one over NUMA zones, which is over few nodes.
+WAITING, WAITING_FOR_ZONES = 12, 36
 #: Weight of a node where nothing is to gain, against 1 where most is.
 ANYWHERE = 0.02
 
@@ -130,8 +130,9 @@ class Chooser:
         fitting = [group for group in drawn if (self._least[group] <= room).all()]
         # The others take somebody's place: those that are worth most for what they ask for.
         others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
-        most = max(WAITING // 4, WAITING // 2 if len(others) > len(fitting) else 0)
-        return sorted([*fitting, *others[:most]][:WAITING] if len(fitting) < WAITING else fitting[:WAITING])
+        size = WAITING if self.dense.numa is None else WAITING_FOR_ZONES
+        most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
+        return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
 
     @cached_property
     def _worth(self) -> FloatArray:
