@@ -19,9 +19,6 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "models" / "README.md").read_text(encoding="utf-8")
 MODEL = (ROOT / "models" / "placement.mzn").read_text(encoding="utf-8")
 
-#: What stands where the code of a rule is still to come.
-TO_COME = re.compile(r"issue \d+")
-
 
 def table(header: str) -> list[list[str]]:
     """Rows of the table whose first line starts so, cell by cell."""
@@ -56,20 +53,12 @@ def test_a_rule_is_where_the_page_says(row: list[str]) -> None:
     rule, name = row[0], name_in(row[1])
     exact = functions(*(ROOT / "placer/methods/exact").glob("*.py"), ROOT / "placer/dense/build.py")
     milp = functions(ROOT / "placer/methods/milp/constraints.py")
-    if TO_COME.search(row[2]):
-        assert not {name} & exact & milp, f"{rule}: it is there, {row[2]}"
-    else:
-        assert any(word in exact for word in re.findall(r"`(\w+)`", row[2]))
-        assert name in milp
-    if TO_COME.search(row[3]):
-        assert f"% constraint {name}();" in MODEL
-    else:
-        assert f"predicate {name_in(row[3])}()" in MODEL
-        assert f"\nconstraint {name}();" in MODEL
-    if TO_COME.search(row[4]):
-        assert rule not in dict(RULES)
-    else:
-        assert (ROOT / name_in(row[4])).is_file()
+    assert any(word in exact for word in re.findall(r"`(\w+)`", row[2]))
+    assert name in milp
+    assert f"predicate {name_in(row[3])}()" in MODEL
+    assert f"\nconstraint {name}();" in MODEL
+    assert rule in dict(RULES)
+    assert (ROOT / name_in(row[4])).is_file()
 
 
 def test_the_model_states_the_rules_in_the_same_order() -> None:
@@ -80,13 +69,9 @@ def test_the_model_states_the_rules_in_the_same_order() -> None:
 @pytest.mark.parametrize("row", LEVEL_ROWS, ids=lambda row: str(row[2]))
 def test_a_value_is_where_the_page_says(row: list[str]) -> None:
     exact = functions(ROOT / "placer/methods/exact/objective.py")
-    if TO_COME.search(row[3]):
-        assert name_in(row[1]) not in exact
-    else:
-        assert name_in(row[3]) in exact
-    if not TO_COME.search(row[4]):
-        assert f"function var int: {name_in(row[4])}(" in MODEL
-    if row[1] and not TO_COME.search(row[5]):
+    assert name_in(row[3]) in exact
+    assert f"function var int: {name_in(row[4])}(" in MODEL
+    if row[1]:
         assert name_in(row[1]) in {level.__name__ for level in LEVELS.values()}
         assert (ROOT / name_in(row[5])).is_file()
 
