@@ -258,7 +258,9 @@ def network_cost(network: DenseNetwork, places: Iterable[tuple[tuple[int, int], 
     total = 0
     for call in network.calls:
         callers, callees = areas[call.origin], areas[call.destination]
-        total += int(callers @ network.cost @ callees)
+        # Most workloads are in few areas of many.
+        here, there = np.flatnonzero(callers), np.flatnonzero(callees)
+        total += int(callers[here] @ network.cost[np.ix_(here, there)] @ callees[there])
         mine, theirs = on[call.origin], on[call.destination]
         same = ((count * theirs[node], node) for node, count in mine.items() if node in theirs)
         total -= sum(pairs * int(network.cost[network.area[node], network.area[node]]) for pairs, node in same)
