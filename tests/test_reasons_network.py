@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-
-from placer.dense import make_dense
-from placer.instance import GroupKey, Instance, Key, Policy
-from placer.methods.greedy import greedy
-from placer.outcome import Outcome
-from placer.placement import Placement
-from placer.reasons import reasons
-from tests.oracle import best
-from tests.test_greedy import carried_out
-from tests.test_reasons import one_more, only
+from placer.instance import GroupKey, Key, Policy
+from tests.reasons_true import codes_told
+from tests.test_reasons import only
 from tests.tiny import tiny_network
 from tests.world import World, calls, hard
 
@@ -112,32 +103,16 @@ def test_outcompeted_for_a_link() -> None:
     assert only(world) == ("Outcompeted", "fits alone; the room went to Pod default/web-1 (1 pod)")
 
 
-def alone(instance: Instance, key: GroupKey, *off: str) -> bool:
-    """Whether brute force places a group alone where some rules are off."""
-    policy = replace(instance.policy, rules_off=instance.policy.rules_off | set(off))
-    return bool(best(carried_out(replace(instance, policy=policy), Placement(), key))[1].node_of)
-
-
 def test_reasons_are_true() -> None:
-    """Each code by brute force: outcompeted groups fit alone; C8 or C9 keeps out what fits without it."""
-    codes: Counter[str] = Counter()
-    for seed in range(250):
-        instance = tiny_network(seed).instance
-        dense = make_dense(instance)
-        placement = dense.placement(solution := greedy(dense))
-        outcome = Outcome(instance, placement)
-        for key, reason in reasons(instance, dense, solution).items():
-            codes[reason.code] += 1
-            if instance.policy.levels[:1] != ("placed",) or reason.code == "NotDecided":
-                continue
-            if outcome.ready(instance.groups[key]):
-                fits = one_more(instance, dense, key, placement)
-                assert fits == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
-                continue
-            assert alone(instance, key) == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
-            if reason.code in ("NetworkCost", "Bandwidth"):
-                assert alone(instance, key, "C9") == (reason.code == "Bandwidth"), f"seed {seed}: {key}: {reason}"
-                assert alone(instance, key, "C8", "C9"), f"seed {seed}: {key}: {reason}"
+    """C8 or C9 keeps out what fits without it."""
+    codes = codes_told(
+        tiny_network,
+        range(250),
+        {
+            "NetworkCost": ((("C9",), False), (("C8", "C9"), True)),
+            "Bandwidth": ((("C9",), True),),
+        },
+    )
     assert codes["NetworkCost"] >= 20, codes
     assert codes["Bandwidth"] >= 20, codes
     assert codes["NotDecided"] <= 0.02 * codes.total(), codes

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
-from placer.dense import make_dense
-from placer.instance import GroupKey, Instance
-from placer.methods.greedy import greedy
-from placer.outcome import Outcome
-from placer.placement import Placement
 from placer.read import read
-from placer.reasons import reasons
-from tests.oracle import best
-from tests.test_greedy import carried_out
-from tests.test_reasons import found, one_more
+from tests.reasons_true import codes_told
+from tests.test_reasons import found
 from tests.tiny_numa import tiny_numa
 
 FOLDER = Path(__file__).parent.parent / "instances"
@@ -34,31 +25,9 @@ def test_the_room_in_zones_went_to_others() -> None:
     assert "Pod default/a" in reason.message
 
 
-def alone(instance: Instance, key: GroupKey, *off: str) -> bool:
-    """Whether brute force places a group alone where some rules are off."""
-    policy = replace(instance.policy, rules_off=instance.policy.rules_off | set(off))
-    return bool(best(carried_out(replace(instance, policy=policy), Placement(), key))[1].node_of)
-
-
 def test_reasons_are_true() -> None:
-    """By brute force: outcompeted groups fit alone; what C10 keeps out fits without it and what comes later."""
-    codes: Counter[str] = Counter()
-    for seed in range(480):
-        instance = tiny_numa(seed).instance
-        dense = make_dense(instance)
-        placement = dense.placement(solution := greedy(dense))
-        outcome = Outcome(instance, placement)
-        for key, reason in reasons(instance, dense, solution).items():
-            codes[reason.code] += 1
-            if instance.policy.levels[:1] != ("placed",) or reason.code == "NotDecided":
-                continue
-            if outcome.ready(instance.groups[key]):
-                fits = one_more(instance, dense, key, placement)
-                assert fits == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
-                continue
-            assert alone(instance, key) == (reason.code == "Outcompeted"), f"seed {seed}: {key}: {reason}"
-            if reason.code == "NumaAlignment":
-                assert not alone(instance, key, "C8", "C9"), f"seed {seed}: {key}: {reason}"
-                assert alone(instance, key, "C8", "C9", "C10"), f"seed {seed}: {key}: {reason}"
+    """What C10 keeps out fits without it and what comes later, and not without what comes later alone."""
+    without = ((("C8", "C9"), False), (("C8", "C9", "C10"), True))
+    codes = codes_told(tiny_numa, range(480), {"NumaAlignment": without})
     assert codes["NumaAlignment"] >= 20, codes
     assert codes["NotDecided"] <= 0.05 * codes.total(), codes
