@@ -92,20 +92,19 @@ def apply(
     work = _Work(server, ledger, settings, stop)
     work.carry_out(plan)
     if not settings.dry_run:
-        _settle(ledger, plan, settings, stop)
+        _settle(ledger, settings, stop)
     gangs = [gang for tried in work.done for gang in judge(instance, ledger, tried)]
     if settings.roll_back and not settings.dry_run and not stop.is_set():
         gangs = [roll_back(server, gang) for gang in gangs]
     return gangs
 
 
-def _settle(ledger: Ledger, plan: Plan, settings: Settings, stop: threading.Event) -> None:
+def _settle(ledger: Ledger, settings: Settings, stop: threading.Event) -> None:
     """Wait until what was bound came back as events, and until kubelets have answered, as long as that is allowed."""
-    binds = [bind for batch in plan.batches for bind in batch.bindings]
     start = time.monotonic()
     for most, answered in ((_EVENTS, False), (settings.settle, True)):
         while not stop.is_set() and time.monotonic() < start + most:
-            if ledger.wait(_SLICE, partial(ledger.all_seen, binds, answered=answered)):
+            if ledger.wait(_SLICE, partial(ledger.all_seen, answered=answered)):
                 break
 
 

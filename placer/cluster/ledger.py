@@ -97,6 +97,8 @@ class Ledger:
         self._on: dict[str, set[Key]] = defaultdict(set)
         self._held: dict[Key, _Held] = {}
         self._ended: dict[Key, _Held] = {}
+        self._unseen: set[Key] = set()  # bindings of this pass that no event has shown yet
+        self._silent: set[Key] = set()  # those to which no kubelet has answered
         self._stirred: set[str] = set()
         self._cooling: dict[str, str] = {}
         self.rejected: dict[Key, tuple[str, str]] = {}  #: pods of this pass to node and reason of the kubelet
@@ -171,6 +173,9 @@ class Ledger:
     def _answered(self, key: Key, held: _Held, glance: Glance) -> None:
         """Hear of a pod of this pass where we bound it."""
         held.seen, held.said = True, glance.said
+        self._unseen.discard(key)
+        if held.said is not Said.NOTHING:
+            self._silent.discard(key)
         if held.said is Said.REJECTED:
             reason = glance.status.reason or "Failed"
             self.rejected[key] = (held.node, reason)
@@ -220,6 +225,8 @@ class Ledger:
 
     def _release(self, key: Key) -> None:
         held = self._held.pop(key, None)
+        self._unseen.discard(key)
+        self._silent.discard(key)
         if held is not None:
             self._on[held.node].discard(key)
             self._used[held.node].subtract(dict(held.requests))
@@ -262,6 +269,8 @@ class Ledger:
                 pod = self._instance.pods[each.pod]
                 held = _Held(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports, ours=True, seen=False)
                 self._hold(each.pod, held)
+                self._unseen.add(each.pod)
+                self._silent.add(each.pod)
 
     def forget(self, bind: Bind) -> None:
         """Give back the room of a binding that was not made; what somebody else holds stays."""
@@ -293,14 +302,9 @@ class Ledger:
         with self._told:
             return self._told.wait_for(until, seconds)
 
-    def all_seen(self, binds: Iterable[Bind], *, answered: bool = False) -> bool:
+    def all_seen(self, *, answered: bool = False) -> bool:
         """Whether the bindings of this pass came back as events, with ``answered`` those of their kubelets too."""
-        with self._told:
-            found = (self._held.get(each.pod) for each in binds)
-            return all(
-                held is None or not held.ours or (held.seen and not (answered and held.said is Said.NOTHING))
-                for held in found
-            )
+        return not (self._silent if answered else self._unseen)
 
     def overfull(self) -> list[Overfull]:
         """What is too much on nodes on which pods of this pass want it too."""
