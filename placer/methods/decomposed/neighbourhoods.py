@@ -155,6 +155,8 @@ class Neighbourhoods:
         self.chooser = Chooser(self.standing, level, chance)
         self.company = company(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
+        # Steps over zones are short, and putting one back into a large solution takes a while: one more is ready.
+        self.hands = crew.workers + (1 if dense.numa is not None and crew.workers > 1 else 0)
         bins = bins_of(dense)
         self.sizes = _Size(len(dense.nodes), bins), _Size(len(dense.nodes), bins)
         self.spent = 0.0
@@ -182,7 +184,7 @@ class Neighbourhoods:
 
     def _fill(self, limits: StepLimits) -> bool:
         """Begin as many steps as there are hands; say whether any is under way."""
-        while len(self.under_way) < self.crew.workers:
+        while len(self.under_way) < self.hands:
             allowed = limits(self.spent)
             if allowed is None:
                 # With several hands the others' steps are not waited for: they would be over the limit as well.
