@@ -1,0 +1,131 @@
+"""What earlier passes left behind: nodes that cool down, gangs that are half-bound."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import placer
+from placer.cluster.client import Answer
+from placer.cluster.cooling import cooling_nodes, half_bound, prepared
+from placer.instance import GroupKey
+from tests.cluster.snapshots import snapshot_of
+from tests.support import Document, node, pod, pod_group
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+class Failed:
+    """A server with pods that failed, two a page."""
+
+    def __init__(self, *pods: Mapping[str, Any]) -> None:
+        self.pods, self.asked = pods, dict[str, str]()
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+        assert (path, parameters is not None) == ("/api/v1/pods", True)
+        self.asked = dict(parameters or {})
+        start = int(self.asked.get("continue", "0"))
+        more = {"continue": str(start + 2)} if start + 2 < len(self.pods) else {}
+        return Answer(200, json.dumps({"metadata": more, "items": self.pods[start : start + 2]}).encode())
+
+
+def failed(where: str, reason: str | None, minute: int = 59, started: int | None = None) -> dict[str, Any]:
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": f"2026-01-01T11:{minute:02d}:00Z"}
+    status: dict[str, Any] = {"phase": "Failed", "reason": reason, "conditions": [scheduled]}
+    if started is not None:
+        status["startTime"] = f"2026-01-01T11:{started:02d}:00Z"
+    return {"metadata": {"name": "p"}, "spec": {"nodeName": where}, "status": status}
+
+
+def test_nodes_of_pods_that_kubelets_rejected_lately_cool_down() -> None:
+    server = Failed(
+        failed("n1", "OutOfcpu"),
+        failed("n2", "OutOfcpu", minute=50),
+        failed("n3", "TopologyAffinityError", minute=50, started=58),
+        failed("n4", "Evicted"),
+        failed("n5", None),
+        {**failed("n6", "OutOfpods"), "spec": {}},
+    )
+    assert cooling_nodes(server, "mine", 300, NOW) == {"n1", "n3"}
+    assert server.asked["fieldSelector"] == "status.phase=Failed,spec.schedulerName=mine"
+    assert cooling_nodes(server, "mine", 601, NOW) == {"n1", "n2", "n3"}
+
+
+def test_nobody_is_asked_where_nothing_cools_down() -> None:
+    server = Failed(failed("n1", "OutOfcpu"))
+    assert cooling_nodes(server, "mine", 0, NOW) == set()
+    assert server.asked == {}
+
+
+def gang(name: str, bound: int, pending: int, least: int | None = None, **spec: Any) -> list[Document]:
+    options: dict[str, Any] = {"spec": {"schedulerName": "placer"}, "cpu": 4, "group": name}
+    return [
+        pod_group(name, minMember=bound + pending if least is None else least, **spec),
+        *(pod(f"{name}-{number}", node="n1", **options) for number in range(bound)),
+        *(pod(f"{name}-{number}", **options) for number in range(bound, bound + pending)),
+    ]
+
+
+def decided(snapshot: Any, folder: Path) -> dict[str, str]:
+    """What ``solve`` says of the written snapshot."""
+    path = folder / "snapshot.json.gz"
+    snapshot.write(path)
+    placement = placer.solve(placer.read(path), method="greedy").placement
+    assert placement is not None
+    return {each.pod.name: each.node for each in placement.bindings}
+
+
+def test_a_cooling_node_gets_nothing_also_when_it_is_decided_again(tmp_path: Path) -> None:
+    snapshot, instance = prepared(snapshot_of([node("n1"), node("n2", cpu=4), *gang("a", 0, 1)]), {"n1", "gone"})
+    assert [(taint.key, taint.effect) for taint in instance.nodes["n1"].taints] == [
+        ("placer.dev/cooling-down", "NoSchedule")
+    ]
+    assert instance.nodes["n2"].taints == ()
+    assert decided(snapshot, tmp_path) == {"a-0": "n2"}
+
+
+def test_half_bound_is_what_is_bound_and_not_ready() -> None:
+    documents = [node("n1", cpu=100), *gang("half", 1, 1), *gang("ready", 2, 1, least=2), *gang("new", 0, 2)]
+    snapshot = snapshot_of(documents)
+    found, instance = prepared(snapshot, ())
+    assert half_bound(instance) == {GroupKey("scheduling.volcano.sh", "default", "half")}
+    priorities = {key.name: group.priority for key, group in instance.groups.items()}
+    assert priorities == {"half": 2**31 - 1, "ready": 0, "new": 0}
+    assert found.versions == snapshot.versions
+
+
+def test_without_anything_left_behind_the_snapshot_stays_as_it_is() -> None:
+    snapshot = snapshot_of([node("n1"), *gang("new", 0, 2)])
+    assert prepared(snapshot, ())[0] is snapshot
+
+
+@pytest.mark.parametrize("priority", [None, "low"])
+def test_a_half_bound_gang_comes_before_all_others(tmp_path: Path, priority: str | None) -> None:
+    """Room for one pod of 4: the gang's second one, or somebody's of priority 1,000,000."""
+    spec: dict[str, Any] = {} if priority is None else {"priorityClassName": priority}
+    classes: list[Document] = [
+        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}, "value": 1}
+    ]
+    urgent = pod("urgent", cpu=4, spec={"schedulerName": "placer", "priority": 10**6})
+    documents = [node("n1"), *classes, *gang("half", 1, 1, **spec), urgent]
+    assert decided(snapshot_of(documents), tmp_path) == {"urgent": "n1"}
+    assert decided(prepared(snapshot_of(documents), ())[0], tmp_path) == {"half-1": "n1"}
+
+
+def test_a_half_bound_gang_of_coscheduling_comes_first_too(tmp_path: Path) -> None:
+    group: Document = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "half", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    labels = {"scheduling.x-k8s.io/pod-group": "half"}
+    ours: dict[str, Any] = {"labels": labels, "spec": {"schedulerName": "placer"}, "cpu": 4}
+    urgent = pod("urgent", cpu=4, spec={"schedulerName": "placer", "priority": 10**6})
+    documents = [node("n1"), group, pod("half-0", node="n1", **ours), pod("half-1", **ours), urgent]
+    assert decided(prepared(snapshot_of(documents), ())[0], tmp_path) == {"half-1": "n1"}

@@ -1,0 +1,127 @@
+"""A watch that goes on: events in order, connections that break, a server that has forgotten."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from placer.cluster.client import Answer, Unanswered
+from placer.cluster.watching import Watch
+from placer.errors import ClusterError
+
+PATH = "/api/v1/pods"
+
+
+def line(kind: str, name: str, version: int) -> bytes:
+    return json.dumps({"type": kind, "object": {"metadata": {"name": name, "resourceVersion": str(version)}}}).encode()
+
+
+class Server:
+    """Gives what it is told for each watch in turn: lines, or an error; the last one stays open."""
+
+    def __init__(self, *watches: list[bytes] | Exception, lists: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.watches, self.lists = list(watches), list(lists)
+        self.asked: list[str] = []
+        self.shut = threading.Event()
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+        assert path == PATH
+        self.asked.append(f"list {(parameters or {}).get('continue', '')}".strip())
+        return Answer(200, json.dumps(self.lists.pop(0)).encode())
+
+    def follow(
+        self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
+    ) -> Iterator[bytes]:
+        assert (path, parameters["allowWatchBookmarks"]) == (PATH, "true")
+        self.asked.append(f"watch {parameters['resourceVersion']}")
+        lines = self.watches.pop(0)
+        if isinstance(lines, Exception):
+            raise lines
+        opened(self.shut.set)
+        yield from lines
+        if not self.watches:
+            self.shut.wait()
+
+
+class Heard:
+    """Notes what a watch says."""
+
+    def __init__(self, server: Server, until: int) -> None:
+        self.events: list[str] = []
+        self._enough, self._until = threading.Event(), until
+        self.watch = Watch(server, PATH, "5", self.happened, self.replaced)
+        self.watch.start()
+        assert self._enough.wait(60), self.events
+        self.lost = self.watch.lost
+        self.watch.close()
+
+    def happened(self, kind: str, item: bytes) -> None:
+        self._note(f"{kind} {json.loads(item)['metadata']['name']}")
+
+    def replaced(self, items: Sequence[bytes]) -> None:
+        self._note(" ".join(json.loads(item)["metadata"]["name"] for item in items))
+
+    def _note(self, text: str) -> None:
+        self.events.append(text)
+        if len(self.events) >= self._until:
+            self._enough.set()
+
+
+def test_events_come_in_their_order_and_bookmarks_do_not() -> None:
+    server = Server([line("ADDED", "a", 6), b"", line("BOOKMARK", "", 8), line("DELETED", "a", 9)])
+    heard = Heard(server, 2)
+    assert heard.events == ["ADDED a", "DELETED a"]
+    assert heard.lost is None
+    assert server.asked == ["watch 5"]
+
+
+def test_a_broken_watch_goes_on_where_it_was() -> None:
+    server = Server([line("ADDED", "a", 6), line("BOOKMARK", "", 8)], Unanswered("away"), [line("ADDED", "b", 9)])
+    assert Heard(server, 2).events == ["ADDED a", "ADDED b"]
+    assert server.asked == ["watch 5", "watch 8", "watch 8"]
+
+
+def test_what_the_server_has_forgotten_is_listed() -> None:
+    forgotten = b'{"type": "ERROR", "object": {"code": 410}}'
+    pages = [
+        {"metadata": {"resourceVersion": "20", "continue": "x"}, "items": [{"metadata": {"name": "a"}}]},
+        {"metadata": {"resourceVersion": "20"}, "items": [{"metadata": {"name": "b"}}]},
+    ]
+    server = Server([line("ADDED", "a", 6), forgotten], [line("ADDED", "c", 21)], lists=pages)
+    assert Heard(server, 3).events == ["ADDED a", "a b", "ADDED c"]
+    assert server.asked == ["watch 5", "list", "list x", "watch 20"]
+
+
+def test_other_errors_begin_it_anew() -> None:
+    trouble = b'{"type": "ERROR", "object": {"code": 500}}'
+    server = Server([trouble], ClusterError("403"), [line("ADDED", "a", 6)])
+    assert Heard(server, 1).events == ["ADDED a"]
+    assert server.asked == ["watch 5"] * 3
+
+
+def test_while_nothing_is_read_it_says_why() -> None:
+    watch = Watch(Server(ClusterError("403 not allowed")), PATH, "5", lambda *_: None, lambda *_: None)
+    assert watch.lost is not None
+    watch.start()
+    for _ in range(1000):
+        if watch.trouble == "403 not allowed":
+            break
+        threading.Event().wait(0.01)
+    assert (watch.trouble, watch.lost is not None) == ("403 not allowed", True)
+    watch.close()
+
+
+def test_a_listener_that_stumbles_is_not_taken_for_a_quiet_cluster() -> None:
+    stumbled = threading.Event()
+
+    def stumble(*_: object) -> None:
+        stumbled.set()
+        raise RuntimeError("a bug")
+
+    watch = Watch(Server([line("ADDED", "a", 6)]), PATH, "5", stumble, stumble)
+    watch.start()
+    assert stumbled.wait(60)
+    watch.close()
+    assert (watch.trouble, watch.lost is not None) == ("RuntimeError: a bug", True)
