@@ -22,7 +22,7 @@ from placer.cluster.telling import Telling, Told, tell
 from placer.cluster.volcano import let_in
 from placer.cluster.watching import Watch
 from placer.document import placement_document
-from placer.errors import NothingFound, UsageError
+from placer.errors import Fault, NothingFound, StrictFindings, UsageError
 from placer.manifests import dump
 from placer.result import Result, Termination
 from placer.solve import solve
@@ -50,6 +50,8 @@ class PassOptions:
         What is written beside bindings.
     let_in
         Move PodGroups of our pods and jobs that are Pending to Inqueue before the snapshot.
+    strict
+        Findings are errors: nothing is bound.
     save
         Folder for the snapshot and the Placement of the pass; None: neither is kept.
     """
@@ -64,6 +66,7 @@ class PassOptions:
     cool_down: float = 300.0
     telling: Telling = field(default_factory=Telling)
     let_in: bool = False
+    strict: bool = False
     save: Path | None = None
 
 
@@ -133,6 +136,10 @@ def run_pass(
         The cluster does not answer, or refuses what a pass needs.
     BadInstance
         What is in the cluster cannot be read.
+    StrictFindings
+        There are findings, and ``strict`` was asked for.
+    NothingFound
+        A method that shows only its own answers had none in time.
     """
     options, start = done.options, time.monotonic() if began is None else began
     if options.let_in and not options.dry_run:
@@ -141,6 +148,11 @@ def run_pass(
         done.cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
         done.snapshot, instance = prepared(taken, done.cooling)
+        if options.strict and instance.findings:
+            expected = "no finding (--strict)"
+            raise StrictFindings(
+                [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
+            )
         done.ledger = Ledger(done.snapshot, instance)
     with _fed(client, done.snapshot, done.ledger):
         with done.step("solve"):

@@ -6,6 +6,7 @@ import argparse
 import json
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ def add_run(commands: Any) -> None:
     parser.add_argument(
         "--scheduler-name", metavar="NAME", default="placer", help="whose pending pods are ours (default placer)"
     )
+    parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is bound")
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
     search.add_argument(
@@ -189,6 +191,7 @@ def _checked(options: argparse.Namespace) -> PassOptions:
         cool_down=options.cool_down,
         telling=Telling(not options.no_conditions, not options.no_events, not options.no_group_status),
         let_in=options.inqueue,
+        strict=options.strict,
         save=folder,
     )
 
@@ -232,6 +235,7 @@ def _summary(done: Pass) -> dict[str, Any]:
             {str(pod): f"{reason} on {node}" for pod, (node, reason) in ledger.rejected.items()} if ledger else {}
         ),
         "overfull": [str(each) for each in done.overfull],
+        "findings": dict(Counter(each.code for each in result.findings)) if result is not None else {},
         "coolingNodes": sorted(done.cooling)[:SHOWN],
         "inqueue": done.let_in,
         "told": {

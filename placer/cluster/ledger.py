@@ -17,6 +17,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,17 +139,16 @@ class Ledger:
 
     def node_happened(self, kind: str, item: bytes) -> None:
         """Hear an event of a node."""
-        read = BY_ATTRIBUTE["nodes"].read(item)
+        name = msgspec.json.decode(item, type=Glance).metadata.name
+        found = {} if kind == "DELETED" else _readable([item])
         with self._told:
-            if kind == "DELETED":
-                self._nodes.pop(read.name, None)
-            else:
-                self._nodes |= read_nodes([read])
+            self._nodes.pop(name, None)
+            self._nodes |= found
             self._told.notify_all()
 
     def nodes_replaced(self, items: Sequence[bytes]) -> None:
         """Hear all nodes that there are."""
-        found = read_nodes(map(BY_ATTRIBUTE["nodes"].read, items))
+        found = _readable(items)
         with self._told:
             self._nodes = found
             self._told.notify_all()
@@ -362,6 +362,15 @@ class Ledger:
             if clash is not None:
                 return f"the room is gone on Node {name}: {clash.protocol} host port {clash.port}"
         return None
+
+
+def _readable(items: Iterable[bytes]) -> dict[str, Node]:
+    """Nodes; one that cannot be read is none, so nothing is bound to it."""
+    found: dict[str, Node] = {}
+    for item in items:
+        with suppress(ValidationError):
+            found |= read_nodes([BY_ATTRIBUTE["nodes"].read(item)])
+    return found
 
 
 def _essence(text: bytes) -> Any:

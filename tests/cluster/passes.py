@@ -25,11 +25,12 @@ class Passes:
     def __init__(self, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
         self._control_plane, self._capsys = control_plane, capsys
         self.url: str | None = None  #: of what is in front of the server
+        self.config: str | None = None  #: a kubeconfig of somebody else than an administrator
 
     def __call__(self, *flags: str, code: int = 0) -> dict[str, Any]:
         """Make one; its summary."""
         self._capsys.readouterr()
-        config = self._control_plane.kubeconfig("passes", url=self.url)
+        config = self.config or self._control_plane.kubeconfig("passes", url=self.url)
         settle = [] if "--settle" in flags else ["--settle", "0.5"]
         found = main(["run", "--kubeconfig", str(config), "--method", "greedy", *settle, *flags])
         told = self._capsys.readouterr()

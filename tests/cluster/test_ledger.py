@@ -233,6 +233,13 @@ def test_where_kubelets_align_nobody_else_may_have_come_or_gone() -> None:
     assert ledger.refusal(alone("a"), [bind("a", "n1")]) is None  # sums suffice where it aligns nothing of the pod
 
 
+def test_a_node_with_a_pod_that_cannot_be_read_gets_nothing(ledger: Ledger) -> None:
+    odd = json.loads(event(theirs("odd", "n2", cpu=1)))
+    odd["spec"]["containers"] = "none"
+    ledger.pod_happened("ADDED", json.dumps(odd).encode())
+    assert ledger.refusal(alone("a"), [bind("a", "n2")]) == ("Node n2 cools down: Pod default/odd on it cannot be read")
+
+
 def test_what_kubelets_say(ledger: Ledger) -> None:
     ledger.assume([bind("a", "n2"), bind("b", "n1")])
     assert ledger.said(bind("a", "n2")) is Said.NOTHING

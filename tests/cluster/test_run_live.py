@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,12 @@ import placer
 from placer.cli import main
 from placer.read import read_placement
 from tests.cluster.api import Api
+from tests.cluster.deployed import Deployed
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
-from tests.support import Document, node
+from tests.support import Document, node, pod_group
 
 
 @pytest.fixture
@@ -40,11 +41,19 @@ def condition(cluster: Api, pod: str) -> dict[str, str]:
     return dict(found)
 
 
+@pytest.fixture
+def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
+    found = Deployed(cluster, control_plane)
+    yield found
+    found.remove()
+
+
 def test_an_empty_server_200_nodes_and_20_gangs(
-    cluster: Api, install: Callable[[str], None], passes: Passes, control_plane: ControlPlane, tmp_path: Path
+    cluster: Api, deployed: Deployed, passes: Passes, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """All is bound as ``solve`` says on the snapshot; a second pass finds nothing to do."""
-    install("volcano")
+    """With the rights that are shipped all is bound as ``solve`` says; a second pass finds nothing to do."""
+    deployed.apply("crds", "base")
+    passes.config = deployed.kubeconfig("placer")
     cluster.create(*leaves(10, 20, gpu=8))
     cluster.create(*(each for number in range(20) for each in gang(f"g{number:02d}", 10, tier=1, gpu=8)))
     file = tmp_path / "before.json.gz"
@@ -55,6 +64,7 @@ def test_an_empty_server_200_nodes_and_20_gangs(
 
     told = passes()
     assert (told["planned"], told["bound"], told["gangs"]["bound"]) == (200, 200, 20)
+    assert told["told"] == {"conditions": 0, "events": 20, "groups": 20, "troubles": []}
     assert bound(cluster) == {each.pod.name: each.node for each in decided.bindings}
     assert overfull(cluster) == []
     for number in range(20):
@@ -143,6 +153,15 @@ def test_a_pass_can_be_decided_again(small: Api, passes: Passes, tmp_path: Path)
     assert again == read_placement(placement)
     assert again is not None
     assert {each.pod.name: each.node for each in again.bindings} == bound(small)
+
+
+def test_findings_are_told_and_with_strict_nothing_is_bound(small: Api, passes: Passes) -> None:
+    small.create(pod_group("lost", minMember=1, queue="nowhere"))
+    told = passes("--strict", code=3)
+    assert "Queue nowhere: UnknownReference" in told["error"]
+    assert bound(small) == {}
+    told = passes()
+    assert (told["findings"], told["bound"]) == ({"UnknownReference": 2}, 3)  # nor is there a Queue default
 
 
 def test_pods_of_another_name_are_those_of_that_name(small: Api, passes: Passes) -> None:

@@ -1,0 +1,142 @@
+"""What the client writes and follows: once, with what it is asked, and never a guess about what happened."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+import urllib3
+
+from placer.cluster.client import MERGE, Client, Unanswered
+from placer.errors import ClusterError
+
+#: Status, headers and parts of an answer; status 0: none, the connection is closed.
+Said = tuple[int, dict[str, str], list[bytes]]
+
+
+class Server:
+    """Gives one answer to everything, part by part, and notes what it was asked."""
+
+    def __init__(self, said: Said) -> None:
+        self.said = said
+        self.asked: list[tuple[str, str, str, Any]] = []
+        self.goes_on = threading.Event()  #: unless set, an answer in parts stays open at its end
+
+
+@contextmanager
+def writing(*said: Any) -> Iterator[tuple[Server, Client]]:
+    server = Server((said[0], said[1] if len(said) > 1 else {}, list(said[2:])))
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            text = self.rfile.read(length)
+            server.asked.append(
+                (self.command, self.path, self.headers["Content-Type"] or "", text and json.loads(text))
+            )
+            status, headers, parts = server.said
+            if not status:
+                self.close_connection = True
+                return
+            self.send_response(status)
+            for name, value in {**headers, "Transfer-Encoding": "chunked"}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for part in parts:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+                self.wfile.flush()
+            if not self.path.startswith("/open") or server.goes_on.wait(60):
+                self.wfile.write(b"0\r\n\r\n")
+
+        def do_GET(self) -> None:
+            self.answer()
+
+        def do_POST(self) -> None:
+            self.answer()
+
+        def do_PATCH(self) -> None:
+            self.answer()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening, urllib3.PoolManager() as pool:
+        threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield (
+                server,
+                Client(f"http://127.0.0.1:{listening.server_address[1]}", pool, lambda: {"authorization": "Bearer t"}),
+            )
+        finally:
+            server.goes_on.set()
+            listening.shutdown()
+
+
+def test_what_is_written_goes_out_once_with_its_body_and_type() -> None:
+    with writing(201, {}, b'{"x": 1}') as (server, client):
+        answer = client.send("POST", "/api", {"a": 1}, parameters={"dryRun": "All"})
+        assert (answer.status, answer.text, answer.again_after) == (201, b'{"x": 1}', None)
+        client.send("PATCH", "/api", {"b": 2}, kind=MERGE)
+        assert server.asked == [
+            ("POST", "/api?dryRun=All", "application/json", {"a": 1}),
+            ("PATCH", "/api", "application/merge-patch+json", {"b": 2}),
+        ]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 409, 422, 429, 500, 503])
+def test_every_answer_is_handed_on_and_nothing_is_tried_again(status: int) -> None:
+    with writing(status, {"Retry-After": "7"}, b'{"message": "no"}') as (server, client):
+        answer = client.send("POST", "/api", {})
+        assert (answer.status, answer.message, answer.again_after) == (status, "no", 7.0)
+        assert len(server.asked) == 1
+
+
+def test_without_an_answer_nobody_knows() -> None:
+    with writing(0) as (server, client):
+        with pytest.raises(Unanswered) as caught:
+            client.send("POST", "/api", {})
+        assert caught.value.exit_code == 6
+        assert len(server.asked) == 1
+
+
+def test_an_answer_that_takes_too_long_is_none() -> None:
+    with writing(200) as (_, client), pytest.raises(Unanswered):
+        client.send("POST", "/open", {}, timeout=0.2)
+
+
+def test_lines_come_whole_however_they_are_sent() -> None:
+    with writing(200, {}, b'{"a"', b': 1}\n{"b": 2}\n\n{"c"', b": 3}\n") as (server, client):
+        found = list(client.follow("/api", {"watch": "true"}, lambda _: None))
+        assert found == [b'{"a": 1}', b'{"b": 2}', b"", b'{"c": 3}']
+        assert server.asked[0][:2] == ("GET", "/api?watch=true")
+
+
+def test_an_open_answer_can_be_ended_from_outside() -> None:
+    shut: list[Any] = []
+    with writing(200, {}, b"one\n") as (_, client):
+        lines = client.follow("/open", {}, shut.append)
+        assert next(lines) == b"one"
+        shut[0]()
+        with pytest.raises((Unanswered, StopIteration)):
+            next(lines)
+        shut[0]()  # a second time changes nothing
+
+
+def test_a_server_that_has_forgotten_says_so_in_one_way() -> None:
+    with writing(410, {}, b'{"message": "too old"}') as (_, client):
+        assert list(client.follow("/api", {}, lambda _: None)) == [b'{"type":"ERROR","object":{"code":410}}']
+
+
+def test_a_watch_that_is_refused_is_an_error() -> None:
+    with (
+        writing(403, {}, b'{"message": "no"}') as (_, client),
+        pytest.raises(ClusterError, match=r"^/api: 403 no$"),
+    ):
+        list(client.follow("/api", {}, lambda _: None))
