@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,19 +133,18 @@ class _Work:
         self._fates: dict[Key, tuple[Bind, Fate]] = {}
         self._out = 0
         self._stopped: float | None = None
+        self._deaf_since: float | None = None
         self._left: set[Key] = set()
         self.done: list[Tried] = []
 
     def carry_out(self, plan: Plan) -> None:
-        most = max((len(batch.bindings) for batch in plan.batches), default=0)
-        everything = sum(len(batch.bindings) for batch in plan.batches)
-        count = min(self._settings.workers, max(most, everything))
+        count = min(self._settings.workers, sum(len(batch.bindings) for batch in plan.batches))
         for number in range(count):
             threading.Thread(target=self._bind, name=f"bind {number}", daemon=True).start()
         waiting, active = deque(plan.batches), deque[_Under]()
         while waiting or active:
             self._notice_stop()
-            while waiting and not any(each.ready for each in active) and self._out < 2 * self._settings.workers:
+            while waiting and self._has_hands(active) and not self._deaf():
                 active.append(self._begin(waiting.popleft()))
             for each in active:
                 self._unpark(each)
@@ -156,11 +156,26 @@ class _Work:
                 self.done += active
                 active.clear()
             elif active:
-                self._take(_TICK if any(each.parked for each in active) else 0.5)
+                self._take(_TICK if waiting or any(each.parked for each in active) else 0.5)
+            elif waiting:
+                self._stop.wait(_TICK)
         for _ in range(count):
             self._tasks.put(None)
 
     # ------------------------------------------------------------------------------------------------------ dealing
+
+    def _has_hands(self, active: Iterable[_Under]) -> bool:
+        """Whether hands are free for a further batch: it is looked at when it goes out, and no earlier."""
+        return not any(each.ready for each in active) and self._out < 2 * self._settings.workers
+
+    def _deaf(self) -> bool:
+        """Whether no events come, and that may pass: it is waited for as long as a gang's grace lasts, once."""
+        if self._stop.is_set() or self._ledger.lost() is None:
+            self._deaf_since = None
+            return False
+        if self._deaf_since is None:
+            self._deaf_since = time.monotonic()
+        return time.monotonic() < self._deaf_since + self._settings.grace
 
     def _begin(self, batch: Batch) -> _Under:
         """Take the room of a batch, or leave it with a reason."""
@@ -176,10 +191,7 @@ class _Work:
         return found
 
     def _refusal(self, batch: Batch) -> str:
-        """Why a batch may not go out; while events do not come, that is waited for, as long as its grace lasts."""
-        end = time.monotonic() + self._settings.grace
-        while self._ledger.lost() is not None and time.monotonic() < end and not self._stop.is_set():
-            self._stop.wait(_TICK)
+        """Why a batch may not go out; empty where it may."""
         own = {bind.pod for bind in batch.bindings}
         for bind in batch.bindings:
             if bind.after is not None and bind.after not in own and self._failed(bind.after):

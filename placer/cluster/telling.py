@@ -45,6 +45,8 @@ __all__ = ["Telling", "Told", "tell"]
 T = TypeVar("T")
 
 _WORKERS = 8
+#: Seconds to wait for an answer: a pass that is to end waits for it too.
+_PATIENCE = 5.0
 _PAGE = 500
 #: Most characters of an Event's note.
 _NOTE = 1000
@@ -269,7 +271,10 @@ class _Work:
         try:
             while not self._stop.is_set():
                 asked = {"fieldSelector": selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
-                page = msgspec.json.decode(self._server.get("/api/v1/pods", asked).text, type=_Page)
+                answer = self._server.send("GET", "/api/v1/pods", parameters=asked, timeout=_PATIENCE)
+                if not self._fine(answer, "list of pods"):
+                    return
+                page = msgspec.json.decode(answer.text, type=_Page)
                 yield from page.items or ()
                 token = page.metadata.continue_
                 if not token:
@@ -289,7 +294,7 @@ class _Work:
         }
         body = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
         path = f"{pod_path(pod.metadata.namespace, pod.metadata.name)}/status"
-        answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE)
+        answer = self._server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
         return self._fine(answer, "conditions of pods", gone=(404, 409))
 
     def _event(self, event: _Event) -> bool:
@@ -310,7 +315,7 @@ class _Work:
             "note": event.note if len(event.note) <= _NOTE else f"{event.note[:_NOTE]} ...",
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
-        return self._fine(self._server.send("POST", path, body), "Events")
+        return self._fine(self._server.send("POST", path, body, timeout=_PATIENCE), "Events")
 
     def _fine(self, answer: Answer, what: str, gone: tuple[int, ...] = ()) -> bool:
         if answer.status >= 300 and answer.status not in gone:

@@ -24,6 +24,8 @@ _GROUPS = "/apis/scheduling.volcano.sh/v1beta1"
 _JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
 _NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _PAGE = 500
+#: Seconds to wait for an answer.
+_PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +52,20 @@ def write_group(server: Writer, news: GroupNews, now: str) -> bool:
     ClusterError
         The server refuses, or does not answer.
     """
-    answer = server.get(group_path(news.key))
-    if answer.status != 200:
+    answer = server.send("GET", group_path(news.key), timeout=_PATIENCE)
+    if answer.status == 404:
         return False
+    if answer.status != 200:
+        raise ClusterError(f"{news.key}: {answer.status} {answer.message}")
     group = msgspec.json.decode(answer.text)
     status = group.get("status") or {}
     patch = _status(status, news, now)
     if patch is None:
         return False
     metadata = {"resourceVersion": group["metadata"]["resourceVersion"]}  # whoever writes beside us is not overwritten
-    sent = server.send("PATCH", group_path(news.key), {"metadata": metadata, "status": patch}, kind=MERGE)
+    sent = server.send(
+        "PATCH", group_path(news.key), {"metadata": metadata, "status": patch}, kind=MERGE, timeout=_PATIENCE
+    )
     if sent.status in (404, 409):
         return False
     if sent.status >= 300:

@@ -225,10 +225,10 @@ def test_a_pass_that_is_to_end_begins_nothing() -> None:
 
 
 def test_while_the_watch_is_broken_a_gang_waits_and_is_left_in_the_end() -> None:
-    world = World(a=1, b=1)
+    world = World(a=1, b=1, c=1)
     world.ledger.lost = lambda: "pods cannot be watched: away"
-    (found,) = world.carry_out(world.batch("a"))
-    assert (found.state, found.reason) == (State.LEFT, "pods cannot be watched: away")
+    found = world.carry_out(world.batch("a"), world.batch("c"))
+    assert [(each.state, each.reason) for each in found] == [(State.LEFT, "pods cannot be watched: away")] * 2
     answers = iter(["away", "away"])
     world.ledger.lost = lambda: next(answers, None)
     assert states(world.carry_out(world.batch("b"))) == [("b", State.BOUND, 1)]
