@@ -14,7 +14,7 @@ from typing import Any
 from placer.cluster.aftermath import Gang, State
 from placer.cluster.apply import Settings, apply
 from placer.cluster.client import Client
-from placer.cluster.cooling import cooling_nodes, prepared
+from placer.cluster.cooling import cooling_nodes, half_bound, prepared
 from placer.cluster.ledger import Ledger, Overfull
 from placer.cluster.plan import Plan, make_plan
 from placer.cluster.snapshot import Snapshot, take
@@ -81,6 +81,7 @@ class Pass:
     gangs: list[Gang] = field(default_factory=list)
     ledger: Ledger | None = None
     cooling: set[str] = field(default_factory=set)
+    unfinished: list[str] = field(default_factory=list)
     overfull: list[Overfull] = field(default_factory=list)
     told: Told = field(default_factory=Told)
     let_in: int = 0
@@ -148,6 +149,7 @@ def run_pass(
         done.cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
         done.snapshot, instance = prepared(taken, done.cooling)
+        done.unfinished = sorted(map(str, half_bound(instance)))
         if options.strict and instance.findings:
             expected = "no finding (--strict)"
             raise StrictFindings(

@@ -216,6 +216,9 @@ def _summary(done: Pass) -> dict[str, Any]:
         "termination": result.termination.value if result is not None else None,
         "verdict": result.verdict.value if result is not None else None,
         "placed": len(placement.bindings) if placement is not None else None,
+        "bindings": _some({str(each.pod): each.node for each in placement.bindings})
+        if placement is not None and done.options.dry_run
+        else None,
         "planned": sum(len(batch.bindings) for batch in plan.batches),
         "bound": sum(len(gang.bound) for gang in done.gangs),
         "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in State}
@@ -236,6 +239,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         ),
         "overfull": [str(each) for each in done.overfull],
         "findings": dict(Counter(each.code for each in result.findings)) if result is not None else {},
+        "unfinished": done.unfinished[:SHOWN],  # half-bound when the pass began
         "coolingNodes": sorted(done.cooling)[:SHOWN],
         "inqueue": done.let_in,
         "told": {

@@ -275,9 +275,12 @@ def test_a_gang_that_cannot_be_completed_is_half_bound_and_completed_later(
     assert (found["bound"], found["missing"]) == (3, {"default/train-3": "403 spoilt"})
     assert set(bound(cluster)) == {"train-0", "train-1", "train-2"}
     assert proxy.asked["POST", f"{PODS}/train-3/binding"] == 1  # what is not allowed is not tried again
+    again = passes()
+    assert (again["unfinished"], again["bound"]) == (["PodGroup default/train"], 0)
     proxy.rule = lambda *_: None
     assert passes()["bound"] == 1
     assert len(bound(cluster)) == 4
+    assert passes()["unfinished"] == []
 
 
 def test_with_the_option_it_is_rolled_back(cluster: Api, passes: Passes, proxy: Proxy) -> None:

@@ -141,6 +141,7 @@ def test_a_dry_run_decides_and_changes_nothing(small: Api, passes: Passes, kind:
     before = versions(small)
     told = passes(f"--dry-run={kind}")
     assert (told["planned"], told["bound"]) == (3, 0 if kind == "client" else 3)
+    assert set(told["bindings"]) == {"default/fits-0", "default/fits-1", "default/lone"}
     assert bound(small) == {}
     assert versions(small) == before
     assert events(small, "Scheduled") == []
