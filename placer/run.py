@@ -23,7 +23,9 @@ from placer.cluster.volcano import let_in
 from placer.cluster.watching import Watch
 from placer.document import placement_document
 from placer.errors import Fault, NothingFound, StrictFindings, UsageError
+from placer.instance import Instance
 from placer.manifests import dump
+from placer.placement import Placement
 from placer.result import Result, Termination
 from placer.solve import solve
 
@@ -143,56 +145,70 @@ def run_pass(
         A method that shows only its own answers had none in time.
     """
     options, start = done.options, time.monotonic() if began is None else began
+    snapshot, instance, ledger = _read(client, done, watch)
+    with _fed(client, snapshot, ledger):
+        placement = _decide(done, instance, start, watch)
+        done.plan = make_plan(instance, placement, snapshot.identities, ledger.changed())
+        if options.dry_run != "client":
+            bind_gently()
+            with done.step("bind"):
+                watch(f"binding {sum(len(batch.bindings) for batch in done.plan.batches):,} pods")
+                if done.result is not None and done.result.termination is Termination.INTERRUPTED:
+                    stop.set()
+                done.gangs = apply(client, ledger, instance, done.plan, options.binding, stop)
+                done.overfull = [] if options.dry_run else ledger.overfull()
+        if not options.dry_run:
+            _tell(client, done, stop)
+    done.interrupted = stop.is_set()
+
+
+def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Snapshot, Instance, Ledger]:
+    """What is in the cluster, with what earlier passes left behind."""
+    options = done.options
     if options.let_in and not options.dry_run:
         done.let_in = let_in(client, options.scheduler_name)
     with done.step("snapshot"):
         done.cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
-        done.snapshot, instance = prepared(taken, done.cooling)
+        snapshot, instance = prepared(taken, done.cooling)
         done.unfinished = sorted(map(str, half_bound(instance)))
         if options.strict and instance.findings:
             expected = "no finding (--strict)"
             raise StrictFindings(
                 [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
             )
-        done.ledger = Ledger(done.snapshot, instance)
-    with _fed(client, done.snapshot, done.ledger):
-        with done.step("solve"):
-            watch(f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes")
-            done.result = solve(
-                instance,
-                method=options.method,
-                time_limit=options.time_limit,
-                workers=options.workers,
-                seed=options.seed,
-                began=start,
-            )
-        _save(done)
-        if done.result.placement is None:
-            raise NothingFound(f"{done.result.method} found nothing before it had to stop")
-        if done.result.termination is Termination.INTERRUPTED:
-            stop.set()
-        identities = done.snapshot.identities
-        done.plan = make_plan(instance, done.result.placement, identities, done.ledger.changed())
-        if options.dry_run != "client":
-            bind_gently()
-            with done.step("bind"):
-                watch(f"binding {sum(len(batch.bindings) for batch in done.plan.batches):,} pods")
-                done.gangs = apply(client, done.ledger, instance, done.plan, options.binding, stop)
-                done.overfull = [] if options.dry_run else done.ledger.overfull()
-        if not options.dry_run:
-            with done.step("tell"):
-                done.told = tell(
-                    client,
-                    options.scheduler_name,
-                    done.result,
-                    done.plan,
-                    done.gangs,
-                    done.overfull,
-                    options.telling,
-                    stop,
-                )
-    done.interrupted = stop.is_set()
+        done.snapshot, done.ledger = snapshot, Ledger(snapshot, instance)
+    return snapshot, instance, done.ledger
+
+
+def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str], None]) -> Placement:
+    """Where the pending pods go; kept, where that was asked for."""
+    options = done.options
+    with done.step("solve"):
+        watch(f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes")
+        done.result = solve(
+            instance,
+            method=options.method,
+            time_limit=options.time_limit,
+            workers=options.workers,
+            seed=options.seed,
+            began=began,
+        )
+    _save(done)
+    if done.result.placement is None:
+        raise NothingFound(f"{done.result.method} found nothing before it had to stop")
+    return done.result.placement
+
+
+def _tell(client: Client, done: Pass, stop: threading.Event) -> None:
+    """Tell the cluster what became of its pods."""
+    if done.result is None:
+        return
+    options = done.options
+    with done.step("tell"):
+        done.told = tell(
+            client, options.scheduler_name, done.result, done.plan, done.gangs, done.overfull, options.telling, stop
+        )
 
 
 @contextmanager

@@ -352,7 +352,7 @@ def test_a_watch_that_is_broken_and_too_old_is_begun_anew(
 
     def watches(method: str, path: str, times: int) -> Spoil | None:
         listed = path == "/api/v1/pods"
-        # The first is the snapshot's list, the second asks for pods that failed, the third is the watch.
+        # The first asks for pods that failed, the second is the snapshot's list, the third is the watch.
         return Spoil(410) if method == "GET" and listed and times == 3 else None
 
     def work(ledger: Any) -> None:
