@@ -24,6 +24,9 @@ STEP = 10_000
 #: What counting a pod among those that call and are called costs, in the same unit.
 CALL = 6_000
 
+#: What looking at the zones of a node costs, in the same unit.
+ZONES = 40
+
 #: Moves between areas while areas are looked for, in all (about 0.5 milliseconds each).
 MOVES = 1_000
 
@@ -200,7 +203,7 @@ class State:
     def _count_zones(self, zones: ZoneRooms, shape: Shape, nodes: IntArray | None, counts: IntArray) -> None:
         most = zones.most(shape.first, nodes, int(counts.max(initial=0)))
         if most is not None:
-            self.work += 8 * len(counts)
+            self.work += ZONES * len(counts)
             np.minimum(counts, most, out=counts)
 
     def _close_ports(self, shape: Shape, counts: IntArray) -> None:
@@ -222,7 +225,7 @@ class State:
         if self.zones is not None:
             most = self.zones.most(shape.first, None, 1)
             if most is not None:
-                self.work += 8 * len(where)
+                self.work += ZONES * len(where)
                 where &= most > 0
         return where
 
@@ -234,7 +237,7 @@ class State:
         shape = self.layout.shapes[number]
         if self.zones is None or self.dense.classes[shape.first].zones < 0:
             return self.price
-        self.work += 8 * len(self.price)
+        self.work += ZONES * len(self.price)
         return self.zones.left(shape.first)
 
     def able(self, index: int, *, zones: bool = True) -> IntArray:
