@@ -123,19 +123,64 @@ class DenseNuma:
         pods = self.pods(node, counts)
         return not pods or self.order(node, [*self.held.get(node, ()), *pods]) is not None
 
+    def in_order(self, node: int, counts: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
+        """Classes and counts on a node in an order in which its kubelet admits the pods, class by class.
+
+        Parameters
+        ----------
+        node
+            The node.
+        counts
+            Class and how many of its pods; their order is tried first. Classes that C10 does not concern come last.
+
+        Returns
+        -------
+        None where no order was found, or none that keeps the pods of a class together.
+        """
+        held = self.held.get(node, ())
+        classes = [index for index, count in counts if self.of(index, node) for _ in range(count)]
+        order = self.order(node, [*held, *(self.of(index, node) for index in classes)]) if classes else ()
+        if order is None:
+            return None
+        rank = {index: len(order) for index, _ in counts}
+        for position in reversed(range(len(order))):
+            if order[position] >= len(held):
+                rank[classes[order[position] - len(held)]] = position
+        found = sorted(counts, key=lambda pair: rank[pair[0]])
+        works = bool(held) or _works(self.kubelets[int(self.kind[node])], self.start[node], self.pods(node, found))
+        return found if works else None
+
     def refused(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
-        """Nodes whose kubelet admits what a solution puts there in no order that was found: class and count of each.
+        """Nodes for which :meth:`in_order` finds nothing: class and count of what a solution puts there.
 
         Parameters
         ----------
         solution
             (class, node) to count; the order of its entries is tried first.
         """
-        by_node: dict[int, list[tuple[int, int]]] = {}
+        by_node = self._by_node(solution)
+        return {node: counts for node, counts in sorted(by_node.items()) if self.in_order(node, counts) is None}
+
+    def ordered(self, solution: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int] | None:
+        """A solution with the entries of each node in an order in which its kubelet admits the pods.
+
+        Whoever writes it down needs no search for an order. None where :meth:`in_order` finds none for a node.
+        """
+        found: dict[tuple[int, int], int] = {}
+        for node, counts in self._by_node(solution).items():
+            ordered = self.in_order(node, counts)
+            if ordered is None:
+                return None
+            found.update({(index, node): count for index, count in ordered})
+        return {**found, **solution}
+
+    def _by_node(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
+        """What a solution puts on nodes of pods that C10 concerns there."""
+        found: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in solution.items():
             if self.of(index, node):
-                by_node.setdefault(node, []).append((index, count))
-        return {node: counts for node, counts in sorted(by_node.items()) if not self.admits(node, counts)}
+                found.setdefault(node, []).append((index, count))
+        return found
 
     def most(self, index: int) -> IntArray:
         """How many pods of a class the zones of each node could hold at most; each unit is looked at by itself.

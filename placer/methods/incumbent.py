@@ -37,11 +37,18 @@ class Incumbent:
         self.trace: list[TracePoint] = []
 
     def offer(self, solution: Solution, method: str, phase: str | None = None) -> bool:
-        """Take a solution where it is better than the one in hand; say whether it was."""
+        """Take a solution where it is better than the one in hand; say whether it was.
+
+        It is kept in an order in which kubelets admit its pods; one without such an order is not taken (C10).
+        """
         values = score_solution(self._dense, solution)
         if self.solution is not None and not beats(self._dense, values, self.values):
             return False
-        self.solution, self.values, self.method = dict(solution), values, method
+        numa = self._dense.numa
+        ordered = dict(solution) if numa is None else numa.ordered(solution)
+        if ordered is None:
+            return False
+        self.solution, self.values, self.method = ordered, values, method
         self._note(phase or method)
         return True
 

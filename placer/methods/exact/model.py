@@ -174,7 +174,7 @@ class Model:
 
     def hint(self, solution: Solution) -> list[int]:
         """Hint every variable with a solution that keeps all rules; return the values."""
-        self.admits(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
+        self.admitted(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
         values = encode(self.variables, solution)
         self.proto.proto.clear_solution_hint()
         hint = self.proto.proto.solution_hint
@@ -182,9 +182,9 @@ class Model:
         hint.values.extend(values)
         return values
 
-    def admits(self, solution: Solution) -> bool:
-        """Whether kubelets admit a solution of the model in some order (C10); the model itself may not know better."""
-        return self.dense.numa is None or not self.dense.numa.refused(solution)
+    def admitted(self, solution: Solution) -> Solution | None:
+        """A solution of the model in an order in which kubelets admit it (C10); None where there is none."""
+        return solution if self.dense.numa is None else self.dense.numa.ordered(solution)
 
     def exclude(self, solution: Solution) -> bool:
         """Exclude what no order admits in a solution (C10); False: there is nothing to exclude, the solution stands."""

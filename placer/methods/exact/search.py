@@ -195,9 +195,11 @@ class ExactSearch:
         found = model.read(list(solver.response_proto.solution))
         for each in watch.refused:
             model.exclude(each)
-        stands = not model.exclude(found)
-        if stands:
-            self.offer(found, name)
+        model.exclude(found)
+        admitted = model.admitted(found)
+        stands = admitted is not None
+        if admitted is not None:
+            self.offer(admitted, name)
         return solver, status == cp_model.OPTIMAL, stands
 
     def _judge(self, level: int, bound: int, optimal: bool) -> bool:
@@ -267,7 +269,8 @@ class _Watch(cp_model.CpSolverSolutionCallback):
     def on_solution_callback(self) -> None:
         """Read the solution and offer it."""
         found = self._model.read(list(self.response_proto.solution))
-        if self._model.admits(found):
-            self._search.offer(found, self._phase)
+        admitted = self._model.admitted(found)
+        if admitted is not None:
+            self._search.offer(admitted, self._phase)
         else:
             self.refused.append(found)
