@@ -381,11 +381,13 @@ def test_a_kubelet_that_rejects_cools_down_and_the_gang_is_repaired(cluster: Api
         assert told["rejected"][name] == "OutOfcpu on n1"
         (found,) = half_bound(told).values()
         assert found["missing"] == {name: "the kubelet of Node n1 rejected it (OutOfcpu)"}
-        # The controller of the pods makes another one; n1 has room for it, and n2 comes too.
-        kubelets.add(node("n2"))
-        recreate(cluster, next(each for each in (first, second) if each["metadata"]["name"] == name.split("/")[1]))
-        lost = live_pod("failed-before", node="n1", scheduler="placer", cpu=1)
-        cluster.create({**lost, "status": {"phase": "Failed", "reason": "OutOfcpu", "startTime": _now()}})
+    # The controller of the pods makes another one; n1 has room for it, and n2 comes too. No kubelet looks meanwhile: a
+    # pod that has its node and no status yet is one to start.
+    kubelets.add(node("n2"))
+    recreate(cluster, next(each for each in (first, second) if each["metadata"]["name"] == name.split("/")[1]))
+    lost = live_pod("failed-before", node="n1", scheduler="placer", cpu=1)
+    cluster.create({**lost, "status": {"phase": "Failed", "reason": "OutOfcpu", "startTime": _now()}})
+    with kubelets.running(every=0.01):
         told = passes("--settle", "20")
         assert told["coolingNodes"] == ["n1"]
         assert sorted(bound(cluster).values()) == ["n1", "n2"]
