@@ -102,7 +102,7 @@ def test_pods_for_one_zone_need_a_zone_each() -> None:
         if numa is None:
             continue
         for node in np.flatnonzero(numa.kind >= 0).tolist():
-            kubelet = numa.kubelets[int(numa.kind[node])]
+            kubelet = numa.kubelet(node)
             pods = [numa.of(index, node) for index in range(len(dense.classes))]
             pods = [units for units in pods if units and is_plain(units)][:4]
             rooms = [dict(room) for room in kubelet.rooms(numa.start[node])]

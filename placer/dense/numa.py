@@ -56,6 +56,17 @@ class DenseNuma:
     def _orders(self) -> dict[object, _Known]:
         return {}
 
+    def kubelet(self, node: int) -> Kubelet:
+        """The kubelet of a node that has one of a kind."""
+        return self.kubelets[int(self.kind[node])]
+
+    @cached_property
+    def zones(self) -> IntArray:
+        """int64, shape (nodes,): how many zones each node has; 0 where every pod is admitted."""
+        # The last one is for nodes of kind -1.
+        counts: IntArray = np.array([*(len(kubelet.zones) for kubelet in self.kubelets), 0], dtype=np.int64)
+        return counts[self.kind]
+
     def of(self, index: int, node: int) -> Units:
         """What a pod of a class is to the kubelet of a node; empty where C10 says nothing of it."""
         kind = int(self.kind[node])
@@ -98,11 +109,11 @@ class DenseNuma:
 
     def _known(self, node: int, pods: Sequence[Units]) -> _Known:
         """What is known of a crowd; asked once about equal nodes."""
-        kubelet, start = self.kubelets[int(self.kind[node])], self.start[node]
+        kubelet, start = self.kubelet(node), self.start[node]
         key = (int(self.kind[node]), start, tuple(sorted(pods)))
         known = self._orders.get(key)
         if known is None or known.sequence is None:
-            if _works(kubelet, start, pods):
+            if kubelet.admit_all(start, pods) is not None:
                 self._orders[key] = known = _Known(tuple(pods), proved=True)
             elif known is None:
                 found = some_order(kubelet, start, pods)
@@ -147,8 +158,9 @@ class DenseNuma:
             if order[position] >= len(held):
                 rank[classes[order[position] - len(held)]] = position
         found = sorted(counts, key=lambda pair: rank[pair[0]])
-        works = bool(held) or _works(self.kubelets[int(self.kind[node])], self.start[node], self.pods(node, found))
-        return found if works else None
+        if not held and self.kubelet(node).admit_all(self.start[node], self.pods(node, found)) is None:
+            return None
+        return found
 
     def refused(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
         """Nodes for which :meth:`in_order` finds nothing: class and count of what a solution puts there.
@@ -158,7 +170,7 @@ class DenseNuma:
         solution
             (class, node) to count; the order of its entries is tried first.
         """
-        by_node = self._by_node(solution)
+        by_node = self.by_node(solution)
         return {node: counts for node, counts in sorted(by_node.items()) if self.in_order(node, counts) is None}
 
     def ordered(self, solution: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int] | None:
@@ -167,14 +179,14 @@ class DenseNuma:
         Whoever writes it down needs no search for an order. None where :meth:`in_order` finds none for a node.
         """
         found: dict[tuple[int, int], int] = {}
-        for node, counts in self._by_node(solution).items():
+        for node, counts in self.by_node(solution).items():
             ordered = self.in_order(node, counts)
             if ordered is None:
                 return None
             found.update({(index, node): count for index, count in ordered})
         return {**found, **solution}
 
-    def _by_node(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
+    def by_node(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
         """What a solution puts on nodes of pods that C10 concerns there."""
         found: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in solution.items():
@@ -192,12 +204,12 @@ class DenseNuma:
         found = np.full(len(self.kind), LIMITLESS, dtype=np.int64)
         for kind, units in enumerate(self.units[index]):
             for unit in units:
-                nodes, which, rooms = self._rooms[kind]
+                nodes, which, rooms = self.rooms[kind]
                 found[nodes] = np.minimum(found[nodes], _most(rooms, unit)[which])
         return found
 
     @cached_property
-    def _rooms(self) -> list[tuple[IntArray, IntArray, IntArray]]:
+    def rooms(self) -> list[tuple[IntArray, IntArray, IntArray]]:
         """Per kind its nodes, the number of each one's start, and what is available per start, zone and resource."""
         found = []
         for kind, kubelet in enumerate(self.kubelets):
@@ -227,15 +239,6 @@ class DenseNuma:
             units=tuple(self.units[index] for index in classes),
             held=held,
         )
-
-
-def _works(kubelet: Kubelet, state: State, pods: Sequence[Units]) -> bool:
-    for units in pods:
-        answer = kubelet.admit(state, units)
-        if answer is None:
-            return False
-        state = answer[0]
-    return True
 
 
 def _most(rooms: IntArray, unit: Unit) -> IntArray:

@@ -36,5 +36,5 @@ def zones_text(instance: Instance, dense: Dense, group: int) -> str:
     if not refusing or pod.numa is None:
         return text
     first = refusing[0]
-    name, kubelet = dense.nodes[first], numa.kubelets[int(numa.kind[first])]
-    return f"{text}; on Node {name} {kubelet.refusal(numa.start[first], pod.numa)}"
+    refusal = numa.kubelet(first).refusal(numa.start[first], pod.numa)
+    return f"{text}; on Node {dense.nodes[first]} {refusal}"

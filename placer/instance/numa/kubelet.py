@@ -178,6 +178,15 @@ class Kubelet:
             used |= chosen
         return state, used
 
+    def admit_all(self, state: State, pods: Iterable[Units]) -> State | None:
+        """Let pods come one after the other: the zones after; None where one of them is refused."""
+        for units in pods:
+            answer = self.admit(state, units)
+            if answer is None:
+                return None
+            state = answer[0]
+        return state
+
     def force(self, state: State, units: Units) -> State:
         """The zones after a pod that this kubelet would refuse and that runs all the same: it took what there was."""
         for unit in units:

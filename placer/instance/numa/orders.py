@@ -194,13 +194,7 @@ class _Search:
         return self.kubelet.admit(state, self.classes[number])
 
     def _works(self, order: Sequence[int]) -> bool:
-        state = self.state
-        for index in order:
-            answer = self.kubelet.admit(state, self.pods[index])
-            if answer is None:
-                return False
-            state = answer[0]
-        return True
+        return self.kubelet.admit_all(self.state, (self.pods[index] for index in order)) is not None
 
     def _finals(self, states: set[State], counts: _Counts) -> set[State] | None:
         """Every situation that pods lead to, in whatever order they come; None if one of them is ever refused."""

@@ -37,8 +37,8 @@ def bins_of(dense: Dense) -> int:
     """Into how many bins a node is divided: one, or its NUMA zones on average where kubelets refuse pods."""
     if dense.numa is None:
         return 1
-    zones = [len(dense.numa.kubelets[kind].zones) if kind >= 0 else 1 for kind in dense.numa.kind.tolist()]
-    return max(1, round(sum(zones) / max(1, len(zones))))
+    bins = np.maximum(dense.numa.zones, 1)
+    return max(1, round(int(bins.sum()) / max(1, len(bins))))
 
 
 def cells_of(dense: Dense) -> IntArray:

@@ -107,11 +107,11 @@ def carry_out(step: Step) -> Stepped:
         if status == cp_model.UNKNOWN:
             break
         found = model.read(list(solver.response_proto.solution))
-        model.exclude(found)
         admitted = model.admitted(found)
         if admitted is not None:
             gains = tuple(new - old for new, old in zip(score_solution(step.dense, found), start, strict=True))
             return Stepped(admitted, gains, status == cp_model.OPTIMAL and not model.unsure, work=work)
+        model.exclude(found)
         if work >= step.work or time.monotonic() >= end:
             break
     return Stepped(None, work=work)

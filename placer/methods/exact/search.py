@@ -195,12 +195,12 @@ class ExactSearch:
         found = model.read(list(solver.response_proto.solution))
         for each in watch.refused:
             model.exclude(each)
-        model.exclude(found)
         admitted = model.admitted(found)
-        stands = admitted is not None
-        if admitted is not None:
+        if admitted is None:
+            model.exclude(found)
+        else:
             self.offer(admitted, name)
-        return solver, status == cp_model.OPTIMAL, stands
+        return solver, status == cp_model.OPTIMAL, admitted is not None
 
     def _judge(self, level: int, bound: int, optimal: bool) -> bool:
         """Compare the value in hand with the solver's bound, which is told where the values before are proved."""

@@ -107,10 +107,7 @@ class Zones:
         Nothing where there is no such order.
         """
         pods = [units for units, each in self.there[node].items() for _ in range(each.at(values))]
-        return self._replayed(node, pods)
-
-    def _replayed(self, node: int, pods: Sequence[Units]) -> Counter[Choice]:
-        kubelet, state = self.numa.kubelets[int(self.numa.kind[node])], self.numa.start[node]
+        kubelet, state = self.numa.kubelet(node), self.numa.start[node]
         found: Counter[Choice] = Counter()
         for position in self.numa.order(node, pods) or ():
             for number, unit in enumerate(pods[position]):
@@ -123,7 +120,7 @@ class Zones:
     def low(self) -> Iterator[tuple[int, IntVar]]:
         """Counts of units by choice of zones, worth more in lower ones, in twentieths of a zone: the last get empty."""
         for (node, units, number), chosen in self.chosen.items():
-            kubelet = self.numa.kubelets[int(self.numa.kind[node])]
+            kubelet = self.numa.kubelet(node)
             size = max(1, round(20 * len(kubelet.zones) * kubelet.share((units[number],))))
             for mask, variable in chosen:
                 if variable is not None:
@@ -134,25 +131,20 @@ class Zones:
 
         That is an order in which the kubelet admits them where each is in one zone and keeps all it needs.
         """
-        by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for (index, node), count in solution.items():
-            by_node[node].append((index, count))
         found: Solution = {}
-        for node, counts in by_node.items():
-            if node in self.there:
-                counts = self._by_zone(node, counts, values)
-            found.update({(index, node): count for index, count in counts})
-        return found
+        for node, counts in self.numa.by_node(solution).items():
+            found.update({(index, node): count for index, count in self._by_zone(node, counts, values)})
+        return {**found, **solution}
 
     def _by_zone(self, node: int, counts: list[tuple[int, int]], values: Sequence[int]) -> list[tuple[int, int]]:
         highest: dict[Units, list[int]] = {}
         keys = []
         for index, count in counts:
             units = self.numa.of(index, node)
-            if units and units not in highest:
+            if units not in highest:
                 highest[units] = self._highest(node, units, values)
-            given = [highest[units].pop() for _ in range(count) if units and highest[units]]
-            keys.append((max(given, default=0), -self.numa.kubelets[int(self.numa.kind[node])].share(units)))
+            given = [highest[units].pop() for _ in range(count) if highest[units]]
+            keys.append((max(given, default=0), -self.numa.kubelet(node).share(units)))
         return [counts[place] for place in sorted(range(len(counts)), key=keys.__getitem__)]
 
     def _highest(self, node: int, units: Units, values: Sequence[int]) -> list[int]:
@@ -217,8 +209,7 @@ def count_choices(dense: Dense, bundles: Bundles, places: Sequence[Place], sizes
     """
     if dense.numa is None:
         return 0
-    nodes = np.array([place.nodes[0] for place in places], dtype=np.int64)
-    zones = np.array([*(len(kubelet.zones) for kubelet in dense.numa.kubelets), 0])[dense.numa.kind[nodes]]
+    zones = dense.numa.zones[[place.nodes[0] for place in places]]
     total = 0
     for item, row in zip(bundles.items, sizes, strict=True):
         units = max(map(len, dense.numa.units[item.classes[0]]))
@@ -231,8 +222,7 @@ class _Rooms:
 
     def __init__(self, zones: Zones, node: int, alike: Mapping[Units, _Alike]) -> None:
         self.zones, self.node, self.alike, self.model = zones, node, alike, zones.model
-        numa = zones.numa
-        self.amounts = numa.kubelets[int(numa.kind[node])].amounts(numa.start[node])
+        self.amounts = zones.numa.kubelet(node).amounts(zones.numa.start[node])
         #: (choice of zones, resource) to what units take of it.
         self.taken: dict[tuple[int, int], Linear] = defaultdict(Linear)
         self.dealt: Counter[Choice] = Counter()

@@ -37,17 +37,15 @@ class ZoneRooms:
         self._states: list[State | None] = list(numa.start)
         self._broken: set[int] = set()
         self._log: list[tuple[State | None, tuple[int, ...]]] = []
-        self._nodes = [np.flatnonzero(numa.kind == kind).astype(np.int64) for kind in range(len(numa.kubelets))]
+        self._nodes = [nodes for nodes, _, _ in numa.rooms]
         self._row: IntArray = np.zeros(len(numa.kind), dtype=np.int64)
         #: Per kind int64, shape (nodes of it, zones, resources): what is left; below 0 where a node takes nobody.
-        self._rooms: list[IntArray] = []
-        self._rates: list[FloatArray] = []
-        for kubelet, nodes in zip(numa.kubelets, self._nodes, strict=True):
+        self._rooms: list[IntArray] = [rooms[which] for _, which, rooms in numa.rooms]
+        self._rates: list[FloatArray] = [
+            10**6 / np.maximum(rooms.max(axis=(0, 1), initial=1), 1) for rooms in self._rooms
+        ]
+        for nodes in self._nodes:
             self._row[nodes] = np.arange(len(nodes))
-            shape = (len(nodes), len(kubelet.zones), len(kubelet.resources))
-            rooms = np.array([kubelet.amounts(numa.start[node]) for node in nodes.tolist()], dtype=np.int64)
-            self._rooms.append(rooms.reshape(shape))
-            self._rates.append(10**6 / np.maximum(self._rooms[-1].max(axis=(0, 1), initial=1), 1))
 
     def take(self, index: int, node: int, count: int) -> None:
         """Place pods of a class on a node; take them away where the count is negative."""
@@ -56,10 +54,8 @@ class ZoneRooms:
             return
         state, order = self._states[node], self.order.get(node, ())
         self._log.append((state, order))
-        kubelet = self.numa.kubelets[int(self.numa.kind[node])]
-        for _ in range(count):
-            answer = None if state is None else kubelet.admit(state, units)
-            state = None if answer is None else answer[0]
+        if state is not None:
+            state = self.numa.kubelet(node).admit_all(state, [units] * count)
         after = [*order, *[index] * count] if count > 0 else _without(order, index, -count)
         if count < 0 or state is None:
             state, after = self._again(node, after)
@@ -72,23 +68,18 @@ class ZoneRooms:
 
     def _again(self, node: int, classes: list[int]) -> tuple[State | None, list[int]]:
         """The zones after pods of classes that are admitted in some order, and that order; else no zones."""
-        kubelet, state = self.numa.kubelets[int(self.numa.kind[node])], self.numa.start[node]
         pods = [self.numa.of(index, node) for index in classes]
         order = self.numa.order(node, pods)
         if order is None:
             return None, classes
-        for position in order:
-            answer = kubelet.admit(state, pods[position])
-            assert answer is not None
-            state = answer[0]
+        state = self.numa.kubelet(node).admit_all(self.numa.start[node], (pods[position] for position in order))
         return state, [classes[position] for position in order]
 
     def _set(self, node: int, state: State | None, order: tuple[int, ...]) -> None:
         self._states[node], self.order[node] = state, order
         (self._broken.discard if state is not None else self._broken.add)(node)
-        kind = int(self.numa.kind[node])
-        rooms = self._rooms[kind]
-        rooms[self._row[node]] = -1 if state is None else self.numa.kubelets[kind].amounts(state)
+        rooms = self._rooms[int(self.numa.kind[node])]
+        rooms[self._row[node]] = -1 if state is None else self.numa.kubelet(node).amounts(state)
 
     def kind(self, node: int) -> object:
         """What tells a node from others as far as zones go."""

@@ -116,7 +116,7 @@ def plans_of(dense: Dense, fits: Sequence[IntArray]) -> dict[int, Plan]:
         kinds = _kinds(dense, dense.numa, node, fits)
         start = dense.numa.start[node]
         if kinds and all(is_plain(kind.units) for kind in kinds):
-            plans[node] = ByZone(kinds, tuple(map(tuple, _kubelet(dense.numa, node).amounts(start))))
+            plans[node] = ByZone(kinds, tuple(map(tuple, dense.numa.kubelet(node).amounts(start))))
         elif kinds:
             key = int(dense.numa.kind[node]), start, tuple((kind.units, kind.most) for kind in kinds)
             if key not in listed:
@@ -130,10 +130,6 @@ def size_of_plans(plans: dict[int, Plan]) -> int:
     return sum(
         len(plan.crowds) if isinstance(plan, ByCrowd) else len(plan.kinds) * len(plan.rooms) for plan in plans.values()
     )
-
-
-def _kubelet(numa: DenseNuma, node: int) -> Kubelet:
-    return numa.kubelets[int(numa.kind[node])]
 
 
 def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -> tuple[Kind, ...]:
@@ -151,7 +147,7 @@ def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -
 def _admitted(numa: DenseNuma, node: int, kinds: Sequence[Kind], budget: Iterator[int]) -> tuple[Crowd, ...]:
     """Crowds that a kubelet admits in some order; without the one of nobody."""
     found = []
-    for crowd in _possible(_kubelet(numa, node), numa.start[node], kinds):
+    for crowd in _possible(numa.kubelet(node), numa.start[node], kinds):
         if next(budget, None) is None:
             raise TooLarge(f"numa: more than {MOST_CROWDS:,} crowds of pods")
         pods = [kinds[kind].units for kind, count in crowd for _ in range(count)]
@@ -250,7 +246,7 @@ class Zones:
         """How many pods of each kind get each zone, in an order that works."""
         numa, found = self.dense.numa, Counter[tuple[int, int]]()
         assert numa is not None
-        kubelet, state, pods = _kubelet(numa, node), numa.start[node], numa.pods(node, counts)
+        kubelet, state, pods = numa.kubelet(node), numa.start[node], numa.pods(node, counts)
         number = {kind.units: index for index, kind in enumerate(plan.kinds)}
         for position in numa.order(node, pods) or ():
             answer = kubelet.admit(state, pods[position])
