@@ -47,7 +47,7 @@ tiers:
     enablePreemptable: false
 - plugins:
   - name: drf
-    enabledJobOrder: false
+    enableJobOrder: false
   - name: predicates
     arguments: {predicate.NodeAffinityEnable: true}
   - name: nodeorder
@@ -242,7 +242,7 @@ tiers:
 - plugins:
   - name: gnag
   - name: binpack
-    enabledNodeOrder: "no"
+    enableNodeOrder: "no"
     arguments: {binpack.weight: heavy}
   - name: network-topology
     arguments: {network-topology.type: dynamic}
@@ -251,7 +251,7 @@ tiers:
     found = faults_of(text)
     assert found[0].startswith(f"{conf}tiers[0].plugins[0].name: found 'gnag', expected one of priority, gang")
     assert set(found[1:]) == {
-        f"{conf}tiers[0].plugins[1].enabledNodeOrder: found 'no', expected true or false",
+        f"{conf}tiers[0].plugins[1].enableNodeOrder: found 'no', expected true or false",
         f"{conf}tiers[0].plugins[1].arguments[binpack.weight]: found 'heavy', expected an integer",
         f"{conf}tiers[0].plugins[2].arguments[network-topology.type]: found 'dynamic', expected static: the fabric "
         "cannot be asked",

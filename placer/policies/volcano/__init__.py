@@ -1,8 +1,7 @@
 """Volcano's greedy: jobs by queue, priority and share; HyperNodes tier by tier, each tried and rolled back.
 
-Belongs here: what ``actions/allocate`` and the plug-ins do that decide where pending pods go. Does not: preemption and
-reclaim, controllers, the admission of PodGroups (``enqueue``, ``overcommit``), which in a queue that stands still
-delays groups for a session or more: here all that wait have been let in.
+Belongs here: what the actions enqueue, allocate and backfill and the plug-ins do that decide which pending pods go
+where. Does not: preemption and reclaim, controllers.
 """
 
 from placer.policies.volcano.session import Session

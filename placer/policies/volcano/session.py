@@ -1,6 +1,6 @@
 """One session of Volcano: the queue with the least share, its first job, tried, and bound where it is ready.
 
-After the action allocate comes backfill, for pods that request nothing.
+Before the action allocate comes enqueue, which says who takes part; after it backfill, for pods that request nothing.
 
 Source: Volcano ``pkg/scheduler/actions/{allocate,backfill}``, ``pkg/scheduler/plugins/{priority,gang,drf}``.
 """
@@ -22,6 +22,7 @@ from placer.policies.loop import Settlement
 from placer.policies.step import Filter, Score
 from placer.policies.volcano.allocate import Allocate, Move, Worksheet
 from placer.policies.volcano.domains import Domains
+from placer.policies.volcano.enqueue import let_in
 from placer.policies.volcano.jobs import Job, SubJob, is_best_effort, read_jobs
 from placer.policies.volcano.queues import Proportion
 from placer.policies.volcano.scores import FirstNodes, binpack, label_nearness, label_values, node_order
@@ -62,21 +63,22 @@ class Session:
         self.ledger = ledger
         self.settings = settings
         domains = Domains(ledger)
-        jobs = [job for job in read_jobs(ledger, domains) if self._considered(job)]
-        self.proportion = Proportion(ledger, jobs, on=settings.proportion)
+        waiting = [job for job in read_jobs(ledger, domains) if self._has_queue(job)]
+        self.proportion = Proportion(ledger, waiting, on=settings.proportion)
+        self._total = np.maximum(ledger.alloc.sum(axis=0), 1)
+        self._used = {job.group.key: self._running(job) for job in waiting}
+        jobs = [job for job in self._let_in(waiting) if self._considered(job)]
         topology = TopologyAware(ledger, domains, settings.topology) if settings.topology is not None else None
         filters: list[Filter] = [_eligible, ledger.ports_free] if settings.predicates else [_modelled]
         self.allocate = Allocate(ledger, domains, self.proportion, topology, filters, _scores(settings, ledger))
-        self._total = np.maximum(ledger.alloc.sum(axis=0), 1)
-        self._used = {job.group.key: self._running(job) for job in jobs}
         self.worksheets = {job.group.key: Worksheet.of(job) for job in jobs}
         self._waiting: dict[str, list[tuple[tuple[Any, ...], int, Job]]] = defaultdict(list)
-        for number, job in enumerate(jobs):
+        for number, job in enumerate(jobs if "allocate" in settings.actions else ()):
             if self.worksheets[job.group.key].queue:
                 heappush(self._waiting[job.queue], (self.job_order(job), number, job))
         self._fill = [
             Turn(job, number, (subjob, task))
-            for number, job in enumerate(jobs)
+            for number, job in enumerate(jobs if "backfill" in settings.actions else ())
             for subjob in job.subjobs
             for task in subjob.tasks
             if is_best_effort(task)
@@ -85,13 +87,27 @@ class Session:
         self._unbound: dict[GroupKey, list[Task]] = defaultdict(list)
         ledger.listeners.append(self._hear)
 
-    def _considered(self, job: Job) -> bool:
-        """Whether a job takes part: valid, in a queue that is there and open, and with a tree where it needs one."""
+    def _has_queue(self, job: Job) -> bool:
+        """Whether a job is in a queue that is there and open."""
         instance = self.ledger.instance
-        if not job.valid() or (job.queue != "default" and job.queue not in instance.queues):
-            return False
-        broken = any(finding.code in _BROKEN_TREE for finding in instance.findings)
-        return instance.closed_queue(job.group.queue) is None and not (broken and job.has_topology)
+        there = job.queue == "default" or job.queue in instance.queues
+        return there and instance.closed_queue(job.group.queue) is None
+
+    def _let_in(self, jobs: list[Job]) -> list[Job]:
+        """Jobs that the action enqueue lets in; without it, all.
+
+        What a queue has does not change with that: all jobs of the one with the least share are asked first.
+        """
+        if "enqueue" not in self.settings.actions:
+            return jobs
+        shares = {job.queue: (self.proportion.share(job.queue), job.queue) for job in jobs}
+        found = let_in(jobs, self.ledger, self.settings.overcommit, lambda job: shares[job.queue] + self.job_order(job))
+        return [job for job in jobs if job.group.key in found]
+
+    def _considered(self, job: Job) -> bool:
+        """Whether a job is tried: it is valid, and has a tree where it needs one."""
+        broken = any(finding.code in _BROKEN_TREE for finding in self.ledger.instance.findings)
+        return job.valid() and not (broken and job.has_topology)
 
     def _running(self, job: Job) -> IntArray:
         """What the pods of a job that run take."""

@@ -13,16 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.policies.faults import Reader
+from placer.policies.volcano.enqueue import Overcommit
 from placer.policies.volcano.topology import Weights
 
 __all__ = ["DEFAULT", "DEFAULT_LABELS", "KNOWN", "Settings", "read_settings"]
 
+_ACTIONS = "enqueue, allocate, backfill"
+
 #: The configuration without a configuration.
 DEFAULT: Mapping[str, Any] = {
+    "actions": _ACTIONS,
     "tiers": [
         {"plugins": [{"name": "priority"}, {"name": "gang"}, {"name": "conformance"}]},
         {
             "plugins": [
+                {"name": "overcommit"},
                 {"name": "drf"},
                 {"name": "predicates"},
                 {"name": "proportion"},
@@ -31,14 +36,15 @@ DEFAULT: Mapping[str, Any] = {
                 {"name": "network-topology-aware"},
             ]
         },
-    ]
+    ],
 }
 #: The same for the label plug-in, which is older than network-topology-aware; its keys are those of the Policy.
 DEFAULT_LABELS: Mapping[str, Any] = {
+    "actions": _ACTIONS,
     "tiers": [
         DEFAULT["tiers"][0],
         {"plugins": [*DEFAULT["tiers"][1]["plugins"][:-1], {"name": "network-topology"}]},
-    ]
+    ],
 }
 _DECIDE = (
     "priority",
@@ -48,17 +54,29 @@ _DECIDE = (
     "proportion",
     "nodeorder",
     "binpack",
+    "overcommit",
     "network-topology-aware",
     "network-topology",
 )
 #: Plug-ins that decide nothing about where pending pods go, or nothing that an instance tells of.
-_IDLE = ("conformance", "overcommit", "sla", "pdb", "usage", "rescheduling", "resourcequota", "tdm")
+_IDLE = ("conformance", "sla", "pdb", "usage", "rescheduling", "resourcequota", "tdm")
 KNOWN = (*_DECIDE, *_IDLE)
-#: ``enabledX: false`` takes one function from a plug-in.
-_SWITCHES = {"enabledJobOrder": "job order", "enabledNodeOrder": "node order", "enabledPredicate": "predicate"}
+#: Actions that Volcano has; those that evict, and shuffle, do nothing here.
+_KNOWN_ACTIONS = (
+    *_ACTIONS.split(", "),
+    *("preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"),
+)
+#: ``enableX: false`` takes one function from a plug-in.
+_SWITCHES = {
+    "enableJobOrder": "job order",
+    "enableNodeOrder": "node order",
+    "enablePredicate": "predicate",
+    "enableJobEnqueued": "enqueue",
+}
 _NODE_ORDER = {"leastrequested": 1, "mostrequested": 0, "balancedresource": 1}
 _BINPACK = "binpack"
 _HYPERNODE = "hypernode.binpack"
+_OVERCOMMIT = "overcommit-factor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +85,8 @@ class Settings:
 
     Parameters
     ----------
+    actions
+        Their names; a configuration that says nothing of them has Volcano's own.
     job_order
         Plug-ins that order jobs, first one first.
     gang, proportion, predicates
@@ -79,8 +99,11 @@ class Settings:
         Arguments of network-topology-aware; None: off.
     keys
         Weight of network-topology and its labels, nearest first; without labels HyperNodes stand for them. None: off.
+    overcommit
+        Its factors; None: off.
     """
 
+    actions: frozenset[str]
     job_order: tuple[str, ...]
     gang: bool
     proportion: bool
@@ -89,6 +112,7 @@ class Settings:
     binpack: tuple[int, Mapping[str, int]]
     topology: Weights | None
     keys: tuple[int, tuple[str, ...]] | None
+    overcommit: Overcommit | None
 
 
 def read_settings(written: Mapping[str, Any], reader: Reader) -> Settings:
@@ -109,6 +133,7 @@ def read_settings(written: Mapping[str, Any], reader: Reader) -> Settings:
         reader.fault("tiers", written.get("tiers"), "at least one tier with a plug-in")
     keys = plugins.get("network-topology")
     return Settings(
+        actions=_actions(written.get("actions"), reader),
         job_order=tuple(n for n in plugins if n in ("priority", "gang", "drf") and plugins[n].on("job order")),
         gang="gang" in plugins,
         proportion="proportion" in plugins,
@@ -117,6 +142,7 @@ def read_settings(written: Mapping[str, Any], reader: Reader) -> Settings:
         binpack=_binpack(plugins.get("binpack")),
         topology=_topology(plugins.get("network-topology-aware")),
         keys=_keys(keys, needed=written is not DEFAULT_LABELS) if keys is not None else None,
+        overcommit=_overcommit(plugins.get("overcommit")),
     )
 
 
@@ -163,6 +189,15 @@ class _Plugin:
         return found
 
 
+def _actions(written: object, reader: Reader) -> frozenset[str]:
+    """Actions, a list in one text, separated by commas."""
+    names = [name.strip() for name in reader.text(written, "actions", _ACTIONS).split(",")]
+    for name in names:
+        if name not in _KNOWN_ACTIONS:
+            reader.fault("actions", name or None, f"one of {', '.join(_KNOWN_ACTIONS)}")
+    return frozenset(names)
+
+
 def _plugins(tier: Mapping[str, Any], reader: Reader, at: str) -> Iterator[_Plugin]:
     for index, entry in enumerate(reader.items(tier.get("plugins"), f"{at}.plugins")):
         place = f"{at}.plugins[{index}]"
@@ -184,6 +219,17 @@ def _binpack(plugin: _Plugin | None) -> tuple[int, Mapping[str, int]]:
     if plugin is None or not plugin.on("node order"):
         return 0, {}
     return int(plugin.number(f"{_BINPACK}.weight", 1)), plugin.resources(_BINPACK)
+
+
+def _overcommit(plugin: _Plugin | None) -> Overcommit | None:
+    if plugin is None or not plugin.on("enqueue"):
+        return None
+    default, prefix = Overcommit().factor, f"{_OVERCOMMIT}."
+    factors = {key: plugin.number(key, default, whole=False) for key in plugin.arguments if key.startswith(_OVERCOMMIT)}
+    # A factor below 1 is the default, also one of a single resource.
+    factors = {key: factor if factor >= 1 else default for key, factor in factors.items()}
+    single = {key.removeprefix(prefix): factor for key, factor in factors.items() if key.startswith(prefix)}
+    return Overcommit(factors.get(_OVERCOMMIT, default), single)
 
 
 def _topology(plugin: _Plugin | None) -> Weights | None:
