@@ -7,16 +7,15 @@ Another scheduler can bind between our last look and our binding, and nobody can
 in the order in which they were written: once our own binding is among them, every earlier one is known, so what is too
 much on a node is found afterwards (:meth:`Ledger.overfull`), and only then reported.
 
-Rooms are sums, so what is looked at anew are capacity and host ports (C2), the node itself (C3), pods that are not as
-they were, and bound members of the gang that are gone (C5). Where a kubelet aligns pods (C10), zones cannot be told
-from sums: there a gang may go only if nobody else has come or gone on the node.
+Looked at anew are capacity and host ports (C2), the node itself (C3), pods that are not as they were, bound members of
+the gang that are gone (C5), and by :mod:`placer.cluster.rules` the rules that are no sums on a node.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from pydantic import ValidationError
 from placer.cluster.glance import Glance, Said
 from placer.cluster.kept import pages_of
 from placer.cluster.plan import Bind
+from placer.cluster.rules import Rules
 from placer.cluster.snapshot import Snapshot
 from placer.instance import GroupKey, HostPort, Instance, Key, Node, PodState
 from placer.instance.eligibility import host_ports
@@ -68,6 +68,11 @@ class _Held:
     seen: bool = True  #: whether an event showed it there
     said: Said = Said.NOTHING
 
+    def is_as(self, other: _Held) -> bool:
+        """Whether another one is the same pod and holds the same, in the same way."""
+        one, two = ((each.uid, each.node, each.requests, each.state in _ON_NODE) for each in (self, other))
+        return one == two
+
 
 @dataclass(slots=True)
 class _Waiting:
@@ -100,7 +105,7 @@ class Ledger:
         self._ended: dict[Key, _Held] = {}
         self._unseen: set[Key] = set()  # bindings of this pass that no event has shown yet
         self._silent: set[Key] = set()  # those to which no kubelet has answered
-        self._stirred: set[str] = set()
+        self._rules = Rules(snapshot, instance)
         self._cooling: dict[str, str] = {}
         self.rejected: dict[Key, tuple[str, str]] = {}  #: pods of this pass to node and reason of the kubelet
         self.lost: Callable[[], str | None] = lambda: None  #: why nothing is heard, or None; whoever feeds it says so
@@ -109,6 +114,7 @@ class Ledger:
             if pod.node is not None:
                 held = _Held(identities[key].uid, pod.node, pod.state, pod.requests, pod.host_ports)
                 self._hold(key, held)
+                self._rules.stands(key, pod.node)
         self._waiting = {
             key: _Waiting(identities[key].uid, text)
             for key, text in snapshot.pod_texts(pod.key for pod in instance.pending).items()
@@ -144,6 +150,7 @@ class Ledger:
         with self._told:
             self._nodes.pop(name, None)
             self._nodes |= found
+            self._rules.nodes_changed(found)
             self._told.notify_all()
 
     def nodes_replaced(self, items: Sequence[bytes]) -> None:
@@ -151,6 +158,7 @@ class Ledger:
         found = _readable(items)
         with self._told:
             self._nodes = found
+            self._rules.nodes_changed(found)
             self._told.notify_all()
 
     def _gone(self, key: Key) -> None:
@@ -211,12 +219,12 @@ class Ledger:
         requests = pod_requests(pod.spec, status if state in _ON_NODE else None)
         new = _Held(glance.metadata.uid, node, state, requests, host_ports(pod.spec))
         old = self._held.get(key)
-        if old is not None and (old.uid, old.node, old.requests) == (new.uid, new.node, new.requests):
+        if old is not None and old.is_as(new):
             old.state = state
             return
         self._release(key)
         self._hold(key, new)
-        self._stirred.add(node)
+        self._rules.came(key, pod, node, state)
 
     def _hold(self, key: Key, held: _Held) -> None:
         self._held[key] = held
@@ -230,7 +238,7 @@ class Ledger:
         if held is not None:
             self._on[held.node].discard(key)
             self._used[held.node].subtract(dict(held.requests))
-            self._stirred.add(held.node)
+            self._rules.went(key)
 
     # ---------------------------------------------------------------------------------------------------- what we do
 
@@ -244,7 +252,7 @@ class Ledger:
         with self._told:
             return {key for key, waiting in self._waiting.items() if waiting.changed}
 
-    def refusal(self, gangs: Iterable[GroupKey], binds: Sequence[Bind]) -> str | None:
+    def refusal(self, gangs: Collection[GroupKey], binds: Sequence[Bind]) -> str | None:
         """Why gangs may not be bound now, in one sentence; None where they may.
 
         Parameters
@@ -260,7 +268,11 @@ class Ledger:
                 or next(filter(None, map(self._pod_refusal, binds)), None)
                 or next(filter(None, map(self._members_refusal, gangs)), None)
                 or self._room_refusal(binds)
+                or self._rules.refusal(gangs, binds, self._nodes, self._texts(binds))
             )
+
+    def _texts(self, binds: Iterable[Bind]) -> dict[Key, bytes]:
+        return {each.pod: self._waiting[each.pod].text for each in binds}
 
     def assume(self, binds: Iterable[Bind]) -> None:
         """Take the room of bindings that go out."""
@@ -269,6 +281,7 @@ class Ledger:
                 pod = self._instance.pods[each.pod]
                 held = _Held(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports, ours=True, seen=False)
                 self._hold(each.pod, held)
+                self._rules.stands(each.pod, each.node)
                 self._unseen.add(each.pod)
                 self._silent.add(each.pod)
 
@@ -277,10 +290,8 @@ class Ledger:
         with self._told:
             held = self._held.get(bind.pod)
             if held is not None and held.ours and not held.seen and held.uid == bind.uid:
-                stirred = bind.node in self._stirred
+                self._rules.forget(bind.pod)
                 self._release(bind.pod)
-                if not stirred:
-                    self._stirred.discard(bind.node)
 
     def said(self, bind: Bind) -> Said:
         """What the kubelet said of a pod that was bound."""
@@ -330,8 +341,6 @@ class Ledger:
             return f"Node {bind.node} is gone"
         if bind.node in self._cooling:
             return f"Node {bind.node} cools down: {self._cooling[bind.node]}"
-        if bind.numa_zones and bind.node in self._stirred:
-            return f"pods have come or gone on Node {bind.node}, whose kubelet aligns them"
         refused = self._instance.pods[bind.pod].constraints.refusal(node)
         return None if refused is None else f"Pod {bind.pod} may no longer run on Node {bind.node}: {refused}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -101,6 +101,11 @@ class Snapshot:
         wanted = frozenset(keys)
         found = ((_key(item), item) for item in self.items if _is(item, "Pod"))
         return {key: item for key, item in found if key in wanted}
+
+    def without(self, kinds: Iterable[str]) -> Snapshot:
+        """The same without all objects of some kinds."""
+        apart = tuple(kinds)
+        return replace(self, items=tuple(item for item in self.items if not any(_is(item, kind) for kind in apart)))
 
     def write(self, target: str | Path) -> None:
         """Write the snapshot to a file: ``.json``, or ``.json.gz``. The same snapshot gives the same bytes."""

@@ -8,56 +8,13 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.cooling import prepared
 from placer.cluster.glance import Said
 from placer.cluster.ledger import Ledger
-from placer.cluster.plan import Bind
 from placer.instance import GroupKey, Key
-from tests.cluster.snapshots import snapshot_of
-from tests.cluster.things import numa_topology
+from tests.cluster.ledgers import alone, bind, event, ledger_of, mine, theirs
 from tests.support import Document, node, pod, pod_group
 
 GANG = GroupKey("scheduling.volcano.sh", "default", "train")
-
-
-def event(document: Document, node: str | None = None, **status: Any) -> bytes:
-    """A pod as a watch shows it, with a node and a status."""
-    found = json.loads(json.dumps(document))
-    if node is not None:
-        found["spec"]["nodeName"] = node
-    found["metadata"].setdefault("uid", f"uid-{found['metadata']['name']}")
-    found["metadata"]["managedFields"] = [{"manager": "x"}]
-    found["status"] |= status
-    return json.dumps(found).encode()
-
-
-def mine(name: str, **options: Any) -> Document:
-    """A pending pod of ours."""
-    spec = {"schedulerName": "placer", **options.pop("spec", {})}
-    return pod(
-        name, spec=spec, metadata={**options.pop("metadata", {}), "uid": f"uid-{name}"} | _named(name), **options
-    )
-
-
-def _named(name: str) -> dict[str, str]:
-    return {"name": name, "namespace": "default"}
-
-
-def ledger_of(*documents: Document) -> Ledger:
-    snapshot, instance = prepared(snapshot_of(documents), ())
-    return Ledger(snapshot, instance)
-
-
-def bind(name: str, where: str, uid: str | None = None, zones: tuple[str, ...] = ()) -> Bind:
-    return Bind(Key("default", name), uid or f"uid-{name}", where, zones)
-
-
-def alone(name: str) -> list[GroupKey]:
-    return [GroupKey("", "default", name)]
-
-
-def theirs(name: str, where: str, uid: str = "", **requests: Any) -> Document:
-    return pod(name, node=where, metadata={"name": name, "namespace": "default", "uid": uid or name}, **requests)
 
 
 @pytest.fixture
@@ -112,7 +69,10 @@ def test_pods_that_end_leave_their_room_and_terminating_ones_do_not(ledger: Ledg
 
 def test_nominated_pods_of_others_hold_their_room(ledger: Ledger) -> None:
     waiting = pod(
-        "urgent", cpu=5, spec={"schedulerName": "default-scheduler"}, metadata={**_named("urgent"), "uid": "u"}
+        "urgent",
+        cpu=5,
+        spec={"schedulerName": "default-scheduler"},
+        metadata={"name": "urgent", "namespace": "default", "uid": "u"},
     )
     ledger.pod_happened("MODIFIED", event(waiting, nominatedNodeName="n2"))
     assert ledger.refusal(alone("b"), [bind("b", "n2")]) == "the room is gone on Node n2: cpu 4 of 3 left"
@@ -219,18 +179,6 @@ def test_a_gang_whose_bound_member_is_gone_is_refused() -> None:
 
 def _annotated(group: str) -> dict[str, Any]:
     return {"annotations": {"scheduling.k8s.io/group-name": group}}
-
-
-def test_where_kubelets_align_nobody_else_may_have_come_or_gone() -> None:
-    documents = [node("n1"), numa_topology("n1", {"cpu": "8"}), theirs("old", "n1", cpu=1), mine("a", cpu=1)]
-    ledger = ledger_of(*documents, mine("b", cpu=1))
-    with_zones = bind("a", "n1", zones=("node-0",))
-    ledger.assume([bind("b", "n1")])
-    ledger.pod_happened("MODIFIED", event(mine("b", cpu=1), "n1"))  # our own do not count
-    assert ledger.refusal(alone("a"), [with_zones]) is None
-    ledger.pod_happened("DELETED", event(theirs("old", "n1", cpu=1)))
-    assert ledger.refusal(alone("a"), [with_zones]) == ("pods have come or gone on Node n1, whose kubelet aligns them")
-    assert ledger.refusal(alone("a"), [bind("a", "n1")]) is None  # sums suffice where it aligns nothing of the pod
 
 
 def test_a_node_with_a_pod_that_cannot_be_read_gets_nothing(ledger: Ledger) -> None:

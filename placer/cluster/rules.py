@@ -1,0 +1,247 @@
+"""Rules that are no sums on a node, looked at anew for a gang that is about to go out: what others did meanwhile.
+
+=======  ===============================================================================================================
+rule     what is looked at
+=======  ===============================================================================================================
+C4       required anti-affinity of pods that have come
+C7       members of the gang that somebody else bound; labels of its nodes, since HyperNodes may go by them
+C8, C9   once a pod of an AppGroup has come or gone, or a node is in another area: all pods of AppGroups as they stand
+         now, judged by :mod:`placer.verify`
+C10      a kubelet's zones cannot be told from here: where a pod that it aligns has come or gone, none with zones goes
+C11      what all pods of a queue request now
+=======  ===============================================================================================================
+
+Everything but pods and nodes is as the snapshot has it, since nobody watches it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from placer.cluster.plan import Bind
+from placer.cluster.snapshot import Snapshot
+from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
+from placer.instance.anti_affinity import StandingAntiAffinity, anti_affinity_terms
+from placer.instance.build import build
+from placer.instance.network.model import areas_of
+from placer.instance.numa.demand import DemandPool
+from placer.kube import BY_ATTRIBUTE
+from placer.kube.pod import Pod as Written
+from placer.manifests import Objects
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.quantity import format_amount
+from placer.verify import RULES
+
+__all__ = ["Rules"]
+
+#: Kinds that say nothing about where a pod belongs.
+_APART = ("Pod", "Node", "HyperNode", "NodeResourceTopology", "PersistentVolume", "PersistentVolumeClaim")
+_CALLS = ("C8", "C9")
+
+
+class Rules:
+    """Who stands where, as far as rules look at it.
+
+    Parameters
+    ----------
+    snapshot
+        With which it begins.
+    instance
+        Made of it.
+    """
+
+    def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
+        self._snapshot, self._instance = snapshot, instance
+        self._demands = DemandPool()
+        self._standing: dict[Key, Pod] = {}  # pods of AppGroups and of queues
+        self._requested: Counter[tuple[str, str]] = Counter()  # by queue and resource
+        self._paths: dict[str, tuple[str, ...]] = {}
+        self._unread: dict[Key, Written] = {}
+        self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
+        self._keeping_off: dict[Key, tuple[Written, str]] = {}
+        self._aligned: dict[Key, str] = {}
+        self._stirred: set[str] = set()
+        self._calls_changed = False
+
+    @cached_property
+    def _objects(self) -> Objects:
+        """What says where pods belong: all of the snapshot that is not a pod or a place."""
+        return self._snapshot.without(_APART).objects()
+
+    # ------------------------------------------------------------------------------------------------- what happens
+
+    def stands(self, key: Key, node: str) -> None:
+        """Note a pod of the instance: it was on this node from the beginning, or is bound to it now."""
+        pod = self._instance.pods[key]
+        if pod.state is PodState.PENDING:
+            pod = replace(pod, state=PodState.BOUND, node=node)
+        self._note(pod)
+        kubelet = self._instance.kubelets.get(node)
+        if kubelet is not None and pod.state is not PodState.NOMINATED and kubelet.units(pod.numa):
+            self._aligned[key] = node
+
+    def came(self, key: Key, written: Written, node: str, state: PodState) -> None:
+        """Note a pod that somebody else bound, or that is not as it was."""
+        if state is PodState.NOMINATED:
+            return
+        self._unread[key] = written
+        if anti_affinity_terms(written):
+            self._keeping_off[key] = (written, node)
+        kubelet = self._instance.kubelets.get(node)
+        if kubelet is not None and kubelet.units(self._demands.of(written.spec)):
+            self._aligned[key] = node
+            self._stirred.add(node)
+
+    def went(self, key: Key) -> None:
+        """Note that a pod holds nothing any more."""
+        if key in self._aligned:
+            self._stirred.add(self._aligned[key])
+        pod = self._standing.get(key)
+        if pod is not None and pod.app_group is not None:
+            self._calls_changed = True
+        self.forget(key)
+
+    def forget(self, key: Key) -> None:
+        """Take back a pod that was never on its node."""
+        for each in (self._unread, self._members, self._keeping_off, self._aligned):
+            each.pop(key, None)
+        pod = self._standing.pop(key, None)
+        if pod is not None:
+            self._count(pod, -1)
+
+    def nodes_changed(self, nodes: Mapping[str, Node]) -> None:
+        """Hear of nodes as they are now."""
+        network = self._instance.network
+        if network is not None and any(network.area(name) != area for name, area in areas_of(nodes).items()):
+            self._calls_changed = True
+
+    def _note(self, pod: Pod) -> None:
+        if pod.state is not PodState.NOMINATED and (pod.app_group is not None or pod.queue is not None):
+            self._standing[pod.key] = pod
+            self._count(pod, 1)
+
+    def _count(self, pod: Pod, sign: int) -> None:
+        for queue in self._limiting(pod):
+            for resource, amount in pod.requests.items():
+                self._requested[queue, resource] += sign * amount
+
+    def _limiting(self, pod: Pod) -> tuple[str, ...]:
+        """The queues whose capability a pod counts against."""
+        if pod.queue is None or "C11" in self._instance.policy.rules_off:
+            return ()
+        if pod.queue not in self._paths:
+            path, queues = self._instance.queue_path(pod.queue), self._instance.queues
+            self._paths[pod.queue] = tuple(name for name in path if queues[name].capability)
+        return self._paths[pod.queue]
+
+    def _read(self) -> None:
+        """Find out where those belong that have come."""
+        if not self._unread:
+            return
+        objects = replace(self._objects, pods=tuple(self._unread.values()))
+        self._unread.clear()
+        for key, pod in build(objects, scheduler_name=self._snapshot.scheduler_name, cluster=True).pods.items():
+            self._note(pod)
+            if pod.group is not None:
+                self._members[key] = pod.group
+            self._calls_changed |= pod.app_group is not None
+
+    # -------------------------------------------------------------------------------------------------- what may not be
+
+    def refusal(
+        self,
+        gangs: Iterable[GroupKey],
+        binds: Sequence[Bind],
+        nodes: Mapping[str, Node],
+        texts: Mapping[Key, bytes],
+    ) -> str | None:
+        """Why gangs may not be bound now, in one sentence; None where these rules say nothing against it.
+
+        Parameters
+        ----------
+        gangs, binds
+            That are bound together, and all their bindings.
+        nodes
+            As they are now; those of the bindings are among them.
+        texts
+            The pods of the bindings, as the snapshot has them.
+        """
+        pods = [self._instance.pods[bind.pod] for bind in binds]
+        calling = any(pod.app_group is not None for pod in pods)
+        limited = [group for group in map(self._instance.groups.__getitem__, gangs) if _is_limited(group)]
+        if calling or limited or any(map(self._limiting, pods)):
+            self._read()
+        return (
+            self._zones_refusal(binds)
+            or self._anti_affinity_refusal(binds, nodes, texts)
+            or (self._tier_refusal(limited, binds, nodes) if limited else None)
+            or (self._calls_refusal(pods, binds, nodes) if calling and self._calls_changed else None)
+            or self._queue_refusal(pods)
+        )
+
+    def _zones_refusal(self, binds: Iterable[Bind]) -> str | None:
+        found = next((each.node for each in binds if each.numa_zones and each.node in self._stirred), None)
+        return None if found is None else f"pods have come or gone on Node {found}, whose kubelet aligns them"
+
+    def _anti_affinity_refusal(
+        self, binds: Iterable[Bind], nodes: Mapping[str, Node], texts: Mapping[Key, bytes]
+    ) -> str | None:
+        if not self._keeping_off:
+            return None
+        standing = StandingAntiAffinity(
+            (self._keeping_off[key] for key in sorted(self._keeping_off)), nodes, self._objects.namespaces
+        )
+        for each in binds:
+            reason = next(standing.refusals(BY_ATTRIBUTE["pods"].read(texts[each.pod])), None)
+            if reason is not None:
+                return f"Pod {each.pod} may no longer be bound: {reason}"
+        return None
+
+    def _tier_refusal(self, groups: Iterable[Group], binds: Iterable[Bind], nodes: Mapping[str, Node]) -> str | None:
+        limited = {group.key for group in groups}
+        for key, group in sorted(self._members.items()):
+            if group in limited:
+                return f"Pod {key} of {group} has been bound by somebody else"
+        for each in binds:
+            if nodes[each.node].labels != self._instance.nodes[each.node].labels:
+                return f"labels of Node {each.node} have changed, and HyperNodes may go by them"
+        return None
+
+    def _calls_refusal(self, pods: Iterable[Pod], binds: Iterable[Bind], nodes: Mapping[str, Node]) -> str | None:
+        network = self._instance.network
+        if network is None:
+            return None
+        callers = {key: pod for key, pod in self._standing.items() if pod.app_group is not None}
+        now = replace(
+            self._instance,
+            nodes=nodes,
+            pods=dict(sorted((callers | {pod.key: pod for pod in pods}).items())),
+            network=replace(network, areas=areas_of(nodes)),
+        )
+        outcome = Outcome(now, Placement.of({each.pod: each.node for each in binds}))
+        wanted = (rule for name, rule in RULES if name in _CALLS and name not in now.policy.rules_off)
+        return next((violation.message for rule in wanted for violation in rule(outcome)), None)
+
+    def _queue_refusal(self, pods: Iterable[Pod]) -> str | None:
+        wanted: Counter[tuple[str, str]] = Counter()
+        for pod in pods:
+            for queue in self._limiting(pod):
+                for resource, amount in pod.requests.items():
+                    wanted[queue, resource] += amount
+        for (queue, resource), amount in sorted(wanted.items()):
+            limit = self._instance.queues[queue].capability.get(resource)
+            if limit is not None and amount and self._requested[queue, resource] + amount > limit:
+                room = max(0, limit - self._requested[queue, resource])
+                amounts = " of ".join(format_amount(resource, each) for each in (amount, room))
+                return f"the capability of Queue {queue} is used up: {resource} {amounts} left"
+        return None
+
+
+def _is_limited(group: Group) -> bool:
+    """Whether the nodes of a group, or of a part of it, must be near each other (C7)."""
+    topologies = (group.topology, *(policy.topology for policy in group.policies))
+    return any(each is not None and each.limit is not None for each in topologies)

@@ -1,0 +1,55 @@
+"""Ledgers in tests: pods as a snapshot has them and as a watch shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from placer.cluster.cooling import prepared
+from placer.cluster.ledger import Ledger
+from placer.cluster.plan import Bind
+from placer.instance import GroupKey, Key
+from tests.cluster.snapshots import snapshot_of
+from tests.support import Document, pod
+
+__all__ = ["alone", "bind", "event", "ledger_of", "mine", "theirs"]
+
+
+def event(document: Document, node: str | None = None, **status: Any) -> bytes:
+    """A pod as a watch shows it, with a node and a status."""
+    found = json.loads(json.dumps(document))
+    if node is not None:
+        found["spec"]["nodeName"] = node
+    found["metadata"].setdefault("uid", f"uid-{found['metadata']['name']}")
+    found["metadata"]["managedFields"] = [{"manager": "x"}]
+    found["status"] |= status
+    return json.dumps(found).encode()
+
+
+def mine(name: str, **options: Any) -> Document:
+    """A pending pod of ours."""
+    spec = {"schedulerName": "placer", **options.pop("spec", {})}
+    return pod(
+        name, spec=spec, metadata={**options.pop("metadata", {}), "uid": f"uid-{name}"} | _named(name), **options
+    )
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"name": name, "namespace": "default"}
+
+
+def ledger_of(*documents: Document) -> Ledger:
+    snapshot, instance = prepared(snapshot_of(documents), ())
+    return Ledger(snapshot, instance)
+
+
+def bind(name: str, where: str, uid: str | None = None, zones: tuple[str, ...] = ()) -> Bind:
+    return Bind(Key("default", name), uid or f"uid-{name}", where, zones)
+
+
+def alone(name: str) -> list[GroupKey]:
+    return [GroupKey("", "default", name)]
+
+
+def theirs(name: str, where: str, uid: str = "", **requests: Any) -> Document:
+    return pod(name, node=where, metadata={"name": name, "namespace": "default", "uid": uid or name}, **requests)

@@ -1,0 +1,281 @@
+"""Rules that are no sums on a node, after what others did since the snapshot; figures worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from placer.cluster.ledger import Ledger
+from placer.instance import GroupKey
+from tests.cluster.ledgers import alone, bind, event, ledger_of, mine, theirs
+from tests.cluster.things import numa_topology
+from tests.netdocs import APP, REGION, WORKLOAD, ZONE, app_group, call, costs, network_topology, place, weights
+from tests.support import Document, hyper_node, node, pod_group, policy, queue
+
+GANG = GroupKey("scheduling.volcano.sh", "default", "train")
+
+
+def changed(document: Document, part: str, **values: Any) -> Document:
+    return {**document, part: {**document[part], **values}}
+
+
+# ------------------------------------------------------------------------------------------------- C4 anti-affinity
+
+
+def keeping_off(name: str, where: str, app: str) -> Document:
+    """A pod that shares its host with no pod of an app."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    made = theirs(name, where)
+    return changed(made, "spec", affinity=anti)
+
+
+def test_a_pod_that_has_come_and_keeps_ours_off() -> None:
+    labels = {"kubernetes.io/hostname": "n1"}
+    ledger = ledger_of(node("n1", labels), mine("web", labels={"app": "web"}), mine("other", labels={"app": "other"}))
+    ledger.pod_happened("ADDED", event(keeping_off("alone", "n1", "web")))
+    assert ledger.refusal(alone("web"), [bind("web", "n1")]) == (
+        "Pod default/web may no longer be bound: "
+        "spec.affinity.podAntiAffinity of bound Pod default/alone: required, and matches this pod"
+    )
+    assert ledger.refusal(alone("other"), [bind("other", "n1")]) is None
+    ledger.pod_happened("DELETED", event(keeping_off("alone", "n1", "web")))
+    assert ledger.refusal(alone("web"), [bind("web", "n1")]) is None
+
+
+# ------------------------------------------------------------------------------------------------- C7 tier limits
+
+
+def gang(limit: int | None) -> list[Document]:
+    spec = {} if limit is None else {"networkTopology": {"mode": "hard", "highestTierAllowed": limit}}
+    return [
+        node("n1", {"rack": "r1"}),
+        node("n2", {"rack": "r2"}),
+        hyper_node("leaf", 1, nodes=("n1",)),
+        pod_group("train", minMember=1, **spec),
+        mine("train-0", group="train"),
+    ]
+
+
+@pytest.mark.parametrize("limit", [1, None])
+def test_a_member_that_somebody_else_bound(limit: int | None) -> None:
+    """It may be anywhere, which matters where the gang has a limit."""
+    ledger = ledger_of(*gang(limit))
+    member = theirs("train-9", "n2")
+    notes = {"scheduling.k8s.io/group-name": "train"}
+    ledger.pod_happened("ADDED", event(changed(member, "metadata", annotations=notes)))
+    refusal = "Pod default/train-9 of PodGroup default/train has been bound by somebody else"
+    assert ledger.refusal([GANG], [bind("train-0", "n1")]) == (refusal if limit else None)
+    ledger.pod_happened("DELETED", event(member))
+    assert ledger.refusal([GANG], [bind("train-0", "n1")]) is None
+
+
+@pytest.mark.parametrize("limit", [1, None])
+def test_a_node_with_other_labels_may_be_elsewhere(limit: int | None) -> None:
+    ledger = ledger_of(*gang(limit))
+    ledger.node_happened("MODIFIED", json.dumps(node("n1", {"rack": "r9"})).encode())
+    refusal = "labels of Node n1 have changed, and HyperNodes may go by them"
+    assert ledger.refusal([GANG], [bind("train-0", "n1")]) == (refusal if limit else None)
+
+
+# ---------------------------------------------------------------------------------------- C8 network cost, C9 bandwidth
+
+
+def member(name: str, workload: str, where: str | None = None) -> Document:
+    labels = {APP: "shop", WORKLOAD: workload}
+    return mine(name, labels=labels) if where is None else changed(theirs(name, where), "metadata", labels=labels)
+
+
+def shop(**rules: str) -> list[Document]:
+    """web calls db: cost 5 at most, 60 bit/s a pair. Zones a and b cost 3, a and c 9, 100 bit/s between all."""
+    links = [(one, other, cost, "100") for one, other, cost in (("a", "b", 3), ("b", "a", 3), ("a", "c", 9))]
+    return [
+        *(place(f"n-{zone}", f"r/{zone}") for zone in "abc"),
+        app_group("shop", {"web": [call("db", cost=5, bandwidth="60")], "db": []}),
+        network_topology(weights(zone=costs(*links))),
+        *([policy(rules=rules)] if rules else []),
+        member("web-0", "web"),
+        member("web-1", "web"),
+        mine("lone"),
+    ]
+
+
+def test_a_callee_that_has_come_too_far_away() -> None:
+    ledger = ledger_of(*shop())
+    ledger.pod_happened("ADDED", event(member("db-0", "db", "n-c")))
+    refusal = ledger.refusal(alone("web-0"), [bind("web-0", "n-a")])
+    assert refusal == (
+        "AppGroup default/shop: web -> db allows cost 5, and 1 new pair from zone a of region r to zone c of region r "
+        "has 9"
+    )
+    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-c")]) is None
+    assert ledger.refusal(alone("lone"), [bind("lone", "n-a")]) is None
+    ledger.pod_happened("DELETED", event(member("db-0", "db", "n-c")))
+    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+
+
+def test_a_rule_that_is_off_is_off_here_too() -> None:
+    ledger = ledger_of(*shop(C8="off", C9="off"))
+    ledger.pod_happened("ADDED", event(member("db-0", "db", "n-c")))
+    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+
+
+def test_bandwidth_that_others_have_taken() -> None:
+    """One pair takes 60 of 100 bit/s, two take 120: whether the second one is ours or theirs."""
+    ledger = ledger_of(*shop())
+    ledger.pod_happened("ADDED", event(member("db-0", "db", "n-b")))
+    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+    ledger.assume([bind("web-0", "n-a")])
+    refusal = ledger.refusal(alone("web-1"), [bind("web-1", "n-a")]) or ""
+    assert refusal.endswith(
+        "carries 120 bit/s (60 before, 60 new, by web -> db of AppGroup default/shop) of 100: 20 too much"
+    )
+    ledger.forget(bind("web-0", "n-a"))
+    assert ledger.refusal(alone("web-1"), [bind("web-1", "n-a")]) is None
+    ledger.pod_happened("ADDED", event(member("db-1", "db", "n-b")))
+    assert "carries 120 bit/s" in (ledger.refusal(alone("web-1"), [bind("web-1", "n-a")]) or "")
+
+
+def test_a_node_in_another_zone() -> None:
+    ledger = ledger_of(*shop(), member("db-0", "db", "n-b"))
+    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+    ledger.node_happened("MODIFIED", json.dumps(node("n-b", {REGION: "r", ZONE: "c"})).encode())
+    assert "web -> db allows cost 5" in (ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) or "")
+
+
+def test_while_nobody_of_an_app_group_came_or_went_the_plan_stands() -> None:
+    """Even beside a pair that breaks the rule already: new pods were decided upon knowing it."""
+    ledger = ledger_of(*shop(), member("db-0", "db", "n-c"))
+    ledger.pod_happened("ADDED", event(theirs("other", "n-a")))
+    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+
+
+# --------------------------------------------------------------------------------------------------------- C10 zones
+
+
+def guaranteed(document: Document) -> Document:
+    (container,) = document["spec"]["containers"]
+    requests = container["resources"]["requests"]
+    return changed(
+        document, "spec", containers=[{**container, "resources": {"requests": requests, "limits": requests}}]
+    )
+
+
+@pytest.fixture
+def aligning() -> Ledger:
+    """A node whose kubelet aligns, with one pod that it aligned; a and b are ours."""
+    sizes: dict[str, Any] = {"cpu": 1, "memory": "1Gi"}
+    return ledger_of(
+        node("n1", memory="8Gi"),
+        numa_topology("n1", {"cpu": "8", "memory": "8Gi"}),
+        guaranteed(theirs("old", "n1", **sizes)),
+        guaranteed(mine("a", **sizes)),
+        guaranteed(mine("b", **sizes)),
+    )
+
+
+STIRRED = "pods have come or gone on Node n1, whose kubelet aligns them"
+
+
+def test_where_kubelets_align_nobody_else_may_have_come_or_gone(aligning: Ledger) -> None:
+    with_zones = bind("a", "n1", zones=("node-0",))
+    aligning.assume([bind("b", "n1", zones=("node-0",))])
+    aligning.pod_happened("MODIFIED", event(guaranteed(mine("b", cpu=1, memory="1Gi")), "n1"))  # our own do not count
+    assert aligning.refusal(alone("a"), [with_zones]) is None
+    aligning.pod_happened("DELETED", event(theirs("old", "n1")))
+    assert aligning.refusal(alone("a"), [with_zones]) == STIRRED
+    assert aligning.refusal(alone("a"), [bind("a", "n1")]) is None  # sums suffice where it aligns nothing of the pod
+
+
+def test_pods_that_a_kubelet_does_not_align_take_nothing_of_its_zones(aligning: Ledger) -> None:
+    with_zones = [bind("a", "n1", zones=("node-0",))]
+    burstable = theirs("daemon", "n1", cpu="100m")
+    aligning.pod_happened("ADDED", event(burstable))
+    aligning.pod_happened("DELETED", event(burstable))
+    assert aligning.refusal(alone("a"), with_zones) is None
+    aligning.pod_happened("ADDED", event(guaranteed(theirs("new", "n1", cpu=1, memory="1Gi"))))
+    assert aligning.refusal(alone("a"), with_zones) == STIRRED
+
+
+def test_a_binding_that_was_not_made_stirs_nothing(aligning: Ledger) -> None:
+    aligning.assume([bind("b", "n1", zones=("node-0",))])
+    aligning.forget(bind("b", "n1"))
+    assert aligning.refusal(alone("a"), [bind("a", "n1", zones=("node-0",))]) is None
+
+
+def test_a_nominated_pod_that_is_bound_has_come(aligning: Ledger) -> None:
+    """Until then its room counts and its zones do not: the kubelet has not heard of it."""
+    waiting = guaranteed(mine("urgent", cpu=1, memory="1Gi", spec={"schedulerName": "default-scheduler"}))
+    with_zones = [bind("a", "n1", zones=("node-0",))]
+    aligning.pod_happened("ADDED", event(waiting, nominatedNodeName="n1"))
+    assert aligning.refusal(alone("a"), with_zones) is None
+    aligning.pod_happened("MODIFIED", event(waiting, "n1"))
+    assert aligning.refusal(alone("a"), with_zones) == STIRRED
+
+
+# -------------------------------------------------------------------------------------------------------- C11 queues
+
+
+QUEUED = {"scheduling.volcano.sh/queue-name": "team"}
+
+
+def queued(document: Document) -> Document:
+    return changed(document, "metadata", annotations=QUEUED)
+
+
+@pytest.fixture
+def team() -> Ledger:
+    """Queue team may use 8 cpu, its parent 9; 3 are in use, a wants 4, b wants 2."""
+    return ledger_of(
+        node("n1", cpu=64),
+        queue("dept", {"cpu": 9}),
+        queue("team", {"cpu": 8}, parent="dept"),
+        queued(theirs("old", "n1", cpu=3)),
+        queued(mine("a", cpu=4)),
+        queued(mine("b", cpu=2)),
+        mine("free", cpu=10),
+    )
+
+
+def test_a_queue_whose_capability_others_have_used(team: Ledger) -> None:
+    assert team.refusal(alone("a"), [bind("a", "n1")]) is None
+    team.pod_happened("ADDED", event(queued(theirs("new", "n1", cpu=2))))
+    assert team.refusal(alone("a"), [bind("a", "n1")]) == ("the capability of Queue team is used up: cpu 4 of 3 left")
+    assert team.refusal(alone("b"), [bind("b", "n1")]) is None
+    assert team.refusal(alone("free"), [bind("free", "n1")]) is None
+    team.pod_happened("MODIFIED", event(queued(theirs("new", "n1", cpu=2)), phase="Succeeded"))
+    assert team.refusal(alone("a"), [bind("a", "n1")]) is None
+
+
+def test_what_goes_out_counts_against_its_queue(team: Ledger) -> None:
+    team.assume([bind("a", "n1")])
+    assert team.refusal(alone("b"), [bind("b", "n1")]) == "the capability of Queue team is used up: cpu 2 of 1 left"
+    team.forget(bind("a", "n1"))
+    assert team.refusal(alone("b"), [bind("b", "n1")]) is None
+
+
+def test_the_capability_of_a_parent_counts_too(team: Ledger) -> None:
+    """3 + 4 are 7 of 8 in team; 3 more in its parent are 10 of 9."""
+    notes = {"scheduling.volcano.sh/queue-name": "dept"}
+    team.pod_happened("ADDED", event(changed(theirs("beside", "n1", cpu=3), "metadata", annotations=notes)))
+    assert team.refusal(alone("a"), [bind("a", "n1")]) == "the capability of Queue dept is used up: cpu 4 of 3 left"
+
+
+def test_members_of_a_gang_count_against_the_gangs_queue(team: Ledger) -> None:
+    ledger = ledger_of(
+        node("n1", cpu=64), queue("team", {"cpu": 8}), pod_group("train", queue="team"), queued(mine("a", cpu=4))
+    )
+    notes = {"scheduling.k8s.io/group-name": "train"}
+    ledger.pod_happened("ADDED", event(changed(theirs("train-0", "n1", cpu=5), "metadata", annotations=notes)))
+    assert ledger.refusal(alone("a"), [bind("a", "n1")]) == "the capability of Queue team is used up: cpu 4 of 3 left"
+
+
+def test_pods_that_are_gone_by_a_list_give_back_what_they_used(team: Ledger) -> None:
+    team.pod_happened("ADDED", event(queued(theirs("new", "n1", cpu=2))))
+    assert team.refusal(alone("a"), [bind("a", "n1")]) is not None
+    ours = [event(queued(mine("a", cpu=4))), event(queued(mine("b", cpu=2))), event(mine("free", cpu=10))]
+    team.pods_replaced([event(queued(theirs("old", "n1", cpu=3))), *ours])
+    assert team.changed() == set()
+    assert team.refusal(alone("a"), [bind("a", "n1")]) is None
