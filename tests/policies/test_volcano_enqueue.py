@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +21,9 @@ BARE = ("priority", "gang", "predicates")
 ACTIONS = "enqueue, allocate, backfill"
 
 
-def conf(*names: str, actions: str | None = ACTIONS, **arguments: Any) -> dict[str, Any]:
-    """A configuration with these plug-ins; ``arguments`` are those of overcommit."""
-    plugins = [{"name": name, "arguments": arguments if name == "overcommit" else {}} for name in names]
+def conf(*names: str, actions: str | None = ACTIONS, factors: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A configuration with these plug-ins; ``factors`` are the arguments of overcommit."""
+    plugins = [{"name": name, "arguments": factors or {} if name == "overcommit" else {}} for name in names]
     return {**({} if actions is None else {"actions": actions}), "tiers": [{"plugins": plugins}]}
 
 
@@ -67,11 +68,11 @@ def test_who_is_let_in_holds_the_door_against_others_though_it_never_fits() -> N
         (conf(*BARE), "none one three"),  # without the plug-in all are let in
         (conf(*BARE, "overcommit", actions="allocate, backfill"), "none one three"),  # and without the action
         (conf(*BARE, "overcommit", actions=None), "none three"),  # the actions of the default configuration
-        (conf(*BARE, "overcommit", **{"overcommit-factor": 1.25}), "none one three"),  # exactly 10
-        (conf(*BARE, "overcommit", **{"overcommit-factor": 1}), "none one"),  # 8: wide 6, three 9, one 7
-        (conf(*BARE, "overcommit", **{"overcommit-factor": 0.5}), "none three"),  # below 1 it is 1.2
-        (conf(*BARE, "overcommit", **{f"overcommit-factor.{GPU}": 2, "overcommit-factor": 1}), "none one three"),
-        (conf(*BARE, "overcommit", **{"overcommit-factor.cpu": 9}), "none three"),
+        (conf(*BARE, "overcommit", factors={"overcommit-factor": 1.25}), "none one three"),  # exactly 10
+        (conf(*BARE, "overcommit", factors={"overcommit-factor": 1}), "none one"),  # 8: wide 6, three 9, one 7
+        (conf(*BARE, "overcommit", factors={"overcommit-factor": 0.5}), "none three"),  # below 1 it is 1.2
+        (conf(*BARE, "overcommit", factors={f"overcommit-factor.{GPU}": 2, "overcommit-factor": 1}), "none one three"),
+        (conf(*BARE, "overcommit", factors={"overcommit-factor.cpu": 9}), "none three"),
         (conf(*BARE, "overcommit", actions="enqueue"), ""),
     ],
 )
@@ -92,7 +93,7 @@ def test_what_pods_take_is_no_longer_there(used: int, expected: str) -> None:
     for number in range(used):
         world.running(f"r{number}", "n1")
     assert bound(world) == "none one"
-    assert bound(world, conf(*BARE, "overcommit", **{"overcommit-factor": 1.25})) == expected
+    assert bound(world, conf(*BARE, "overcommit", factors={"overcommit-factor": 1.25})) == expected
 
 
 def test_a_gang_of_which_pods_run_is_in_and_keeps_what_it_asked_for() -> None:
@@ -169,7 +170,7 @@ def test_the_default_configurations_have_it() -> None:
 
 def test_faults() -> None:
     reader = Reader("conf", "volcano-scheduler.conf")
-    read_settings(conf("gang", "overcommit", actions="enqueue, alocate", **{"overcommit-factor": "much"}), reader)
+    read_settings(conf("gang", "overcommit", actions="enqueue, alocate", factors={"overcommit-factor": "much"}), reader)
     with pytest.raises(BadInstance) as raised:
         reader.raise_any()
     assert [str(fault) for fault in raised.value.faults] == [
