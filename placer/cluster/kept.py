@@ -82,10 +82,8 @@ class Pages:
 
     def __init__(self, info: KindInfo, api_version: str) -> None:
         self._info, self._item = info, _struct(cast(Any, info.model), info.kind)
-        items = list[self._item] | None  # type: ignore[name-defined]
-        page = msgspec.defstruct(
-            "List", [("metadata", ListMetadata, msgspec.field(default_factory=ListMetadata)), ("items", items, None)]
-        )
+        metadata = ("metadata", ListMetadata, msgspec.field(default_factory=ListMetadata))
+        page = msgspec.defstruct("List", [metadata, ("items", _list_of(self._item), None)])
         self._decode = msgspec.json.Decoder(page).decode
         self._encode = msgspec.json.Encoder().encode
         self._version, self._kind = (msgspec.Raw(msgspec.json.encode(each)) for each in (api_version, info.kind))
@@ -181,8 +179,13 @@ def _kept(annotation: Any) -> Any:
         return _struct(inner) | None
     arguments = get_args(inner)
     if get_origin(inner) is tuple and _is_object(_without_none(arguments[0])):
-        return list[_struct(_without_none(arguments[0]))] | None  # type: ignore[misc]
+        return _list_of(_struct(_without_none(arguments[0])))
     return msgspec.Raw
+
+
+def _list_of(shape: Any) -> Any:
+    """The type of lists of a shape that is made at run time, or none."""
+    return types.GenericAlias(list, (shape,)) | None
 
 
 def _is_object(annotation: Any) -> bool:
