@@ -10,6 +10,8 @@ import pytest
 
 from tests.cluster.api import Api
 from tests.cluster.binaries import Missing, programs, resource_definitions
+from tests.cluster.passes import Passes
+from tests.cluster.proxy import Proxy, proxied
 from tests.cluster.server import ControlPlane
 
 T = TypeVar("T")
@@ -58,3 +60,20 @@ def install(api: Api) -> Callable[[str], None]:
         api.install(_found(lambda: resource_definitions(whose)))
 
     return work
+
+
+@pytest.fixture
+def passes(
+    cluster: Api, install: Callable[[str], None], control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> Passes:
+    """Makes passes at an empty server that knows Volcano's kinds."""
+    install("volcano")
+    return Passes(control_plane, capsys)
+
+
+@pytest.fixture
+def proxy(passes: Passes, control_plane: ControlPlane) -> Iterator[Proxy]:
+    """In front of the server in every pass."""
+    with proxied(control_plane) as found:
+        passes.url = found.url
+        yield found

@@ -1,0 +1,62 @@
+"""What goes wrong in tests of faults, at the moment when it must: others in the cluster, and what must be told then.
+
+After each fault: no gang half-bound without being reported, nothing bound twice, no node over-full by our doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from placer.cluster import Bind, Client
+from placer.cluster.apply import apply
+from placer.cluster.client import Answer
+from placer.instance import Key
+from tests.cluster.api import Api
+from tests.cluster.things import live_pod
+from tests.support import Document
+
+__all__ = ["PODS", "at_first_binding", "before_bindings", "half_bound", "recreate", "steal"]
+
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def half_bound(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["group"]: each for each in told["incomplete"] if each["state"] == "halfBound"}
+
+
+def before_bindings(monkeypatch: pytest.MonkeyPatch, work: Callable[[Any], None]) -> None:
+    """Do something after the plan is made; ``work`` gets the ledger, to wait until it has heard of it."""
+
+    def work_first(client: Any, ledger: Any, *rest: Any) -> Any:
+        work(ledger)
+        return apply(client, ledger, *rest)
+
+    monkeypatch.setattr("placer.run.apply", work_first)
+
+
+def at_first_binding(monkeypatch: pytest.MonkeyPatch, work: Callable[[str], object], pod: str = "") -> None:
+    """Do something when the first binding (of a pod) is about to go out: too late for any ledger."""
+    really, todo = Client.send, [work]
+
+    def send(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Answer:
+        if path.endswith(f"{pod}/binding") and todo:
+            todo.pop()(path)
+        return really(self, method, path, *rest, **options)
+
+    monkeypatch.setattr(Client, "send", send)
+
+
+def steal(cluster: Api, name: str, where: str, **amounts: Any) -> Bind:
+    """Another scheduler puts a pod of its own somewhere."""
+    (made,) = cluster.create(live_pod(name, scheduler="default-scheduler", **amounts))
+    cluster.bind("default", name, where)
+    return Bind(Key("default", name), made["metadata"]["uid"], where)
+
+
+def recreate(cluster: Api, document: Document) -> None:
+    name = document["metadata"]["name"]
+    cluster.delete(f"{PODS}/{name}")
+    cluster.create(document)

@@ -1,0 +1,132 @@
+"""Others in the cluster during a pass: they take room, bind, cordon, delete and make anew; on a real API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from placer.instance import Key
+from tests.cluster.api import PATIENCE, Api
+from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, recreate, steal
+from tests.cluster.passes import Passes, bound, gang, overfull
+from tests.cluster.things import live_pod
+from tests.support import Document, node
+
+
+def test_room_that_is_taken_before_the_binding_leaves_the_gang(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create(node("n1"), node("n2"), *gang("train", 2, cpu=8))
+
+    def work(ledger: Any) -> None:
+        theirs = steal(cluster, "thief", "n1", cpu=1)
+        assert ledger.wait(PATIENCE, lambda: ledger.is_bound(theirs))
+
+    before_bindings(monkeypatch, work)
+    told = passes()
+    assert (told["planned"], told["bound"], told["gangs"]["left"]) == (2, 0, 1)
+    assert told["left"] == {"PodGroup default/train": "the room is gone on Node n1: cpu 8 of 7 left"}
+    assert bound(cluster) == {"thief": "n1"}
+    status = cluster.get(f"{PODS}/train-0")["status"]
+    (found,) = [each for each in status["conditions"] if each["type"] == "PodScheduled"]
+    assert (found["reason"], found["status"]) == ("SchedulerError", "False")
+
+
+def test_only_the_gangs_whose_room_is_gone_are_left(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create(node("n1"), node("n2"), *gang("a", 2, cpu=4), *gang("b", 2, cpu=4))
+
+    def work(ledger: Any) -> None:
+        theirs = steal(cluster, "thief", "n2", cpu=1)
+        assert ledger.wait(PATIENCE, lambda: ledger.is_bound(theirs))
+
+    before_bindings(monkeypatch, work)
+    told = passes()
+    assert told["gangs"]["left"] == 1
+    assert told["bound"] == 2
+    assert overfull(cluster) == []
+    assert {name.partition("-")[0] for name in bound(cluster)} in ({"a", "thief"}, {"b", "thief"})
+
+
+def test_a_race_that_nobody_can_exclude_is_found_and_reported(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create(node("n1"), live_pod("ours", cpu=8))
+    at_first_binding(monkeypatch, lambda _: steal(cluster, "thief", "n1", cpu=1))
+    told = passes(code=6)
+    assert told["overfull"] == ["Node n1: cpu 9 of 8"]
+    notes = [
+        each["note"] for each in cluster.items("/apis/events.k8s.io/v1/events") if each["reason"] == "NodeOverfull"
+    ]
+    assert notes == ["pods request too much: Node n1: cpu 9 of 8"]
+
+
+def test_a_node_that_is_cordoned_or_gone_gets_nothing(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create(node("n1", cpu=4), node("n2", cpu=5), live_pod("a", cpu=4), live_pod("b", cpu=5))
+
+    def work(ledger: Any) -> None:
+        cluster.patch("/api/v1/nodes/n1", {"spec": {"unschedulable": True}})
+        cluster.delete("/api/v1/nodes/n2")
+        assert ledger.wait(PATIENCE, lambda: not ledger.nodes.keys() - {"n1"} and ledger.nodes["n1"].unschedulable)
+
+    before_bindings(monkeypatch, work)
+    assert passes()["left"] == {
+        "Pod default/a": "Pod default/a may no longer run on Node n1: node is unschedulable",
+        "Pod default/b": "Node n2 is gone",
+    }
+    assert bound(cluster) == {}
+
+
+def test_a_pod_made_anew_during_the_search_drops_its_gang(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, first, second = gang("train", 2)
+    cluster.create(node("n1"), group, first, second, live_pod("lone", cpu=1))
+    before_bindings(monkeypatch, lambda ledger: _recreated(cluster, first, ledger))
+    told = passes()
+    assert told["left"] == {"PodGroup default/train": "Pod default/train-0 has changed since the snapshot"}
+    assert bound(cluster) == {"lone": "n1"}
+
+
+def _recreated(cluster: Api, document: Document, ledger: Any) -> None:
+    recreate(cluster, document)
+    assert ledger.wait(PATIENCE, lambda: Key("default", document["metadata"]["name"]) in ledger.changed())
+
+
+def test_a_pod_made_anew_at_the_last_moment_does_not_get_the_node(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The uid keeps it off; the gang is half-bound, told so, and the first thing that the next pass completes."""
+    group, first, second = gang("train", 2, cpu=4)
+    cluster.create(node("n1"), group, first, second)
+    at_first_binding(monkeypatch, lambda _: recreate(cluster, second), "train-1")
+    told = passes(code=6)
+    assert bound(cluster) == {"train-0": "n1"}
+    assert half_bound(told) == {
+        "PodGroup default/train": {
+            "group": "PodGroup default/train",
+            "state": "halfBound",
+            "bound": 1,
+            "missing": {"default/train-1": "it was made anew under its name"},
+        }
+    }
+    reasons = {each["reason"] for each in cluster.items("/apis/events.k8s.io/v1/events")}
+    assert reasons == {"Scheduled", "HalfBound", "FailedScheduling"}
+    # Whoever has a higher priority waits now: 4 of 8 cpu are left, and the gang needs them to be of use.
+    urgent = live_pod("urgent", cpu=4, spec={"priority": 1000})
+    cluster.create(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "high"},
+            "value": 1000,
+        }
+    )
+    cluster.create({**urgent, "spec": {**urgent["spec"], "priorityClassName": "high"}})
+    told = passes()
+    assert bound(cluster) == {"train-0": "n1", "train-1": "n1"}
+    assert told["gangs"]["bound"] == 1

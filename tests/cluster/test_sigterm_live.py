@@ -1,0 +1,69 @@
+"""SIGTERM at every stage of a pass: it ends with a report, and nothing is half-bound without one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from placer.cluster import make_plan
+from tests.cluster.api import Api
+from tests.cluster.faults import half_bound
+from tests.cluster.passes import Passes, bound, gang
+from tests.cluster.proxy import Proxy, Spoil
+from tests.support import node
+
+
+def stopped_at(pod: str, then: Spoil | None) -> Callable[[str, str, int], Spoil | None]:
+    """SIGTERM comes with the binding of a pod; what happens to bindings from then on."""
+    over = threading.Event()
+
+    def rule(_method: str, path: str, _times: int) -> Spoil | None:
+        if not path.endswith("/binding"):
+            return None
+        if path.endswith(f"/{pod}/binding"):
+            os.kill(os.getpid(), signal.SIGTERM)
+            over.set()
+        return then if over.is_set() else None
+
+    return rule
+
+
+def test_sigterm_completes_the_gang_under_way_and_begins_no_other(cluster: Api, passes: Passes, proxy: Proxy) -> None:
+    cluster.create(*(node(f"n{number}", pods=100, cpu=100) for number in range(2)))
+    cluster.create(*gang("a", 60), *gang("b", 60))
+    proxy.rule = stopped_at("a-1", None)
+    told = passes()
+    assert told["interrupted"] is True
+    assert told["left"] == {"PodGroup default/b": "the pass was to end"}
+    assert {name[0] for name in bound(cluster)} == {"a"}
+    assert (len(bound(cluster)), told["bound"]) == (60, 60)
+
+
+def test_sigterm_while_the_server_hangs_ends_with_a_report(cluster: Api, passes: Passes, proxy: Proxy) -> None:
+    """What was bound and what was not is told; nothing is waited for that does not come."""
+    cluster.create(node("n1", cpu=100), *gang("train", 60))
+    proxy.rule = stopped_at("train-30", Spoil(0, hang=60.0))
+    told = passes(code=6)
+    assert told["interrupted"] is True
+    (found,) = half_bound(told).values()
+    assert found["bound"] == len(bound(cluster)) == told["bound"]
+    assert 0 < found["bound"] < 60
+
+
+def test_sigterm_before_anything_is_bound_binds_nothing(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return make_plan(*arguments)
+
+    monkeypatch.setattr("placer.run.make_plan", interrupted)
+    cluster.create(node("n1"), *gang("train", 4))
+    told = passes()
+    assert (told["interrupted"], told["bound"]) == (True, 0)
+    assert bound(cluster) == {}
