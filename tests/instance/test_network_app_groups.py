@@ -62,6 +62,30 @@ def test_a_dependency_may_name_its_callee_by_name_alone(called: dict[str, Any]) 
 def test_the_group_in_use_counts_where_an_older_one_has_the_same_name() -> None:
     old, new = app_group(workloads={"old": []}, group=KEP), app_group(workloads={"new": []})
     assert read(old, new).workloads == read(new, old).workloads == ("new",)
+    message = (
+        "AppGroup default/shop is there under the API groups appgroup.diktyo.x-k8s.io, which counts, and "
+        "scheduling.sigs.x-k8s.io, which is not read"
+    )
+    expected = [("SeveralApiGroups", "AppGroup default/shop", message)]
+    assert findings(old, new) == findings(new, old) == expected
+
+
+def test_of_two_older_groups_the_last_one_by_name_counts() -> None:
+    one, other = (app_group(workloads={group[0]: []}, group=group) for group in ("diktyo.k8s.io", KEP))
+    assert read(one, other).workloads == read(other, one).workloads == ("s",)
+    (found,) = findings(one, other)
+    assert found[2].endswith("API groups scheduling.sigs.x-k8s.io, which counts, and diktyo.k8s.io, which is not read")
+    third = app_group(workloads={"new": []})
+    (found,) = findings(third, one, other)
+    assert found[2].endswith(
+        "appgroup.diktyo.x-k8s.io, which counts, and diktyo.k8s.io, scheduling.sigs.x-k8s.io, which are not read"
+    )
+
+
+def test_one_name_in_two_namespaces_is_two_app_groups() -> None:
+    docs = app_group(workloads={"old": []}, group=KEP, namespace="other"), app_group(workloads={"new": []})
+    assert findings(*docs) == []
+    assert len(instance_of(place("n1"), *docs).app_groups) == 2
 
 
 @pytest.mark.parametrize(("written", "bits"), [("1", 1), ("1500m", 2), (2, 2), ("1Gi", 2**30), ("0", 0)])

@@ -170,7 +170,29 @@ def test_the_group_in_use_counts_where_an_older_one_has_the_same_name() -> None:
     old = network_topology(weights(zone=both(1)), group=KEP)
     new = network_topology(weights(zone=both(2)))
     assert read(old, new).costs == read(new, old).costs == {HERE: 2, THERE: 2}
-    assert codes(old, new) == []
+    message = (
+        "NetworkTopology default/nt-default is there under the API groups networktopology.diktyo.x-k8s.io, which "
+        "counts, and scheduling.sigs.x-k8s.io, which is not read"
+    )
+    expected = [("SeveralApiGroups", "NetworkTopology default/nt-default", message)]
+    assert findings(old, new) == findings(new, old) == expected
+
+
+def test_names_that_differ_are_not_the_same_object() -> None:
+    old = network_topology(weights(zone=both(1)), group=KEP, namespace="other")
+    assert codes(old, network_topology(weights(zone=both(2)))) == [(AMBIGUOUS, "NetworkTopology default/nt-default")]
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"configmapName": "netperf"}, {"weights": []}])
+def test_a_network_without_lists_is_told(spec: dict[str, Any] | None) -> None:
+    bare = {key: value for key, value in network_topology().items() if key != "spec"}
+    document = bare if spec is None else {**bare, "spec": spec}
+    subject = "NetworkTopology default/nt-default"
+    message = f"{subject} has no lists (spec.weights): every link costs 100 and none has a capacity"
+    assert findings(document) == [("NetworkTopologyEmpty", subject, message)]
+    # Nobody looks at it without dependencies; and one area needs no costs.
+    assert instance_of(*NODES, document).findings == ()
+    assert findings(network_topology(weights())) == []
 
 
 LISTS = (weights("NetperfCosts", zone=both(1)), weights("UserDefined", zone=both(2)), weights("Third", zone=both(3)))

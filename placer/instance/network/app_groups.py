@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from placer.instance.findings import Findings
+from placer.instance.network.api_groups import only_one_each
 from placer.instance.network.model import AppGroup, Dependency
 from placer.instance.pod import Key
 from placer.kube import diktyo
@@ -45,9 +46,8 @@ class Application:
 
 def read_app_groups(written: Iterable[diktyo.AppGroup], findings: Findings) -> dict[Key, Application]:
     """Read AppGroups, sorted by namespace and name; what their lists cannot mean is a finding."""
-    by_age = sorted(written, key=lambda each: (each.namespace, each.name, each.group == GROUP, each.group))
-    latest = {Key(each.namespace, each.name): each for each in by_age}
-    return {key: _Reader(key, each, findings).read() for key, each in latest.items()}
+    counting = only_one_each(written, "AppGroup", GROUP, findings)
+    return {key: _Reader(key, each, findings).read() for key, each in counting.items()}
 
 
 class _Reader:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from placer.instance.findings import Findings
+from placer.instance.network.api_groups import only_one_each
 from placer.instance.network.app_groups import BANDWIDTH
-from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL, Link, Network, areas_of
+from placer.instance.network.model import (
+    REGION,
+    REGION_LABEL,
+    UNKNOWN_COST,
+    ZONE,
+    ZONE_LABEL,
+    Link,
+    Network,
+    areas_of,
+)
 from placer.instance.node import Node
 from placer.instance.pod import Key
 from placer.instance.policy import Policy
@@ -43,9 +53,8 @@ def read_network(
     Network or None
         None where there is no NetworkTopology at all.
     """
-    by_age = sorted(written, key=lambda each: (each.name, each.namespace, each.group == GROUP, each.group))
-    latest = {(each.name, each.namespace): each for each in by_age}
-    chosen = _chosen(list(latest.values()), policy.network_topology, findings)
+    counting = only_one_each(written, "NetworkTopology", GROUP, findings).values()
+    chosen = _chosen(sorted(counting, key=lambda each: (each.name, each.namespace)), policy.network_topology, findings)
     if chosen is None:
         return None
     key = Key(chosen.namespace, chosen.name)
@@ -56,6 +65,10 @@ def read_network(
     if weights is not None:
         costs = _costs(weights, key, findings)
         capacities |= _capacities(weights)
+    if not lists:
+        subject = f"NetworkTopology {key}"
+        message = f"{subject} has no lists (spec.weights): every link costs {UNKNOWN_COST} and none has a capacity"
+        findings.add("NetworkTopologyEmpty", subject, message)
     return Network(key, areas_of(nodes), costs, capacities)
 
 
