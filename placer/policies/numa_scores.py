@@ -18,8 +18,6 @@ __all__ = ["STRATEGIES", "Subset", "narrowest", "score"]
 
 #: Names of the strategies; the first is the default.
 STRATEGIES = ("LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes")
-#: ``maxNUMANodes`` where a NodeResourceTopology does not say otherwise.
-_MOST_ZONES = 8
 #: A distance that is not given.
 _FAR = 255
 
@@ -125,7 +123,7 @@ def _least_zones(ask: Ask, zones: Zones) -> int:
     real = [each for each in found if each is not None and each.zones]
     if not real:
         return 100
-    part = 100 // _MOST_ZONES
+    part = 100 // zones.most
     nearest = all(each.nearest for each in real)
     return 100 - max(len(each.zones) for each in real) * part + (part // 2 if nearest else 0)
 

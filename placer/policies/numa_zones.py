@@ -6,7 +6,7 @@ Source: scheduler-plugins ``pkg/noderesourcetopology`` (``filter.go``, ``pluginh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from placer.instance import Node, Pod
 from placer.instance.numa import NumaDemand, NumaNode, Qos, Stage
@@ -103,6 +103,8 @@ class Zones:
         Resources that the node has any of.
     costs
         Per zone distance to each zone, by index; None: not given.
+    most
+        How many zones a node may have for the kubelet (``maxNUMANodes``), at least 2.
     """
 
     policy: str
@@ -111,6 +113,7 @@ class Zones:
     rooms: tuple[tuple[tuple[str, int], ...], ...]
     allocatable: frozenset[str]
     costs: tuple[tuple[int | None, ...], ...]
+    most: int = 8
 
     @classmethod
     def of(cls, node: Node, numa: NumaNode) -> Zones:
@@ -123,7 +126,7 @@ class Zones:
     def less(self, amounts: Mapping[str, int]) -> Zones:
         """Take amounts off every zone that lists them, down to 0 (OverReserve)."""
         rooms = tuple(tuple((name, max(0, have - amounts.get(name, 0))) for name, have in room) for room in self.rooms)
-        return Zones(self.policy, self.scope, self.ids, rooms, self.allocatable, self.costs)
+        return replace(self, rooms=rooms)
 
 
 def fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -157,6 +158,41 @@ def test_weights_of_resources() -> None:
     ask, zones = seen({"containers": [{"cpu": 1, "memory": 50}]}, "n", written)
     assert score("LeastAllocated", ask, zones, {}) == 62
     assert score("LeastAllocated", ask, zones, {"cpu": 3}) == 68
+
+
+@pytest.mark.parametrize(
+    ("most", "one", "two"),
+    [(8, (94, 88), (82, 76)), (16, (97, 94), (91, 88)), (2, (75, 50), (25, 0)), (1024, (100, 100), (100, 100))],
+)
+def test_of_more_zones_that_a_node_may_have_each_counts_less(
+    most: int, one: tuple[int, int], two: tuple[int, int]
+) -> None:
+    """A zone costs 100 // most; as near together as so many can be, half of that comes back.
+
+    Of 16: 6 each and 3 back. Of 2: 50 and 25. Of 1,024: nothing.
+    """
+    rooms = ((("cpu", 4000), ("memory", 4)),) * 4
+    near = ((10, 11, 20, 20), (11, 10, 20, 20), (20, 20, 10, 20), (20, 20, 20, 10))
+    zones = Zones("none", "pod", (0, 1, 2, 3), rooms, frozenset(["cpu", "memory"]), near, most)
+    ask, _ = seen(
+        {"containers": [{"cpu": 1, "memory": 1}]}, "n", {"policy": "none", "scope": "pod", "zones": [{"cpu": 1}]}
+    )
+
+    def scored(cpu: int, room: Zones) -> int:
+        return score("LeastNUMANodes", replace(ask, whole=Resources({"cpu": cpu, "memory": 1})), room, {})
+
+    # Without zones 0 and 2 of cpu, those that fit are 1 and 3: 20 apart where 11 is the least.
+    empty, full = (("cpu", 0), ("memory", 4)), (("cpu", 4000), ("memory", 4))
+    apart = replace(zones, rooms=(empty, full, empty, full))
+    far = replace(zones, costs=((10, 11, 20, 20), (11, 30, 20, 20), (20, 20, 10, 20), (20, 20, 20, 30)))
+    single = replace(far, rooms=(empty, full, empty, full))
+    assert (scored(1000, zones), scored(1000, single)) == one
+    assert (scored(8000, zones), scored(8000, apart)) == two
+
+
+def test_taking_pods_off_leaves_the_rest_as_it_is() -> None:
+    zones = Zones("none", "pod", (3,), ((("cpu", 4000),),), frozenset(["cpu"]), ((10,),), 16)
+    assert zones.less({"cpu": 5000}) == replace(zones, rooms=((("cpu", 0),),))
 
 
 def two_zones(pods: int) -> list[Document]:
