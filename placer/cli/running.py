@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.common import OK, add_command
-from placer.cli.snapshotting import add_cluster
+from placer.cli.snapshotting import add_cluster, add_cooling
 from placer.errors import ClusterError, UsageError
 from placer.solve import METHODS
 
@@ -75,13 +75,7 @@ def _add_binding(group: Any) -> None:
         metavar="SECONDS",
         help="most seconds to wait at the end for what kubelets say (default 5)",
     )
-    group.add_argument(
-        "--cool-down",
-        type=float,
-        default=300.0,
-        metavar="SECONDS",
-        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300)",
-    )
+    add_cooling(group)
     group.add_argument(
         "--inqueue",
         action="store_true",
@@ -156,12 +150,19 @@ def _checked(options: argparse.Namespace) -> PassOptions:
     """Refuse what makes no sense, or is not there, before anything is asked."""
     from placer.cluster.apply import Settings
     from placer.cluster.telling import Telling
+    from placer.instance.state import HOLD_GATE
     from placer.run import PassOptions
 
     if options.every is not None:
-        raise UsageError("--every: this version makes one pass; a CronJob makes one after another")
+        raise UsageError(
+            "--every is not in this version: `placer run` makes one pass and ends; the CronJob in deploy/ makes one "
+            "after another"
+        )
     if options.enforce != "bind":
-        raise UsageError("--enforce gates: this version binds pods itself, expected --enforce bind")
+        raise UsageError(
+            "--enforce gates is not in this version, which binds pods itself: found gates, expected bind; "
+            f"pods with the gate {HOLD_GATE} wait"
+        )
     numbers = (
         ("--bind-workers", options.bind_workers, 1, 256),
         ("--gang-grace", options.gang_grace, 0, 3600),

@@ -15,7 +15,7 @@ from placer.cli.common import ENDINGS, OK, add_command, writable
 if TYPE_CHECKING:
     from placer.cluster import Snapshot
 
-__all__ = ["add_cluster", "add_snapshot"]
+__all__ = ["add_cluster", "add_cooling", "add_snapshot"]
 
 
 def add_snapshot(commands: Any) -> None:
@@ -30,6 +30,7 @@ def add_snapshot(commands: Any) -> None:
         action="store_true",
         help="replace every name, label value and reference by another one; the decision stays the same",
     )
+    add_cooling(parser)
     parser.add_argument(
         "-o", dest="output", metavar="FILE", default="-", help=f"{', '.join(ENDINGS)}; default standard output"
     )
@@ -46,14 +47,28 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--context", metavar="NAME", help="one of the kubeconfig's; default its current one")
 
 
+def add_cooling(parser: Any) -> None:
+    """Add the flag for nodes that cool down."""
+    parser.add_argument(
+        "--cool-down",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300)",
+    )
+
+
 def _snapshot(options: argparse.Namespace) -> int:
     from placer.cluster import Client, anonymized, take
+    from placer.cluster.cooling import cooling_nodes, marked
     from placer.progress import Progress
 
     writable([Path(options.output)] if options.output != "-" else [])
     client = Client.connect(options.kubeconfig, options.context)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
-        snapshot = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
+        cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
+        taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
+        snapshot = marked(taken, cooling)
         if options.anonymize:
             progress.phase("replacing names")
             snapshot = anonymized(snapshot)

@@ -12,7 +12,7 @@ Nothing of this is written to the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ from placer.instance.build import build
 from placer.outcome import Outcome
 from placer.placement import Placement
 
-__all__ = ["TAINT", "UNFINISHED", "cooling_nodes", "half_bound", "is_rejection", "prepared"]
+__all__ = ["TAINT", "UNFINISHED", "cooling_nodes", "half_bound", "is_rejection", "marked", "prepared"]
 
 #: Taint of a node that cools down, in the snapshot alone.
 TAINT = "placer.dev/cooling-down"
@@ -162,7 +162,7 @@ def prepared(snapshot: Snapshot, cooling: Collection[str]) -> tuple[Snapshot, In
     Instance
         Made of it.
     """
-    found = _changed(snapshot, {("Node", Key("default", name)): _taint for name in cooling})
+    found = _changed(snapshot, _cooled(cooling))
     instance = _instance(found)
     first = half_bound(instance)
     if not first:
@@ -173,6 +173,51 @@ def prepared(snapshot: Snapshot, cooling: Collection[str]) -> tuple[Snapshot, In
     raised = _changed(found, changes)
     raised = replace(raised, items=(*raised.items, msgspec.json.encode(_CLASS)))
     return raised, _instance(raised)
+
+
+def marked(snapshot: Snapshot, cooling: Collection[str]) -> Snapshot:
+    """Write the same into a snapshot upon which somebody else decides.
+
+    An instance, which takes longer to make than the snapshot took, is made only if a gang may be half-bound.
+    """
+    if _may_be_half_bound(snapshot):
+        return prepared(snapshot, cooling)[0]
+    return _changed(snapshot, _cooled(cooling))
+
+
+def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], _Change]:
+    return {("Node", Key("default", name)): _taint for name in cooling}
+
+
+class _Naming(msgspec.Struct):
+    namespace: str = "default"
+    name: str = ""
+    annotations: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+
+
+class _Member(msgspec.Struct):
+    metadata: _Naming
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+def _may_be_half_bound(snapshot: Snapshot) -> bool:
+    """Whether one PodGroup may be named by a pod that has a node and by one that has none.
+
+    Whatever pods say about themselves may be the name of their group, so every half-bound gang is among those found.
+    """
+    groups = {(each.namespace, each.name) for each in _named(snapshot, "PodGroup")}
+    on: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    if groups:
+        for item in snapshot.of_kind("Pod"):
+            pod = msgspec.json.decode(item, type=_Member)
+            said = {*(pod.metadata.annotations or {}).values(), *(pod.metadata.labels or {}).values()}
+            on[pod.spec.node_name is not None] |= groups.intersection((pod.metadata.namespace, each) for each in said)
+    return not on[True].isdisjoint(on[False])
+
+
+def _named(snapshot: Snapshot, kind: str) -> Iterator[_Naming]:
+    return (msgspec.json.decode(item, type=_Member).metadata for item in snapshot.of_kind(kind))
 
 
 _CLASS = {

@@ -93,14 +93,18 @@ class Snapshot:
     @cached_property
     def identities(self) -> Mapping[Key, Identity]:
         """Which pods there were."""
-        pods = (msgspec.json.decode(item, type=_Object).metadata for item in self.items if _is(item, "Pod"))
+        pods = (msgspec.json.decode(item, type=_Object).metadata for item in self.of_kind("Pod"))
         return {Key(each.namespace, each.name): Identity(each.uid, each.resource_version) for each in pods}
 
     def pod_texts(self, keys: Iterable[Key]) -> dict[Key, bytes]:
         """Text of some pods; one that is not there is absent."""
         wanted = frozenset(keys)
-        found = ((_key(item), item) for item in self.items if _is(item, "Pod"))
+        found = ((_key(item), item) for item in self.of_kind("Pod"))
         return {key: item for key, item in found if key in wanted}
+
+    def of_kind(self, kind: str) -> Iterator[bytes]:
+        """Text of the objects of a kind, of whichever group."""
+        return (item for item in self.items if _is(item, kind))
 
     def without(self, kinds: Iterable[str]) -> Snapshot:
         """The same without all objects of some kinds."""

@@ -12,7 +12,7 @@ import pytest
 
 import placer
 from placer.cluster.client import Answer
-from placer.cluster.cooling import cooling_nodes, half_bound, prepared
+from placer.cluster.cooling import cooling_nodes, half_bound, marked, prepared
 from placer.instance import GroupKey
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
@@ -102,6 +102,29 @@ def test_half_bound_is_what_is_bound_and_not_ready() -> None:
 def test_without_anything_left_behind_the_snapshot_stays_as_it_is() -> None:
     snapshot = snapshot_of([node("n1"), *gang("new", 0, 2)])
     assert prepared(snapshot, ())[0] is snapshot
+
+
+@pytest.mark.parametrize("cooling", [set(), {"n1"}])
+@pytest.mark.parametrize(
+    "documents",
+    [
+        pytest.param(gang("half", 1, 1), id="half-bound"),
+        pytest.param(gang("ready", 2, 1, least=2), id="ready"),
+        pytest.param(gang("new", 0, 2), id="new"),
+        pytest.param(gang("done", 2, 0), id="done"),
+        pytest.param(gang("half", 1, 1)[1:], id="without its PodGroup"),
+    ],
+)
+def test_a_snapshot_for_somebody_else_says_the_same(
+    documents: list[Document], cooling: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an instance where no gang has one pod with a node and one without."""
+    snapshot = snapshot_of([node("n1", cpu=100), *documents])
+    expected = prepared(snapshot, cooling)[0]
+    mixed = {bool(each["spec"].get("nodeName")) for each in documents if each["kind"] == "Pod"} == {True, False}
+    if not mixed or len(documents) == 2:
+        monkeypatch.setattr("placer.cluster.cooling.build", None)
+    assert marked(snapshot, cooling) == expected
 
 
 @pytest.mark.parametrize("priority", [None, "low"])

@@ -49,7 +49,7 @@ def test_a_pod_that_has_come_and_keeps_ours_off() -> None:
 
 
 def gang(limit: int | None) -> list[Document]:
-    spec = {} if limit is None else {"networkTopology": {"mode": "hard", "highestTierAllowed": limit}}
+    spec: dict[str, Any] = {} if limit is None else {"networkTopology": {"mode": "hard", "highestTierAllowed": limit}}
     return [
         node("n1", {"rack": "r1"}),
         node("n2", {"rack": "r2"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,49 @@ def test_a_pass_can_be_decided_again(small: Api, passes: Passes, tmp_path: Path)
     assert {each.pod.name: each.node for each in again.bindings} == bound(small)
 
 
+def decided(snapshot: Path | str) -> dict[str, str]:
+    """What ``solve`` says of a file: pod to node."""
+    placement = placer.solve(placer.read(snapshot), method="greedy").placement
+    assert placement is not None
+    return {str(each.pod): each.node for each in placement.bindings}
+
+
+def rejected(name: str, where: str) -> Document:
+    """A pod of ours that the kubelet of a node did not take, just now."""
+    lost = live_pod(name, node=where, cpu=1)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {**lost, "status": {"phase": "Failed", "reason": "OutOfcpu", "startTime": now}}
+
+
+def test_what_earlier_passes_left_behind_is_in_every_snapshot(
+    small: Api, passes: Passes, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """n1 cools down, and a gang of two lacks its second pod, which comes before a lone pod of higher priority: a dry
+    run, its saved snapshot and ``placer snapshot`` with ``solve`` say so, and say otherwise if nothing cools down.
+    """
+    members = gang("half", 2, cpu=8)[1:]
+    first = {**members[0], "spec": {**members[0]["spec"], "nodeName": "n3"}}
+    small.create(node("n3"), pod_group("half", minMember=2), first, members[1], rejected("lost", "n1"))
+    urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    small.create(urgent)
+    small.create(live_pod("urgent", cpu=8, spec={"priority": 9, "priorityClassName": "high"}))
+
+    told = passes("--dry-run", "--save", str(tmp_path))
+    assert (told["coolingNodes"], told["unfinished"]) == (["n1"], ["PodGroup default/half"])
+    assert told["bindings"] == {"default/half-1": "n2"}
+    assert decided(told["saved"][0]) == told["bindings"]
+
+    def snapshot(*flags: str) -> dict[str, str]:
+        file = tmp_path / "snapshot.json.gz"
+        assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig()), "-o", str(file), *flags]) == 0
+        return decided(file)
+
+    assert snapshot() == told["bindings"]
+    told = passes("--dry-run", "--cool-down", "0")
+    assert set(told["bindings"].values()) == {"n1", "n2"}
+    assert snapshot("--cool-down", "0") == told["bindings"]
+
+
 def test_findings_are_told_and_with_strict_nothing_is_bound(small: Api, passes: Passes) -> None:
     small.create(pod_group("lost", minMember=1, queue="nowhere"))
     told = passes("--strict", code=3)
@@ -224,8 +268,8 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[[str], No
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--every", "30s"], "--every: this version makes one pass"),
-        (["--enforce", "gates"], "--enforce gates: this version binds pods itself"),
+        (["--every", "30s"], "--every is not in this version: `placer run` makes one pass and ends"),
+        (["--enforce", "gates"], "--enforce gates is not in this version, which binds pods itself"),
         (["--bind-workers", "0", "--settle", "-1"], "--bind-workers: found 0, expected 1 to 256; --settle: found -1.0"),
         (["--save", "/nowhere"], "--save: found no folder /nowhere"),
     ],

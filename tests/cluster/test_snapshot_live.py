@@ -201,7 +201,7 @@ def test_a_pod_of_the_cluster_sees_what_its_rights_allow(
     finally:
         cluster.delete(path)
     told = capsys.readouterr().err
-    assert "/api/v1/nodes: not allowed (403 " in told
+    assert "/api/v1/pods: not allowed (403 " in told
     assert "system:serviceaccount:default:nobody" in told
 
 
