@@ -8,12 +8,13 @@ annotations of their own are skipped by the parser and never become a value. The
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any, Union, cast, get_args, get_origin
 
 import msgspec
-from pydantic import AliasChoices
+from pydantic import AliasChoices, ValidationError
 from pydantic.fields import FieldInfo
 
 from placer.errors import BadInstance, ClusterError, Fault
@@ -21,7 +22,7 @@ from placer.instance.numa.lag import UPDATED
 from placer.kube import KindInfo
 from placer.kube.base import Metadata
 
-__all__ = ["Page", "Pages", "is_kept", "pages_of"]
+__all__ = ["Page", "Pages", "is_kept", "pages_of", "readable"]
 
 #: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
 _KEYS = frozenset(("kubernetes.io/config.mirror", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"))
@@ -139,6 +140,13 @@ class Pages:
                 metadata.managedFields = msgspec.UNSET
             metadata.annotations = kept or msgspec.UNSET
         return self._encode(item)
+
+
+def readable(info: KindInfo, items: Iterable[bytes]) -> Iterator[Any]:
+    """Read objects of a kind; those that cannot be read are left out, and whoever needs all of them says why."""
+    for item in items:
+        with suppress(ValidationError):
+            yield info.read(item)
 
 
 @cache

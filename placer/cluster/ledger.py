@@ -16,15 +16,15 @@ from __future__ import annotations
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from pydantic import ValidationError
 
+from placer.cluster.daemons import is_stand_in, stand_in_for
 from placer.cluster.glance import Glance, Said
-from placer.cluster.kept import pages_of
+from placer.cluster.kept import pages_of, readable
 from placer.cluster.plan import Bind
 from placer.cluster.rules import Rules
 from placer.cluster.snapshot import Snapshot
@@ -137,7 +137,7 @@ class Ledger:
         glances = [(msgspec.json.decode(item, type=Glance), item) for item in items]
         with self._told:
             there = {glance.key for glance, _ in glances}
-            for key in [key for key in (*self._held, *self._waiting) if key not in there]:
+            for key in [key for key in (*self._held, *self._waiting) if key not in there and not is_stand_in(key)]:
                 self._gone(key)
             for glance, item in glances:
                 self._there(glance, item)
@@ -216,6 +216,9 @@ class Ledger:
         if state is None or state is PodState.PENDING or not node:
             self._release(key)
             return
+        replaced = stand_in_for(pod.metadata, key.namespace, node)
+        if replaced is not None and state in _ON_NODE:
+            self._release(replaced)
         requests = pod_requests(pod.spec, status if state in _ON_NODE else None)
         new = _Held(glance.metadata.uid, node, state, requests, host_ports(pod.spec))
         old = self._held.get(key)
@@ -375,11 +378,7 @@ class Ledger:
 
 def _readable(items: Iterable[bytes]) -> dict[str, Node]:
     """Nodes; one that cannot be read is none, so nothing is bound to it."""
-    found: dict[str, Node] = {}
-    for item in items:
-        with suppress(ValidationError):
-            found |= read_nodes([BY_ATTRIBUTE["nodes"].read(item)])
-    return found
+    return read_nodes(readable(BY_ATTRIBUTE["nodes"], items))
 
 
 def _essence(text: bytes) -> Any:

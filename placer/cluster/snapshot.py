@@ -1,7 +1,8 @@
 """The cluster's objects as an instance: paged lists, text in and text out.
 
 Lists are taken one after another, those that pods refer to first and pods last, so what a pod names is there unless it
-is younger than the list. Kinds that the cluster does not know are not there, which is no error. Nothing secret is asked
+is younger than the list. Kinds that the cluster does not know are not there, which is no error. Room for pods that a
+DaemonSet is about to have is held by pods that exist in the snapshot alone. Nothing secret is asked
 for: the only ConfigMaps are those that a NetworkTopology names.
 """
 
@@ -19,6 +20,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from placer.cluster.client import Server
+from placer.cluster.daemons import DaemonSet, daemon_sets, stand_ins
 from placer.cluster.kept import Page, pages_of
 from placer.errors import ClusterError
 from placer.instance import Key
@@ -172,7 +174,9 @@ def take(
     if taker.has("AppGroup"):  # a Deployment's pods belong to it through its ReplicaSets
         taker.take(BY_ATTRIBUTE["replica_sets"])
     taker.take_measurements()
+    wanted = daemon_sets(server)
     taker.take(BY_ATTRIBUTE["pods"])
+    taker.hold_room(wanted)
     return Snapshot(
         scheduler_name=scheduler_name, items=tuple(taker.items), versions=taker.versions, counts=taker.counts
     )
@@ -243,6 +247,12 @@ class _Taker:
                 self.items += (item for page in pages for item in page.items)
                 self.versions[resource] = pages[0].resource_version
                 self.counts[resource] = sum(len(page.items) for page in pages)
+
+    def hold_room(self, wanted: Iterable[DaemonSet]) -> None:
+        """Add what holds room for pods of DaemonSets that are not there yet."""
+        nodes = (item for item in self.items if _is(item, "Node"))
+        pods = (item for item in self.items if _is(item, "Pod"))
+        self.items += list(stand_ins(wanted, nodes, pods))
 
     def take_measurements(self) -> None:
         """Get the ConfigMaps that NetworkTopologies name."""

@@ -228,6 +228,7 @@ _WIPED = frozenset(
         "Deployment",
         "StatefulSet",
         "ReplicaSet",
+        "DaemonSet",
         "PriorityClass",
         "Policy",
         "Event",

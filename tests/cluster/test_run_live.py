@@ -238,6 +238,32 @@ def test_pods_that_kubelets_align_are_bound_one_by_one(
     }
 
 
+def test_room_for_a_daemon_sets_pod_is_left(small: Api, passes: Passes) -> None:
+    """2 of 8 cpu are held on a node until the DaemonSet's pod is there: then they are its."""
+    labels = {"app": "agent"}
+    spec = {"containers": live_pod("agent", cpu=2)["spec"]["containers"], "nodeSelector": {"new": "yes"}}
+    daemons = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }
+    (made,) = small.create(daemons)
+    on_new = {"nodeSelector": {"new": "yes"}}
+    small.create(
+        node("new", {"new": "yes"}), live_pod("seven", cpu=7, spec=on_new), live_pod("six", cpu=6, spec=on_new)
+    )
+    passes()
+    assert bound(small)["six"] == "new"
+    assert "seven" not in bound(small)
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": made["metadata"]["uid"]}
+    agent = live_pod("agent-1", node="new", scheduler="default-scheduler", cpu=2)
+    small.create({**agent, "metadata": {**agent["metadata"], "ownerReferences": [{**owner, "controller": True}]}})
+    small.delete("/api/v1/namespaces/default/pods/six")
+    assert passes()["findings"].get("BoundPodsViolate") is None
+    assert set(bound(small)) == {"fits-0", "fits-1", "lone", "agent-1"}  # 7 and 2 are more than 8
+
+
 def job(name: str, scheduler: str) -> Document:
     template = {"spec": live_pod("x", cpu=1)["spec"]}
     return {

@@ -1,0 +1,148 @@
+"""Room for pods of DaemonSets that are still to come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import placer
+from placer.cluster import take
+from placer.cluster.cooling import prepared
+from placer.cluster.daemons import is_stand_in
+from placer.cluster.ledger import Ledger
+from placer.cluster.snapshot import Snapshot
+from placer.errors import BadInstance
+from placer.instance import PodState
+from placer.instance.build import build
+from tests.cluster.ledgers import alone, bind, event, mine, theirs
+from tests.cluster.snapshots import ListServer
+from tests.support import Document, node
+
+AGENT = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": True}
+
+
+def daemon_set(name: str = "agent", namespace: str = "default", deleted: bool = False, **spec: Any) -> Document:
+    container = {
+        "name": "main",
+        "image": "example.com/agent:1",
+        "env": [{"name": "PASSWORD", "value": "hunter2"}],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    metadata = {"name": name, "namespace": namespace}
+    return {
+        "metadata": metadata | ({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}),
+        "spec": {"template": {"metadata": {}, "spec": {"containers": [container], **spec}}},
+    }
+
+
+def agent(where: str, **status: Any) -> Document:
+    made = theirs(f"agent-{where}", where, cpu=1)
+    return {
+        **made,
+        "metadata": {**made["metadata"], "ownerReferences": [AGENT]},
+        "status": {"phase": "Running"} | status,
+    }
+
+
+def snapshot(daemons: list[Document], *documents: Document, page: int = 500) -> Snapshot:
+    lists: dict[str, list[Document]] = {"/api/v1/nodes": [], "/api/v1/pods": [], "/apis/apps/v1/daemonsets": daemons}
+    for each in documents:
+        lists[f"/api/v1/{each['kind'].lower()}s"].append(each)
+    return take(ListServer(lists, page))
+
+
+def held(taken: Snapshot) -> dict[str, int]:
+    """Node to the milli-cpu that stand-ins hold there."""
+    instance = build(taken.objects(), scheduler_name="placer", cluster=True)
+    found = {pod.node: pod.requests["cpu"] for key, pod in instance.pods.items() if is_stand_in(key)}
+    assert all(pod.state is PodState.NOMINATED for key, pod in instance.pods.items() if is_stand_in(key))
+    return {str(name): amount for name, amount in found.items()}
+
+
+def tainted(key: str) -> Document:
+    return {**node("n1"), "spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}
+
+
+def test_where_its_pod_is_missing_its_room_is_held() -> None:
+    """On n1 it runs, on n2 it has failed, on n3 it is being deleted, on n4 it has not been yet."""
+    gone = agent("n3")
+    gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    nodes = [node(f"n{number}") for number in range(1, 5)]
+    taken = snapshot([daemon_set()], *nodes, agent("n1"), agent("n2", phase="Failed"), gone)
+    assert held(taken) == {"n2": 1000, "n4": 1000}
+
+
+def test_without_daemon_sets_nothing_is_held() -> None:
+    assert held(snapshot([], node("n1"))) == {}
+    assert held(snapshot([daemon_set(deleted=True)], node("n1"))) == {}
+
+
+def test_several_and_of_one_name() -> None:
+    taken = snapshot([daemon_set(), daemon_set(namespace="other"), daemon_set("long" * 60)], node("n" * 60), page=1)
+    instance = build(taken.objects(), scheduler_name="placer", cluster=True)
+    assert {key.namespace for key in instance.pods} == {"default", "other"}
+    assert sum(pod.requests["cpu"] for pod in instance.pods.values()) == 3000
+    assert all(is_stand_in(key) for key in instance.pods)
+
+
+@pytest.mark.parametrize(
+    ("spec", "document", "wanted"),
+    [
+        ({"nodeSelector": {"gpu": "yes"}}, node("n1", {"gpu": "yes"}), True),
+        ({"nodeSelector": {"gpu": "yes"}}, node("n1"), False),
+        ({}, {**node("n1"), "spec": {"unschedulable": True}}, True),
+        ({}, tainted("gpu"), False),
+        ({"tolerations": [{"operator": "Exists"}]}, tainted("gpu"), True),
+        ({}, tainted("node.kubernetes.io/disk-pressure"), True),
+        ({}, tainted("node.kubernetes.io/network-unavailable"), False),
+        (
+            {"hostNetwork": True},
+            tainted("node.kubernetes.io/network-unavailable"),
+            True,
+        ),
+    ],
+)
+def test_it_is_held_where_the_controller_wants_a_pod(spec: dict[str, Any], document: Document, wanted: bool) -> None:
+    assert held(snapshot([daemon_set(**spec)], document)) == ({"n1": 1000} if wanted else {})
+
+
+def test_the_file_decides_the_same_and_keeps_no_secret(tmp_path: Path) -> None:
+    """Of 8 cpu one is held: a pod of 8 waits, a pod of 7 goes."""
+    taken = snapshot([daemon_set()], node("n1"), mine("eight", cpu=8), mine("seven", cpu=7))
+    path = tmp_path / "snapshot.json"
+    taken.write(path)
+    assert "hunter2" not in path.read_text()
+    placement = placer.solve(placer.read(path), method="greedy").placement
+    assert placement is not None
+    assert [each.pod.name for each in placement.bindings] == ["seven"]
+
+
+def test_a_node_that_cannot_be_read_is_told_with_all_others() -> None:
+    broken = node("n1", cpu="many")
+    taken = snapshot([daemon_set()], broken, node("n2", memory="-1"))
+    with pytest.raises(BadInstance) as refusal:
+        taken.objects()
+    assert len(refusal.value.faults) == 2
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    taken, instance = prepared(snapshot([daemon_set()], node("n1"), mine("a", cpu=7), mine("b", cpu=8)), ())
+    return Ledger(taken, instance)
+
+
+def test_the_pod_takes_the_place_of_its_stand_in(ledger: Ledger) -> None:
+    """Before, and after: 1 of 8 cpu."""
+    refusal = "the room is gone on Node n1: cpu 8 of 7 left"
+    assert ledger.refusal(alone("b"), [bind("b", "n1")]) == refusal
+    ledger.pod_happened("ADDED", event(agent("n1")))
+    assert ledger.refusal(alone("a"), [bind("a", "n1")]) is None
+    assert ledger.refusal(alone("b"), [bind("b", "n1")]) == refusal
+
+
+def test_a_list_in_place_of_events_leaves_stand_ins(ledger: Ledger) -> None:
+    ledger.pods_replaced([event(mine("a", cpu=7)), event(mine("b", cpu=8))])
+    assert ledger.changed() == set()
+    assert ledger.refusal(alone("b"), [bind("b", "n1")]) == "the room is gone on Node n1: cpu 8 of 7 left"
