@@ -1,0 +1,102 @@
+"""placer beside a real kube-scheduler on the same nodes: each takes its own pods, and counts those of the other."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.cluster.api import PATIENCE, Api
+from tests.cluster.passes import Passes, bound, gang, overfull
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
+from tests.support import node
+
+
+@pytest.fixture
+def kube_scheduler(cluster: Api, control_plane: ControlPlane) -> Iterator[None]:
+    """Runs as long as the test does."""
+    if not (control_plane.programs / "kube-scheduler").exists():
+        pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
+    config = control_plane.kubeconfig("kube-scheduler")
+    control_plane.run(
+        "kube-scheduler",
+        f"--kubeconfig={config}",
+        f"--authentication-kubeconfig={config}",
+        f"--authorization-kubeconfig={config}",
+        "--leader-elect=false",
+        "--secure-port=0",
+    )
+    try:
+        yield
+    finally:
+        control_plane.end("kube-scheduler")
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def of(name: str, places: dict[str, str]) -> set[str]:
+    return {pod for pod in places if pod.startswith(name)}
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_each_takes_its_own(cluster: Api, passes: Passes) -> None:
+    """kube-scheduler binds its pods and leaves ours; ours go where its pods have left room, and the other way round."""
+    cluster.create(node("n1"), node("n2"), *gang("train", 2, cpu=6))
+    cluster.create(*(live_pod(f"web-{number}", scheduler="default-scheduler", cpu=2) for number in range(2)))
+    wait_for(lambda: len(of("web", bound(cluster))) == 2)
+    assert of("train", bound(cluster)) == set()
+    # It spreads equal pods, so 6 of 8 cpu are left on each node.
+    assert set(bound(cluster).values()) == {"n1", "n2"}
+    told = passes()
+    assert (told["bound"], told["overfull"]) == (2, [])
+    assert {pod: bound(cluster)[pod] for pod in of("train", bound(cluster))}.keys() == {"train-0", "train-1"}
+    cluster.create(live_pod("late", scheduler="default-scheduler", cpu=1))
+    wait_for(lambda: _refused(cluster, "late"))
+    assert overfull(cluster) == []
+
+
+def _refused(cluster: Api, pod: str) -> bool:
+    """Whether kube-scheduler has said that there is no room."""
+    status = cluster.get(f"/api/v1/namespaces/default/pods/{pod}")["status"]
+    return any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ())
+
+
+@pytest.mark.usefixtures("kube_scheduler")
+def test_both_at_work_at_once(cluster: Api, passes: Passes) -> None:
+    """Gangs come out whole, and a node that we have filled beyond its room, not knowing what they did, is reported."""
+    cluster.create(*(node(f"n{number}") for number in range(10)))
+    names = [f"g{number}" for number in range(10)]
+    cluster.create(*(each for name in names for each in gang(name, 4)))
+    theirs = [live_pod(f"web-{number}", scheduler="default-scheduler", cpu=1) for number in range(40)]
+    beside = threading.Thread(target=lambda: [cluster.create(each) for each in theirs])
+    beside.start()
+    reported: set[str] = set()
+    try:
+        for _ in range(3):
+            told = passes(code=None)
+            reported |= {each.split()[1].rstrip(":") for each in told["overfull"]}
+            assert [each for each in told["incomplete"] if each["state"] != "short"] == []
+    finally:
+        beside.join()
+    wait_for(lambda: len(of("web", bound(cluster))) == 40 or bool(overfull(cluster)))
+    told = passes(code=None)
+    reported |= {each.split()[1].rstrip(":") for each in told["overfull"]}
+    counts = {name: len(of(f"{name}-", bound(cluster))) for name in names}
+    assert set(counts.values()) <= {0, 4}
+    assert {name for name in overfull(cluster) if _last_bound(cluster, name).startswith("g")} <= reported
+    if not overfull(cluster):  # 40 and 40 are all the room there is
+        assert set(counts.values()) == {4}
+
+
+def _last_bound(cluster: Api, where: str) -> str:
+    """The pod of a node that was bound last; nobody writes to a pod here after that."""
+    there = [each["metadata"] for each in cluster.items("/api/v1/pods") if each["spec"].get("nodeName") == where]
+    return str(max(there, key=lambda each: int(each["resourceVersion"]))["name"])
