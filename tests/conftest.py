@@ -20,6 +20,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "optimal: asserts the optimum, so only a method that proves one can pass")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say that tests against an API server did not run, and how to get them: a letter among thousands says nothing."""
+    skipped = [each for each in terminalreporter.stats.get("skipped", ()) if each.nodeid.startswith("tests/cluster/")]
+    reasons = sorted({str(each.longrepr[2]).removeprefix("Skipped: ") for each in skipped})
+    if skipped:
+        terminalreporter.section("tests/cluster")
+        terminalreporter.line(f"{len(skipped)} tests did not run:")
+    for reason in reasons:
+        terminalreporter.line(reason)
+
+
 @pytest.fixture
 def method(request: pytest.FixtureRequest) -> str:
     """The method to solve with."""

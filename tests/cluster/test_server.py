@@ -5,15 +5,17 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import pytest
 
 from tests.cluster import binaries
 from tests.cluster.api import Api, Refused
+from tests.cluster.binaries import HOW
 from tests.cluster.kubelets import Admission, Kubelets, Rejection
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
+from tests.conftest import pytest_terminal_summary
 from tests.support import hyper_node, node, pod_group
 
 DONE = {"status": {"phase": "Succeeded"}}
@@ -215,3 +217,33 @@ def test_zones_are_handed_out_as_the_topology_manager_does() -> None:
     for uid in ("b", "c"):
         admission.end(uid)
     assert admission.state == Admission.of(node("n1", cpu=8), numa_topology("n1", *zones)).state
+
+
+def test_a_run_without_the_server_says_so_at_its_end() -> None:
+    """Each reason once, whatever else was skipped."""
+
+    class Reporter:
+        def __init__(self) -> None:
+            self.lines: list[str] = []
+            self.stats = {
+                "skipped": [
+                    _Skipped("tests/cluster/test_x.py::test_a", ("x", 1, f"Skipped: no server: {HOW}")),
+                    _Skipped("tests/cluster/test_x.py::test_b", ("x", 2, f"Skipped: no server: {HOW}")),
+                    _Skipped("tests/test_minizinc.py::test_c", ("x", 3, "Skipped: no minizinc")),
+                ]
+            }
+
+        def section(self, title: str) -> None:
+            self.lines.append(title)
+
+        def line(self, text: str) -> None:
+            self.lines.append(text)
+
+    reporter = Reporter()
+    pytest_terminal_summary(cast(Any, reporter))
+    assert reporter.lines == ["tests/cluster", "2 tests did not run:", f"no server: {HOW}"]
+
+
+class _Skipped(NamedTuple):
+    nodeid: str
+    longrepr: tuple[str, int, str]
