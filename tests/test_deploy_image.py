@@ -88,6 +88,32 @@ def locked(name: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "build.lock"])
+def test_a_lock_has_one_wheel_for_all_or_one_for_each_architecture(name: str) -> None:
+    """amd64 and arm64; what is compiled has two."""
+    text = (DEPLOY / name).read_text()
+    assert "x86_64, aarch64" in text.partition("\n")[0]
+    sums = {each.split("==")[0]: each.count("--hash=sha256:") for each in re.split(r"\n(?=\S)", text) if "==" in each}
+    assert set(sums.values()) <= {1, 2}
+    if name == "requirements.lock":
+        assert {each: sums[each] for each in ("ortools", "highspy", "msgspec", "numpy", "pulp")} == {
+            "ortools": 2,
+            "highspy": 2,
+            "msgspec": 2,
+            "numpy": 2,
+            "pulp": 1,
+        }
+
+
+def test_the_base_is_the_same_in_both_stages_and_of_the_python_of_the_locks() -> None:
+    bases = [line.split()[1] for line in dockerfile() if line.startswith("FROM ")]
+    assert len(bases) == 2
+    assert len(set(bases)) == 1
+    version = re.fullmatch(r"python:(\d+\.\d+)\.\d+-slim-\w+", bases[0])
+    assert version is not None
+    assert f"for Python {version[1]} on Linux" in (DEPLOY / "requirements.lock").read_text()
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "build.lock"])
 def test_the_locks_keep_to_what_the_project_asks(name: str) -> None:
     project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
     asked = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,6 +52,19 @@ class Deployed:
         if account is None:
             return str(self._control_plane.kubeconfig())
         return str(self._control_plane.kubeconfig(account, self._token(account)))
+
+    def given_to_pod(self, account: str, folder: Path) -> dict[str, str]:
+        """What a kubelet gives a pod: variables, and the files in whose place the client library looks for them."""
+        token, authority = folder / "token", folder / "ca.crt"
+        token.write_text(self._token(account))
+        authority.write_bytes(self._control_plane.certificate.read_bytes())
+        host, _, port = self._control_plane.url.removeprefix("https://").rpartition(":")
+        return {
+            "KUBERNETES_SERVICE_HOST": host,
+            "KUBERNETES_SERVICE_PORT": port,
+            "SERVICE_TOKEN_FILENAME": str(token),
+            "SERVICE_CERT_FILENAME": str(authority),
+        }
 
     def as_account(self, account: str) -> Api:
         """The server for a service account in our namespace."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.cluster.deployed import Deployed, refused
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import hyper_node, node, pod_group, queue
-from tests.test_deploy import DEPLOY, copies, one, rights
+from tests.test_deploy import DEPLOY, arguments, copies, one, rights
 from tests.test_schemas import POLICY
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -185,6 +186,26 @@ def test_a_pass_needs_no_other_rights(shop: Deployed, capsys: pytest.CaptureFixt
     assert told["told"]["events"] > 0
     where = {each["metadata"]["name"]: each["spec"].get("nodeName") for each in shop.api.items(PODS)}
     assert where == {"p": "n1", "train-0": "n1", "large": None}
+
+
+def test_the_cron_jobs_pod_finds_its_server_and_makes_a_pass(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the arguments that it has, and nothing to go by but what a kubelet gives it: address, token, certificate."""
+    deployed.apply("crds", "base")
+    deployed.api.create(node("n1"), pod_group("train", minMember=2))
+    deployed.api.create(*(live_pod(f"train-{number}", group="train", cpu=1) for number in range(2)))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    for name, value in deployed.given_to_pod("placer", tmp_path).items():
+        if name.startswith("KUBERNETES_"):
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.setattr(f"kubernetes.config.incluster_config.{name}", value)
+    assert main([each.replace("--settle=5", "--settle=0") for each in arguments()]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["bound"], told["told"]["troubles"]) == (2, [])
+    assert {each["spec"].get("nodeName") for each in deployed.api.items(PODS)} == {"n1"}
 
 
 def test_moving_gangs_to_inqueue_needs_the_rights_of_its_overlay(
