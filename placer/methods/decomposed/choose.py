@@ -18,6 +18,7 @@ from placer.dense import Dense
 from placer.methods.decomposed.choose_apps import Apps, draw
 from placer.methods.decomposed.leaves import cells_of, least_of
 from placer.methods.decomposed.standing import Standing
+from placer.methods.decomposed.waiting import Waiting
 from placer.placement import MAXIMISED
 
 __all__ = ["Choice", "Chooser"]
@@ -26,8 +27,8 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Groups that wait and take part in a step, and in one over NUMA zones, which is over few nodes.
-WAITING, WAITING_FOR_ZONES = 12, 36
+#: Nodes of a walk from zone to zone at most.
+WALK = 128
 #: Weight of a node where nothing is to gain, against 1 where most is.
 ANYWHERE = 0.02
 
@@ -48,12 +49,15 @@ class Choice(NamedTuple):
         Groups that wait and take part.
     held
         Groups that are left as they are, also on the nodes.
+    walk
+        Whether pods are exchanged between zones, one or two at a time.
     """
 
     way: int
     nodes: IntArray
     pending: list[int]
     held: frozenset[int]
+    walk: bool = False
 
 
 class Chooser:
@@ -74,6 +78,7 @@ class Chooser:
         self.dense: Dense = standing.dense
         self.numbers = np.random.default_rng(chance.getrandbits(32))
         self.name, self.priority = self.dense.levels[level]
+        self.waiting = Waiting(self.dense, self.priority, chance)
         self.cell = cells_of(self.dense)
         self.apps = None if self.dense.network is None else Apps(self.dense, self.dense.network, chance)
         self.focus: list[int] = []
@@ -87,7 +92,8 @@ class Chooser:
     def _ways(self) -> list[Way]:
         if self.name in MAXIMISED:
             calling = [] if self.apps is None else [self._around_waiting_apps]
-            return [*calling, self._in_a_domain, self._stranded_anywhere, self._leaves]
+            walking = [] if self.dense.numa is None else [self._for_a_walk]
+            return [*walking, *calling, self._in_a_domain, self._stranded_anywhere, self._leaves]
         if self.name in ("locality", "span"):
             return [self._around_a_scope, self._leaves]
         if self.name == "networkCost" and self.apps is not None:
@@ -108,77 +114,19 @@ class Chooser:
         """
         weights = [gained / tried for gained, tried in zip(self.gained, self.tried, strict=True)]
         way = self.random.choices(range(len(self.ways)), weights=[0.1 * max(weights) + each for each in weights])[0]
-        waiting = self._waiting(still)
+        walk = self.ways[way] == self._for_a_walk
+        waiting = self.waiting.groups(self.standing, still)
         self.focus, self.held, self.still, self.alone = [], frozenset(), still, alone
         nodes = self.ways[way](size, ~barred, waiting)
         nodes = np.sort(nodes[~barred[nodes]])
         waiting = [group for group in waiting if group not in self.held]
-        return Choice(way, nodes, self._with_room(waiting, nodes), self.held)
-
-    def _with_room(self, waiting: list[int], nodes: IntArray) -> list[int]:
-        """Draw from the groups that wait, those first that there might be room for on the nodes.
-
-        Room is what is free there and what pods of lower priority hold.
-        """
-        if self.focus:
-            return self.focus
-        room = self.standing.free[nodes].sum(axis=0)
-        for index, count in ((i, c) for node in nodes.tolist() for i, c in self.standing.on.get(node, {}).items()):
-            if self._priority(index) < (self.priority or 0):
-                room = room + self.dense.classes[index].request * count
-        drawn = self.random.sample(waiting, len(waiting))
-        fitting = [group for group in drawn if (self._least[group] <= room).all()]
-        # The others take somebody's place: those that are worth most for what they ask for.
-        others = sorted(set(drawn) - set(fitting), key=lambda group: -self._worth[group] * self.random.random())
-        size = WAITING if self.dense.numa is None else WAITING_FOR_ZONES
-        most = max(size // 4, size // 2 if len(others) > len(fitting) else 0)
-        return sorted([*fitting, *others[:most]][:size] if len(fitting) < size else fitting[:size])
-
-    @cached_property
-    def _worth(self) -> FloatArray:
-        """float64, shape (groups,): weight per share of what is scarcest, of each group's pods."""
-        dense = self.dense
-        sizes = np.array([one.size for one in dense.classes])
-        whole = np.maximum(dense.free.sum(axis=0), 1)
-        if not len(whole):
-            return np.ones(len(dense.groups))
-        scarce = int(np.argmax(sizes @ dense.requests / whole))
-        weight, asked = np.zeros(len(dense.groups)), np.zeros(len(dense.groups))
-        for one in dense.classes:
-            weight[one.group] += one.weight * one.size
-            asked[one.group] += int(one.request[scarce]) * one.size / whole[scarce]
-        return weight / np.maximum(asked, 1e-9)
-
-    def _priority(self, index: int) -> int:
-        return self.dense.groups[self.dense.classes[index].group].priority
-
-    @cached_property
-    def _least(self) -> IntArray:
-        """int64, shape (groups, resources): what each must have at least to get anything, counted class by class."""
-        rows = np.zeros((len(self.dense.groups), len(self.dense.resources)), dtype=np.int64)
-        for number, group in enumerate(self.dense.groups):
-            requests = self.dense.requests[list(group.classes)]
-            sizes = [self.dense.classes[index].size for index in group.classes]
-            pods = np.repeat(requests, sizes, axis=0)
-            if group.short:
-                rows[number] = np.sort(pods, axis=0)[: group.short].sum(axis=0)
-        return rows
+        pending = self.focus or self.waiting.drawn(self.standing, waiting, nodes, walk)
+        return Choice(way, nodes, pending, self.held, walk)
 
     def learn(self, way: int, gain: bool) -> None:
         """Remember whether a way has led to something; what was long ago counts less."""
         self.tried[way] = 0.95 * self.tried[way] + 1
         self.gained[way] = 0.95 * self.gained[way] + gain
-
-    def _waiting(self, still: Collection[int]) -> list[int]:
-        """Groups of which something waits: of the priority that the value is about, else any."""
-        placed, dense = self.standing.placed, self.dense
-        return [
-            number
-            for number, group in enumerate(dense.groups)
-            if self.priority in (None, group.priority)
-            and number not in still
-            and any(placed[index] < dense.classes[index].size for index in group.classes)
-        ]
 
     # Where pods wait: room that is stranded
 
@@ -196,6 +144,11 @@ class Chooser:
     def _stranded_anywhere(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
         """Nodes with room, wherever they are."""
         return self._draw(self._stranded(), allowed, size)
+
+    def _for_a_walk(self, _: int, allowed: BoolArray, __: list[int]) -> IntArray:
+        """Nodes with room wherever they are, many more than a solver could look at; now and then only half of them."""
+        most = min(WALK, len(allowed))
+        return self._draw(self._stranded(), allowed, self.random.choice((most, -(-most // 2))))
 
     def _in_a_domain(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
         """Most nodes in one domain where a group that waits could be, the others anywhere."""
@@ -248,7 +201,7 @@ class Chooser:
     def _around_waiting_apps(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
         """Nodes where AppGroups that wait could be; all that waits of them comes along."""
         assert self.apps is not None
-        found = self.apps.around_waiting(self.standing, size, allowed, self._stranded(), waiting, self._least)
+        found = self.apps.around_waiting(self.standing, size, allowed, self._stranded(), waiting, self.waiting.least)
         if found is None:
             return self._stranded_anywhere(size, allowed, waiting)
         nodes, self.focus = found

@@ -34,6 +34,8 @@ __all__ = ["Crew", "Neighbourhoods", "StepLimits"]
 
 #: Deterministic time of a step; about a third of a second.
 STEP_WORK = 0.2
+#: Deterministic time of a walk, which costs less to begin for each thing it looks at; about a second.
+WALK_WORK = 0.6
 #: Nodes of the first step, of the smallest one whose model is not too large for its time, and of the largest one.
 FIRST, LEAST, MOST = 48, 8, 1024
 #: By how much a step grows and shrinks.
@@ -115,7 +117,7 @@ class _UnderWay:
     part: Part
     nodes: IntArray
     way: int
-    size: _Size
+    size: _Size | None
     slack: bool
 
 
@@ -212,17 +214,22 @@ class Neighbourhoods:
         if not part.dense.classes:
             return False
         self.steps += 1
-        gather = self.random.random() < GATHERING
-        fresh = self.dense.numa is not None and self.random.random() < FRESH
-        seed = (self.seed + self.steps) % 2**31
-        step = Step(part.dense, part.start, part.must, self.level, seconds, min(work, STEP_WORK), seed, gather, fresh)
+        step = self._step(part, chosen.walk, seconds, work)
         try:
             future = self.crew.submit(step)
         except BrokenExecutor as error:
             self._lost(error)
             return False
-        self.under_way[future] = _UnderWay(part, chosen.nodes, chosen.way, self.sizes[bool(chosen.held)], slack)
+        size = None if chosen.walk else self.sizes[bool(chosen.held)]
+        self.under_way[future] = _UnderWay(part, chosen.nodes, chosen.way, size, slack)
         return True
+
+    def _step(self, part: Part, walk: bool, seconds: float, work: float) -> Step:
+        gather = self.random.random() < GATHERING
+        fresh = self.dense.numa is not None and self.random.random() < FRESH
+        seed = (self.seed + self.steps) % 2**31
+        work = min(work, WALK_WORK if walk else STEP_WORK)
+        return Step(part.dense, part.start, part.must, self.level, seconds, work, seed, gather, fresh, walk)
 
     def _take(self, future: Future[Stepped]) -> bool:
         """Put back what came of a step; say whether the value or one before it got better."""
@@ -237,7 +244,8 @@ class Neighbourhoods:
         if stepped.fault is not None:
             raise SolverFault(f"in a neighbourhood: {stepped.fault}")
         self.spent += stepped.work or STEP_WORK / 100
-        each.size.learn(stepped, len(each.nodes))
+        if each.size is not None:
+            each.size.learn(stepped, len(each.nodes))
         gain = self._put(each.part, stepped)
         self.chooser.learn(each.way, gain)
         return gain

@@ -7,6 +7,7 @@ import random
 import time
 
 from placer.dense import Dense, Solution
+from placer.methods.decomposed.leaves import bins_of
 from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.neighbourhoods import FIRST, Crew, Neighbourhoods
 from placer.methods.events import Emit, SearchOptions
@@ -27,7 +28,7 @@ LAYING_OUT = 10.0
 #: Share of the time that is left that finding a layout may take; it is given up early where that would not be enough.
 LAYING_OUT_SHARE = 0.75
 
-#: With no more nodes than this the whole model is tried before neighbourhoods.
+#: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
 FEW_NODES = 96
 
 
@@ -74,13 +75,14 @@ class _Search(ExactSearch):
         self.chance = random.Random(options.seed)
         self.steps: dict[int, Neighbourhoods] = {}
         self.tree = TreeMaster(dense)
+        self.bins = len(dense.nodes) * bins_of(dense)
 
     def decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
         ways = [self.bounded, self.laid_out, self.neighbourhoods, self.solve]
-        if len(self.dense.nodes) <= FEW_NODES:
+        if self.bins <= FEW_NODES:
             ways = [self.bounded, self.solve, self.laid_out, self.neighbourhoods]
-        if len(self.dense.nodes) <= FIRST // 2 and not self.too_large:
+        if self.bins <= FIRST // 2 and not self.too_large:
             ways = [self.solve]
         return self.met(level) or any(way(level, budget) for way in ways if not self.limits.over)
 

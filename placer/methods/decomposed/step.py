@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
-from placer.dense import Dense, Solution, score_solution
+from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.exact.model import Model, Must, TooLarge
 from placer.methods.exact.variables import Linear
+from placer.methods.gather import gather
 from placer.placement import MAXIMISED
 
 __all__ = ["Step", "Stepped", "carry_out"]
@@ -41,6 +42,8 @@ class Step:
         Beside the value, leave the room that is left in few leaves.
     fresh
         Look for a solution without a hint: what comes of it is seldom the start once more.
+    walk
+        Exchange pods between zones instead, one or two at a time.
     """
 
     dense: Dense
@@ -52,6 +55,7 @@ class Step:
     seed: int
     gather: bool = False
     fresh: bool = False
+    walk: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,21 @@ class Stepped:
 
 def carry_out(step: Step) -> Stepped:
     """Carry out a step, on one thread."""
+    return _walked(step) if step.walk else _solved(step)
+
+
+def _walked(step: Step) -> Stepped:
+    found, work = gather(step.dense, step.start, step.seed, step.work, step.seconds)
+    ordered = None if step.dense.numa is None else step.dense.numa.ordered(found)
+    if ordered is None:
+        return Stepped(None, work=work)
+    start, values = score_solution(step.dense, step.start), score_solution(step.dense, ordered)
+    if beats(step.dense, start, values, step.level + 1):
+        return Stepped(None, work=work)
+    return Stepped(ordered, tuple(new - old for new, old in zip(values, start, strict=True)), work=work)
+
+
+def _solved(step: Step) -> Stepped:
     try:
         model = Model(step.dense, step.must, step.seconds / 2, level=step.level)
     except TooLarge:

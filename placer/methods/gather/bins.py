@@ -1,0 +1,221 @@
+"""Zones as bins: what each has left, whose pods are in it, and which one or two of them could leave it together."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense, Solution
+from placer.methods.gather.facts import Facts
+
+__all__ = ["Bins", "Bundle"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: Pods of a zone that are looked at in pairs; of more, some are drawn.
+MOST = 8
+#: Every choice of at most two of them: nobody first.
+BUNDLES = ((), *((one,) for one in range(MOST)), *combinations(range(MOST), 2))
+
+#: A zone, and classes of pods in it.
+Bundle = tuple[int, tuple[int, ...]]
+
+
+class Bins:
+    """The zones of all nodes under a solution that may change pod by pod.
+
+    The kubelet is replayed for every change: pods of a node come in the order of their zones where all of them may take
+    part, else in the order in which they came, one taking the place of another.
+
+    Parameters
+    ----------
+    dense
+        The instance; C10 concerns it.
+    solution
+        Keeps all rules; is not changed.
+    chance
+        Which pods of a crowded zone are looked at.
+
+    Attributes
+    ----------
+    facts
+        Of the classes.
+    node
+        int64, shape (zones,): the node of each zone; those of a node stand together.
+    room
+        int64, shape (zones, zone resources + node resources): what the zone has left, then what its node has.
+    asked, sorts
+        int64, shapes (zones, bundles, resources) and (zones, bundles, 2): what each of ``BUNDLES`` asks for, and the
+        sorts of its pods.
+    real
+        bool, shape (zones, bundles): whether there are such pods.
+    waiting
+        Classes of pods that are not placed and could be, one entry per pod.
+    """
+
+    def __init__(self, dense: Dense, solution: Solution, chance: random.Random) -> None:
+        assert dense.numa is not None
+        self.dense, self.numa, self.chance = dense, dense.numa, chance
+        self.facts = facts = Facts(dense, solution)
+        self.first: IntArray = np.concatenate(([0], np.cumsum(self.numa.zones)))
+        self.node: IntArray = np.repeat(np.arange(len(dense.nodes)), self.numa.zones)
+        count, width = len(self.node), facts.asked.shape[1]
+        self.room: IntArray = np.zeros((count, width), dtype=np.int64)
+        self.asked: IntArray = np.zeros((count, len(BUNDLES), width), dtype=np.int64)
+        self.sorts: IntArray = np.full((count, len(BUNDLES), 2), -1, dtype=np.int64)
+        self.real: BoolArray = np.zeros((count, len(BUNDLES)), dtype=bool)
+        self.pods: list[list[int]] = [[] for _ in range(count)]
+        self.order: dict[int, list[int]] = {}
+        self.mixed: set[int] = set()
+        self.others: Solution = {}
+        free = dense.free.copy()
+        for (index, node), pods in solution.items():
+            free[node] -= dense.classes[index].request * pods
+            if self.numa.of(index, node) and node not in self.numa.held:
+                self.order.setdefault(node, []).extend([index] * pods)
+            else:
+                self.others[index, node] = pods
+        self.room[:, facts.zone_width :] = free[self.node]
+        for node in np.flatnonzero(self.numa.kind >= 0).tolist():
+            if not self._replay(node, self._ordered(node)):
+                self._close(node)
+        self.waiting = [
+            index
+            for index, one in enumerate(dense.classes)
+            if facts.welcome[index] and facts.allowed[facts.sort[index]].any()
+            for _ in range(one.size - facts.placed[index])
+        ]
+
+    def _ordered(self, node: int) -> list[int]:
+        """The pods of a node in an order that its kubelet admits, as far as one is known."""
+        pods = self.order.get(node, [])
+        order = self.numa.order(node, [self.numa.of(index, node) for index in pods])
+        return pods if order is None else [pods[place] for place in order]
+
+    def _close(self, node: int) -> None:
+        """Leave a node as it is: other pods stay there, or no order is known in which it admits its own."""
+        self.facts.allowed[:-1, node] = False
+        self.mixed.add(node)
+        self.room[self.first[node] : self.first[node + 1]] = -1
+
+    def solution(self) -> Solution:
+        """What is placed now, the pods of each node in the order that was replayed, as far as classes allow it."""
+        found = dict(self.others)
+        for node, order in self.order.items():
+            for index in order:
+                found[index, node] = found.get((index, node), 0) + 1
+        return found
+
+    def bundle(self, zone: int, number: int) -> Bundle:
+        """Zone and classes of one of its bundles."""
+        return zone, tuple(self.pods[zone][place] for place in BUNDLES[number])
+
+    # -------------------------------------------------------------------------------------------------------- changes
+
+    def exchange(self, one: Bundle, other: Bundle) -> bool:
+        """Exchange pods of two zones; say whether the kubelets admit it, else nothing is changed."""
+        node, second = int(self.node[one[0]]), int(self.node[other[0]])
+        if node == second:
+            into = {one[0]: (one[1], other[1]), other[0]: (other[1], one[1])}
+            return node not in self.mixed and self._replay(node, self._by_zone(node, into))
+        before = self.order.get(node, [])
+        if not self._change(one[0], one[1], other[1]):
+            return False
+        if not self._change(other[0], other[1], one[1]):
+            self._replay(node, before)
+            return False
+        self._move(node, one[1], other[1])
+        self._move(second, other[1], one[1])
+        return True
+
+    def replace(self, zone: int, gone: Sequence[int], come: Sequence[int]) -> bool:
+        """Have pods of a zone wait and others come; say whether the kubelet admits it, else nothing is changed."""
+        if not self._change(zone, gone, come):
+            return False
+        self._move(int(self.node[zone]), gone, come)
+        for index in come:
+            self.waiting.remove(index)
+        self.waiting.extend(gone)
+        return True
+
+    def _change(self, zone: int, gone: Sequence[int], come: Sequence[int]) -> bool:
+        node = int(self.node[zone])
+        if node not in self.mixed:
+            return self._replay(node, self._by_zone(node, {zone: (gone, come)}))
+        order = list(self.order.get(node, ()))
+        place = len(order)
+        for index in gone:
+            place = order.index(index)
+            del order[place]
+        orders = [[*order[:place], *come, *order[place:]]]
+        if not gone:
+            orders.append([*come, *order])
+        return any(self._replay(node, each) for each in orders)
+
+    def _by_zone(self, node: int, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[int]:
+        """The pods of a node zone by zone, the largest first, with changes of some zones: who goes and who comes."""
+        found: list[int] = []
+        for zone in range(self.first[node], self.first[node + 1]):
+            pods = list(self.pods[zone])
+            gone, come = changes.get(zone, ((), ()))
+            for index in gone:
+                pods.remove(index)
+            found += sorted([*pods, *come], key=lambda index: -int(self.facts.asked[index, 0]))
+        return found
+
+    def _move(self, node: int, gone: Iterable[int], come: Iterable[int]) -> None:
+        """Count what a node has left after pods go and come."""
+        rows = self.room[self.first[node] : self.first[node + 1], self.facts.zone_width :]
+        for index in gone:
+            rows += self.dense.classes[index].request
+        for index in come:
+            rows -= self.dense.classes[index].request
+
+    def _replay(self, node: int, order: list[int]) -> bool:
+        """Have the pods of a node come in an order; say whether all are admitted, else nothing is changed."""
+        kubelet, state = self.numa.kubelet(node), self.numa.start[node]
+        zones = []
+        for index in order:
+            answer = kubelet.admit(state, self.numa.of(index, node))
+            if answer is None:
+                return False
+            state = answer[0]
+            zones.append(answer[1])
+        begin, end = int(self.first[node]), int(self.first[node + 1])
+        self.order[node] = order
+        self.room[begin:end, self.facts.columns[int(self.numa.kind[node])]] = kubelet.amounts(state)
+        pods: list[list[int]] = [[] for _ in range(begin, end)]
+        self.mixed.discard(node)
+        for index, mask in zip(order, zones, strict=True):
+            if self.facts.allowed[self.facts.sort[index], node]:
+                pods[mask.bit_length() - 1].append(index)
+            else:
+                self.mixed.add(node)
+        for zone, those in enumerate(pods, begin):
+            if self.pods[zone] != those:
+                self._fill(zone, those)
+        return True
+
+    def _fill(self, zone: int, pods: list[int]) -> None:
+        """Set the pods of a zone that take part, and their bundles."""
+        if len(pods) > MOST:
+            self.chance.shuffle(pods)
+        self.pods[zone] = pods
+        few = np.full(MOST + 1, -1, dtype=np.int64)
+        few[: min(len(pods), MOST)] = pods[:MOST]
+        asked = np.where(few[:, None] >= 0, self.facts.asked[few], 0)
+        sorts = np.where(few >= 0, self.facts.sort[few], -1)
+        self.asked[zone] = asked[_ONE] + asked[_TWO]
+        self.sorts[zone, :, 0], self.sorts[zone, :, 1] = sorts[_ONE], sorts[_TWO]
+        self.real[zone] = len(pods) > _HIGHEST
+
+
+#: Per bundle its pods by number, ``MOST`` for nobody; and the highest number of a pod, -1 for nobody.
+_ONE = np.array([bundle[0] if bundle else MOST for bundle in BUNDLES])
+_TWO = np.array([bundle[1] if len(bundle) > 1 else MOST for bundle in BUNDLES])
+_HIGHEST = np.array([max(bundle, default=-1) for bundle in BUNDLES])

@@ -1,0 +1,208 @@
+"""A walk from exchange to exchange: room is gathered in one zone until a pod that waits fits in.
+
+A pod that waits finds room in sum and in no zone. So one zone is chosen where it lacks little, and pods of that zone
+are exchanged for others, one or two at a time, so that it lacks less: every other zone may end fuller, none overfull.
+All that is placed stays placed after every exchange, so nothing is lost where the last one is not found. Where none
+helps, one is made at random; now and then a pod that waits takes the place of one that counts no more.
+
+Source: solver-notes, "From a greedy to a full placement"; the moves are those of ejection chains (Glover, Discrete
+Applied Mathematics 65, 1996), each link of which is feasible here.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense, Solution
+from placer.methods.gather.bins import BUNDLES, Bins, Bundle
+
+__all__ = ["EXCHANGE_WORK", "gather"]
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: What a look for an exchange counts as, in the deterministic time of steps; about half a millisecond.
+EXCHANGE_WORK = 0.0003
+#: Exchanges for one pod and zone at most.
+LINKS = 16
+#: Zones that are looked at for an exchange: with room for what is lacking, and any.
+GIVING, OTHERS = 48, 24
+#: By how much more may be lacking after an exchange at random, in shares of a zone.
+HARM = 0.8
+#: How often waiting and placed pods change places.
+TURNS = 0.2
+#: By how much a zone that lacks more may be chosen, in shares of a zone; drawn each time.
+SPREADS = (0.1, 0.3, 1.0, 2.0)
+#: How far sizes are blurred where they decide who waits, in shares of a zone.
+BLUR = 0.3
+#: Exchanges that are tried where kubelets refuse the best one.
+TRIES = 3
+
+
+def gather(dense: Dense, solution: Solution, seed: int, work: float, seconds: float) -> tuple[Solution, float]:
+    """Place more pods by exchanging pods between NUMA zones.
+
+    Parameters
+    ----------
+    dense
+        The instance; C10 concerns it.
+    solution
+        Keeps all rules; is not changed.
+    seed
+        Of all chance.
+    work, seconds
+        Most deterministic and wall-clock time; one of them finite.
+
+    Returns
+    -------
+    tuple
+        A solution that keeps all rules, in which nothing counts less in O1, and the deterministic time it took.
+    """
+    walk = _Walk(dense, solution, seed)
+    spent = walk.run(work, time.monotonic() + seconds)
+    return walk.bins.solution(), spent
+
+
+class _Walk:
+    def __init__(self, dense: Dense, solution: Solution, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.numbers = np.random.default_rng(seed)
+        self.bins = Bins(dense, solution, self.chance)
+        self.facts = self.bins.facts
+        self.scale: FloatArray = np.maximum(self.bins.room.max(axis=0, initial=0), self.facts.asked.max(axis=0)) + 1.0
+        self.looks = 0
+
+    def run(self, work: float, end: float) -> float:
+        """Walk until nothing waits or a limit is reached; say how much of the work was done."""
+        while self.bins.waiting and self.looks * EXCHANGE_WORK < work and time.monotonic() < end:
+            self.looks += 1
+            if self.chance.random() < TURNS:
+                self._change_places()
+            index = self._draw()
+            zone = self._zone(index)
+            if zone is not None:
+                self._gather(index, zone)
+        return self.looks * EXCHANGE_WORK
+
+    def _draw(self) -> int:
+        """A pod that waits: one of those that count most, or any."""
+        waiting = self.bins.waiting
+        if self.chance.random() < 0.5:
+            return self.chance.choice(waiting)
+        return max(waiting, key=lambda index: (int(self.facts.worth[index]), self.chance.random()))
+
+    def _lacking(self, index: int, room: IntArray) -> FloatArray:
+        """How much a pod lacks in zones with such room, in shares of what a zone has: float64, shape (zones,)."""
+        lacking: FloatArray = (np.maximum(0, self.facts.asked[index] - room) / self.scale).sum(axis=-1)
+        return lacking
+
+    def _zone(self, index: int) -> int | None:
+        """A zone where a pod may be and lacks little; None where it may be nowhere."""
+        allowed = self.facts.allowed[self.facts.sort[index]][self.bins.node]
+        zones = np.flatnonzero(allowed)
+        if not len(zones):
+            return None
+        spread = self.chance.choice(SPREADS)
+        keys = self._lacking(index, self.bins.room[zones]) + spread * self.numbers.random(len(zones))
+        return int(zones[int(keys.argmin())])
+
+    def _gather(self, index: int, zone: int) -> bool:
+        """Exchange pods of a zone until a pod fits in; say whether it came to that."""
+        for _ in range(LINKS):
+            if (self.bins.room[zone] >= self.facts.asked[index]).all():
+                return self.bins.replace(zone, (), (index,))
+            self.looks += 1
+            if not self._exchange(index, zone):
+                return False
+        return False
+
+    def _exchange(self, index: int, zone: int) -> bool:
+        """Make the exchange after which a pod lacks least in a zone, or one at random; say whether there was one."""
+        mine = np.flatnonzero(self.bins.real[zone])[1:]
+        zones, bundles = self._partners(index, zone)
+        if not len(mine) or not len(zones):
+            return False
+        after = self._after(zone, mine, zones, bundles)
+        lacking = np.where(self._possible(zone, mine, zones, after), self._lacking(index, after), np.inf)
+        now = float(self._lacking(index, self.bins.room[zone]))
+        return any(
+            self.bins.exchange(self._bundle(zone, mine[one]), self._bundle(zones[other], bundles[other]))
+            for one, other in self._best(lacking, now)
+        )
+
+    def _bundle(self, zone: int, number: int) -> Bundle:
+        return self.bins.bundle(int(zone), int(number))
+
+    def _partners(self, index: int, zone: int) -> tuple[IntArray, IntArray]:
+        """Zones and bundles to exchange with: where there is some of what a pod lacks in a zone, and elsewhere."""
+        room, bins = self.bins.room, self.bins
+        scarce = self.facts.asked[index] > room[zone]
+        giving = np.flatnonzero((room[:, scarce] > 0).any(axis=1))
+        if len(giving) > GIVING:
+            giving = self.numbers.choice(giving, GIVING, replace=False)
+        zones = np.unique(np.concatenate((giving, self.numbers.integers(len(room), size=OTHERS))))
+        zones = zones[zones != zone]
+        rows, bundles = np.nonzero(bins.real[zones])
+        zones = zones[rows]
+        node = int(bins.node[zone])
+        able = self.facts.allowed[bins.sorts[zones, bundles], node].all(axis=1)
+        return zones[able], bundles[able]
+
+    def _after(self, zone: int, mine: IntArray, zones: IntArray, bundles: IntArray) -> IntArray:
+        """What a zone has left after each exchange: int64, shape (mine, others, resources)."""
+        bins = self.bins
+        gain = bins.asked[zone, mine][:, None] - bins.asked[zones, bundles][None]
+        gain[:, bins.node[zones] == bins.node[zone], self.facts.zone_width :] = 0
+        after: IntArray = bins.room[zone] + gain
+        return after
+
+    def _possible(self, zone: int, mine: IntArray, zones: IntArray, after: IntArray) -> BoolArray:
+        """Which exchanges leave both zones, and their nodes, with no less than nothing: bool, shape (mine, others)."""
+        bins, allowed = self.bins, self.facts.allowed
+        gain = after - bins.room[zone]
+        possible: BoolArray = (after >= 0).all(axis=-1) & (bins.room[zones] >= gain).all(axis=-1) & gain.any(axis=-1)
+        for place in (0, 1):
+            possible &= allowed[bins.sorts[zone, mine, place]][:, bins.node[zones]]
+        return possible
+
+    def _best(self, lacking: FloatArray, now: float) -> list[tuple[int, int]]:
+        """Exchanges to try: those that help, the best first; where none does one at random that does little harm."""
+        width = lacking.shape[1]
+        helping = np.flatnonzero(lacking.reshape(-1) < now - 1e-9)
+        if len(helping):
+            order = helping[np.argsort(lacking.reshape(-1)[helping], kind="stable")[:TRIES]]
+        else:
+            harmless = np.flatnonzero(lacking.reshape(-1) <= now + HARM)
+            order = self.numbers.choice(harmless, 1) if len(harmless) else harmless
+        return [divmod(int(place), width) for place in order]
+
+    def _change_places(self) -> None:
+        """Have a pod that waits take the place of one that counts no more: the one that counts least and is largest."""
+        bins, facts = self.bins, self.facts
+        index = self.chance.choice(bins.waiting)
+        if not facts.lone[index]:
+            return
+        zones = np.unique(self.numbers.integers(len(bins.node), size=GIVING))
+        zones = zones[facts.allowed[facts.sort[index]][bins.node[zones]]]
+        found = []
+        for zone, number in zip(*np.nonzero(bins.real[zones, 1 : 1 + SINGLES]), strict=True):
+            placed = bins.pods[int(zones[zone])][int(number)]
+            room = bins.room[zones[zone]] + facts.asked[placed]
+            if facts.lone[placed] and facts.worth[placed] <= facts.worth[index] and (room >= facts.asked[index]).all():
+                found.append((int(facts.worth[placed]), self._size(placed), int(zones[zone]), placed))
+        if found:
+            _, _, zone, placed = min(found)
+            bins.replace(zone, (placed,), (index,))
+
+    def _size(self, index: int) -> float:
+        """How little a pod asks for, about: the larger one waits, for then there is more room to go on with."""
+        return BLUR * self.chance.random() - float((self.facts.asked[index] / self.scale).sum())
+
+
+#: How many bundles are single pods; they follow nobody.
+SINGLES = sum(len(bundle) == 1 for bundle in BUNDLES)
