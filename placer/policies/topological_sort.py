@@ -1,7 +1,8 @@
 """TopologicalSort: pods of one AppGroup in the order of its workloads, all others by priority and age.
 
-The order of the workloads is the one that the controller has stored; where it has not, it is computed as it would
-store it. A workload without any dependency has no place in it, and comes first. The comparison is that of the plug-in,
+The order of the workloads is the one that the controller has stored; where it has not, the one that the AppGroup's
+algorithm gives (the controller would fail to look it up where names are not selectors, and store the selectors' order).
+A workload without any dependency has no place in it, and comes first. The comparison is that of the plug-in,
 which is no order: of two pods with one place each is before the other, and priority counts between AppGroups only.
 
 Source: scheduler-plugins ``pkg/networkaware/topologicalsort/topologicalsort.go``; diktyo-io/appgroup-controller.

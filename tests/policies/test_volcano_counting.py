@@ -78,6 +78,37 @@ def test_the_drawn_instances_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> No
     assert sum(max(counts) < pods for pods, counts in found.values()) >= 8
 
 
+def test_a_subgroup_with_too_few_pods_counts_for_nothing() -> None:
+    """p-9 needs two pods and has one, of two GPUs, which fits into l2 only. p-10 fits both, and fills l1.
+
+    p-9 is tried first and fails everywhere, so that l1 (2/2) is before l2 (2/3).
+    """
+    world = World()
+    world.nodes("n1 n2", cpu=1000)
+    world.nodes("n3", cpu=2000)
+    world.nodes("n4", cpu=1000)
+    world.hyper("l1", 1, "n1 n2")
+    world.hyper("l2", 1, "n3 n4")
+    key = world.gang("g", 1, topology=hard(1), policies=[SubGroupPolicy("p", 2, 1)])
+    world.pods_of("a b", key, 0, cpu=1000, part="10")
+    world.pods_of("c", key, 0, cpu=2000, part="9")
+    for seed in range(20):
+        nodes = {binding.pod.name: binding.node for binding in run(world.instance(), "volcano", seed=seed).bindings}
+        assert nodes.keys() == {"a", "b"}
+        assert set(nodes.values()) == {"n1", "n2"}
+
+
+def test_the_priority_of_a_subgroup_is_that_of_all_its_pods_also_of_those_that_run() -> None:
+    """One GPU is free. p-1, of which a pod of priority 5 runs, goes before p-0, of which none does."""
+    world = World()
+    world.node("n1", gpu=2)
+    key = world.gang("g", 2, policies=[SubGroupPolicy("p")])
+    world.running("r", "n1", key, part="1", priority=5)
+    world.pod("a", key, part="0")
+    world.pod("b", key, part="1")
+    assert [binding.pod.name for binding in run(world.instance(), "volcano").bindings] == ["b"]
+
+
 def test_on_the_layout_that_volcano_was_run_on() -> None:
     """512 nodes, three queues in which everything fits, ten orders of each.
 

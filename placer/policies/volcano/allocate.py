@@ -274,15 +274,15 @@ class Allocate:
     def _slots(self, job: Job, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
         """How many of the pods each node has room for, shape (nodes,): then counting tells what a try comes to.
 
-        None where it does not: pods differ or have host ports, not all of them are needed, the queue allows only some,
-        or room is still being left.
+        None where it does not: pods differ or have host ports, not all of them are needed or not even all are enough,
+        the queue allows only some, or room is still being left.
         """
         first, ledger = tasks[0], self.ledger
         alike = all(
             task.request is first.request and task.eligible is first.eligible and not task.pod.host_ports
             for task in tasks
         )
-        if not alike or subjob.size < subjob.total or ledger.any_releasing or not len(first.asked):
+        if not alike or subjob.size != subjob.total or ledger.any_releasing or not len(first.asked):
             return None
         if not self.proportion.allows(job.queue, first, len(tasks)):
             return None

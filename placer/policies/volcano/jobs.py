@@ -61,7 +61,7 @@ class SubJob:
     anchor
         HyperNode that its placed pods lie in; None: free.
     priority
-        Highest of its pending pods.
+        Highest of all its pods, at least 0.
     """
 
     uid: str
@@ -214,7 +214,7 @@ def _job(group: Group, ledger: Ledger, domains: Domains) -> Job:
         members = [instance.pods[key] for key in keys]
         subjob.tasks = sorted((ledger.task_of[pod.key] for pod in members if pod.key in ledger.task_of), key=task_order)
         subjob.best_effort = sum(map(is_best_effort, subjob.tasks))
-        subjob.priority = max((task.pod.priority for task in subjob.tasks), default=0)
+        subjob.priority = max((0, *(pod.priority for pod in members)))
         subjob.total = len(members) + succeeded
         subjob.request = sum((ledger.row(pod.requests) for pod in members), start=np.zeros_like(ledger.alloc[0]))
         nodes = [pod.node for pod in members if pod.node is not None]
