@@ -12,6 +12,8 @@ from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.neighbourhoods import FIRST, Crew, Neighbourhoods
 from placer.methods.events import Emit, SearchOptions
 from placer.methods.exact.search import ExactSearch
+from placer.methods.gather import gather
+from placer.placement import MAXIMISED
 
 __all__ = ["search"]
 
@@ -76,12 +78,13 @@ class _Search(ExactSearch):
         self.steps: dict[int, Neighbourhoods] = {}
         self.tree = TreeMaster(dense)
         self.bins = len(dense.nodes) * bins_of(dense)
+        self.walks = 0
 
     def decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
-        ways = [self.bounded, self.laid_out, self.neighbourhoods, self.solve]
+        ways = [self.bounded, self.walked, self.laid_out, self.neighbourhoods, self.solve]
         if self.bins <= FEW_NODES:
-            ways = [self.bounded, self.solve, self.laid_out, self.neighbourhoods]
+            ways = [self.bounded, self.walked, self.solve, self.laid_out, self.neighbourhoods]
         if self.bins <= FIRST // 2 and not self.too_large:
             ways = [self.solve]
         return self.met(level) or any(way(level, budget) for way in ways if not self.limits.over)
@@ -98,6 +101,20 @@ class _Search(ExactSearch):
         self.limits.spent += MASTER_WORK[0]
         if bound is not None:
             self._tell(bound)
+        return self.met(level)
+
+    def walked(self, level: int, budget: float) -> bool:
+        """Exchange pods between the zones of all nodes; say whether the value is proved then."""
+        name = self.dense.levels[level][0]
+        if self.dense.numa is None or name not in MAXIMISED:
+            return False
+        self.walks += 1
+        seed, work = (self.options.seed + self.walks) % 2**31, min(self.limits.work, budget)
+        found, spent = gather(self.dense, self.solution, seed, work, min(self.limits.seconds, budget))
+        self.limits.spent += spent
+        ordered = self.dense.numa.ordered(found)
+        if ordered is not None:
+            self.offer(ordered, name)
         return self.met(level)
 
     def laid_out(self, level: int, budget: float) -> bool:

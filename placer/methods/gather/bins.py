@@ -69,6 +69,7 @@ class Bins:
         self.asked: IntArray = np.zeros((count, len(BUNDLES), width), dtype=np.int64)
         self.sorts: IntArray = np.full((count, len(BUNDLES), 2), -1, dtype=np.int64)
         self.real: BoolArray = np.zeros((count, len(BUNDLES)), dtype=bool)
+        self.real[:, 0] = True  # nobody
         self.pods: list[list[int]] = [[] for _ in range(count)]
         self.order: dict[int, list[int]] = {}
         self.mixed: set[int] = set()
@@ -81,6 +82,7 @@ class Bins:
             else:
                 self.others[index, node] = pods
         self.room[:, facts.zone_width :] = free[self.node]
+        self._queues(solution)
         for node in np.flatnonzero(self.numa.kind >= 0).tolist():
             if not self._replay(node, self._ordered(node)):
                 self._close(node)
@@ -90,6 +92,17 @@ class Bins:
             if facts.welcome[index] and facts.allowed[facts.sort[index]].any()
             for _ in range(one.size - facts.placed[index])
         ]
+
+    def _queues(self, solution: Solution) -> None:
+        """What each queue row has left (C11), and what a pod of each class takes of which."""
+        self.left = [row.room for row in self.dense.queue_rows]
+        self.takes: list[list[tuple[int, int]]] = [[] for _ in self.dense.classes]
+        for number, row in enumerate(self.dense.queue_rows):
+            for index in row.classes:
+                self.takes[index].append((number, int(self.dense.classes[index].request[row.resource])))
+        for (index, _), pods in solution.items():
+            for number, amount in self.takes[index]:
+                self.left[number] -= pods * amount
 
     def _ordered(self, node: int) -> list[int]:
         """The pods of a node in an order that its kubelet admits, as far as one is known."""
@@ -135,8 +148,13 @@ class Bins:
 
     def replace(self, zone: int, gone: Sequence[int], come: Sequence[int]) -> bool:
         """Have pods of a zone wait and others come; say whether the kubelet admits it, else nothing is changed."""
-        if not self._change(zone, gone, come):
+        left = list(self.left)
+        for sign, pods in ((1, gone), (-1, come)):
+            for number, amount in (take for index in pods for take in self.takes[index]):
+                left[number] += sign * amount
+        if min(left, default=0) < 0 or not self._change(zone, gone, come):
             return False
+        self.left = left
         self._move(int(self.node[zone]), gone, come)
         for index in come:
             self.waiting.remove(index)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
 from placer.dense import Dense, Solution, score_solution
+from placer.methods.gather import gather
 from placer.methods.greedy.again import place_again
 from placer.methods.greedy.complete import complete
 from placer.methods.greedy.gang import Style
@@ -29,6 +31,9 @@ FEW_RUNS, MOST_WORK = 3, 600 * 10**6
 
 #: Work of moving pods that call each other and placing their AppGroups again, in all.
 POLISH = 300 * 10**6
+
+#: Deterministic time of exchanging pods between NUMA zones; about a second.
+GATHERING = 0.6
 
 #: Rounds of repairs at most; each round begins every chain again.
 ROUNDS = 16
@@ -137,6 +142,7 @@ class _Search:
         """Add what still fits; where pods call each other also place again, and move, what that makes better."""
         # Whatever else it counts, what is added to a maximal answer is never for the worse.
         self.solution = complete(self.dense, self.solution)
+        self._gather()
         if self.dense.network is None or (self.deadline is not None and time.monotonic() > self.deadline):
             return
         self.rank = self._rank(self.solution)
@@ -147,6 +153,16 @@ class _Search:
         place_again(state, limit)
         move_pods(state, calling, limit)
         self.offer(complete(self.dense, state.solution()))
+
+    def _gather(self) -> None:
+        """Exchange pods between NUMA zones for those that found room in none; what is placed stays placed."""
+        numa, levels = self.dense.numa, self.dense.levels
+        if numa is None or not levels or levels[0][0] not in MAXIMISED:
+            return
+        seconds = inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+        found, _ = gather(self.dense, self.solution, 0, GATHERING, seconds)
+        self.rank = self._rank(self.solution)
+        self.offer(complete(self.dense, numa.ordered(found) or self.solution))
 
     def offer(self, solution: Solution, *, ties: bool = False) -> tuple[int, ...]:
         """Keep the solution if it is better than the best so far, or as good with ``ties``; return its rank."""

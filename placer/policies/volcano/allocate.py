@@ -136,6 +136,8 @@ class Allocate:
         self.proportion = proportion
         self.topology = topology
         self._numbers = np.arange(len(ledger.names))
+        # Room that is being left, and nodes that are over-full, keep sums from telling.
+        self._blurred = ledger.any_releasing or bool((ledger.idle < 0).any())
         self._subjob: SubJob | None = None
         self._anchor: int | None = None
         scores = list(scores)
@@ -248,9 +250,12 @@ class Allocate:
                 found = found.carried_out(self._dry_run(job, subjob, list(tasks), found.inner))
                 subjob.anchor = found.anchors[subjob]
             return found, []
+        needed = self._needed(subjob, tasks)
         for gradient in self._gradients(job, subjob, within):
             tries = list[tuple[int, list[Move], list[Task]]]()
             for domain in gradient:
+                if needed is not None and (needed > self.domains.alloc[domain] - self.domains.used[domain]).any():
+                    continue
                 left = list(tasks)
                 moves = self._dry_run(job, subjob, left, domain)
                 if moves:
@@ -270,6 +275,15 @@ class Allocate:
         for task in [task for task, where in job.failed.items() if where is subjob]:
             del job.failed[task]
         return self.for_tasks(job, subjob, left, domain)
+
+    def _needed(self, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
+        """What must be idle now in a HyperNode where a try is to succeed; None where that does not tell.
+
+        It tells where no pod can be missing. Volcano tries all the same, having only the idle sums of the start.
+        """
+        if subjob.size < subjob.total or self._blurred:
+            return None
+        return sum((task.request for task in tasks), start=np.zeros_like(subjob.request))
 
     def _slots(self, job: Job, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
         """How many of the pods each node has room for, shape (nodes,): then counting tells what a try comes to.

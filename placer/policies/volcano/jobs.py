@@ -184,6 +184,9 @@ class Job:
         """Count a pod as placed, or (sign -1) as pending again."""
         subjob.occupied += sign
         subjob.running[node] += sign
+        if not subjob.running[node]:
+            # Tries leave no trace: scores go over all that is here.
+            del subjob.running[node]
         self.roles[task.pod.role] += sign
 
     def pipeline(self, subjob: SubJob, task: Task, sign: int = 1) -> None:

@@ -156,7 +156,11 @@ class TopologyAware:
         return 100.0 * self.weights.weight * scores
 
     def _near(self, subjob: SubJob, anchor: int, nodes: IntArray) -> FloatArray:
-        leaves, where = np.unique(self.domains.leaf[nodes], return_inverse=True)
+        mine = self.domains.leaf[nodes]
+        if (mine == mine[0]).all():
+            leaves, where = mine[:1], np.zeros(len(nodes), dtype=np.int64)
+        else:
+            leaves, where = np.unique(mine, return_inverse=True)
         scores = np.array([self._nearness(leaf, anchor) for leaf in leaves.tolist()])
         best = scores == scores.max()
         if subjob.total and np.count_nonzero(best[where]) > 1:
