@@ -28,7 +28,7 @@ from tests.cluster.passes import gang
 from tests.cluster.server import ControlPlane
 from tests.support import node
 
-TURNS = 3
+TURNS = 5
 THREADS = 16
 
 

@@ -229,6 +229,7 @@ def test_a_run_without_the_server_says_so_at_its_end() -> None:
                 "skipped": [
                     _Skipped("tests/cluster/test_x.py::test_a", ("x", 1, f"Skipped: no server: {HOW}")),
                     _Skipped("tests/cluster/test_x.py::test_b", ("x", 2, f"Skipped: no server: {HOW}")),
+                    _Skipped("tests/cluster/kubelets.py::tests.cluster.kubelets.Kubelets", ("x", 4, "Skipped: +SKIP")),
                     _Skipped("tests/test_minizinc.py::test_c", ("x", 3, "Skipped: no minizinc")),
                 ]
             }
@@ -241,7 +242,7 @@ def test_a_run_without_the_server_says_so_at_its_end() -> None:
 
     reporter = Reporter()
     pytest_terminal_summary(cast(Any, reporter))
-    assert reporter.lines == ["tests/cluster", "2 tests did not run:", f"no server: {HOW}"]
+    assert reporter.lines == ["tests/cluster", "tests that did not run: 2", f"no server: {HOW}"]
 
 
 class _Skipped(NamedTuple):
