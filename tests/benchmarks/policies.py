@@ -16,11 +16,12 @@ from random import Random
 from typing import Any
 
 from placer.generate import generate
-from placer.instance import Instance
+from placer.instance import Instance, SubGroupPolicy
 from placer.instance.build import build
 from placer.manifests import from_documents, validate
 from placer.policies import POLICIES, run
 from placer.verify import verify
+from tests.world import World, hard
 
 #: 1,000 nodes and about 1,000 pending pods each: half the nodes full of whole-node pods, and small ones mixed.
 QUEUES: dict[str, dict[str, Any]] = {
@@ -48,10 +49,26 @@ def made(seed: int, **options: Any) -> Instance:
     return build(validate(from_documents(generate("planted", seed=seed, **options).documents)))
 
 
+def subgroups() -> Instance:
+    """One job of 1,000 pods in 100 subgroups, each for a leaf of ten nodes: the size of Volcano's own benchmark."""
+    world = World()
+    for leaf in range(100):
+        names = [world.node(f"n{leaf:02}{each}", gpu=8, cpu=64_000) for each in range(10)]
+        world.hyper(f"l{leaf:02}", 1, " ".join(names))
+    for spine in range(10):
+        world.hyper(f"s{spine}", 2, " ".join(f"l{spine}{leaf}" for leaf in range(10)))
+    world.hyper("root", 3, " ".join(f"s{spine}" for spine in range(10)))
+    job = world.gang("job", 1000, topology=hard(3), policies=[SubGroupPolicy("part", 10, 100, hard(1))])
+    for part in range(100):
+        for each, gpu in enumerate((8, 4, 4, 2, 2, 1, 8, 4, 6, 8)):
+            world.pod(f"p{part}-{each}", job, gpu, cpu=8_000, part=str(part))
+    return world.instance()
+
+
 def seconds() -> None:
     """Time every policy on every queue."""
-    for name, options in QUEUES.items():
-        instance = made(1, **options)
+    queues = {name: made(1, **options) for name, options in QUEUES.items()}
+    for name, instance in {**queues, "one job of 100 mixed subgroups": subgroups()}.items():
         print(f"{name}: {len(instance.nodes):,} nodes, {len(instance.pending):,} pending pods")
         for policy in POLICIES:
             begin = time.process_time()
