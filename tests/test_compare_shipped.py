@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -98,10 +99,14 @@ def test_every_policy_on_a_planted_queue() -> None:
     assert rows[-1].weight.met
 
 
+def section() -> list[str]:
+    """README's section of comparisons, cut at its code."""
+    return (ROOT / "README.md").read_text().split("## Beside other schedulers")[1].split("\n## ")[0].split("```")
+
+
 def shown() -> tuple[str, dict[str, list[str]], dict[str, list[str]]]:
     """The command of README's comparison, its rows of figures and its rows of values, by policy."""
-    section = (ROOT / "README.md").read_text().split("## Beside other schedulers")[1].split("\n## ")[0]
-    _, command, _, table, *_ = section.split("```")
+    _, command, _, table, *_ = section()
     figures, values = table.split("Values, in the order they are compared")
     return command, by_policy(figures), by_policy(values)
 
@@ -129,3 +134,24 @@ def test_readme_shows_what_the_command_prints() -> None:
         ]
     # Everything is planted, and placed.
     assert int(figures["greedy"][0]) == int(figures["auto"][0]) == len(instance.pending)
+
+
+def test_readme_shows_the_six_sorts_and_numa_match_as_they_come_out() -> None:
+    *_, commands, _, tables, _ = section()
+    sorts, numa = map(by_policy, tables.split("\n\n"))
+    found = subprocess.run(
+        ["sh", "-c", f'placer() {{ echo "$4"; }}; {commands.removeprefix("sh")}'], capture_output=True
+    )
+    asked, other = found.stdout.decode().split()
+    assert asked.split(",") == [*SORTED, "auto"]
+    assert other.split(",") == ["kube-default", "numa-match", "auto"]
+    boutique, zones = read(NETWORK / "online-boutique-2.yaml"), read(NUMA / "numa-50.json.gz")
+    for name in SORTED:
+        values = [each.value for each in score(boutique, run(boutique, name))]
+        assert [int(cell.replace(",", "")) for cell in sorts[name]] == values
+    assert sorts["auto"] == sorts["bound"]
+    assert sorts["auto"][4] == str(OPTIMUM[2])
+    for row in compare(zones, ["kube-default", "numa-match"]):
+        assert numa[row.policy][0] == str(row.placed_pods)
+        assert " ".join(numa[row.policy][-4:-2]) == f"C10 {row.violations['C10']}"
+    assert numa["auto"][0] == str(len(zones.pending))

@@ -72,6 +72,7 @@ class Bins:
         self.real[:, 0] = True  # nobody
         self.pods: list[list[int]] = [[] for _ in range(count)]
         self.order: dict[int, list[int]] = {}
+        self.highest: dict[int, list[int]] = {}
         self.mixed: set[int] = set()
         self.others: Solution = {}
         free = dense.free.copy()
@@ -134,12 +135,11 @@ class Bins:
         """Exchange pods of two zones; say whether the kubelets admit it, else nothing is changed."""
         node, second = int(self.node[one[0]]), int(self.node[other[0]])
         if node == second:
-            into = {one[0]: (one[1], other[1]), other[0]: (other[1], one[1])}
-            return node not in self.mixed and self._replay(node, self._by_zone(node, into))
+            return self._change(node, {one[0]: (one[1], other[1]), other[0]: (other[1], one[1])})
         before = self.order.get(node, [])
-        if not self._change(one[0], one[1], other[1]):
+        if not self._change(node, {one[0]: (one[1], other[1])}):
             return False
-        if not self._change(other[0], other[1], one[1]):
+        if not self._change(second, {other[0]: (other[1], one[1])}):
             self._replay(node, before)
             return False
         self._move(node, one[1], other[1])
@@ -152,7 +152,7 @@ class Bins:
         for sign, pods in ((1, gone), (-1, come)):
             for number, amount in (take for index in pods for take in self.takes[index]):
                 left[number] += sign * amount
-        if min(left, default=0) < 0 or not self._change(zone, gone, come):
+        if min(left, default=0) < 0 or not self._change(int(self.node[zone]), {zone: (gone, come)}):
             return False
         self.left = left
         self._move(int(self.node[zone]), gone, come)
@@ -161,30 +161,31 @@ class Bins:
         self.waiting.extend(gone)
         return True
 
-    def _change(self, zone: int, gone: Sequence[int], come: Sequence[int]) -> bool:
-        node = int(self.node[zone])
-        if node not in self.mixed:
-            return self._replay(node, self._by_zone(node, {zone: (gone, come)}))
+    def _change(self, node: int, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> bool:
+        """Have pods leave zones of a node and others come; say whether some order of all of them is admitted."""
+        orders = [self._by_zone(node, changes)]
+        if node in self.mixed and len(changes) == 1:
+            orders = [*self._in_place(node, *next(iter(changes.values()))), *orders]
+        return any(self._replay(node, order) for order in orders)
+
+    def _in_place(self, node: int, gone: Sequence[int], come: Sequence[int]) -> list[list[int]]:
+        """Orders of a node's pods in which those that come are where the last one was that goes, or first, or last."""
         order = list(self.order.get(node, ()))
         place = len(order)
         for index in gone:
             place = order.index(index)
             del order[place]
-        orders = [[*order[:place], *come, *order[place:]]]
-        if not gone:
-            orders.append([*come, *order])
-        return any(self._replay(node, each) for each in orders)
+        return [[*order[:place], *come, *order[place:]], *([] if gone else [[*come, *order]])]
 
     def _by_zone(self, node: int, changes: Mapping[int, tuple[Sequence[int], Sequence[int]]]) -> list[int]:
-        """The pods of a node zone by zone, the largest first, with changes of some zones: who goes and who comes."""
-        found: list[int] = []
-        for zone in range(self.first[node], self.first[node + 1]):
-            pods = list(self.pods[zone])
-            gone, come = changes.get(zone, ((), ()))
+        """The pods of a node by their highest zone, the largest first, where some leave zones and others come."""
+        first = int(self.first[node])
+        pods = list(zip(self.highest.get(node, ()), self.order.get(node, ()), strict=True))
+        for zone, (gone, come) in changes.items():
             for index in gone:
-                pods.remove(index)
-            found += sorted([*pods, *come], key=lambda index: -int(self.facts.asked[index, 0]))
-        return found
+                pods.remove((zone - first, index))
+            pods += [(zone - first, index) for index in come]
+        return [index for _, index in sorted(pods, key=lambda pod: (pod[0], -int(self.facts.asked[pod[1], 0])))]
 
     def _move(self, node: int, gone: Iterable[int], come: Iterable[int]) -> None:
         """Count what a node has left after pods go and come."""
@@ -203,15 +204,15 @@ class Bins:
             if answer is None:
                 return False
             state = answer[0]
-            zones.append(answer[1])
+            zones.append(answer[1].bit_length() - 1)
         begin, end = int(self.first[node]), int(self.first[node + 1])
-        self.order[node] = order
+        self.order[node], self.highest[node] = order, zones
         self.room[begin:end, self.facts.columns[int(self.numa.kind[node])]] = kubelet.amounts(state)
         pods: list[list[int]] = [[] for _ in range(begin, end)]
         self.mixed.discard(node)
-        for index, mask in zip(order, zones, strict=True):
+        for index, zone in zip(order, zones, strict=True):
             if self.facts.allowed[self.facts.sort[index], node]:
-                pods[mask.bit_length() - 1].append(index)
+                pods[zone].append(index)
             else:
                 self.mixed.add(node)
         for zone, those in enumerate(pods, begin):
