@@ -101,7 +101,7 @@ def test_there_are_enough_of_both() -> None:
 
 
 @pytest.mark.parametrize("case", CASES["nrt-config"]["cases"], ids=str)
-def test_policy_and_scope(case: Mapping[str, Any]) -> None:
+def test_policy_scope_and_max_numa_nodes(case: Mapping[str, Any]) -> None:
     """But for plain names of policies: the plugin leaves them out, here they mean what they say, as the API has it."""
     document = {
         **_topology({"policy": "none", "scope": "container", "zones": [{"cpu": 1, "memory": "1Gi"}]}),
@@ -110,5 +110,5 @@ def test_policy_and_scope(case: Mapping[str, Any]) -> None:
     }
     numa = instance_of(node("n1"), document).nodes["n1"].numa
     assert numa is not None
-    expected = ["restricted", "container"] if "plain" in case.get("name", "") else case["expect"][:2]
-    assert [numa.policy, numa.scope] == expected
+    expected = ["restricted", "container", 8] if "plain" in case.get("name", "") else case["expect"]
+    assert [numa.policy, numa.scope, numa.max_numa_nodes] == expected

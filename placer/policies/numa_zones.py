@@ -121,7 +121,7 @@ class Zones:
         rooms = tuple(tuple((name, zone.available[name]) for name in sorted(zone.lists)) for zone in numa.zones)
         costs = tuple(tuple(dict(zone.costs).get(other.name) for other in numa.zones) for zone in numa.zones)
         ids = tuple(zone.id for zone in numa.zones)
-        return cls(numa.policy, numa.scope, ids, rooms, frozenset(node.allocatable), costs)
+        return cls(numa.policy, numa.scope, ids, rooms, frozenset(node.allocatable), costs, numa.max_numa_nodes)
 
     def less(self, amounts: Mapping[str, int]) -> Zones:
         """Take amounts off every zone that lists them, down to 0 (OverReserve)."""

@@ -190,6 +190,19 @@ def test_of_more_zones_that_a_node_may_have_each_counts_less(
     assert (scored(8000, zones), scored(8000, apart)) == two
 
 
+def test_what_the_attribute_says_is_what_scores() -> None:
+    """One zone of two that is as near as any: 100 - 12 + 6, and of 16 zones 100 - 6 + 3."""
+    written = {"policy": "none", "scope": "pod", "zones": [{"cpu": 4, "memory": "4Gi"}] * 2}
+    ask = asking({"containers": [{"cpu": 1, "memory": "1Gi"}]})
+    for said, expected in (([], 94), ([{"name": "topologyManagerMaxNUMANodes", "value": "16"}], 97)):
+        document = topology("n", written)
+        instance = instance_of(host("n", written), {**document, "attributes": [*document["attributes"], *said]}, ask)
+        found = instance.nodes["n"]
+        assert found.numa is not None
+        asked = ask_of(instance.pods[Key("default", "p")])
+        assert score("LeastNUMANodes", asked, Zones.of(found, found.numa), {}) == expected
+
+
 def test_taking_pods_off_leaves_the_rest_as_it_is() -> None:
     zones = Zones("none", "pod", (3,), ((("cpu", 4000),),), frozenset(["cpu"]), ((10,),), 16)
     assert zones.less({"cpu": 5000}) == replace(zones, rooms=((("cpu", 0),),))

@@ -9,6 +9,7 @@ from placer.quantity import Resources
 
 __all__ = [
     "HUGE_PAGES",
+    "MAX_NUMA_NODES",
     "POLICIES",
     "SCOPES",
     "STRICT",
@@ -26,6 +27,8 @@ POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 #: Those that refuse pods.
 STRICT = frozenset({"restricted", "single-numa-node"})
 SCOPES = ("container", "pod")
+#: ``maxNUMANodes`` of a kubelet that is not told another number.
+MAX_NUMA_NODES = 8
 #: How the names of huge pages begin.
 HUGE_PAGES = "hugepages-"
 _NATIVE = frozenset({"cpu", "memory", "ephemeral-storage", "storage", "pods"})
@@ -74,11 +77,14 @@ class NumaNode:
         One of :data:`SCOPES`: whether containers are aligned one by one, or the pod as a whole.
     zones
         In the order of their ids, which are distinct.
+    max_numa_nodes
+        ``maxNUMANodes``: of so many zones it can choose. No rule uses it, a scheduler's score does (``policies``).
     """
 
     policy: str
     scope: str
     zones: tuple[NumaZone, ...]
+    max_numa_nodes: int = field(default=MAX_NUMA_NODES, compare=False)
 
     @property
     def strict(self) -> bool:

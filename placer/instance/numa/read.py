@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from placer.instance.findings import Findings
 from placer.instance.node import Node
-from placer.instance.numa.model import POLICIES, SCOPES, NumaNode, NumaZone
+from placer.instance.numa.model import MAX_NUMA_NODES, POLICIES, SCOPES, NumaNode, NumaZone
 from placer.kube.numa import NodeResourceTopology, Zone, ZoneResource
 from placer.quantity import Resources, format_amount, from_nano
 
@@ -37,6 +37,10 @@ _OLD_NAMES = {
     if name != "None" or not suffix
 }
 _ZONE_NAME = re.compile(r"node-([0-9]{1,3})")
+_MAX_NUMA_NODES = "topologyManagerMaxNUMANodes"
+#: What is above this counts as this.
+_MAX_NUMA_NODES_READ = 1024
+_INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 #: The kubelet counts zones in 64 bits.
 _MOST_ZONES = 64
 
@@ -53,7 +57,7 @@ def read_numa(
             continue
         reader = _Reader(item, findings)
         policy, scope = reader.settings()
-        numa = NumaNode(policy, scope, reader.zones())
+        numa = NumaNode(policy, scope, reader.zones(), reader.max_numa_nodes())
         reader.check(numa, node.allocatable)
         found[node.name] = numa
     return found
@@ -87,6 +91,19 @@ class _Reader:
                 expected = ", ".join(valid[attribute.name])
                 self.note(f"attribute {attribute.name}: found {attribute.value}, expected one of {expected}")
         return settings["topologyManagerPolicy"], settings["topologyManagerScope"]
+
+    def max_numa_nodes(self) -> int:
+        """``maxNUMANodes``: an integer above 1, of more than 1,024 so many."""
+        found = MAX_NUMA_NODES
+        for attribute in self.item.attributes or ():
+            value = attribute.value or ""
+            if attribute.name != _MAX_NUMA_NODES:
+                continue
+            if _INTEGER.fullmatch(value) and int(value) > 1:
+                found = min(int(value), _MAX_NUMA_NODES_READ)
+            else:
+                self.note(f"attribute {attribute.name}: found {attribute.value}, expected an integer above 1")
+        return found
 
     def zones(self) -> tuple[NumaZone, ...]:
         """The NUMA zones in the order of their ids; zones of other types (sockets, cores) are none."""
