@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
+from placer.cluster.cooling import TAINT
 from placer.cluster.daemons import is_stand_in, stand_in_for
 from placer.cluster.glance import Glance, Said
 from placer.cluster.kept import pages_of, readable
@@ -106,7 +107,9 @@ class Ledger:
         self._unseen: set[Key] = set()  # bindings of this pass that no event has shown yet
         self._silent: set[Key] = set()  # those to which no kubelet has answered
         self._rules = Rules(snapshot, instance)
-        self._cooling: dict[str, str] = {}
+        # Also for pods that tolerate every taint.
+        cooling = (name for name, node in instance.nodes.items() if any(taint.key == TAINT for taint in node.taints))
+        self._cooling: dict[str, str] = dict.fromkeys(cooling, "its kubelet rejected a pod of ours")
         self.rejected: dict[Key, tuple[str, str]] = {}  #: pods of this pass to node and reason of the kubelet
         self.lost: Callable[[], str | None] = lambda: None  #: why nothing is heard, or None; whoever feeds it says so
         identities = snapshot.identities

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from placer.cluster.cooling import prepared
 from placer.cluster.glance import Said
 from placer.cluster.ledger import Ledger
 from placer.instance import GroupKey, Key
 from tests.cluster.ledgers import alone, bind, event, ledger_of, mine, theirs
+from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
 
 GANG = GroupKey("scheduling.volcano.sh", "default", "train")
@@ -186,6 +188,15 @@ def test_a_node_with_a_pod_that_cannot_be_read_gets_nothing(ledger: Ledger) -> N
     odd["spec"]["containers"] = "none"
     ledger.pod_happened("ADDED", json.dumps(odd).encode())
     assert ledger.refusal(alone("a"), [bind("a", "n2")]) == ("Node n2 cools down: Pod default/odd on it cannot be read")
+
+
+def test_a_node_that_cools_down_gets_nothing_not_even_what_tolerates_everything() -> None:
+    tolerant = mine("a", spec={"tolerations": [{"operator": "Exists"}]})
+    snapshot, instance = prepared(snapshot_of([node("n1"), node("n2"), tolerant]), {"n1"})
+    ledger = Ledger(snapshot, instance)
+    ledger.node_happened("MODIFIED", json.dumps(node("n1")).encode())
+    assert ledger.refusal(alone("a"), [bind("a", "n1")]) == "Node n1 cools down: its kubelet rejected a pod of ours"
+    assert ledger.refusal(alone("a"), [bind("a", "n2")]) is None
 
 
 def test_what_kubelets_say(ledger: Ledger) -> None:
