@@ -5,6 +5,7 @@ What takes long is imported when used, so that ``import placer`` stays instant.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -37,6 +38,9 @@ SEARCH = {
 
 #: Methods that show only what they found themselves.
 ALONE = ("exact", "milp")
+
+#: Share of the time limit that is kept for having pods change places where kubelets sort them by age.
+AGING = 0.05
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -105,6 +109,7 @@ def solve(
     if method != "greedy":
         ended = job.search(incumbent, method if method in SEARCH else "decomposed")
     job.complete(incumbent)
+    job.by_age(incumbent)
     return job.result(incumbent, ended, require_all)
 
 
@@ -231,14 +236,15 @@ class _Job:
         return self._termination(ended, name)
 
     def _reserve(self, solution: dict[tuple[int, int], int]) -> float:
-        """Seconds to keep for verifying, explaining and writing: three times what the greedy's answer needs."""
+        """Seconds to keep: for verifying, explaining and writing three times what the greedy's answer needs."""
         start = time.monotonic()
         placement = self._placement(solution)
         broken = verify(self.instance, placement)
         score(self.instance, placement)
         if broken:
             raise VerificationFailed(_complaint("greedy", [violation.message for violation in broken]))
-        return 0.1 + 3 * (time.monotonic() - start)
+        aging = 0.0 if self.dense.numa is None or self.time_limit is None else AGING * self.time_limit
+        return 0.1 + 3 * (time.monotonic() - start) + aging
 
     def _termination(self, ended: Ended, name: str) -> Termination:
         from placer.methods.process import How
@@ -266,6 +272,20 @@ class _Job:
         if incumbent.solution is not None and incumbent.method is not None:
             incumbent.offer(complete(self.dense, incumbent.solution), incumbent.method, "complete")
             self._count(incumbent)
+
+    def by_age(self, incumbent: Incumbent) -> None:
+        """Have pods change places where kubelets sort them by age; all values stay as they are (C10)."""
+        if self.dense.numa is None or not incumbent.solution:
+            return
+        from placer.methods.gather import by_age
+
+        start = time.monotonic()
+        left = math.inf
+        if self.time_limit is not None:
+            left = max(AGING * self.time_limit, (self.began + self.time_limit - start) / 2)
+        created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
+        incumbent.instead(by_age(self.dense, incumbent.solution, created, self.seed, left))
+        self.seconds["solve"] += time.monotonic() - start
 
     def _placement(self, solution: dict[tuple[int, int], int]) -> Placement:
         """By name, the pods of each node in an order that its kubelet admits."""

@@ -52,6 +52,12 @@ class Incumbent:
         self._note(phase or method)
         return True
 
+    def instead(self, solution: Solution) -> None:
+        """Have another solution of the same values in place of the one in hand."""
+        if score_solution(self._dense, solution) != self.values:
+            raise ValueError("the values are not those of the solution in hand")
+        self.solution = solution
+
     def hear(self, event: Event, method: str) -> None:
         """Take an event of a search that runs as ``method``."""
         if isinstance(event, Improved):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from placer.dense import Dense, Solution
 from placer.methods.gather.facts import Facts
 
-__all__ = ["Bins", "Bundle"]
+__all__ = ["MOST", "Bins", "Bundle"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -128,6 +128,10 @@ class Bins:
     def bundle(self, zone: int, number: int) -> Bundle:
         """Zone and classes of one of its bundles."""
         return zone, tuple(self.pods[zone][place] for place in BUNDLES[number])
+
+    def zone_of(self, node: int, index: int) -> int:
+        """The zone of a pod that takes part, by its class."""
+        return next(zone for zone in range(self.first[node], self.first[node + 1]) if index in self.pods[zone])
 
     # -------------------------------------------------------------------------------------------------------- changes
 

@@ -1,0 +1,137 @@
+"""Pods that are placed change places, so that kubelets admit them in the order in which they were created (C10).
+
+Pods that reach a kubelet together are sorted by age. Where the pods of a node work in that order they can be bound
+together; else one after the other, each after the kubelet's answer to the one before. Which pods share a node is mostly
+open: pods of about one size and of different age change places between two nodes, as long as no more of them would be
+refused by age than before. No value changes: only pods that are on their own take part, one for one.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from placer.dense import Dense, Solution, score_solution
+from placer.methods.gather.bins import MOST, Bins
+
+__all__ = ["by_age"]
+
+#: Pairs of pods that are tried per node where some would be refused, and in all.
+TRIES, MOST_TRIES = 400, 40_000
+#: Zones where a partner is looked for, and partners that are tried at once.
+ZONES, PARTNERS = 64, 12
+#: How often a change is made that is neither better nor worse.
+SIDEWAYS = 0.3
+
+
+def by_age(dense: Dense, solution: Solution, created: Sequence[float], seed: int, seconds: float) -> Solution:
+    """Exchange pods between nodes so that more nodes admit theirs by age.
+
+    Parameters
+    ----------
+    dense
+        The instance; C10 concerns it.
+    solution
+        Keeps all rules; is not changed.
+    created
+        When the pods of each class were created, seconds.
+    seed
+        Of all chance.
+    seconds
+        Most wall-clock time; infinite: until enough was tried.
+
+    Returns
+    -------
+    Solution
+        Keeps all rules and has the same values, the pods of each node in an order that its kubelet admits.
+    """
+    end = time.monotonic() + seconds
+    ages = _Ages(dense, solution, created, seed)
+    ages.run(end)
+    found = ages.bins.solution()
+    ordered = None if dense.numa is None else dense.numa.ordered(found)
+    if ordered is None or score_solution(dense, ordered) != score_solution(dense, solution):
+        return solution
+    return ordered
+
+
+class _Ages:
+    def __init__(self, dense: Dense, solution: Solution, created: Sequence[float], seed: int) -> None:
+        self.dense, self.created, self.chance = dense, created, random.Random(seed)
+        self.bins = Bins(dense, solution, self.chance)
+        self.numa, self.facts = self.bins.numa, self.bins.facts
+        self.exchanged = np.array([self._alone(index) for index in range(len(dense.classes))], dtype=bool)
+        self.refused = {node: self._refused(node, order) for node, order in self.bins.order.items()}
+        self.bad = [node for node, count in self.refused.items() if count]
+
+    def _alone(self, index: int) -> bool:
+        """Whether nothing but C10 looks at where a pod is among the nodes that may take it."""
+        one = self.dense.classes[index]
+        wanted = self.dense.scopes[self.dense.groups[one.group].scope].wanted
+        return bool(self.facts.lone[index]) and not wanted and not one.daemon
+
+    def run(self, end: float) -> None:
+        """Try pairs until every node is as it should be, or enough was tried."""
+        left = min(MOST_TRIES, TRIES * len(self.bad))
+        while self.bad and left > 0 and time.monotonic() < end:
+            left -= 1
+            node = self.chance.choice(self.bad)
+            pods = [index for index in self.bins.order[node] if self._may(index, node)]
+            if pods:
+                left -= self._try(node, self.chance.choice(pods))
+
+    def _may(self, index: int, node: int) -> bool:
+        return bool(self.exchanged[index] and self.facts.allowed[self.facts.sort[index], node])
+
+    def _try(self, node: int, index: int) -> int:
+        """Look for a partner of a pod on a node; say how many were tried."""
+        zone, bins = self.bins.zone_of(node, index), self.bins
+        tried = 0
+        for other, partner in self._partners(zone, index):
+            second = int(bins.node[other])
+            mine = [partner if each == index else each for each in bins.order[node]]
+            others = [index if each == partner else each for each in bins.order[second]]
+            refused = self._refused(node, mine), self._refused(second, others)
+            change = sum(refused) - self.refused[node] - self.refused[second]
+            tried += 1
+            if change > 0 or (change == 0 and self.chance.random() > SIDEWAYS):
+                continue
+            if bins.exchange((zone, (index,)), (other, (partner,))):
+                self.refused[node], self.refused[second] = refused
+                self.bad = [each for each, count in self.refused.items() if count]
+                break
+        return tried
+
+    def _partners(self, zone: int, index: int) -> Iterator[tuple[int, int]]:
+        """Some pods elsewhere that there is room to exchange one with, and their zones."""
+        bins, facts = self.bins, self.facts
+        node = int(bins.node[zone])
+        zones = np.unique([self.chance.randrange(len(bins.node)) for _ in range(ZONES)])
+        zones = zones[bins.node[zones] != node]
+        rows, numbers = np.nonzero(bins.real[zones, 1 : 1 + MOST])
+        zones, numbers = zones[rows], 1 + numbers
+        gain = facts.asked[index] - bins.asked[zones, numbers]
+        fits = (bins.room[zone] + gain >= 0).all(axis=1) & (bins.room[zones] - gain >= 0).all(axis=1)
+        fits &= facts.allowed[bins.sorts[zones, numbers, 0], node] & facts.allowed[facts.sort[index]][bins.node[zones]]
+        places = np.flatnonzero(fits).tolist()
+        for place in self.chance.sample(places, min(PARTNERS, len(places))):
+            other, (partner,) = bins.bundle(int(zones[place]), int(numbers[place]))
+            if self.exchanged[partner]:
+                yield other, partner
+
+    def _refused(self, node: int, pods: Sequence[int]) -> int:
+        """How many pods of a node would be refused by age; of those of one age the worse of two orders."""
+        kubelet, worst = self.numa.kubelet(node), 0
+        for sign in (-1, 1):
+            state, count = self.numa.start[node], 0
+            for index in sorted(pods, key=lambda each: (self.created[each], sign * self.facts.asked[each, 0])):
+                answer = kubelet.admit(state, self.numa.of(index, node))
+                count += answer is None
+                state = state if answer is None else answer[0]
+            worst = max(worst, count)
+            if len({self.created[each] for each in pods}) == len(pods):
+                break
+        return worst
