@@ -44,3 +44,13 @@ def method(request: pytest.FixtureRequest) -> str:
     if optimal and chosen not in PROVING:
         pytest.skip(f"{chosen} does not claim the optimum")
     return chosen
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of two to four nodes, so that tiny instances have several."""
+    from placer.methods.decomposed import leaves, neighbourhoods
+
+    for name, value in (("FIRST", 3), ("LEAST", 2), ("MOST", 4)):
+        monkeypatch.setattr(neighbourhoods, name, value)
+    monkeypatch.setattr(leaves, "CELL", 2)

@@ -15,7 +15,7 @@ import pytest
 
 from placer.dense import Dense, Solution, beats, make_dense, score_solution
 from placer.generate import generate
-from placer.methods.decomposed import leaves, neighbourhoods, search
+from placer.methods.decomposed import neighbourhoods, search
 from placer.methods.decomposed.choose import Chooser
 from placer.methods.decomposed.neighbourhoods import Crew, Neighbourhoods, StepLimits
 from placer.methods.decomposed.part import make_part
@@ -31,14 +31,6 @@ from tests.tiny import tiny
 
 #: The module; as an attribute of its package it is the function.
 SEARCH = sys.modules["placer.methods.decomposed.search"]
-
-
-@pytest.fixture
-def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of two to four nodes, so that tiny instances have several."""
-    for name, value in (("FIRST", 3), ("LEAST", 2), ("MOST", 4)):
-        monkeypatch.setattr(neighbourhoods, name, value)
-    monkeypatch.setattr(leaves, "CELL", 2)
 
 
 def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]:

@@ -12,7 +12,7 @@ import pytest
 from placer.dense import Dense, Solution, make_dense, score_solution
 from placer.dense.network import network_cost
 from placer.generate import generate
-from placer.methods.decomposed import leaves, neighbourhoods, search
+from placer.methods.decomposed import neighbourhoods, search
 from placer.methods.decomposed.choose import Chooser
 from placer.methods.decomposed.neighbourhoods import Crew, Neighbourhoods
 from placer.methods.decomposed.part import Part, make_part
@@ -26,14 +26,6 @@ from placer.verify import verify
 from tests.support import instance_of
 from tests.test_decomposed import OutOfOrder, so_many
 from tests.tiny import tiny_network
-
-
-@pytest.fixture
-def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of two to four nodes, so that tiny instances have several."""
-    for name, value in (("FIRST", 3), ("LEAST", 2), ("MOST", 4)):
-        monkeypatch.setattr(neighbourhoods, name, value)
-    monkeypatch.setattr(leaves, "CELL", 2)
 
 
 def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]:

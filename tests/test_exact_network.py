@@ -18,14 +18,13 @@ from placer.read import read
 from tests.judge import placement, values
 from tests.kep import kep_cluster
 from tests.oracle import best
-from tests.shop import SHOP, shop
+from tests.shop import MAJORITY, MAJORITY_CASES, SHOP, shop, star
 from tests.shrink import describe
 from tests.solving import solve_tiny
 from tests.tiny import tiny_network
 from tests.world import World, calls
 
 ROOT = Path(__file__).parent.parent
-MAJORITY = Policy(network_cost="majority")
 
 
 def held(model: Model, solution: Solution) -> cp_model.CpSolver | None:
@@ -111,25 +110,7 @@ def test_a_workload_that_calls_itself_stays_together() -> None:
     assert not allowed(world, "w1@n1 w2@n3 w3@n5")
 
 
-def star() -> World:
-    """Workload web calls x, y and z with limit 5; majority decides."""
-    world = kep_cluster(World(MAJORITY))
-    world.app_group("shop", *(calls(f"web>{name}", 5) for name in "xyz"))
-    for name in ("web", "x", "y", "z"):
-        world.pod(name, app=SHOP, workload=name)
-    return world
-
-
-@pytest.mark.parametrize(
-    ("text", "fine"),
-    [
-        ("web@n1 x@n1 y@n2 z@n5", True),
-        ("web@n1 x@n1 y@n5 z@n5", False),
-        ("web@n1 x@n3 y@n5", True),
-        ("web@n1 x@n5", False),
-        ("x@n1 y@n5 z@n7", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "fine"), MAJORITY_CASES)
 def test_majority(text: str, fine: bool) -> None:
     assert allowed(star(), text) == fine
 

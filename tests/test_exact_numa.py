@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from ortools.sat.python import cp_model
@@ -57,9 +58,8 @@ def everything(dense: Dense, node: int = 0) -> Solution:
 @pytest.mark.parametrize(
     ("world", "allowed", "placed"), [(assigned, True, 1), (ordered, True, 2), (wide, False, 2), (uneven, True, 1)]
 )
-def test_small_ones(world: object, allowed: bool, placed: int) -> None:
+def test_small_ones(world: Callable[[], World], allowed: bool, placed: int) -> None:
     """Zones can hold all of ``assigned`` and ``ordered``, but the kubelet admits those of the first in no order."""
-    assert callable(world)
     instance = world().instance()
     dense = make_dense(instance)
     whole = everything(dense)
@@ -120,8 +120,7 @@ def test_without_zones_the_model_has_nothing_of_them() -> None:
         base = tiny_numa(seed)
         if seed % 3 == 2 or not plain.classes:
             continue
-        off = base.instance
-        loose = make_dense(off.__class__(**{**_fields(off), "nodes": tiny(seed).instance.nodes}))
+        loose = make_dense(replace(base.instance, nodes=tiny(seed).instance.nodes))
         one, other = Model(plain), Model(loose)
         assert one.zones is None
         assert other.zones is None
@@ -130,10 +129,6 @@ def test_without_zones_the_model_has_nothing_of_them() -> None:
             assert len(one.proto.proto.constraints) == len(other.proto.proto.constraints), seed
             compared += 1
     assert compared > 20
-
-
-def _fields(instance: object) -> dict[str, object]:
-    return {name: getattr(instance, name) for name in instance.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
 def test_the_size_is_known_before() -> None:

@@ -21,7 +21,7 @@ from placer.read import read
 from placer.verify import verify
 from tests.kep import kep_cluster
 from tests.oracle import placements
-from tests.test_milp_network import SHOP, shop
+from tests.shop import SHOP, shop
 from tests.tiny import tiny_network
 from tests.world import World, calls
 

@@ -5,25 +5,13 @@ from __future__ import annotations
 import pytest
 
 from placer.dense import make_dense
-from placer.instance import Dependency, Key, PodState, Policy
+from placer.instance import PodState, Policy
 from placer.methods.milp.model import Model
 from tests.judge import placement
 from tests.kep import ONLINE_BOUTIQUE, kep_cluster
+from tests.shop import MAJORITY_CASES, SHOP, shop, star
 from tests.test_milp_rules import SOLVERS, broken, values
 from tests.world import World, calls
-
-SHOP = Key("default", "shop")
-
-
-def shop(world: World, *dependencies: Dependency, web: str = "w1 w2 w3", db: str = "d1 d2") -> World:
-    """Pods of the workloads web and db, which call as the dependencies say; those of one workload are equal."""
-    world.app_group("shop", *dependencies)
-    gang = world.gang("shop", 0)
-    for workload, names in (("web", web), ("db", db)):
-        for name in names.split():
-            world.pod(name, gang, app=SHOP, workload=workload)
-    return world
-
 
 # ------------------------------------------------------------------------------------------------------------ the rules
 
@@ -77,25 +65,7 @@ def test_network_cost_heeds_only_who_is_placed(state: PodState) -> None:
     assert broken(world, "w1@n1") is None
 
 
-def star(bandwidth: int = 0) -> World:
-    """Workload web calls x, y and z with limit 5; majority decides."""
-    world = kep_cluster(World(Policy(network_cost="majority")))
-    world.app_group("shop", *(calls(f"web>{name}", 5, bandwidth) for name in "xyz"))
-    for name in ("web", "x", "y", "z"):
-        world.pod(name, app=SHOP, workload=name)
-    return world
-
-
-@pytest.mark.parametrize(
-    ("text", "fine"),
-    [
-        ("web@n1 x@n1 y@n2 z@n5", True),
-        ("web@n1 x@n1 y@n5 z@n5", False),
-        ("web@n1 x@n3 y@n5", True),
-        ("web@n1 x@n5", False),
-        ("x@n1 y@n5 z@n7", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "fine"), MAJORITY_CASES)
 def test_majority(text: str, fine: bool) -> None:
     assert broken(star(), text) == (None if fine else "network_cost")
 
