@@ -282,7 +282,7 @@ class _Job:
         start = time.monotonic()
         left = math.inf
         if self.time_limit is not None:
-            left = max(AGING * self.time_limit, (self.began + self.time_limit - start) / 2)
+            left = max(0.0, self.began + self.time_limit - start) / 2
         created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
         incumbent.instead(by_age(self.dense, incumbent.solution, created, self.seed, left))
         self.seconds["solve"] += time.monotonic() - start

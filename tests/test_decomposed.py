@@ -136,14 +136,34 @@ def test_every_way_chooses_allowed_nodes_once(level: int) -> None:
     barred = np.arange(64) % 3 == 0
     seen = set()
     for _ in range(60):
-        way, nodes, pending, held = chooser.choose(20, 20, barred, {0, 1})
+        way, nodes, pending, held, walk = chooser.choose(20, 20, barred, {0, 1})
         seen.add(way)
         assert not held
+        assert not walk
         assert len(set(nodes.tolist())) == len(nodes)
         assert not barred[nodes].any()
         assert 1 <= len(nodes) <= 36
         assert not {0, 1} & set(pending)
     assert seen == set(range(len(chooser.ways)))
+
+
+def test_where_kubelets_refuse_pods_some_steps_are_walks() -> None:
+    """A walk frees all nodes that may be freed, or half as many as there are, and takes all groups that wait."""
+    made = generate("numa", nodes=40, zones=(2,), seed=3)
+    dense = make_dense(instance_of(*made.documents))
+    start = {place: count for place, count in greedy(dense).items() if place[0] % 4}
+    chooser = Chooser(Standing(dense, start), 0, random.Random(1))
+    barred = np.arange(40) < 4
+    sizes = set()
+    for _ in range(60):
+        choice = chooser.choose(4, 4, barred, {0, 1})
+        waiting = {group for group in range(2, len(dense.groups)) if dense.groups[group].classes[0] % 4 == 0}
+        if choice.walk:
+            sizes.add(len(choice.nodes))
+            assert set(choice.pending) == waiting
+        else:
+            assert len(choice.pending) <= 36
+    assert sizes == {20, 36}
 
 
 # Steps

@@ -122,7 +122,7 @@ def test_every_way_chooses_allowed_nodes_once() -> None:
     chooser, barred = Chooser(standing, level, random.Random(1)), np.arange(len(dense.nodes)) == 4
     seen = Counter[tuple[int, bool]]()
     for _ in range(40):
-        way, nodes, pending, held = chooser.choose(4, 6, barred, {0, 1})
+        way, nodes, pending, held, _ = chooser.choose(4, 6, barred, {0, 1})
         seen[way, bool(held)] += 1
         assert len(set(nodes.tolist())) == len(nodes)
         assert not barred[nodes].any()
