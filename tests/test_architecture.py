@@ -45,7 +45,7 @@ ROOMS = {
     "numpy": ("dense", "bounds", "methods", "policies", "reasons", "manifests", "generate"),
     "ortools": ("bounds.lp", "methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
-    "highspy": ("methods.milp",),
+    "highspy": ("methods.milp", "methods.decomposed.master"),
     "networkx": ("instance", "controllers"),
     "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep", "cluster.kept", "cluster.ledger"),
     "msgspec": ("manifests", "cluster"),

@@ -10,7 +10,9 @@ import datetime
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
+import highspy
 from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 
@@ -75,7 +77,7 @@ class Program:
         seconds
             How long the solver may take.
         """
-        model, _ = self._model(value.merged(), ())
+        model = self._model(value.merged())
         solved = mathopt.solve(model, mathopt.SolverType.GLOP, params=_limits(seconds))
         if not solved.has_dual_feasible_solution():
             return None
@@ -107,23 +109,47 @@ class Program:
         gap
             How near to the least is near enough, as a share of it.
         """
-        model, columns = self._model(value.merged(), whole)
-        solved = mathopt.solve(model, mathopt.SolverType.HIGHS, params=_limits(seconds, nodes, gap))
-        if not solved.has_primal_feasible_solution():
-            return None
-        values = solved.variable_values()
+        solver = highspy.Highs()
+        for name, setting in (
+            ("output_flag", False),
+            ("time_limit", max(0.01, seconds)),
+            ("mip_max_nodes", nodes),
+            ("mip_rel_gap", gap),
+        ):
+            solver.setOptionValue(name, setting)
         chosen = set(whole)
-        return [
-            float(round(values[column])) if index in chosen else values[column] for index, column in enumerate(columns)
-        ]
+        solver.passModel(self._lp(value.merged(), chosen))
+        solver.run()
+        if solver.getInfo().primal_solution_status != highspy.kSolutionStatusFeasible:
+            return None
+        values: list[float] = list(solver.getSolution().col_value)
+        return [float(round(each)) if index in chosen else each for index, each in enumerate(values)]
 
-    def _model(self, value: dict[int, int], whole: Collection[int]) -> tuple[mathopt.Model, list[mathopt.Variable]]:
+    def _lp(self, value: dict[int, int], whole: Collection[int]) -> highspy.HighsLp:
+        """The program as HiGHS takes it; the same HiGHS as in ``milp``, for two of them in one process crash."""
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(self.most), len(self.rows)
+        lp.col_cost_ = [float(value.get(column, 0)) for column in range(len(self.most))]
+        lp.col_lower_ = [0.0] * len(self.most)
+        lp.col_upper_ = [float(most) for most in self.most]
+        lp.row_lower_ = [float(right) if equal else -math.inf for _, equal, right in self.rows]
+        lp.row_upper_ = [float(right) for _, _, right in self.rows]
+        kind = highspy.HighsVarType
+        lp.integrality_ = [kind.kInteger if column in whole else kind.kContinuous for column in range(len(self.most))]
+        entries = [[(column, many) for column, many in terms.items() if many] for terms, _, _ in self.rows]
+        matrix = lp.a_matrix_
+        matrix.format_, matrix.num_col_, matrix.num_row_ = highspy.MatrixFormat.kRowwise, lp.num_col_, lp.num_row_
+        matrix.start_ = [0, *accumulate(map(len, entries))]
+        matrix.index_ = [column for row in entries for column, _ in row]
+        matrix.value_ = [float(many) for row in entries for _, many in row]
+        return lp
+
+    def _model(self, value: dict[int, int]) -> mathopt.Model:
         proto = model_pb2.ModelProto()
         proto.variables.ids.extend(range(len(self.most)))
         proto.variables.lower_bounds.extend([0.0] * len(self.most))
         proto.variables.upper_bounds.extend(map(float, self.most))
-        chosen = set(whole)
-        proto.variables.integers.extend(column in chosen for column in range(len(self.most)))
+        proto.variables.integers.extend([False] * len(self.most))
         proto.linear_constraints.ids.extend(range(len(self.rows)))
         proto.linear_constraints.upper_bounds.extend(float(right) for _, _, right in self.rows)
         proto.linear_constraints.lower_bounds.extend(
@@ -138,10 +164,9 @@ class Program:
         entries = {column: many for column, many in value.items() if many}
         proto.objective.linear_coefficients.ids.extend(entries)
         proto.objective.linear_coefficients.values.extend(map(float, entries.values()))
-        model = mathopt.Model.from_model_proto(proto)
-        return model, list(model.variables())
+        return mathopt.Model.from_model_proto(proto)
 
 
-def _limits(seconds: float, nodes: int | None = None, gap: float | None = None) -> mathopt.SolveParameters:
+def _limits(seconds: float) -> mathopt.SolveParameters:
     time = None if seconds == math.inf else datetime.timedelta(seconds=max(0.01, seconds))
-    return mathopt.SolveParameters(time_limit=time, node_limit=nodes, relative_gap_tolerance=gap)
+    return mathopt.SolveParameters(time_limit=time)
