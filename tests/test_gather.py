@@ -147,6 +147,58 @@ def test_pods_of_two_containers_stay_where_containers_are_aligned_one_by_one() -
     assert len(names) == 6
 
 
+def pairs() -> tuple[Dense, Bins]:
+    """5 + 3 and 8 + 8 cores on ``a``, which aligns each container; 8 on ``b``, which does not; 8 and 8 on ``c``."""
+    world = World()
+    for name, scope, zones in (("a", "container", 4), ("b", "pod", 1), ("c", "container", 2)):
+        world.node(name, pods=20, numa=numa("single", scope, *["8 cpu 8 memory"] * zones))
+    world.pod("small", gpu=0, numa=demand("5 cpu 5 memory", "3 cpu 3 memory"))
+    world.pod("large", gpu=0, numa=demand("8 cpu 8 memory", "8 cpu 8 memory"))
+    cores(world, one=8, two=8, three=8)
+    dense, start = on_nodes(world.instance(), small="a", large="a", one="b", two="c", three="c")
+    return dense, Bins(dense, start, random.Random(0))
+
+
+@pytest.mark.parametrize(
+    ("gone", "second", "come", "fine"),
+    [
+        ("small", "b", ["one"], True),  # one zone holds it as a whole
+        ("small", "c", ["two"], True),  # the zone that is left holds both
+        ("large", "c", ["two", "three"], True),  # a zone for each
+        ("large", "c", ["two"], False),  # one zone is not enough
+        ("large", "b", ["one"], False),  # no zone is large enough
+    ],
+)
+def test_pods_of_two_containers_are_traded_for_one_or_two(gone: str, second: str, come: list[str], fine: bool) -> None:
+    """Rooms are those of a fresh start afterwards, also where nothing came of it."""
+    dense, bins = pairs()
+    number = {pod.name: index for pod, index in dense.class_of.items()}
+    there = dense.node_index[second]
+    before = bins.solution()
+    assert bins.trade(dense.node_index["a"], number[gone], there, [number[name] for name in come]) == fine
+    assert ((number[gone], there) in bins.solution()) == fine
+    assert fine or bins.solution() == before
+    fresh = Bins(dense, bins.solution(), random.Random(0))
+    assert (fresh.room == bins.room).all()
+    assert fresh.mixed == bins.mixed
+
+
+def test_pods_that_take_no_part_are_traded_for_others() -> None:
+    """5 + 5 cores of 7 + 7 leave no room for 6; on ``b`` they are one unit, and 7 and 6 share the zones of ``a``."""
+    world = World()
+    world.node("a", pods=20, numa=numa("single", "container", "7 cpu 7 memory", "7 cpu 7 memory"))
+    world.node("b", pods=20, numa=numa("single", "pod", "10 cpu 10 memory"))
+    world.pod("pair", gpu=0, numa=demand("5 cpu 5 memory", "5 cpu 5 memory"))
+    cores(world, seven=7, six=6)
+    dense, start = on_nodes(world.instance(), pair="a", seven="b")
+    found = walked(world.instance(), dense, start, work=2000 * EXCHANGE_WORK)
+    assert {dense.classes[index].pods[0].name: dense.nodes[node] for index, node in found} == {
+        "pair": "b",
+        "seven": "a",
+        "six": "a",
+    }
+
+
 def test_the_rows_of_the_bins_say_what_is_left() -> None:
     """After exchanges and changes of places, room, bundles and queues are those of the solution, made anew."""
     made = generate("numa", nodes=12, zones=(2, 4), seed=3)

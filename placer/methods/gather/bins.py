@@ -150,6 +150,29 @@ class Bins:
         self._move(second, other[1], one[1])
         return True
 
+    def trade(self, node: int, index: int, second: int, others: Sequence[int]) -> bool:
+        """Exchange a pod of whatever units for others of another node; say whether the kubelets admit it."""
+        before = self.order[node]
+        if not self._put_in_place(node, (index,), others):
+            return False
+        if not self._put_in_place(second, others, (index,)):
+            self._replay(node, before)
+            return False
+        self._move(node, (index,), others)
+        self._move(second, others, (index,))
+        return True
+
+    def _put_in_place(self, node: int, gone: Sequence[int], come: Sequence[int]) -> bool:
+        """Have pods come in the place of others: in the order of the pods, or by the zones of them."""
+        pods = list(zip(self.highest[node], self.order[node], strict=True))
+        place, zone = len(pods), 0
+        for index in gone:
+            place = next(number for number, pod in enumerate(pods) if pod[1] == index)
+            zone = pods.pop(place)[0]
+        pods[place:place] = [(zone, index) for index in come]
+        by_zone = sorted(pods, key=lambda pod: pod[0])
+        return any(self._replay(node, [index for _, index in each]) for each in (pods, by_zone))
+
     def replace(self, zone: int, gone: Sequence[int], come: Sequence[int]) -> bool:
         """Have pods of a zone wait and others come; say whether the kubelet admits it, else nothing is changed."""
         left = list(self.left)

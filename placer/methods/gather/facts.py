@@ -48,6 +48,8 @@ class Facts:
         bool, shape (classes,): the only pod of its group, so that it may be placed and taken away as one likes.
     welcome
         bool, shape (classes,): one pod more may come wherever there is room.
+    open
+        bool, shape (nodes,): C10 applies, and nothing that stays there is bound among the others.
     """
 
     def __init__(self, dense: Dense, solution: Solution) -> None:
@@ -62,6 +64,8 @@ class Facts:
             self.placed[index] += count
         self.asked = np.zeros((len(dense.classes), len(names) + len(dense.resources)), dtype=np.int64)
         self.asked[:, len(names) :] = dense.requests
+        self.open: BoolArray = self.numa.kind >= 0
+        self.open[list(self.numa.held)] = False
         self.sort: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         self.allowed = self._allowed(solution)
         ranks = {
@@ -71,6 +75,19 @@ class Facts:
         sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
         self.lone = np.array([sizes[each.group] == 1 for each in dense.classes], dtype=bool)
         self.welcome = np.array([self._welcome(index) for index in range(len(dense.classes))], dtype=bool)
+
+    def free(self, index: int, node: int) -> bool:
+        """Whether only its node's room and kubelet say whether a pod may be on a node, of however many units it is."""
+        one = self.dense.classes[index]
+        limited = self.dense.scopes[self.dense.groups[one.group].scope].limit is not None
+        tied = bool(one.host_ports) or index in self.dense.workload_of or limited
+        return bool(self.lone[index] and self.open[node] and self.dense.masks[one.mask, node]) and not tied
+
+    def units(self, index: int, node: int) -> IntArray:
+        """What each unit of a pod asks of a zone on a node: int64, shape (units, zone resources)."""
+        kind = int(self.numa.kind[node])
+        rows = [self._row(kind, (unit,)) for unit in self.numa.of(index, node)]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), self.zone_width)
 
     def _key(self, index: int) -> tuple[int, int]:
         one = self.dense.classes[index]
@@ -88,8 +105,6 @@ class Facts:
     def _allowed(self, solution: Solution) -> BoolArray:
         """Number the sorts of classes, and find out where each may be."""
         dense, numa = self.dense, self.numa
-        open_nodes = numa.kind >= 0
-        open_nodes[list(numa.held)] = False
         places: dict[int, list[int]] = defaultdict(list)
         for index, node in solution:
             places[index].append(node)
@@ -105,7 +120,7 @@ class Facts:
             key = (one.mask, tuple(kinds), limited)
             if key not in number:
                 number[key] = len(rows)
-                row = dense.masks[one.mask] & open_nodes & np.array([*kinds, False])[numa.kind]
+                row = dense.masks[one.mask] & self.open & np.array([*kinds, False])[numa.kind]
                 for scope in limited:
                     row &= homes[scope]
                 rows.append(row)

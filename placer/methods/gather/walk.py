@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,8 @@ GIVING, OTHERS = 48, 24
 HARM = 0.8
 #: How often waiting and placed pods change places.
 TURNS = 0.2
+#: How often a pod that takes no part where it is is exchanged for one that does, and how often for another such pod.
+TRADES, SIDEWAYS = 0.3, 0.3
 #: By how much a zone that lacks more may be chosen, in shares of a zone; drawn each time.
 SPREADS = (0.1, 0.3, 1.0, 2.0)
 #: How far sizes are blurred where they decide who waits, in shares of a zone.
@@ -83,6 +86,8 @@ class _Walk:
             self.looks += 1
             if self.chance.random() < TURNS:
                 self._change_places()
+            if self.bins.mixed and self.chance.random() < TRADES:
+                self._trade()
             index = self._draw()
             zone = self._zone(index)
             if zone is not None:
@@ -198,6 +203,50 @@ class _Walk:
         if found:
             _, _, zone, placed = min(found)
             bins.replace(zone, (placed,), (index,))
+
+    def _trade(self) -> None:
+        """Exchange a pod that takes no part where it is for one or two of another node, so that fewer such are left.
+
+        Pods of two containers take part where the kubelet aligns pods as a whole, if one zone can hold them.
+        """
+        bins = self.bins
+        node = self.chance.choice(sorted(bins.mixed))
+        fixed = [index for index in bins.order.get(node, ()) if self._is_fixed(index, node)]
+        if not fixed:
+            return
+        index, second = self.chance.choice(fixed), self.chance.choice(list(bins.order))
+        for others in self._partners_of(index, node, second) if second != node else ():
+            left = int(self._is_fixed(index, second)) - 1
+            left += sum(self._is_fixed(each, node) - self._is_fixed(each, second) for each in others)
+            if left > 0 or (left == 0 and self.chance.random() > SIDEWAYS):
+                continue
+            if self._have_room(index, node, others, second) and bins.trade(node, index, second, others):
+                return
+
+    def _partners_of(self, index: int, node: int, second: int) -> Iterator[tuple[int, ...]]:
+        """Pods of another node to trade a pod for: one, or one for each of its units, about as large as these."""
+        pods = self.bins.order[second]
+        yield from ((other,) for other in self.chance.sample(pods, len(pods)))
+        units = self.facts.units(index, node)
+        if len(units) == 2 and len(pods) > 1:
+            width = self.facts.zone_width
+            apart = np.abs(self.facts.asked[pods, None, :width] - units) / self.scale[:width]
+            nearest = np.argsort(apart.sum(axis=-1) + BLUR * self.numbers.random((len(pods), 2)) / 4, axis=0)
+            for one, other in nearest[:TRIES]:
+                if one != other:
+                    yield pods[one], pods[other]
+
+    def _is_fixed(self, index: int, node: int) -> bool:
+        return not self.facts.allowed[self.facts.sort[index], node]
+
+    def _have_room(self, index: int, node: int, others: Sequence[int], second: int) -> bool:
+        """Whether two nodes have room in sum for each other's pods, and no other rule keeps these where they are."""
+        bins, facts, width = self.bins, self.facts, self.facts.zone_width
+        if not all(facts.free(each, node) and facts.free(each, second) for each in (index, *others)):
+            return False
+        gain = facts.asked[index, width:] - facts.asked[list(others), width:].sum(axis=0)
+        here, there = (bins.room[bins.first[each], width:] for each in (node, second))
+        return bool((here + gain >= 0).all() and (there - gain >= 0).all())
 
     def _size(self, index: int) -> float:
         """How little a pod asks for, about: the larger one waits, for then there is more room to go on with."""
