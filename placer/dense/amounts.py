@@ -29,8 +29,9 @@ def free_on(instance: Instance, node: str) -> Resources:
 class Scale:
     """How amounts become array entries: divided by the greatest common divisor of all requests.
 
-    Room is rounded down, which loses nothing since every request is a multiple of the divisor. Only where sums would
-    not fit into 60 bits is a larger, inexact divisor taken: requests are then rounded up, never down.
+    Room is rounded down, which loses nothing since every request is a multiple of the divisor. A request that is more
+    than any node has room for counts as the least of which that is true. Only where sums would not fit into 60 bits all
+    the same is a larger, inexact divisor taken: requests are then rounded up, never down.
 
     Parameters
     ----------
@@ -38,25 +39,39 @@ class Scale:
         The pods whose requests matter.
     room
         Room on each node; entries may be negative.
+
+    Attributes
+    ----------
+    exact
+        Whether no divisor is inexact: else what does not fit by these numbers may fit in truth.
     """
 
     def __init__(self, pods: Sequence[Pod], room: Sequence[Resources]) -> None:
         amounts: dict[str, list[int]] = {}
+        self._largest: dict[str, int] = {}
         for pod in pods:
             for name, amount in pod.requests.items():
-                amounts.setdefault(name, []).append(amount)
+                if name not in self._largest:
+                    self._largest[name] = max((entry[name] for entry in room), default=0)
+                fitting = amounts.setdefault(name, [])
+                if amount <= self._largest[name]:
+                    fitting.append(amount)
         self.resources = tuple(sorted(amounts))
         self._demand = {name: sum(amounts[name]) for name in self.resources}
+        commons = {name: max(1, math.gcd(*amounts[name])) for name in self.resources}
         self.divisors = tuple(
-            _divisor(math.gcd(*amounts[name]), self._demand[name], sum(max(0, entry[name]) for entry in room))
+            _divisor(commons[name], self._demand[name], sum(self._cut(name, entry[name]) for entry in room))
             for name in self.resources
         )
+        self.exact = all(by == commons[name] for name, by in zip(self.resources, self.divisors, strict=True))
         self._cache: dict[Resources, IntArray] = {}
 
     def request(self, requests: Resources) -> IntArray:
         """Scale a request, rounded up: int64, shape (resources,); equal requests share one array."""
         if requests not in self._cache:
-            row = [-(-requests[name] // by) for name, by in zip(self.resources, self.divisors, strict=True)]
+            row = [
+                self._asked(name, requests[name], by) for name, by in zip(self.resources, self.divisors, strict=True)
+            ]
             self._cache[requests] = np.array(row, dtype=np.int64)
         return self._cache[requests]
 
@@ -67,8 +82,19 @@ class Scale:
 
     def limit(self, resource: str, amount: int) -> int:
         """Scale one limit on a sum of requests, as :meth:`room` does."""
-        by = self.divisors[self.resources.index(resource)]
-        return max(0, min(amount, self._demand[resource])) // by
+        return self._cut(resource, amount) // self.divisors[self.resources.index(resource)]
+
+    def _cut(self, resource: str, amount: int) -> int:
+        """An amount, of which no more than everything that is asked for matters."""
+        return max(0, min(amount, self._demand[resource]))
+
+    def _asked(self, resource: str, amount: int, by: int) -> int:
+        largest = self._largest.get(resource, 0)
+        return self._cut(resource, largest) // by + 1 if amount > largest else -(-amount // by)
+
+    def fits_nowhere(self, requests: Resources) -> bool:
+        """Whether a request is more than any node has room for."""
+        return any(amount > self._largest.get(name, 0) for name, amount in requests.items())
 
 
 def _divisor(common: int, demand: int, room: int) -> int:

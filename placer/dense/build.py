@@ -22,6 +22,9 @@ from placer.score import score
 
 __all__ = ["make_dense"]
 
+#: Micro-nodes of one pod that fits nowhere, and of what a group with such pods needs: arrays of sums must hold them.
+MOST_WEIGHT, MOST_NEEDED = 2**40, 2**50
+
 
 def make_dense(instance: Instance) -> Dense:
     """Turn an instance into arrays.
@@ -66,7 +69,8 @@ class _Builder:
         used_names = used_nodes(self.instance)
         used = np.array([name in used_names for name in self.order.nodes], dtype=bool)
         before = score(self.instance, Placement())
-        numa = read_numa(self.instance, self.order.nodes, self.demands) if self.instance.kubelets else None
+        sizes = [each.size for each in self.classes]
+        numa = read_numa(self.instance, self.order.nodes, self.demands, sizes) if self.instance.kubelets else None
         dense = Dense(
             nodes=tuple(self.order.nodes),
             resources=self.scale.resources,
@@ -86,6 +90,7 @@ class _Builder:
             levels=tuple((value.name, value.priority) for value in before),
             network=read_network(self.instance, self.order.nodes, self.workloads),
             numa=numa,
+            exact=self.scale.exact,
         )
         return dense.with_constants(score_solution(dense, {}), before)
 
@@ -116,7 +121,7 @@ class _Builder:
                 short_by_policy=tuple(sorted(_short_by_policy(group).items())),
                 priority=group.priority,
                 created=group.created,
-                need_weight=self.instance.need_weights[group.key],
+                need_weight=self._no_more_than(MOST_NEEDED, self.instance.need_weights[group.key], pods),
                 scope=self._add_scope(group.topology, group.bound, classes),
             )
         )
@@ -139,13 +144,18 @@ class _Builder:
                     sub_group=sub_group,
                     role=one.role,
                     request=self.scale.request(one.requests),
-                    weight=self.instance.weights[one.key],
+                    weight=self._no_more_than(MOST_WEIGHT, self.instance.weights[one.key], [one]),
                     mask=self.masks.setdefault(one.constraints, len(self.masks)),
                     host_ports=one.host_ports,
                     daemon=one.daemon,
                     queue=one.queue,
                 )
             )
+
+    def _no_more_than(self, most: int, weight: int, pods: Iterable[Pod]) -> int:
+        """A weight; where it has no end it is that of pods that fit nowhere, and nobody will count it."""
+        endless = weight > most and any(self.scale.fits_nowhere(pod.requests) for pod in pods)
+        return most if endless else weight
 
     def _calls_of(self, pod: Pod) -> tuple[Key, str] | None:
         """AppGroup and workload of a pod, where a network makes them matter."""

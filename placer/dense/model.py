@@ -230,6 +230,8 @@ class Dense:
         Workloads that call each other; None where C8, C9 and O3 concern no class.
     numa
         What kubelets that refuse pods make of the classes; None where C10 concerns none.
+    exact
+        Whether amounts are: else a bound that they give may be too low for the truth, and proves nothing.
     constant_locality, constant_span, constant_network
         What scopes and calls without placeable pods add to ``locality``, ``span`` and ``networkCost`` whatever is
         placed.
@@ -253,6 +255,7 @@ class Dense:
     levels: tuple[tuple[str, int | None], ...]
     network: DenseNetwork | None = None
     numa: DenseNuma | None = None
+    exact: bool = True
     constant_locality: int = 0
     constant_span: int = 0
     constant_network: int = 0

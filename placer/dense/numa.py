@@ -17,6 +17,9 @@ __all__ = ["LIMITLESS", "DenseNuma", "read_numa"]
 
 IntArray = npt.NDArray[np.int64]
 
+#: The most room of a zone that arrays hold, and the most that they add up over the 64 zones that a node may have.
+MOST_ROOM, MOST_SUMMED = 2**62, 2**56
+
 #: More pods than there are.
 LIMITLESS = 2**31
 
@@ -44,6 +47,8 @@ class DenseNuma:
         Per class, what one of its pods is to each kubelet; empty: nothing of it is aligned there.
     held
         Node to new pods that stay there whatever is decided, which are bound among the others in any order.
+    asked
+        Per kubelet and resource, what all pods together need: nobody can tell more room from so much.
     """
 
     kubelets: tuple[Kubelet, ...]
@@ -51,6 +56,7 @@ class DenseNuma:
     start: tuple[State, ...]
     units: tuple[tuple[Units, ...], ...]
     held: Mapping[int, tuple[Units, ...]] = field(default_factory=dict)
+    asked: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
     def _orders(self) -> dict[object, _Known]:
@@ -59,6 +65,14 @@ class DenseNuma:
     def kubelet(self, node: int) -> Kubelet:
         """The kubelet of a node that has one of a kind."""
         return self.kubelets[int(self.kind[node])]
+
+    def amounts(self, node: int, state: State) -> list[list[int]]:
+        """What each zone of a node has left, in the order of its kubelet's resources, as far as anybody asks for it."""
+        kind = int(self.kind[node])
+        return self._cut(kind, self.kubelets[kind].amounts(state))
+
+    def _cut(self, kind: int, amounts: list[list[int]]) -> list[list[int]]:
+        return [[min(pair) for pair in zip(each, self.asked[kind], strict=True)] for each in amounts]
 
     @cached_property
     def zones(self) -> IntArray:
@@ -218,7 +232,8 @@ class DenseNuma:
             number = {start: position for position, start in enumerate(starts)}
             which = np.array([number[self.start[node]] for node in nodes], dtype=np.int64)
             shape = (len(starts), len(kubelet.zones), len(kubelet.resources))
-            rooms = np.array([kubelet.amounts(start) for start in starts], dtype=np.int64).reshape(shape)
+            amounts = [self._cut(kind, kubelet.amounts(start)) for start in starts]
+            rooms = np.array(amounts, dtype=np.int64).reshape(shape)
             found.append((nodes, which, rooms))
         return found
 
@@ -246,6 +261,8 @@ def _most(rooms: IntArray, unit: Unit) -> IntArray:
     if not unit.width:
         return np.zeros(len(rooms), dtype=np.int64)
     if unit.width > 1:
+        if int(rooms.max(initial=0)) > MOST_SUMMED:
+            return np.full(len(rooms), LIMITLESS, dtype=np.int64)
         rooms = rooms.sum(axis=1, keepdims=True)
     count = np.full(rooms.shape[:2], LIMITLESS, dtype=np.int64)
     for resource, need, take in unit.amounts:
@@ -256,7 +273,9 @@ def _most(rooms: IntArray, unit: Unit) -> IntArray:
     return most
 
 
-def read_numa(instance: Instance, nodes: Sequence[str], demands: Sequence[NumaDemand | None]) -> DenseNuma | None:
+def read_numa(
+    instance: Instance, nodes: Sequence[str], demands: Sequence[NumaDemand | None], sizes: Sequence[int]
+) -> DenseNuma | None:
     """What kubelets say of some classes; None where that is nothing.
 
     Parameters
@@ -265,8 +284,8 @@ def read_numa(instance: Instance, nodes: Sequence[str], demands: Sequence[NumaDe
         The problem.
     nodes
         Node names in tree order.
-    demands
-        What a pod of each class asks of zones.
+    demands, sizes
+        What a pod of each class asks of zones, and how many pods it has.
     """
     number: dict[int, int] = {}
     kubelets: list[Kubelet] = []
@@ -282,4 +301,14 @@ def read_numa(instance: Instance, nodes: Sequence[str], demands: Sequence[NumaDe
     units = tuple(tuple(kubelet.units(demand) for kubelet in kubelets) for demand in demands)
     if not any(any(each) for each in units):
         return None
-    return DenseNuma(tuple(kubelets), kind, tuple(start), units)
+    asked = [_asked(kubelet, [each[number] for each in units], sizes) for number, kubelet in enumerate(kubelets)]
+    return DenseNuma(tuple(kubelets), kind, tuple(start), units, asked=tuple(asked))
+
+
+def _asked(kubelet: Kubelet, pods: Sequence[Units], sizes: Sequence[int]) -> tuple[int, ...]:
+    """What all pods need of each resource, at most what arrays hold."""
+    sums = [0] * len(kubelet.resources)
+    for units, size in zip(pods, sizes, strict=True):
+        for index, need, take in (amount for unit in units if unit.width for amount in unit.amounts):
+            sums[index] += size * max(need, take)
+    return tuple(min(each, MOST_ROOM) for each in sums)

@@ -66,7 +66,12 @@ class Incumbent:
             self.bounded(event)
 
     def bounded(self, *bounds: BoundFound) -> None:
-        """Take bounds; whether one counts is decided by the values it was proved for."""
+        """Take bounds; whether one counts is decided by the values it was proved for.
+
+        None does where amounts are so large that the arrays are not exact.
+        """
+        if not self._dense.exact:
+            return
         before = self.bounds()
         self._bounds += bounds
         if self.solution is not None and self.bounds() != before:

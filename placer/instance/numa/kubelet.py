@@ -27,6 +27,9 @@ __all__ = ["Kubelet", "State", "Unit", "Units", "kubelets_of"]
 #: Up to so many zones all sets of them are listed once; the kubelet itself starts with no more unless it is told to.
 _FEW = 8
 
+#: Nobody gets so much of anything: the kubelet's own amounts have 63 bits, and sums are made of them.
+MOST_NEED = 2**62
+
 #: Room of each zone in the order of ids, packed; only :class:`Kubelet` can read it.
 State = tuple[int, ...]
 
@@ -268,7 +271,7 @@ class Kubelet:
             if name in work.need
         )
         widths = {self._width(index, need) for index, need, _ in amounts}
-        fits = all(need >> self._bits[index] == 0 for index, need, _ in amounts)
+        fits = all(need >> self._bits[index] == 0 and need < MOST_NEED for index, need, _ in amounts)
         width = widths.pop() if len(widths) == 1 and fits else 0
         need = sum(need << self._shifts[index] for index, need, _ in amounts)
         take = sum(take << self._shifts[index] for index, _, take in amounts)

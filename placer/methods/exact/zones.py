@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import gcd
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,9 @@ from placer.methods.exact.variables import Linear, Variables
 __all__ = ["Zones", "count_choices"]
 
 IntArray = npt.NDArray[np.int64]
+
+#: More room than this is as good as no limit, and no number for the solver.
+MOST_ROOM = 2**62
 
 #: Unit of a pod, by the pod's units and its number among them, and a choice of zones as a bit mask.
 Choice = tuple[Units, int, int]
@@ -243,8 +247,11 @@ class _Rooms:
                         row.variables += part.variables
                         row.coefficients += part.coefficients
                         row.constant += part.constant
-                room = self._room(mask, resource) - row.constant
-                self.model.add(row.expression <= room)
+                # Amounts of bytes have many zeros at their ends, and the solver adds up in 63 bits.
+                step = gcd(*row.coefficients) or 1
+                row.coefficients = [each // step for each in row.coefficients]
+                room = (self._room(mask, resource) - row.constant) // step
+                self.model.add(row.expression <= min(room, MOST_ROOM))
 
     def _unit(self, units: Units, alike: _Alike, number: int, unit: Unit) -> None:
         """Count a unit of alike pods by choice of zones."""

@@ -234,7 +234,7 @@ class Bins:
             zones.append(answer[1].bit_length() - 1)
         begin, end = int(self.first[node]), int(self.first[node + 1])
         self.order[node], self.highest[node] = order, zones
-        self.room[begin:end, self.facts.columns[int(self.numa.kind[node])]] = kubelet.amounts(state)
+        self.room[begin:end, self.facts.columns[int(self.numa.kind[node])]] = self.numa.amounts(node, state)
         pods: list[list[int]] = [[] for _ in range(begin, end)]
         self.mixed.discard(node)
         for index, zone in zip(order, zones, strict=True):

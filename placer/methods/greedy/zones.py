@@ -79,7 +79,7 @@ class ZoneRooms:
         self._states[node], self.order[node] = state, order
         (self._broken.discard if state is not None else self._broken.add)(node)
         rooms = self._rooms[int(self.numa.kind[node])]
-        rooms[self._row[node]] = -1 if state is None else self.numa.kubelet(node).amounts(state)
+        rooms[self._row[node]] = -1 if state is None else self.numa.amounts(node, state)
 
     def kind(self, node: int) -> object:
         """What tells a node from others as far as zones go."""
@@ -94,6 +94,12 @@ class ZoneRooms:
         units = self.numa.of(index, node)
         pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
         return not units or not all(map(is_plain, (*pods, units))) or self.numa.order(node, [*pods, units]) is not None
+
+    def admits_any(self, index: int, node: int) -> bool:
+        """Whether one pod more of a class is admitted on a node in an order of all its pods that is found."""
+        units = self.numa.of(index, node)
+        pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
+        return node not in self.numa.held and self.numa.order(node, [*pods, units]) is not None
 
     @property
     def stand(self) -> bool:
