@@ -163,6 +163,16 @@ class Result:
     work_limit: float | None = None
 
     @property
+    def nothing_found(self) -> str:
+        """Why there is no placement, in words; to be asked where there is none."""
+        died = next((finding.message for finding in self.findings if finding.code == "SolverDied"), None)
+        if died is not None:
+            return f"{self.method} found nothing: {died}"
+        if self.termination is Termination.FINISHED:
+            return f"{self.method} found nothing: its model of this instance would be too large"
+        return f"{self.method} found nothing before it had to stop ({self.termination})"
+
+    @property
     def everything_placed(self) -> bool:
         """Whether every pending pod got a node (``--require-all``)."""
         return self.placement is not None and len(self.placement.node_of) == len(self.instance.pending)

@@ -196,7 +196,7 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
         )
     _save(done)
     if done.result.placement is None:
-        raise NothingFound(f"{done.result.method} found nothing before it had to stop")
+        raise NothingFound(done.result.nothing_found)
     return done.result.placement
 
 

@@ -222,10 +222,12 @@ class _Job:
         from placer.methods.process import run_apart
 
         start = time.monotonic()
-        deadline = None if self.time_limit is None else self.began + self.time_limit - self._reserve(self.hint)
-        left = None if deadline is None else deadline - start
         if incumbent.solution is not None and self._proved(incumbent):
             return Termination.PROVED
+        left = None if self.time_limit is None else self.began + self.time_limit - start
+        if left is not None and left > LEAST_SECONDS:
+            left -= self._reserve(self.hint)
+        deadline = None if left is None else start + left
         if left is not None and left < LEAST_SECONDS:
             return Termination.TIME
         options = SearchOptions(
@@ -266,10 +268,10 @@ class _Job:
         return list(zip(self.dense.levels, incumbent.values, strict=True))
 
     def complete(self, incumbent: Incumbent) -> None:
-        """Add what still fits without moving anything: every answer is maximal."""
+        """Add what still fits without moving anything: every answer is maximal, the greedy's by itself."""
         from placer.methods.greedy import complete
 
-        if incumbent.solution is not None and incumbent.method is not None:
+        if incumbent.solution is not None and incumbent.method not in (None, "greedy"):
             incumbent.offer(complete(self.dense, incumbent.solution), incumbent.method, "complete")
             self._count(incumbent)
 
@@ -283,6 +285,8 @@ class _Job:
         left = math.inf
         if self.time_limit is not None:
             left = max(0.0, self.began + self.time_limit - start) / 2
+        if not left:
+            return
         created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
         incumbent.instead(by_age(self.dense, incumbent.solution, created, self.seed, left))
         self.seconds["solve"] += time.monotonic() - start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 
 import pytest
 
@@ -14,9 +15,10 @@ from placer.instance import Instance
 from placer.methods.decomposed.part import make_part
 from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, carry_out
+from placer.methods.events import SearchOptions
 from placer.methods.gather import EXCHANGE_WORK, gather
 from placer.methods.gather.bins import Bins
-from placer.methods.greedy import greedy
+from placer.methods.greedy import complete, greedy
 from placer.verify import verify
 from tests.numa_words import demand, numa
 from tests.support import instance_of
@@ -223,6 +225,34 @@ def test_the_rows_of_the_bins_say_what_is_left() -> None:
     assert (fresh.room == bins.room).all()
     assert [sorted(pods) for pods in fresh.pods] == [sorted(pods) for pods in bins.pods]
     assert sorted(fresh.waiting) == sorted(bins.waiting)
+
+
+def test_what_the_kubelet_refuses_as_the_last_one_is_added_in_another_order() -> None:
+    """The pod of 5 cores takes the zone of 8; if that of 8 comes first, both fit: every answer is maximal."""
+    world = World()
+    world.node("a", pods=9, numa=numa("single", "container", "8 cpu 9 memory", "5 cpu 9 memory"))
+    for name, size in (("five", 5), ("eight", 8)):
+        world.pod(name, gpu=0, numa=demand(f"{size} cpu 1 memory"))
+    dense, start = on_nodes(world.instance(), five="a")
+    found = complete(dense, start)
+    assert len(found) == 2
+    assert verify(world.instance(), dense.placement(found)) == []
+
+
+def test_with_one_worker_only_work_ends_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the same seed would not give the same answer."""
+    dense = make_dense(instance_of(*generate("numa", nodes=30, zones=(2,), seed=3).documents))
+    start = dict(list(greedy(dense, seed=0).items())[:-40])
+    module = sys.modules["placer.methods.decomposed.search"]
+    seconds: list[float] = []
+
+    def recorded(dense: Dense, solution: Solution, seed: int, work: float, most: float) -> tuple[Solution, float]:
+        seconds.append(most)
+        return gather(dense, solution, seed, work, most)
+
+    monkeypatch.setattr(module, "gather", recorded)
+    module.search(dense, SearchOptions(work=0.5, workers=1, hint=start), lambda _: None)
+    assert set(seconds) == {math.inf}
 
 
 # ------------------------------------------------------------------------------------------------------- with all rules

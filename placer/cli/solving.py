@@ -84,7 +84,7 @@ def _solve(options: argparse.Namespace) -> int:
             watch=progress.point,
         )
     if result.placement is None:
-        raise NothingFound(f"{result.method} found nothing before it had to stop ({result.termination})")
+        raise NothingFound(result.nothing_found)
     document = placement_document(result).as_dict()
     if options.bindings:
         write(bindings_document(result.placement), options.bindings)

@@ -78,5 +78,5 @@ def _decide(instance: Instance, asked: Asked, began: float) -> tuple[Placement, 
     if isinstance(said, Placement):
         return said, (), None
     if said.placement is None:
-        raise NothingFound(f"{said.method} found nothing before it had to stop ({said.termination})")
+        raise NothingFound(said.nothing_found)
     return said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound

@@ -110,7 +110,9 @@ class _Search(ExactSearch):
             return False
         self.walks += 1
         seed, work = (self.options.seed + self.walks) % 2**31, min(self.limits.work, budget)
-        found, spent = gather(self.dense, self.solution, seed, work, min(self.limits.seconds, budget))
+        # With one worker only the work ends it, so that the same seed walks the same way.
+        seconds = self.limits.seconds if self.options.workers == 1 else min(self.limits.seconds, budget)
+        found, spent = gather(self.dense, self.solution, seed, work, seconds)
         self.limits.spent += spent
         ordered = self.dense.numa.ordered(found)
         if ordered is not None:

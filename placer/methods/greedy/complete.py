@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
 from placer.dense import Dense, Solution
 from placer.methods.greedy.alike import place_alike
 from placer.methods.greedy.backtrack import Effort, force
@@ -19,6 +21,9 @@ __all__ = ["LOOKS", "complete", "squeeze_in"]
 
 #: Nodes looked at in all when groups are placed by trying everything (about 2 microseconds each).
 LOOKS = 200_000
+
+#: How many of them the search for another order of a node's pods counts as.
+ORDERS = 40_000
 
 #: Ways to place a group that found no place so far: every domain is tried, with different choices of nodes.
 THOROUGH = (Style(tries=10**9), Style(few=False, tries=10**9), Style(few=False, reuse=False, tries=10**9))
@@ -73,6 +78,7 @@ def _add(state: State, level: Sequence[int], effort: Effort) -> None:
             squeeze_in(state, group, effort)
     for several in alike.values():
         place_alike(state, several, reuse=True)
+        _in_another_order(state, several, effort)
     for classes in calling.values():
         settle(state, [(index, 1) for index in classes], Way((0, len(state.price))), whole=False)
     for group in gangs:
@@ -80,6 +86,23 @@ def _add(state: State, level: Sequence[int], effort: Effort) -> None:
             extend(state, group, THOROUGH[0])
             while layout.app(group) is not None and _squeeze(state, group, effort, more=True):
                 extend(state, group, THOROUGH[0])
+
+
+def _in_another_order(state: State, lone: Sequence[int], effort: Effort) -> None:
+    """Place pods on nodes whose kubelet refuses them as the last ones and admits them in another order (C10)."""
+    for group in lone if state.zones is not None else ():
+        gang = state.dense.groups[group]
+        index = gang.classes[0]
+        limited = state.dense.scopes[gang.scope].limit is not None
+        if limited or not state.left(index) or state.queue_limit(index) < 1:
+            continue
+        for node in np.flatnonzero(state.able(index, zones=False)).tolist():
+            effort.looks -= ORDERS
+            if effort.looks < 0:
+                return
+            if state.zones is not None and state.zones.admits_any(index, node):
+                state.take(index, [node], [1])
+                break
 
 
 def squeeze_in(state: State, group: int, effort: Effort) -> bool:
