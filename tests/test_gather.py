@@ -21,6 +21,7 @@ from placer.methods.gather.bins import Bins
 from placer.methods.greedy import complete, greedy
 from placer.verify import verify
 from tests.numa_words import demand, numa
+from tests.numa_worlds import assigned
 from tests.support import instance_of
 from tests.tiny_numa import tiny_numa
 from tests.world import World, hard
@@ -147,6 +148,15 @@ def test_pods_of_two_containers_stay_where_containers_are_aligned_one_by_one() -
     names = {dense.classes[index].pods[0].name: dense.nodes[node] for index, node in found}
     assert names["pair"] == "a"
     assert len(names) == 6
+
+
+def test_a_node_whose_pods_are_admitted_in_no_order_is_left_alone() -> None:
+    dense = make_dense(assigned().instance())
+    start = {(index, 0): each.size for index, each in enumerate(dense.classes)}
+    bins = Bins(dense, start, random.Random(0))
+    assert bins.solution() == start
+    assert not any(bins.facts.free(index, 0) for index, _ in start)
+    assert not bins.facts.allowed[:-1].any()
 
 
 def pairs() -> tuple[Dense, Bins]:

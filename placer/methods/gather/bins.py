@@ -113,7 +113,7 @@ class Bins:
 
     def _close(self, node: int) -> None:
         """Leave a node as it is: other pods stay there, or no order is known in which it admits its own."""
-        self.facts.allowed[:-1, node] = False
+        self.facts.allowed[:-1, node] = self.facts.open[node] = False
         self.mixed.add(node)
         self.room[self.first[node] : self.first[node + 1]] = -1
 
