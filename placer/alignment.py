@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from placer.instance import Instance, Key
+from placer.instance import Finding, Instance, Key
 from placer.instance.numa import Kubelet, NumaNode, Orders, find_order
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
 
-__all__ = ["aligned"]
+__all__ = ["aligned", "misstated"]
 
 
 def aligned(instance: Instance, placement: Placement) -> Placement:
@@ -51,6 +51,40 @@ def aligned(instance: Instance, placement: Placement) -> Placement:
         for place, binding in zip(places, _with_zones(instance, kubelet, node, ordered), strict=True):
             bindings[place] = binding
     return Placement(tuple(bindings), tuple(sorted(one_by_one)))
+
+
+def misstated(instance: Instance, placement: Placement) -> list[Finding]:
+    """What a placement says of zones and orders that kubelets will do otherwise; it may keep all rules all the same.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    placement
+        Anybody's; bindings without zones say nothing of them.
+
+    Returns
+    -------
+    list[Finding]
+        ``BoundOneByOne``: the kubelet sorts pods that reach it together by age and then refuses one, and the node is
+        not named as one where each waits for the answer to the one before. ``NumaZonesDiffer``: other zones are chosen.
+    """
+    found = []
+    for name, places in _slots(instance, placement).items() if instance.kubelets else ():
+        kubelet, node = instance.kubelets[name], instance.nodes[name].numa
+        if node is None:
+            continue
+        here = [placement.bindings[place] for place in places]
+        orders, _ = _ordered(instance, kubelet, node, here)
+        if orders is Orders.SOME and name not in placement.one_by_one:
+            text = "its kubelet refuses one of the pods if they reach it together; oneByOne does not name the node"
+            found.append(Finding("BoundOneByOne", f"Node {name}", text))
+        for said, chosen in zip(here, _with_zones(instance, kubelet, node, here), strict=True):
+            if said.numa_zones and chosen.numa_zones and said.numa_zones != chosen.numa_zones:
+                told, true = (", ".join(each.numa_zones) for each in (said, chosen))
+                text = f"numaZones: found {told}, expected {true}, which the kubelet of Node {name} chooses"
+                found.append(Finding("NumaZonesDiffer", f"Pod {said.pod}", text))
+    return sorted(found)
 
 
 def _slots(instance: Instance, placement: Placement) -> Mapping[str, Sequence[int]]:

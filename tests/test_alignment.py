@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -11,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.alignment import aligned
+from placer.alignment import aligned, misstated
+from placer.dense import make_dense
 from placer.document import placement_document
 from placer.errors import BadInstance
 from placer.instance import Key, PodState, Policy
 from placer.instance.numa import NumaDemand, NumaNode
 from placer.manifests import dump
+from placer.methods.greedy import greedy
 from placer.placement import Binding, Placement
 from placer.read import read_placement
 from placer.solve import solve
@@ -25,6 +28,7 @@ from tests.judge import placement
 from tests.numa_drawn import demands, nodes
 from tests.numa_naive import some_order
 from tests.numa_words import demand, numa
+from tests.tiny_numa import tiny_numa
 from tests.world import SPACE, World
 
 FOUR_AND_TWO = numa("single", "container", "4 cpu 8 memory", "2 cpu 8 memory")
@@ -165,3 +169,33 @@ def test_verify_is_content_exactly_where_some_order_works(node: NumaNode, asked:
     assert {binding.pod for binding in found.bindings} == {pod.key for pod in instance.pending}
     refused = [violation for violation in verify(instance, found) if violation.rule == "C10"]
     assert (refused == []) == (some_order(node, asked) is not None)
+
+
+def test_what_a_placement_says_wrongly_of_kubelets_is_found() -> None:
+    """By age the pod of 2 cores takes the zone of 4, and that of 4 is refused."""
+    world = _world(n1=FOUR_AND_TWO)
+    world.pod("a", gpu=0, numa=TWO, created=1.0)
+    world.pod("b", gpu=0, numa=FOUR, created=2.0)
+    instance = world.instance()
+    right = aligned(instance, placement("b@n1 a@n1"))
+    assert right.one_by_one == ("n1",)
+    assert misstated(instance, right) == []
+    first, second = right.bindings
+    swapped = replace(first, numa_zones=second.numa_zones), replace(second, numa_zones=first.numa_zones)
+    found = misstated(instance, Placement(swapped))
+    assert [(each.code, each.object) for each in found] == [
+        ("BoundOneByOne", "Node n1"),
+        ("NumaZonesDiffer", "Pod default/a"),
+        ("NumaZonesDiffer", "Pod default/b"),
+    ]
+    assert [each.code for each in misstated(instance, placement("b@n1 a@n1"))] == ["BoundOneByOne"], "nothing is said"
+
+
+def test_what_is_aligned_says_nothing_wrong() -> None:
+    told = 0
+    for seed in range(120):
+        instance = tiny_numa(seed).instance
+        found = aligned(instance, make_dense(instance).placement(greedy(make_dense(instance), seed=seed)))
+        assert misstated(instance, found) == [], seed
+        told += any(binding.numa_zones for binding in found.bindings)
+    assert told >= 40

@@ -108,6 +108,7 @@ def _time_limit(options: argparse.Namespace) -> float | None:
 
 
 def _verify(options: argparse.Namespace) -> int:
+    from placer.alignment import misstated
     from placer.read import read_placement
     from placer.score import score
     from placer.summary import print_findings, print_violations
@@ -116,6 +117,7 @@ def _verify(options: argparse.Namespace) -> int:
     instance = read_instance(options, options.instance)
     placement = read_placement(options.placement)
     violations = verify(instance, placement)
+    findings = [*instance.findings, *misstated(instance, placement)]
     if options.json:
         document = {
             "valid": not violations,
@@ -127,13 +129,13 @@ def _verify(options: argparse.Namespace) -> int:
                 {"name": v.name, **({} if v.priority is None else {"priority": v.priority}), "value": v.value}
                 for v in score(instance, placement)
             ],
-            "findings": [{"code": f.code, "object": f.object, "message": f.message} for f in instance.findings],
+            "findings": [{"code": f.code, "object": f.object, "message": f.message} for f in findings],
         }
         print(json.dumps(document, indent=2))
     else:
         terminal = console()
         print_violations(instance, len(placement.bindings), violations, terminal)
-        print_findings(instance.findings, terminal)
+        print_findings(findings, terminal)
     return VIOLATIONS if violations else OK
 
 
