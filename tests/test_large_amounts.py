@@ -37,6 +37,14 @@ def test_a_pod_that_fits_nowhere_does_not_touch_the_others() -> None:
     assert [scale.fits_nowhere(pod.requests) for pod in pods] == [False, True, True]
 
 
+def test_a_pod_that_asks_for_nothing_fits_where_there_is_less_than_nothing() -> None:
+    """Running pods hold more than the only node has; who asks for none of it is not concerned."""
+    pods = some_pods([{}, {"memory": 7}])
+    scale = Scale(pods, [Resources({"memory": -1})])
+    assert [scale.request(pod.requests).tolist() for pod in pods] == [[0], [1]]
+    assert scale.room([Resources({"memory": -1})]).tolist() == [[0]]
+
+
 def test_where_amounts_are_not_exact_no_bound_counts() -> None:
     """Both pods fit by the rounded numbers or not: nothing is said to be proved, and what is found is verified."""
     world = World()

@@ -52,7 +52,7 @@ class Scale:
         for pod in pods:
             for name, amount in pod.requests.items():
                 if name not in self._largest:
-                    self._largest[name] = max((entry[name] for entry in room), default=0)
+                    self._largest[name] = max((0, *(entry[name] for entry in room)))
                 fitting = amounts.setdefault(name, [])
                 if amount <= self._largest[name]:
                     fitting.append(amount)
