@@ -114,9 +114,7 @@ class _Search(ExactSearch):
         seconds = self.limits.seconds if self.options.workers == 1 else min(self.limits.seconds, budget)
         found, spent = gather(self.dense, self.solution, seed, work, seconds)
         self.limits.spent += spent
-        ordered = self.dense.numa.ordered(found)
-        if ordered is not None:
-            self.offer(ordered, name)
+        self.offer(found, name)
         return self.met(level)
 
     def laid_out(self, level: int, budget: float) -> bool:

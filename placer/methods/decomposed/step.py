@@ -93,13 +93,10 @@ def carry_out(step: Step) -> Stepped:
 
 def _walked(step: Step) -> Stepped:
     found, work = gather(step.dense, step.start, step.seed, step.work, step.seconds)
-    ordered = None if step.dense.numa is None else step.dense.numa.ordered(found)
-    if ordered is None:
-        return Stepped(None, work=work)
-    start, values = score_solution(step.dense, step.start), score_solution(step.dense, ordered)
+    start, values = score_solution(step.dense, step.start), score_solution(step.dense, found)
     if beats(step.dense, start, values, step.level + 1):
         return Stepped(None, work=work)
-    return Stepped(ordered, tuple(new - old for new, old in zip(values, start, strict=True)), work=work)
+    return Stepped(found, tuple(new - old for new, old in zip(values, start, strict=True)), work=work)
 
 
 def _solved(step: Step) -> Stepped:

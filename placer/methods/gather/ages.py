@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from placer.dense import Dense, Solution, score_solution
-from placer.methods.gather.bins import MOST, Bins
+from placer.methods.gather.bins import SINGLE, Bins
 
 __all__ = ["by_age"]
 
@@ -51,11 +51,10 @@ def by_age(dense: Dense, solution: Solution, created: Sequence[float], seed: int
     end = time.monotonic() + seconds
     ages = _Ages(dense, solution, created, seed)
     ages.run(end)
-    found = ages.bins.solution()
-    ordered = None if dense.numa is None else dense.numa.ordered(found)
-    if ordered is None or score_solution(dense, ordered) != score_solution(dense, solution):
+    found = ages.bins.ordered()
+    if found is None or score_solution(dense, found) != score_solution(dense, solution):
         return solution
-    return ordered
+    return found
 
 
 class _Ages:
@@ -79,12 +78,11 @@ class _Ages:
         while self.bad and left > 0 and time.monotonic() < end:
             left -= 1
             node = self.chance.choice(self.bad)
-            pods = [index for index in self.bins.order[node] if self._may(index, node)]
+            pods = [
+                index for index in self.bins.order[node] if self.exchanged[index] and self.facts.takes_part(index, node)
+            ]
             if pods:
                 left -= self._try(node, self.chance.choice(pods))
-
-    def _may(self, index: int, node: int) -> bool:
-        return bool(self.exchanged[index] and self.facts.allowed[self.facts.sort[index], node])
 
     def _try(self, node: int, index: int) -> int:
         """Look for a partner of a pod on a node; say how many were tried."""
@@ -111,7 +109,7 @@ class _Ages:
         node = int(bins.node[zone])
         zones = np.unique([self.chance.randrange(len(bins.node)) for _ in range(ZONES)])
         zones = zones[bins.node[zones] != node]
-        rows, numbers = np.nonzero(bins.real[zones, 1 : 1 + MOST])
+        rows, numbers = np.nonzero(bins.real[zones, SINGLE])
         zones, numbers = zones[rows], 1 + numbers
         gain = facts.asked[index] - bins.asked[zones, numbers]
         fits = (bins.room[zone] + gain >= 0).all(axis=1) & (bins.room[zones] - gain >= 0).all(axis=1)

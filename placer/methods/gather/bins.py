@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from placer.dense import Dense, Solution
 from placer.methods.gather.facts import Facts
 
-__all__ = ["MOST", "Bins", "Bundle"]
+__all__ = ["SINGLE", "Bins", "Bundle"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -22,15 +22,20 @@ MOST = 8
 #: Every choice of at most two of them: nobody first.
 BUNDLES = ((), *((one,) for one in range(MOST)), *combinations(range(MOST), 2))
 
+#: Those of one pod.
+SINGLE = slice(1, 1 + MOST)
+
 #: A zone, and classes of pods in it.
 Bundle = tuple[int, tuple[int, ...]]
+#: A node, classes of pods that leave it, and the change of the node, which says whether its kubelet admits it.
+_Side = tuple[int, Sequence[int], Callable[[], bool]]
 
 
 class Bins:
     """The zones of all nodes under a solution that may change pod by pod.
 
-    The kubelet is replayed for every change: pods of a node come in the order of their zones where all of them may take
-    part, else in the order in which they came, one taking the place of another.
+    The kubelet is replayed for every change: pods of a node come in the order of their zones where all of them take
+    part, else one in the place of another if that is admitted.
 
     Parameters
     ----------
@@ -125,6 +130,10 @@ class Bins:
                 found[index, node] = found.get((index, node), 0) + 1
         return found
 
+    def ordered(self) -> Solution | None:
+        """The same in an order that kubelets admit; None where none was found that keeps classes together."""
+        return self.numa.ordered(self.solution())
+
     def bundle(self, zone: int, number: int) -> Bundle:
         """Zone and classes of one of its bundles."""
         return zone, tuple(self.pods[zone][place] for place in BUNDLES[number])
@@ -140,26 +149,28 @@ class Bins:
         node, second = int(self.node[one[0]]), int(self.node[other[0]])
         if node == second:
             return self._change(node, {one[0]: (one[1], other[1]), other[0]: (other[1], one[1])})
-        before = self.order.get(node, [])
-        if not self._change(node, {one[0]: (one[1], other[1])}):
-            return False
-        if not self._change(second, {other[0]: (other[1], one[1])}):
-            self._replay(node, before)
-            return False
-        self._move(node, one[1], other[1])
-        self._move(second, other[1], one[1])
-        return True
+        return self._both(
+            (node, one[1], lambda: self._change(node, {one[0]: (one[1], other[1])})),
+            (second, other[1], lambda: self._change(second, {other[0]: (other[1], one[1])})),
+        )
 
     def trade(self, node: int, index: int, second: int, others: Sequence[int]) -> bool:
         """Exchange a pod of whatever units for others of another node; say whether the kubelets admit it."""
-        before = self.order[node]
-        if not self._put_in_place(node, (index,), others):
+        return self._both(
+            (node, (index,), lambda: self._put_in_place(node, (index,), others)),
+            (second, others, lambda: self._put_in_place(second, others, (index,))),
+        )
+
+    def _both(self, one: _Side, other: _Side) -> bool:
+        """Change two nodes that give each other pods, or none of them; say whether both admit it."""
+        before = self.order.get(one[0], [])
+        if not one[2]():
             return False
-        if not self._put_in_place(second, others, (index,)):
-            self._replay(node, before)
+        if not other[2]():
+            self._replay(one[0], before)
             return False
-        self._move(node, (index,), others)
-        self._move(second, others, (index,))
+        self._move(one[0], one[1], other[1])
+        self._move(other[0], other[1], one[1])
         return True
 
     def _put_in_place(self, node: int, gone: Sequence[int], come: Sequence[int]) -> bool:
@@ -238,7 +249,7 @@ class Bins:
         pods: list[list[int]] = [[] for _ in range(begin, end)]
         self.mixed.discard(node)
         for index, zone in zip(order, zones, strict=True):
-            if self.facts.allowed[self.facts.sort[index], node]:
+            if self.facts.takes_part(index, node):
                 pods[zone].append(index)
             else:
                 self.mixed.add(node)

@@ -2,7 +2,7 @@
 
 A pod takes part where it is one unit for one zone (:func:`placer.instance.numa.is_plain`) and nothing but room says
 where it may be: no host port, no call of a network, and within the HyperNode that its scopes are in where they are
-limited. All others stay where they are.
+limited. All others stay where they are, or are traded as a whole (:meth:`Facts.free`).
 """
 
 from __future__ import annotations
@@ -75,6 +75,10 @@ class Facts:
         sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
         self.lone = np.array([sizes[each.group] == 1 for each in dense.classes], dtype=bool)
         self.welcome = np.array([self._welcome(index) for index in range(len(dense.classes))], dtype=bool)
+
+    def takes_part(self, index: int, node: int) -> bool:
+        """Whether a pod of a class may be exchanged on a node as one unit of a zone."""
+        return bool(self.allowed[self.sort[index], node])
 
     def free(self, index: int, node: int) -> bool:
         """Whether only its node's room and kubelet say whether a pod may be on a node, of however many units it is."""

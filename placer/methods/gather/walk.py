@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution
-from placer.methods.gather.bins import BUNDLES, Bins, Bundle
+from placer.methods.gather.bins import SINGLE, Bins, Bundle
 
 __all__ = ["EXCHANGE_WORK", "gather"]
 
@@ -64,11 +64,12 @@ def gather(dense: Dense, solution: Solution, seed: int, work: float, seconds: fl
     Returns
     -------
     tuple
-        A solution that keeps all rules, in which nothing counts less in O1, and the deterministic time it took.
+        A solution that keeps all rules, in which nothing counts less in O1, the pods of each node in an order that its
+        kubelet admits; and the deterministic time it took.
     """
     walk = _Walk(dense, solution, seed)
     spent = walk.run(work, time.monotonic() + seconds)
-    return walk.bins.solution(), spent
+    return walk.bins.ordered() or solution, spent
 
 
 class _Walk:
@@ -195,7 +196,7 @@ class _Walk:
         zones = np.unique(self.numbers.integers(len(bins.node), size=GIVING))
         zones = zones[facts.allowed[facts.sort[index]][bins.node[zones]]]
         found = []
-        for zone, number in zip(*np.nonzero(bins.real[zones, 1 : 1 + SINGLES]), strict=True):
+        for zone, number in zip(*np.nonzero(bins.real[zones, SINGLE]), strict=True):
             placed = bins.pods[int(zones[zone])][int(number)]
             room = bins.room[zones[zone]] + facts.asked[placed]
             if facts.lone[placed] and facts.worth[placed] <= facts.worth[index] and (room >= facts.asked[index]).all():
@@ -211,13 +212,13 @@ class _Walk:
         """
         bins = self.bins
         node = self.chance.choice(sorted(bins.mixed))
-        fixed = [index for index in bins.order.get(node, ()) if self._is_fixed(index, node)]
+        fixed = [index for index in bins.order.get(node, ()) if not self.facts.takes_part(index, node)]
         if not fixed:
             return
         index, second = self.chance.choice(fixed), self.chance.choice(list(bins.order))
         for others in self._partners_of(index, node, second) if second != node else ():
-            left = int(self._is_fixed(index, second)) - 1
-            left += sum(self._is_fixed(each, node) - self._is_fixed(each, second) for each in others)
+            part = self.facts.takes_part
+            left = -int(part(index, second)) + sum(part(each, second) - part(each, node) for each in others)
             if left > 0 or (left == 0 and self.chance.random() > SIDEWAYS):
                 continue
             if self._have_room(index, node, others, second) and bins.trade(node, index, second, others):
@@ -236,9 +237,6 @@ class _Walk:
                 if one != other:
                     yield pods[one], pods[other]
 
-    def _is_fixed(self, index: int, node: int) -> bool:
-        return not self.facts.allowed[self.facts.sort[index], node]
-
     def _have_room(self, index: int, node: int, others: Sequence[int], second: int) -> bool:
         """Whether two nodes have room in sum for each other's pods, and no other rule keeps these where they are."""
         bins, facts, width = self.bins, self.facts, self.facts.zone_width
@@ -251,7 +249,3 @@ class _Walk:
     def _size(self, index: int) -> float:
         """How little a pod asks for, about: the larger one waits, for then there is more room to go on with."""
         return BLUR * self.chance.random() - float((self.facts.asked[index] / self.scale).sum())
-
-
-#: How many bundles are single pods; they follow nobody.
-SINGLES = sum(len(bundle) == 1 for bundle in BUNDLES)

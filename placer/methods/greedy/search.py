@@ -156,13 +156,13 @@ class _Search:
 
     def _gather(self) -> None:
         """Exchange pods between NUMA zones for those that found room in none; what is placed stays placed."""
-        numa, levels = self.dense.numa, self.dense.levels
-        if numa is None or not levels or levels[0][0] not in MAXIMISED:
+        levels = self.dense.levels
+        if self.dense.numa is None or not levels or levels[0][0] not in MAXIMISED:
             return
         seconds = inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
         found, _ = gather(self.dense, self.solution, 0, GATHERING, seconds)
         self.rank = self._rank(self.solution)
-        self.offer(complete(self.dense, numa.ordered(found) or self.solution))
+        self.offer(complete(self.dense, found))
 
     def offer(self, solution: Solution, *, ties: bool = False) -> tuple[int, ...]:
         """Keep the solution if it is better than the best so far, or as good with ``ties``; return its rank."""
