@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CRDS", "HOW", "MODULE", "PROGRAMS", "Missing", "programs", "resource_definitions"]
+__all__ = ["CRDS", "HOW", "MODULE", "PROGRAMS", "Missing", "program", "programs", "resource_definitions"]
 
 MODULE = Path(__file__).parent / "controlplane"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
@@ -71,6 +71,19 @@ CRDS = {
 
 class Missing(Exception):
     """Something is not there and cannot be made here; the message says what and how to get it."""
+
+
+def program(folder: Path, name: str) -> Path:
+    """One that not all tests need, in a folder of :func:`programs`.
+
+    Raises
+    ------
+    Missing
+        The user's folder has no such program.
+    """
+    if not (folder / name).exists():
+        raise Missing(f"KUBEBUILDER_ASSETS: {folder} has no {name}")
+    return folder / name
 
 
 def programs() -> Path:

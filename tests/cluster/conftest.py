@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.binaries import Missing, programs, resource_definitions
+from tests.cluster.binaries import Missing, program, programs, resource_definitions
 from tests.cluster.passes import Passes
 from tests.cluster.proxy import Proxy, proxied
 from tests.cluster.server import ControlPlane
@@ -26,6 +27,12 @@ def _found(look: Callable[[], T]) -> T:
     if os.environ.get("PLACER_REQUIRE_TOOLS") == "1":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def scheduler_program(control_plane: ControlPlane) -> Path:
+    """kube-scheduler, which a folder that the user gives need not have."""
+    return _found(lambda: program(control_plane.programs, "kube-scheduler"))
 
 
 @pytest.fixture(scope="session")

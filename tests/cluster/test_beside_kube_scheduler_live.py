@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,8 @@ from tests.support import node
 
 
 @pytest.fixture
-def kube_scheduler(cluster: Api, control_plane: ControlPlane) -> Iterator[None]:
+def kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program: Path) -> Iterator[None]:
     """Runs as long as the test does."""
-    if not (control_plane.programs / "kube-scheduler").exists():
-        pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
     config = control_plane.kubeconfig("kube-scheduler")
     control_plane.run(
         "kube-scheduler",
