@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from placer.instance import Group, Instance, NetworkTopology, Pod
+from placer.instance import Group, Instance, Key, NetworkTopology, Pod
 
 __all__ = ["PLUGINS", "Bound", "all_ways"]
 
@@ -41,6 +41,10 @@ def all_ways(instance: Instance, most: int) -> set[Bound] | None:
             return found
         ahead = [choice for choice, _ in taken[:-1]] + [taken[-1][0] + 1]
     return None
+
+
+#: Who is where, the anchor of each subjob, and the pods of each that were not tried yet.
+_State = tuple[dict[Key, str], dict[str, str | None], dict[str, list[Pod]]]
 
 
 @dataclass(eq=False)
@@ -248,26 +252,27 @@ class _Run:
         for gradient in self._gradients(job.cap, job.anchor, TOP, ()):
             solutions = []
             for domain in gradient:
-                state = dict(self.where), {part.uid: part.anchor for part in job.parts}, dict(job.sheet)
+                state = self._state(job)
                 job.misfits = {part.uid: set() for part in job.parts}
                 job.sheet = {uid: list(pods) for uid, pods in job.sheet.items()}
                 score = self._in_domain(job, domain)
                 if score is not None and self._ready(job) and self.where != state[0]:
-                    anchors = {part.uid: part.anchor for part in job.parts}
-                    solutions.append((score, domain, self.where, anchors, job.sheet))
-                self._reset(job, *state)
+                    solutions.append((score, domain, self._state(job)))
+                self._reset(job, state)
             if solutions:
-                _, domain, *state_of = solutions[self._best([each[0] for each in solutions])]
-                self._reset(job, *state_of)
+                _, domain, chosen = solutions[self._best([each[0] for each in solutions])]
+                self._reset(job, chosen)
                 job.anchor = self._common(job.anchor, domain)
                 return True
         return False
 
-    def _reset(self, job: Whole, where: object, anchors: object, sheet: object) -> None:
-        self.where = where  # type: ignore[assignment]
+    def _state(self, job: Whole) -> _State:
+        return dict(self.where), {part.uid: part.anchor for part in job.parts}, dict(job.sheet)
+
+    def _reset(self, job: Whole, state: _State) -> None:
+        self.where, anchors, job.sheet = state
         for part in job.parts:
-            part.anchor = anchors[part.uid]  # type: ignore[index]
-        job.sheet = sheet  # type: ignore[assignment]
+            part.anchor = anchors[part.uid]
 
     def _in_domain(self, job: Whole, domain: str) -> float | None:
         """Subjob after subjob; the sum of their scores, None where none could be placed."""
