@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from placer.codes import ReasonCode
 from placer.instance import Finding, GroupKey, Instance
 from placer.placement import MAXIMISED, Placement, Score, Value
 
@@ -45,9 +46,9 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why pods stay pending: a code of contract.md and one sentence."""
+    """Why pods stay pending: a code (:data:`placer.codes.REASONS`) and one sentence."""
 
-    code: str
+    code: ReasonCode
     message: str
 
 

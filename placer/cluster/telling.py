@@ -34,6 +34,7 @@ from placer.cluster.client import STRATEGIC_MERGE, Answer, Writer
 from placer.cluster.ledger import Overfull
 from placer.cluster.plan import Plan
 from placer.cluster.volcano import GroupNews, write_group
+from placer.codes import ConditionReason, EventReason
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Key
 from placer.outcome import Outcome
@@ -110,7 +111,7 @@ class _Page(msgspec.Struct):
 class _Wait:
     """Why pods of a gang wait: reason and message of their condition."""
 
-    reason: str
+    reason: ConditionReason
     message: str
 
 
@@ -191,7 +192,7 @@ def _group_news(
 @dataclass(frozen=True, slots=True)
 class _Event:
     kind: str
-    reason: str
+    reason: EventReason
     note: str
     version: str
     subject: str
@@ -213,7 +214,7 @@ def _events(gangs: Iterable[Gang], overfull: Iterable[Overfull], waits: Mapping[
         yield _Event("Warning", "NodeOverfull", f"pods request too much: {each}", "v1", "Node", "default", each.node)
 
 
-def _of_gang(key: GroupKey, kind: str, reason: str, note: str) -> _Event:
+def _of_gang(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Event:
     version = _VERSIONS.get(key.api_group, key.api_group)
     return _Event(kind, reason, note, version, key.kind, key.namespace, key.name)
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
+from placer.codes import FindingCode
 from placer.instance import Finding
 from placer.instance.findings import counted
 from placer.kube.core import ConfigMap
@@ -87,7 +88,7 @@ def read_measurements(config_map: ConfigMap, nodes: Container[str], percentile: 
         Where a pair of nodes is there in both units, what is in microseconds counts: it is the finer one.
     """
     finest: dict[Pair, tuple[int, int]] = {}
-    unused: dict[str, set[str]] = defaultdict(set)
+    unused: dict[FindingCode, set[str]] = defaultdict(set)
     others: set[int] = set()
     for entry in _entries(config_map.data or {}, unused):
         if entry.percentile != percentile:
@@ -108,7 +109,7 @@ def read_measurements(config_map: ConfigMap, nodes: Container[str], percentile: 
     )
 
 
-def _entries(data: Mapping[str, str], unused: Mapping[str, set[str]]) -> Iterator[_Entry]:
+def _entries(data: Mapping[str, str], unused: Mapping[FindingCode, set[str]]) -> Iterator[_Entry]:
     """Entries that are measurements; a key that begins like one and is none is noted, any other passed over."""
     for key, value in data.items():
         match = _KEY.fullmatch(key)
@@ -129,10 +130,10 @@ def _pair(text: str, nodes: Container[str]) -> Pair | None:
 
 
 def _findings(
-    config_map: ConfigMap, unused: Mapping[str, set[str]], others: tuple[int, ...] | list[int], percentile: int
+    config_map: ConfigMap, unused: Mapping[FindingCode, set[str]], others: tuple[int, ...] | list[int], percentile: int
 ) -> Iterator[Finding]:
     subject = f"ConfigMap {config_map.namespace}/{config_map.name}"
-    words = {
+    words: dict[FindingCode, str] = {
         "NetperfKey": "no key of a measurement that is known",
         "NetperfNode": "not two nodes that are there",
         "NetperfValue": "no number of at least 0",

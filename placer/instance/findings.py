@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from placer.codes import FindingCode
 from placer.instance.model import Finding
 
 __all__ = ["Findings", "counted"]
@@ -16,7 +17,7 @@ class Findings:
         self._found: set[Finding] = set()
         self._missing: dict[str, set[str]] = {}
 
-    def add(self, code: str, subject: str, message: str) -> None:
+    def add(self, code: FindingCode, subject: str, message: str) -> None:
         """Note one finding; the parameters are those of :class:`~placer.instance.model.Finding`."""
         self._found.add(Finding(code, subject, message))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from placer.instance.findings import Findings
 from placer.instance.node import Node
@@ -18,7 +19,7 @@ from placer.kube.volcano import HyperNode, HyperNodeMember
 
 __all__ = ["Members", "read_members"]
 
-CODE = "HyperNodeMember"
+CODE: Final = "HyperNodeMember"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
+from placer.codes import FindingCode
 from placer.instance.group import Group, GroupKey
 from placer.instance.network import AppGroup, Network, Spread
 from placer.instance.node import Node
@@ -31,14 +32,14 @@ class Finding:
     Parameters
     ----------
     code
-        One of contract.md's finding codes.
+        Which; :data:`placer.codes.FINDINGS` says what each means.
     object
         ``Kind namespace/name`` of what it is about.
     message
         One sentence that names the objects and values involved.
     """
 
-    code: str
+    code: FindingCode
     object: str
     message: str
 

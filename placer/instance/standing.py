@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from placer.instance.findings import Findings
 from placer.instance.group import NetworkTopology
@@ -19,7 +20,7 @@ from placer.quantity import format_amount
 
 __all__ = ["note_broken_rules"]
 
-CODE = "BoundPodsViolate"
+CODE: Final = "BoundPodsViolate"
 
 
 def note_broken_rules(instance: Instance, findings: Findings) -> None:

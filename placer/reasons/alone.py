@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.codes import ReasonCode
 from placer.dense import Dense, Solution
 from placer.instance import GroupKey
 from placer.methods.greedy import Effort, Layout, State, squeeze_in, tops
@@ -30,7 +32,7 @@ NAMED = 3
 
 #: How a place is looked for where counting does not exclude one.
 TRIED = "tried every way to place its pods; pod by pod there is room"
-NARROW = "TopologyTooNarrow"
+NARROW: Final = "TopologyTooNarrow"
 
 
 class Alone:
@@ -88,7 +90,7 @@ class Alone:
 class _Rule:
     """A rule that can be left out of the arrays; ``without`` gives None where it concerns nobody."""
 
-    code: str
+    code: ReasonCode
     broken: str
     without: Callable[[Dense], Dense | None]
 

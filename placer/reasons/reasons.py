@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
+from placer.codes import ReasonCode
 from placer.dense import Dense, Solution
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.greedy import Layout, is_ready
@@ -19,8 +20,8 @@ from placer.result import Reason
 
 __all__ = ["reasons"]
 
-#: The contract's order.
-ORDER = (
+#: Which is said where several hold: the first.
+ORDER: tuple[ReasonCode, ...] = (
     "InvalidGroup",
     "GangIncomplete",
     "Unsupported",

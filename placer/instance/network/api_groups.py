@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from placer.instance.findings import Findings
 from placer.instance.pod import Key
@@ -12,7 +12,7 @@ from placer.kube.base import NamespacedObject
 
 __all__ = ["CODE", "only_one_each"]
 
-CODE = "SeveralApiGroups"
+CODE: Final = "SeveralApiGroups"
 
 Written = TypeVar("Written", bound=NamespacedObject)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from placer.codes import FindingCode
 from placer.instance.findings import Findings, counted
 from placer.instance.model import Instance
 from placer.instance.network.app_groups import BANDWIDTH, Application, workload_name
@@ -50,7 +51,7 @@ def note_app_groups(
             findings.add(code, subject, f"{subject}: {message}")
 
 
-def _graph(application: Application) -> Iterator[tuple[str, str]]:
+def _graph(application: Application) -> Iterator[tuple[FindingCode, str]]:
     """What is wrong with the dependencies as a graph."""
     edges = [(each.origin, each.destination) for each in application.app_group.dependencies]
     for name in sorted({origin for origin, destination in edges if origin == destination}):
@@ -64,7 +65,7 @@ def _graph(application: Application) -> Iterator[tuple[str, str]]:
         yield "DependencyCycle", f"workloads call each other in a cycle: {' -> '.join((*cycle, cycle[0]))}"
 
 
-def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[tuple[str, str]]:
+def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[tuple[FindingCode, str]]:
     """What is wrong with single fields."""
     spec = application.spec
     algorithm = spec.topology_sorting_algorithm
@@ -113,7 +114,7 @@ def _note_nodes(network: Network, findings: Findings) -> None:
         findings.add("NodeWithoutZone", min(nodes), f"{counted(nodes)}: {message}")
 
 
-def _one_way(network: Network) -> Iterator[tuple[str, str]]:
+def _one_way(network: Network) -> Iterator[tuple[FindingCode, str]]:
     """Links between areas of the cluster of which only one direction has an entry; one finding per kind."""
     homes = _homes(network)
     regions = frozenset[str]().union(*homes.values())
@@ -137,7 +138,7 @@ def _homes(network: Network) -> dict[str, set[str]]:
     return found
 
 
-def _shared_names(network: Network) -> Iterator[tuple[str, str]]:
+def _shared_names(network: Network) -> Iterator[tuple[FindingCode, str]]:
     """Names that stand for two things: a region and a zone, or zones of two regions with a capacity to share."""
     homes = _homes(network)
     regions = {link.origin for link in network.costs if link.kind == REGION}.union(*homes.values())

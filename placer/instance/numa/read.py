@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from placer.instance.findings import Findings
 from placer.instance.node import Node
@@ -21,7 +22,7 @@ from placer.quantity import Resources, format_amount, from_nano
 
 __all__ = ["CODE", "read_numa"]
 
-CODE = "NumaZones"
+CODE: Final = "NumaZones"
 
 _OLD_POLICIES = {
     "None": "none",

@@ -1,0 +1,89 @@
+"""Writes ``models/codes.md``, the page of every code, from ``placer.codes``: ``python models/codes.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from textwrap import fill
+
+from placer.codes import CONDITIONS, EVENTS, FINDINGS, REASONS, Code
+
+__all__ = ["page"]
+
+PAGE = Path(__file__).with_suffix(".md")
+WIDTH = 120
+
+#: Title, what the codes below it are, the codes.
+SECTIONS: tuple[tuple[str, str, Mapping[str, Code]], ...] = (
+    (
+        "Reasons",
+        "Why a group stays pending: `groups[].reason` of a Placement, and the first word of the message that a "
+        "waiting pod carries in a cluster. It is the first in this order that keeps the group out when it is alone "
+        "with the pods that run now. `Outcompeted` is said where none of those before it does; `NotDecided` where "
+        "there was no time to tell.",
+        REASONS,
+    ),
+    (
+        "Findings",
+        "What in the input cannot be as meant, or will surprise whoever wrote it: `findings` of a Placement. They "
+        "stop nothing, unless `--strict` makes them errors (exit code 3). All that does not depend on what a finding "
+        "names is placed as usual.",
+        FINDINGS,
+    ),
+    (
+        "Conditions in a cluster",
+        "What `placer run` writes as the reason of the condition `PodScheduled=False` of a pod.",
+        CONDITIONS,
+    ),
+    (
+        "Events in a cluster",
+        "What `placer run` writes as Events: of a PodGroup, of a pod that is in none, of a node.",
+        EVENTS,
+    ),
+)
+
+HEAD = """\
+# Reasons, findings, Events
+
+Every code that placer says, with what it means, a message as it comes with the code, and what to do. This page is made
+from `placer/codes/` by `python models/codes.py`. The rules C1 to C11 that some messages name are those of
+[README.md](README.md).
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join((HEAD, *_index(), *(line for section in SECTIONS for line in _section(*section)))).rstrip() + "\n"
+
+
+def _index() -> Iterator[str]:
+    for title, _, codes in SECTIONS:
+        names = ", ".join(f"[{name}](#{name.lower()})" for name in codes)
+        yield _filled(f"- {title}: {names}", "  ")
+    yield ""
+
+
+def _section(title: str, what: str, codes: Mapping[str, Code]) -> Iterator[str]:
+    yield from (f"## {title}", "", _filled(what), "")
+    for name, code in codes.items():
+        yield from (
+            f"### {name}",
+            "",
+            code.meaning,
+            "",
+            "```",
+            code.example,
+            "```",
+            "",
+            f"**What to do:** {code.remedy}",
+            "",
+        )
+
+
+def _filled(text: str, indent: str = "") -> str:
+    """In lines of the page's width; what has no spaces stays whole."""
+    return fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,318 @@
+"""What in the input cannot be as meant: ``findings`` of a Placement; with ``--strict`` they are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from placer.codes.code import Code
+
+__all__ = ["FINDINGS", "FindingCode"]
+
+FindingCode = Literal[
+    "AppGroupAmbiguous",
+    "BandwidthNotLimited",
+    "BoundContradicted",
+    "BoundOneByOne",
+    "BoundPodsViolate",
+    "DependencyCycle",
+    "DependsOn",
+    "DependsOnItself",
+    "HardWithoutLimit",
+    "HyperNodeCycle",
+    "HyperNodeMember",
+    "HyperNodeOverlap",
+    "HyperNodeTierOrder",
+    "HyperNodeTwoParents",
+    "LinkOneWay",
+    "LinkTwice",
+    "MaxNetworkCostAbsent",
+    "NameTaken",
+    "NetperfKey",
+    "NetperfNode",
+    "NetperfPercentile",
+    "NetperfValue",
+    "NetworkTopologyAmbiguous",
+    "NetworkTopologyEmpty",
+    "NoHyperNodes",
+    "NoNetworkTopology",
+    "NodeWithoutRegion",
+    "NodeWithoutZone",
+    "NumMembers",
+    "NumaZones",
+    "NumaZonesDiffer",
+    "PartitionMismatch",
+    "PodWithoutWorkload",
+    "PolicyMatchesNothing",
+    "PreferenceIgnored",
+    "QueueCycle",
+    "RegionAndZone",
+    "SeveralApiGroups",
+    "SolverDied",
+    "SortingAlgorithmUnknown",
+    "TierNameAmbiguous",
+    "TierNameUnknown",
+    "TopologyKeyUnknown",
+    "TwoGroups",
+    "UnknownReference",
+    "UnsupportedKind",
+    "WorkloadTwice",
+    "ZoneInTwoRegions",
+]
+
+FINDINGS: Mapping[FindingCode, Code] = {
+    "AppGroupAmbiguous": Code(
+        "Pods name an AppGroup by its name alone, and several namespaces have one of that name: the pods are of none.",
+        "Pod c/web-0 may be of any of the AppGroups a/shop, b/shop, and so of none",
+        "Give the AppGroups different names, or put the AppGroup into the namespace of its pods.",
+    ),
+    "BandwidthNotLimited": Code(
+        "A pod reserves bandwidth of its node and does not ask the CNI bandwidth plug-in to hold it to that.",
+        "Pod default/web-0: request of network.aware.com/bandwidth without the annotation "
+        "kubernetes.io/ingress-bandwidth and kubernetes.io/egress-bandwidth, so nothing holds the pod to it",
+        "Add the annotations to the pod template.",
+    ),
+    "BoundContradicted": Code(
+        "A method claimed to have proved a bound, and a verified placement is better: none of the bounds is shown.",
+        "exact claimed that admitted cannot be better than 100, but a verified placement has 120; no bound of this "
+        "run is shown.",
+        "The placement is verified and may be used. Report the instance (`placer snapshot --anonymize`): it is a bug.",
+    ),
+    "BoundOneByOne": Code(
+        "A Placement would have pods reach a kubelet together that would then refuse one of them (`verify` says so).",
+        "its kubelet refuses one of the pods if they reach it together; oneByOne does not name the node",
+        "Name the node in `oneByOne`, and bind its pods one after another, each after the kubelet's answer.",
+    ),
+    "BoundPodsViolate": Code(
+        "Pods that are bound already break a rule by themselves; the message begins with the rule. New pods do not "
+        "add to it, so that less may fit there than there seems to be room for.",
+        "C2: pods bound to Node n1 request more than is allocatable: cpu 9 of 8",
+        "Nothing, if that is known; else delete or move one of the pods.",
+    ),
+    "DependencyCycle": Code(
+        "Workloads of an AppGroup call each other in a circle; each dependency counts all the same.",
+        "AppGroup default/shop: workloads call each other in a cycle: a -> b -> a",
+        "Nothing, if that is meant.",
+    ),
+    "DependsOn": Code(
+        "A task of a Volcano Job waits for another one, so that its pods do not exist yet and none is made of it.",
+        "task worker waits for master: its pods do not exist yet, and none is made",
+        "Nothing: Volcano makes the pods when the other task runs.",
+    ),
+    "DependsOnItself": Code(
+        "A workload of an AppGroup depends on itself: pairs of its own pods are held to cost and bandwidth.",
+        "AppGroup default/shop: workload web depends on itself: its pods call each other",
+        "Nothing, if that is meant; else correct the dependency.",
+    ),
+    "HardWithoutLimit": Code(
+        "A `networkTopology` of mode hard names no highest tier, which limits nothing.",
+        "spec.networkTopology of PodGroup ml/train is hard and sets no highest tier: that is no limit",
+        "Set `highestTierAllowed` or `highestTierName`, or say `mode: soft`.",
+    ),
+    "HyperNodeCycle": Code(
+        "HyperNodes contain each other; they and all HyperNodes above them are left out of the tree.",
+        "HyperNodes s0, s1 contain each other in a cycle",
+        "Take one of them out of the other's members.",
+    ),
+    "HyperNodeMember": Code(
+        "A member of a HyperNode adds nothing: it does not exist, or its selector cannot be used.",
+        "HyperNode leaf-1: its member Node n7 is not in the instance",
+        "Correct the member or its selector, or give the missing object too.",
+    ),
+    "HyperNodeOverlap": Code(
+        "HyperNodes share a node and neither is above the other; they and all above them are left out of the tree.",
+        "HyperNodes leaf-1, leaf-2 share Node n1, but do not lie one above the other",
+        "Let each node be a member of one HyperNode only.",
+    ),
+    "HyperNodeTierOrder": Code(
+        "A HyperNode's tier is not above that of its members; it and all above it are left out of the tree.",
+        "HyperNode s0 has tier 1, which is not above that of its members leaf-1 (tier 1)",
+        "Raise the tier of the parent, or lower that of its members.",
+    ),
+    "HyperNodeTwoParents": Code(
+        "A HyperNode is a member of two others; it and all above it are left out of the tree.",
+        "HyperNode leaf-1 is a member of 2 parents: HyperNodes s0, s1",
+        "Take it out of one of them.",
+    ),
+    "LinkOneWay": Code(
+        "A NetworkTopology gives the cost between two areas in one direction only; the other one is unknown, and "
+        "costs 100.",
+        "NetworkTopology default/nt: zone z1 -> z2: given in one direction only, so that the other one costs 100",
+        "Add the entry for the other direction.",
+    ),
+    "LinkTwice": Code(
+        "A NetworkTopology gives two costs for one link; the later one counts.",
+        "NetworkTopology default/nt: the zone link z1 -> z2 has two costs, the later one counts",
+        "Remove one of the entries.",
+    ),
+    "MaxNetworkCostAbsent": Code(
+        "A dependency says no `maxNetworkCost`, which counts as 0.",
+        "AppGroup default/shop: maxNetworkCost of web -> db is left out and counts as 0: on one node or in one zone",
+        "Set `maxNetworkCost`.",
+    ),
+    "NameTaken": Code(
+        "A workload is expanded into pods, and the name of one belongs to a pod of another owner: that one is not "
+        "made.",
+        "1 of its pods cannot be made: the name db-0 belongs to a pod of another",
+        "Rename the workload, or remove the pod.",
+    ),
+    "NetperfKey": Code(
+        "A key of a netperf ConfigMap begins like that of a measurement and is none.",
+        "ConfigMap default/netperf: netperf.p90.n1: no key of a measurement that is known, so not used",
+        "Correct the key, or remove it.",
+    ),
+    "NetperfNode": Code(
+        "A measurement in a netperf ConfigMap names a node that is not there.",
+        "ConfigMap default/netperf: netperf.p90.latency.milliseconds.origin.n1.destination.gone: not two nodes that "
+        "are there, so not used",
+        "Measure again, or give the missing node too.",
+    ),
+    "NetperfPercentile": Code(
+        "A netperf ConfigMap has measurements, but none of the percentile that is asked for.",
+        "ConfigMap default/netperf has no measurement of p90, but of p50, p99",
+        "Ask for a percentile that is there, or measure the one that is asked for.",
+    ),
+    "NetperfValue": Code(
+        "A measurement in a netperf ConfigMap is no number of at least 0.",
+        "ConfigMap default/netperf: netperf.p90.latency.milliseconds.origin.n1.destination.n2 = 'NaN': no number of at "
+        "least 0, so not used",
+        "Correct the value, or measure again.",
+    ),
+    "NetworkTopologyAmbiguous": Code(
+        "There are several NetworkTopologies, and no Policy says which one counts: the first by name does.",
+        "NetworkTopology a/nt counts, the first by name of a/nt, b/nt: no Policy says which",
+        "Name one in the Policy (`network: {topology: NAMESPACE/NAME}`).",
+    ),
+    "NetworkTopologyEmpty": Code(
+        "The NetworkTopology has no list of costs, so that every cost between areas is unknown.",
+        "NetworkTopology default/nt has no lists (spec.weights): every link costs 100 and none has a capacity",
+        "Add `spec.weights`, or have the topology controller measure them.",
+    ),
+    "NoHyperNodes": Code(
+        "Groups have tier limits, and there is no HyperNode: all nodes are one domain.",
+        "there is no HyperNode: for the tier limit of PodGroup ml/train all nodes are one domain of tier 1",
+        "Give the cluster's HyperNodes too, or name the node labels of the tree in the Policy (`topologyKeys`).",
+    ),
+    "NoNetworkTopology": Code(
+        "AppGroups have dependencies, and there is no NetworkTopology: costs and bandwidth decide nothing.",
+        "there is no NetworkTopology, so C8, C9 and O3 do not apply to AppGroup default/shop",
+        "Give the cluster's NetworkTopology too.",
+    ),
+    "NodeWithoutRegion": Code(
+        "Nodes have no region label: each is a place of its own, far from all others.",
+        "Node n1 and 2 others: without the label topology.kubernetes.io/region, each a place of its own that costs 100 "
+        "from anywhere",
+        "Label the nodes.",
+    ),
+    "NodeWithoutZone": Code(
+        "Nodes of one region have no zone label: together they count as one zone.",
+        "Node n1: without the label topology.kubernetes.io/zone, taken together as one zone of region eu",
+        "Label the nodes.",
+    ),
+    "NumMembers": Code(
+        "An AppGroup's `numMembers` is not the number of its pods; it decides nothing.",
+        "AppGroup default/shop: numMembers is 10, there are 9 pods",
+        "Correct the number, or wait for the pods that are missing.",
+    ),
+    "NumaZones": Code(
+        "Something in a NodeResourceTopology cannot be used as it is written.",
+        "NodeResourceTopology n1: zone node-0 lists no cpu",
+        "Correct what the message names; the exporter that writes these objects may need an update.",
+    ),
+    "NumaZonesDiffer": Code(
+        "A Placement names NUMA zones that are not those which the kubelet will choose (`verify` says so).",
+        "numaZones: found node-0, expected node-1, which the kubelet of Node n1 chooses",
+        "Leave `numaZones` out, or state those that are expected: the kubelet chooses, whatever a Placement says.",
+    ),
+    "PartitionMismatch": Code(
+        "The partitions of a task of a Volcano Job do not come out at its number of replicas.",
+        "task worker has 7 replicas, but 2 partitions of 4 are 8; Volcano refuses such a job",
+        "Correct `replicas` or `partitionPolicy`.",
+    ),
+    "PodWithoutWorkload": Code(
+        "A pod is in an AppGroup, and nothing says of which workload: no dependency concerns it.",
+        "AppGroup default/shop: neither the label appgroup.diktyo.x-k8s.io.workload nor the owner of Pod "
+        "default/web-0 says which workload it is of, so that it has no dependencies",
+        "Add the label to the pod template, or list the workload in the AppGroup.",
+    ),
+    "PolicyMatchesNothing": Code(
+        "A `subGroupPolicy` has no `matchLabelKeys` and so takes no pod.",
+        "spec.subGroupPolicy[0] (worker) of PodGroup ml/train has no matchLabelKeys and takes no pod",
+        "Name the label by which pods are told apart into subgroups.",
+    ),
+    "PreferenceIgnored": Code(
+        "A preference (preferred affinity, `ScheduleAnyway`, a `PreferNoSchedule` taint) decides nothing.",
+        "preferred affinity of Pod default/web-0 and 2 others decides nothing",
+        "Nothing, if the preference may be missed; else make it a requirement.",
+    ),
+    "QueueCycle": Code(
+        "Queues are each other's parents; the capability of each counts once.",
+        "queues a, b are each other's parents; the capability of each binds once",
+        "Correct `spec.parent` of one of them.",
+    ),
+    "RegionAndZone": Code(
+        "One name is that of a region and of a zone; placer tells them apart, the NetworkOverhead plug-in does not.",
+        "NetworkTopology default/nt: eu is a region and a zone; the NetworkOverhead plugin mixes up their costs",
+        "Rename one of them where that plug-in runs too.",
+    ),
+    "SeveralApiGroups": Code(
+        "An AppGroup or NetworkTopology is there under several API groups; one of them counts.",
+        "AppGroup default/shop is there under the API groups appgroup.diktyo.x-k8s.io, which counts, and "
+        "scheduling.sigs.x-k8s.io, which is not read",
+        "Remove the one that does not count.",
+    ),
+    "SolverDied": Code(
+        "The process in which the solver ran ended before its time; the last answer it had is kept, and verified.",
+        "The search ended with signal 9; its last answer is kept.",
+        "Signal 9 mostly means that memory ran out: give it more, or use `--method greedy`.",
+    ),
+    "SortingAlgorithmUnknown": Code(
+        "An AppGroup names a `topologySortingAlgorithm` that is none; the default is used.",
+        "AppGroup default/shop: topologySortingAlgorithm 'Kahn' is none of KahnSort, TarjanSort, ReverseKahn, "
+        "ReverseTarjan, AlternateKahn, AlternateTarjan: KahnSort is used",
+        "Name one of those in the message.",
+    ),
+    "TierNameAmbiguous": Code(
+        "One `tierName` stands on HyperNodes of two tiers: a limit that names it admits nothing.",
+        "tierName rack stands on 2 tiers: 1 (HyperNode leaf-1), 2 (HyperNode s0)",
+        "Give each tier a name of its own, or limit by number.",
+    ),
+    "TierNameUnknown": Code(
+        "A limit names a `tierName` that no HyperNode has, and so admits nothing.",
+        "PodGroup ml/train names tierName rak, which no HyperNode has: it admits nothing",
+        "Correct the name.",
+    ),
+    "TopologyKeyUnknown": Code(
+        "A NetworkTopology gives costs for a label that is neither that of zones nor that of regions: they are unused.",
+        "NetworkTopology default/nt: topologyKey rack is neither topology.kubernetes.io/zone nor "
+        "topology.kubernetes.io/region, its costs are unused",
+        "Correct the key.",
+    ),
+    "TwoGroups": Code(
+        "A pod names a PodGroup of Volcano and one of coscheduling; it counts for Volcano's.",
+        "Pod ml/train-0 names a PodGroup of scheduling.volcano.sh and one of scheduling.x-k8s.io; it counts for the "
+        "first",
+        "Remove one of the two.",
+    ),
+    "UnknownReference": Code(
+        "Something is named that is not in the instance; whoever names it goes without.",
+        "PriorityClass high, named by Pod ml/train-0 and 3 others, is not in the instance",
+        "Correct the name, or give the missing object too.",
+    ),
+    "UnsupportedKind": Code(
+        "The owner of a pod is of a kind that is not read, and may mean a gang: its pods are placed one by one.",
+        "PyTorchJob.kubeflow.org is not read, so Pod ml/train-0 and 3 others count as pods by themselves and not as a "
+        "gang of it",
+        "If they are to start together, put them into a PodGroup.",
+    ),
+    "WorkloadTwice": Code(
+        "An AppGroup lists one workload twice; its dependencies are taken together.",
+        "AppGroup default/shop lists workload web more than once; its dependencies are taken together",
+        "Merge the two entries.",
+    ),
+    "ZoneInTwoRegions": Code(
+        "A zone name is used in two regions, and links of it have a capacity: both regions share that.",
+        "NetworkTopology default/nt: zone a is in regions eu and us, which share the capacity of its links",
+        "Give zones names that are unique in the cluster.",
+    ),
+}
