@@ -42,6 +42,9 @@ ALONE = ("exact", "milp")
 #: Share of the time limit that is kept for having pods change places where kubelets sort them by age.
 AGING = 0.05
 
+#: Finding where a verified placement is better than a bound.
+CONTRADICTED = "BoundContradicted"
+
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
 
@@ -339,27 +342,30 @@ class _Job:
         wrong = [judged for judged in objective if judged.beyond]
         if not wrong:
             return objective
-        self.findings += [
-            Finding(
-                "BoundContradicted",
-                judged.value.name,
-                f"{judged.bound.by if judged.bound else ''} claimed that {judged.value.name} cannot be better than "
-                f"{judged.bound.value if judged.bound else ''}, but a verified placement has {judged.value.value}; "
-                "no bound of this run is shown.",
-            )
-            for judged in wrong
-        ]
+        self.findings += [_contradicted(judged.value, judged.bound) for judged in wrong if judged.bound is not None]
         return judge(values, [None] * len(values))
 
     def _weight(self, placement: Placement | None, incumbent: Incumbent) -> Judged:
         value = Value("weight", 0 if placement is None else placed_weight(self.instance, placement))
         total = sum(self.instance.weights.values())
-        return Judged(value, Bound(total, "volume") if value.value == total else incumbent.weight_bound())
+        bound = Bound(total, "volume") if value.value == total else incumbent.weight_bound()
+        if bound is not None and bound.value < value.value:
+            self.findings.append(_contradicted(value, bound))
+        doubted = any(finding.code == CONTRADICTED for finding in self.findings)
+        return Judged(value, None if doubted else bound)
 
     def _reasons(self, incumbent: Incumbent) -> dict[GroupKey, Reason]:
         from placer.reasons import reasons
 
         return dict(reasons(self.instance, self.dense, incumbent.solution or {}))
+
+
+def _contradicted(value: Value, bound: Bound) -> Finding:
+    message = (
+        f"{bound.by} claimed that {value.name} cannot be better than {bound.value}, but a verified placement has "
+        f"{value.value}; no bound of this run is shown."
+    )
+    return Finding(CONTRADICTED, value.name, message)
 
 
 def _verdict(

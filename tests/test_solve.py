@@ -93,7 +93,7 @@ def test_a_bound_that_a_verified_answer_beats_is_not_shown(search: object) -> No
     assert result.placement.bindings
     if result.verdict is not Verdict.OPTIMAL:
         assert [finding.object for finding in result.findings if finding.code == "BoundContradicted"] == ["admitted"]
-        assert all(judged.bound is None for judged in result.objective)
+        assert all(judged.bound is None for judged in (*result.objective, result.weight))
 
 
 def test_an_answer_that_breaks_a_rule_is_a_bug_and_no_result(search: object) -> None:

@@ -13,5 +13,6 @@ from placer.bounds.calls import CallCosts
 from placer.bounds.counting import bounds_for, named_bounds
 from placer.bounds.lp import lp_bounds
 from placer.bounds.named import NamedBound
+from placer.bounds.weight import weight_bound
 
-__all__ = ["CallCosts", "NamedBound", "bounds_for", "lp_bounds", "named_bounds"]
+__all__ = ["CallCosts", "NamedBound", "bounds_for", "lp_bounds", "named_bounds", "weight_bound"]

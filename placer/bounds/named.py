@@ -14,7 +14,7 @@ class NamedBound:
     Parameters
     ----------
     level
-        Index into ``Dense.levels``; None: the sum of placed weight over all priorities.
+        Index into ``Dense.levels``; None: the sum of placed weight over all priorities (no context).
     bound
         The number, in the unit of the value.
     by

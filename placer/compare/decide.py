@@ -28,7 +28,8 @@ class Decided:
     bounds
         What was proved, one per value of the objective; empty for a policy, which proves nothing.
     weight_bound
-        What the placed weight of no valid placement exceeds; None: nothing was proved.
+        What the placed weight of no valid placement exceeds that is at least as good in the order of the objective;
+        None: nothing was proved.
     seconds
         From having the instance to having the placement.
     peak_memory

@@ -13,7 +13,7 @@ from placer.deciding import Asked
 from placer.errors import VerificationFailed
 from placer.instance import Instance
 from placer.outcome import Outcome
-from placer.placement import MAXIMISED, Value
+from placer.placement import MAXIMISED, Value, better
 from placer.result import Bound, Judged
 from placer.score import placed_weight, score
 from placer.verify import RULES, verify
@@ -41,7 +41,8 @@ class Row:
         Values in the order they are compared, each with the best bound that any row proved for placements that equal
         this one on the values above it.
     weight
-        Placed weight of all priorities as one sum in micro-nodes, with the best bound that any row proved.
+        Placed weight of all priorities as one sum in micro-nodes, with the best bound that any row proved. It holds for
+        placements that are at least as good as that row's in the order of the objective; others may weigh more.
     violations
         Rule to how often it is broken, in the order of the rules; only what is broken.
     examples
@@ -148,8 +149,10 @@ def beside_proofs(rows: Sequence[Row]) -> list[Row]:
     """Put beside every value the best bound that any row proved.
 
     A bound of a value holds among the placements that equal those of its row on the values above; so it is put only
-    beside rows that do. The bound of the placed weight holds for every valid placement. A row that is valid and beyond
-    a bound gets an error: the proof or the judge is wrong.
+    beside rows that do. A bound of the placed weight holds for every valid placement that is at least as good as its
+    own row in the order of the objective; the best one is put beside all rows, since it is what the best placement
+    could weigh at most. A row that is valid and beyond a bound that holds for it gets an error: the proof or the judge
+    is wrong.
     """
     proofs: dict[tuple[tuple[int, ...], Value], Bound] = {}
     for each in rows:
@@ -164,15 +167,17 @@ def beside_proofs(rows: Sequence[Row]) -> list[Row]:
         )
         for each in rows
     ]
-    return [_doubted(each) for each in found]
+    return [_doubted(each, rows) for each in found]
 
 
-def _doubted(one: Row) -> Row:
-    """Add the error of a valid row that is beyond a bound."""
-    # Of the weight, which Judged knows no direction of, more is better.
+def _doubted(one: Row, rows: Sequence[Row]) -> Row:
+    """Add the error of a valid row that is beyond a bound that some row proved for it."""
     beyond = [judged for judged in one.objective if judged.beyond]
-    if one.weight is not None and one.weight.bound is not None and one.weight.value.value > one.weight.bound.value:
-        beyond.append(one.weight)
+    # Of the weight, which Judged knows no direction of, more is better.
+    if one.weight is not None:
+        bound = _best((each.weight.bound for each in rows if each.weight and _at_least(one, each)), maximised=True)
+        if bound is not None and one.weight.value.value > bound.value:
+            beyond.append(Judged(one.weight.value, bound))
     claims = [
         f"{judged.bound.by} claimed that {judged.value.name} cannot be better than {judged.bound.value}, but this "
         f"valid placement has {judged.value.value}"
@@ -182,6 +187,12 @@ def _doubted(one: Row) -> Row:
     if not claims or one.violations:
         return one
     return replace(one, error="; ".join((*claims, "this is a bug in placer")), exit_code=VerificationFailed.exit_code)
+
+
+def _at_least(one: Row, other: Row) -> bool:
+    """Whether a row is at least as good as another one in the order of the objective."""
+    mine, theirs = (tuple(judged.value for judged in row.objective) for row in (one, other))
+    return not better(theirs, mine)
 
 
 def _placed_in_order(one: Row) -> list[tuple[tuple[tuple[int, ...], Value], Judged]]:

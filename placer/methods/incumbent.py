@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from placer.bounds import weight_bound
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Event, Improved
 from placer.placement import MAXIMISED
@@ -82,9 +83,9 @@ class Incumbent:
         return [self._best(level) for level in range(len(self._dense.levels))]
 
     def weight_bound(self) -> Bound | None:
-        """Best bound on the placed weight of all priorities together."""
-        found = [bound for bound in self._bounds if bound.level is None]
-        return self._pick(found, maximised=True)
+        """Best bound on the placed weight of all priorities in placements no worse than the one in hand."""
+        found = weight_bound(self._dense, self.values, self._bounds)
+        return None if found is None else Bound(found.bound, found.by)
 
     def _best(self, level: int) -> Bound | None:
         above = self.values[:level]
