@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 import placer
-from placer.instance import Group, Key, NetworkTopology, SubGroup
+from placer.instance import Group, Instance, Key, NetworkTopology, SubGroup
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Judged, Reason, Result, Termination, Verdict
 
-__all__ = ["PlacementDocument", "bindings_document", "placement_document"]
+__all__ = ["PlacementDocument", "SetAsidePart", "bindings_document", "placement_document", "set_aside"]
 
 API_VERSION = "placer.dev/v1alpha1"
 
@@ -23,8 +23,23 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
+class SetAsidePart(_Part):
+    """What is not decided upon: pending pods of other schedulers, gated pods, objects of kinds that are not read."""
+
+    other_schedulers: dict[str, int]
+    gated: int
+    kinds_not_read: dict[str, int]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, names in camel case."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
 class InstancePart(_Part):
-    """What was decided upon; ``sha256`` of the text that was read, the counts of what it held."""
+    """What was decided upon; ``sha256`` of the text that was read, the counts of what it held.
+
+    ``schedulerName`` says whose pending pods are counted and placed; null: those of any scheduler.
+    """
 
     sha256: str
     nodes: int
@@ -32,6 +47,8 @@ class InstancePart(_Part):
     pending: int
     groups: int
     hyper_nodes: int
+    scheduler_name: str | None
+    set_aside: SetAsidePart
 
 
 class LimitsPart(_Part):
@@ -167,6 +184,8 @@ def placement_document(result: Result) -> PlacementDocument:
             pending=len(instance.pending),
             groups=len(instance.groups),
             hyper_nodes=len(instance.topology.hyper_nodes),
+            scheduler_name=instance.scheduler_name,
+            set_aside=set_aside(instance),
         ),
         method=result.method,
         seed=result.seed,
@@ -198,6 +217,15 @@ def placement_document(result: Result) -> PlacementDocument:
         ],
         seconds=SecondsPart(**result.seconds),
         versions={"placer": placer.__version__, "ortools": importlib.metadata.version("ortools")},
+    )
+
+
+def set_aside(instance: Instance) -> SetAsidePart:
+    """Count what is not decided upon."""
+    return SetAsidePart(
+        other_schedulers=dict(instance.set_aside.other_schedulers),
+        gated=instance.set_aside.gated,
+        kinds_not_read=dict(instance.skipped),
     )
 
 

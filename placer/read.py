@@ -33,7 +33,7 @@ def read(
         Files, folders (searched recursively) and ``-`` for standard input: Kubernetes objects in YAML or JSON, gzipped
         or not. All of them together are one instance.
     scheduler_name
-        Whose pending pods are ours; None: any, or of a cluster's snapshot those that it was taken for.
+        Whose pending pods are ours, ``*``: any; None: any, or of a cluster's snapshot those that it was taken for.
     strict
         Findings are errors.
     with_, without, set_

@@ -57,7 +57,8 @@ def test_json_is_the_placement_and_keeps_its_schema(cluster: Path, capsys: Captu
         ("packedNodes", None, 2),
     ]
     assert document["instance"] | {"sha256": ""} == {
-        "sha256": "", "nodes": 2, "pods": 3, "pending": 3, "groups": 3, "hyperNodes": 0,
+        "sha256": "", "nodes": 2, "pods": 3, "pending": 3, "groups": 3, "hyperNodes": 0, "schedulerName": None,
+        "setAside": {"otherSchedulers": {}, "gated": 0, "kindsNotRead": {}},
     }  # fmt: skip
     assert len(document["instance"]["sha256"]) == 64
 
@@ -165,6 +166,30 @@ def test_what_if_adds_removes_and_changes(cluster: Path, tmp_path: Path, capsys:
     assert pods("--set", "node/a:status.allocatable.cpu=1") == ["p0", "p1"]
     assert main(["solve", str(cluster), "--without", "pod/default/nobody"]) == 2
     assert "nobody" in capsys.readouterr().err
+
+
+def test_scheduler_name_says_whose_pods_are_ours_and_all_may_be(cluster: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Also of a snapshot, which was taken for one scheduler."""
+    snapshot = json.loads(cluster.read_text())
+    snapshot["metadata"] = {"annotations": {"placer.dev/snapshot": "placer"}}
+    snapshot["items"].append(pod("ours", cpu=1, spec={"schedulerName": "placer"}))
+    path = tmp_path / "snapshot.json"
+    path.write_text(json.dumps(snapshot))
+
+    def told(*options: str) -> tuple[int, Any, Any]:
+        assert main(["solve", str(path), "--json", *options]) == 0
+        about = json.loads(capsys.readouterr().out)["instance"]
+        return about["pending"], about["schedulerName"], about["setAside"]["otherSchedulers"]
+
+    assert told() == (1, "placer", {"default-scheduler": 3})
+    assert told("--scheduler-name", "default-scheduler") == (3, "default-scheduler", {"placer": 1})
+    assert told("--scheduler-name", "*") == (4, None, {})
+
+
+def test_what_other_schedulers_bind_too_is_never_bound(capsys: Capture) -> None:
+    for more in ([], ["--dry-run=server"]):
+        assert main(["run", "--scheduler-name", "*", *more]) == 2
+        assert "--scheduler-name: found *, expected one name" in capsys.readouterr().err
 
 
 def test_strict_makes_findings_errors(cluster: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -47,7 +47,11 @@ def add_command(
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the flags of commands that read an instance."""
     group = parser.add_argument_group("reading")
-    group.add_argument("--scheduler-name", metavar="NAME", help="whose pending pods are ours (default: any)")
+    group.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        help="whose pending pods are ours, '*': any scheduler's (default: any; of a snapshot those it was taken for)",
+    )
     group.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
 
 
@@ -74,15 +78,17 @@ def add_scheduler_config(parser: Any) -> None:
 
 def scheduler_configs(paths: Sequence[str], scheduler_name: str | None = None) -> dict[str, Any]:
     """Read the configurations of schedulers, policy to its arguments; two for one policy are a usage error."""
+    from placer.instance import ANY_SCHEDULER
     from placer.policies.config import read_config
 
+    profile = None if scheduler_name == ANY_SCHEDULER else scheduler_name
     found: dict[str, Any] = {}
     for path in paths:
         try:
             text = Path(path).read_bytes()
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-        for policy, arguments in read_config(text, path, scheduler_name=scheduler_name).items():
+        for policy, arguments in read_config(text, path, scheduler_name=profile).items():
             if policy in found:
                 raise UsageError(f"{path}: found another configuration for {policy}, expected one")
             found[policy] = arguments

@@ -32,7 +32,10 @@ def add_run(commands: Any) -> None:
     parser = add_command(commands, "run", "one pass in the cluster: decide and bind", _run)
     add_cluster(parser)
     parser.add_argument(
-        "--scheduler-name", metavar="NAME", default="placer", help="whose pending pods are ours (default placer)"
+        "--scheduler-name",
+        metavar="NAME",
+        default="placer",
+        help="whose pending pods are ours; '*', any scheduler's, only with --dry-run (default placer)",
     )
     parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is bound")
     search = parser.add_argument_group("searching")
@@ -150,6 +153,7 @@ def _checked(options: argparse.Namespace) -> PassOptions:
     """Refuse what makes no sense, or is not there, before anything is asked."""
     from placer.cluster.apply import Settings
     from placer.cluster.telling import Telling
+    from placer.instance import ANY_SCHEDULER
     from placer.instance.state import HOLD_GATE
     from placer.run import PassOptions
 
@@ -173,6 +177,11 @@ def _checked(options: argparse.Namespace) -> PassOptions:
     folder = Path(options.save) if options.save is not None else None
     if folder is not None and not folder.is_dir():
         faults.append(f"--save: found no folder {folder}, expected one")
+    if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
+        faults.append(
+            f"--scheduler-name: found {ANY_SCHEDULER}, expected one name: what other schedulers bind as well, placer "
+            "only looks at (--dry-run)"
+        )
     if faults:
         raise UsageError("; ".join(faults))
     return PassOptions(
@@ -200,6 +209,7 @@ def _checked(options: argparse.Namespace) -> PassOptions:
 def _summary(done: Pass) -> dict[str, Any]:
     """The one line that tells of the pass."""
     from placer.cluster.aftermath import State
+    from placer.document import set_aside
 
     result, plan = done.result, done.plan
     instance = result.instance if result is not None else None
@@ -213,6 +223,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         "error": done.error,
         "nodes": len(instance.nodes) if instance is not None else None,
         "pending": len(instance.pending) if instance is not None else None,
+        "setAside": set_aside(instance).as_dict() if instance is not None else None,
         "method": result.method if result is not None else None,
         "termination": result.termination.value if result is not None else None,
         "verdict": result.verdict.value if result is not None else None,

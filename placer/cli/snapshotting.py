@@ -23,7 +23,10 @@ def add_snapshot(commands: Any) -> None:
     parser = add_command(commands, "snapshot", "write the cluster's objects, as an instance", _snapshot)
     add_cluster(parser)
     parser.add_argument(
-        "--scheduler-name", metavar="NAME", default="placer", help="whose pending pods are ours (default placer)"
+        "--scheduler-name",
+        metavar="NAME",
+        default="placer",
+        help="whose pending pods are ours, '*': any scheduler's (default placer)",
     )
     parser.add_argument(
         "--anonymize",

@@ -23,6 +23,7 @@ from placer.instance.build import build
 from placer.instance.model import Instance
 from placer.instance.numa.lag import UPDATED
 from placer.instance.patterns import names_found, pattern_error
+from placer.instance.set_aside import ANY_SCHEDULER
 from placer.quantity import format_amount
 
 __all__ = ["anonymized"]
@@ -129,7 +130,7 @@ def anonymized(snapshot: Snapshot) -> Snapshot:
 
 def _new_names(texts: Iterable[str]) -> dict[str, str]:
     """What each text becomes: the same order, digits to digits."""
-    found = {text: text for text in (*_MEANT, "")}
+    found = {text: text for text in (*_MEANT, ANY_SCHEDULER, "")}
     numbers = sorted((text for text in texts if _DIGITS.fullmatch(text)), key=lambda text: (int(text), text))
     first = 10 ** len(str(len(numbers)))  # all as long as each other, so that they sort as text too
     found |= {text: str(first + place) for place, text in enumerate(numbers)}

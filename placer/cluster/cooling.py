@@ -22,7 +22,7 @@ import msgspec
 from placer.cluster.client import Server
 from placer.cluster.snapshot import Snapshot
 from placer.errors import ClusterError
-from placer.instance import GroupKey, Instance, Key
+from placer.instance import ANY_SCHEDULER, GroupKey, Instance, Key
 from placer.instance.build import build
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -108,7 +108,7 @@ def cooling_nodes(server: Server, scheduler_name: str, seconds: float, now: date
     server
         Where to ask.
     scheduler_name
-        Whose pods are ours.
+        Whose pods are ours; ``*``: any scheduler's.
     seconds
         How long a node cools down; 0: not at all.
     now
@@ -117,7 +117,8 @@ def cooling_nodes(server: Server, scheduler_name: str, seconds: float, now: date
     if seconds <= 0:
         return set()
     since = (now or datetime.now(UTC)) - timedelta(seconds=seconds)
-    selector = f"status.phase=Failed,spec.schedulerName={scheduler_name}"
+    of_ours = "" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}"
+    selector = f"status.phase=Failed{of_ours}"
     found: set[str] = set()
     token = ""
     while True:

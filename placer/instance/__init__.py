@@ -12,9 +12,11 @@ from placer.instance.node import Node
 from placer.instance.pod import HostPort, Key, Pod, PodState
 from placer.instance.policy import Policy
 from placer.instance.queue import Queue
+from placer.instance.set_aside import ANY_SCHEDULER, SetAside
 from placer.instance.topology import HyperNode, TopologyTree
 
 __all__ = [
+    "ANY_SCHEDULER",
     "AppGroup",
     "Area",
     "Constraints",
@@ -35,6 +37,7 @@ __all__ = [
     "Policy",
     "Queue",
     "Requirement",
+    "SetAside",
     "Spread",
     "SubGroup",
     "SubGroupPolicy",

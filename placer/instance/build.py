@@ -61,7 +61,7 @@ from placer.instance.queues import Queues
 from placer.instance.refusal import Refusals
 from placer.instance.roster import Entry, assemble, call_roster
 from placer.instance.standing import note_broken_rules
-from placer.instance.state import Ownership
+from placer.instance.state import Ownership, set_aside
 from placer.instance.tier_names import TierNames
 from placer.instance.topology import TopologyTree
 from placer.instance.tree import read_tree
@@ -84,7 +84,7 @@ def build(
     objects
         The objects, read and each of them sound in itself; their order does not matter.
     scheduler_name
-        Whose pending pods are ours; None: any name offline, ``placer`` in a cluster.
+        Whose pending pods are ours, ``*``: any name; None: any name offline, ``placer`` in a cluster.
     cluster
         The objects are those of a live cluster: of workloads only those that came by ``--with`` are expanded.
     gates
@@ -112,7 +112,8 @@ def build(
     reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings)
     gangs = _gangs((*objects.pod_groups, *made.pod_groups), objects.coscheduling_pod_groups, reader)
     pods_written = (*objects.pods, *made.pods)
-    entries = call_roster(pods_written, Ownership(scheduler_name, cluster, gates), gangs, priorities, findings)
+    ownership = Ownership(scheduler_name, cluster, gates)
+    entries = call_roster(pods_written, ownership, gangs, priorities, findings)
     groups, sub_groups = _groups(gangs, entries, reader)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
@@ -135,6 +136,8 @@ def build(
         network=network,
         digest=objects.sha256,
         skipped=objects.skipped,
+        scheduler_name=ownership.wanted,
+        set_aside=set_aside(pods_written, ownership),
     )
     _note(instance, objects, present, findings)
     return replace(instance, findings=findings.all())

@@ -16,6 +16,7 @@ from placer.instance.numa import Kubelet, kubelets_of
 from placer.instance.pod import Key, Pod, PodState
 from placer.instance.policy import Policy
 from placer.instance.queue import Queue
+from placer.instance.set_aside import SetAside
 from placer.instance.topology import TopologyTree
 from placer.quantity import Resources
 
@@ -72,6 +73,10 @@ class Instance:
         SHA-256 of the text the instance was read from, hexadecimal; empty where it was made otherwise.
     skipped
         Objects of kinds that placer does not read: kind to count.
+    scheduler_name
+        Whose pending pods are ours; None: any scheduler's.
+    set_aside
+        Pods that wait and are not ours.
     """
 
     nodes: Mapping[str, Node]
@@ -85,6 +90,8 @@ class Instance:
     findings: tuple[Finding, ...] = ()
     digest: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)
+    scheduler_name: str | None = None
+    set_aside: SetAside = field(default_factory=SetAside)
 
     @cached_property
     def pending(self) -> tuple[Pod, ...]:

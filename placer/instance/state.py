@@ -1,13 +1,16 @@
-"""What a pod is to us: pending and ours, bound, terminating, nominated, or none of our business."""
+"""What a pod is to us: pending and ours, bound, terminating, nominated, set aside, or none of our business."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from placer.instance.pod import PodState
+from placer.instance.set_aside import ANY_SCHEDULER, SetAside
 from placer.kube.pod import Pod
 
-__all__ = ["HOLD_GATE", "Ownership", "has_succeeded"]
+__all__ = ["HOLD_GATE", "Ownership", "has_succeeded", "set_aside"]
 
 #: The scheduling gate that users of ``--enforce gates`` put on their pods, and that placer takes away.
 HOLD_GATE = "placer.dev/hold"
@@ -27,7 +30,7 @@ class Ownership:
     Parameters
     ----------
     scheduler_name
-        The name that makes a pod ours; None: any name offline, ``placer`` in a cluster.
+        The name that makes a pod ours, ``*``: any name; None: any name offline, ``placer`` in a cluster.
     cluster
         Whether the objects are those of a live cluster that will be written to.
     gates
@@ -46,19 +49,60 @@ class Ownership:
         deleted = pod.metadata.deletion_timestamp is not None
         if pod.spec.node_name:
             return PodState.TERMINATING if deleted else PodState.BOUND
-        if deleted or phase not in (None, "", "Pending"):
+        if not _waits(pod):
             return None
         if self._ours(pod):
             return PodState.PENDING
         nominated = pod.status is not None and pod.status.nominated_node_name
         return PodState.NOMINATED if nominated and not pod.spec.scheduling_gates else None
 
-    def _ours(self, pod: Pod) -> bool:
+    @property
+    def wanted(self) -> str | None:
+        """The scheduler whose pods are ours; None: any."""
+        wanted = self.scheduler_name or ("placer" if self.cluster else ANY_SCHEDULER)
+        return None if wanted == ANY_SCHEDULER else wanted
+
+    def gated(self, pod: Pod) -> bool:
+        """Whether scheduling gates keep a pod without a node from being anybody's to place."""
         gates = {gate.name for gate in pod.spec.scheduling_gates or ()}
-        held = gates == {HOLD_GATE}
-        if self.cluster and held:
-            return self.gates
-        if gates and not held:
+        return bool(gates) and (gates != {HOLD_GATE} or (self.cluster and not self.gates))
+
+    def _ours(self, pod: Pod) -> bool:
+        if self.gated(pod):
             return False
-        wanted = self.scheduler_name or ("placer" if self.cluster else None)
-        return wanted is None or (pod.spec.scheduler_name or _DEFAULT_SCHEDULER) == wanted
+        if self.cluster and pod.spec.scheduling_gates:
+            return True  # held by our gate, and taken under ``gates`` whatever its scheduler
+        wanted = self.wanted
+        return wanted is None or scheduler_of(pod) == wanted
+
+
+def scheduler_of(pod: Pod) -> str:
+    """Name of the scheduler that a pod is for."""
+    return pod.spec.scheduler_name or _DEFAULT_SCHEDULER
+
+
+def set_aside(pods: Iterable[Pod], ownership: Ownership) -> SetAside:
+    """Count the pods that wait for a node and are not ours to place.
+
+    Parameters
+    ----------
+    pods
+        The pods of the input.
+    ownership
+        Whose pending pods are ours.
+    """
+    gated, others = 0, Counter[str]()
+    for pod in pods:
+        if pod.spec.node_name or not _waits(pod):
+            continue
+        if ownership.gated(pod):
+            gated += 1
+        elif ownership.state(pod) is not PodState.PENDING:
+            others[scheduler_of(pod)] += 1
+    return SetAside(dict(sorted(others.items(), key=lambda each: (-each[1], each[0]))), gated)
+
+
+def _waits(pod: Pod) -> bool:
+    """Whether a pod without a node waits for one: it has not begun, and nobody deletes it."""
+    phase = pod.status.phase if pod.status is not None else None
+    return pod.metadata.deletion_timestamp is None and phase in (None, "", "Pending")

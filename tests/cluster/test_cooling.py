@@ -53,6 +53,8 @@ def test_nodes_of_pods_that_kubelets_rejected_lately_cool_down() -> None:
     )
     assert cooling_nodes(server, "mine", 300, NOW) == {"n1", "n3"}
     assert server.asked["fieldSelector"] == "status.phase=Failed,spec.schedulerName=mine"
+    assert cooling_nodes(server, "*", 300, NOW) == {"n1", "n3"}
+    assert server.asked["fieldSelector"] == "status.phase=Failed"
     assert cooling_nodes(server, "mine", 601, NOW) == {"n1", "n2", "n3"}
 
 

@@ -213,6 +213,13 @@ def test_pods_of_another_name_are_those_of_that_name(small: Api, passes: Passes)
     told = passes("--scheduler-name", "default-scheduler")
     assert (told["pending"], told["bound"]) == (1, 1)
     assert set(bound(small)) == {"other"}
+    assert told["setAside"] == {"otherSchedulers": {"placer": 6}, "gated": 0, "kindsNotRead": {}}
+
+
+def test_all_names_are_looked_at_and_not_bound(small: Api, passes: Passes) -> None:
+    told = passes("--scheduler-name", "*", "--dry-run")
+    assert (told["pending"], told["placed"], told["setAside"]["otherSchedulers"]) == (7, 4, {})
+    assert bound(small) == {}
 
 
 def test_pods_that_kubelets_align_are_bound_one_by_one(

@@ -50,6 +50,51 @@ def named(scheduler: str | None, **rest: Any) -> Any:
     return pod("p", spec={"schedulerName": scheduler} if scheduler else {}, **rest)
 
 
+#: What waits, told apart: ours alone, others', gated, and what waits for nothing.
+WAITING = [
+    pod("ours", spec={"schedulerName": "placer"}),
+    pod("ours-gated", spec={"schedulerName": "placer", "schedulingGates": [{"name": "quota"}]}),
+    pod("held", spec={**HOLD, "schedulerName": "placer"}),
+    *(pod(f"v{number}", spec={"schedulerName": "volcano"}) for number in range(3)),
+    pod("nominated", spec={"schedulerName": "volcano"}, status=NOMINATED),
+    pod("gated", spec={"schedulerName": "volcano", **TWO_GATES}),
+    pod("unnamed"),
+    pod("bound", node="n1"),
+    pod("deleted", metadata=DELETED),
+    pod("over", status={"phase": "Succeeded"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "whose", "ours", "others", "gated"),
+    [
+        ({}, None, 7, {}, 2),
+        ({"scheduler_name": "*"}, None, 7, {}, 2),
+        ({"scheduler_name": "placer"}, "placer", 2, {"volcano": 4, "default-scheduler": 1}, 2),
+        ({"scheduler_name": "volcano"}, "volcano", 4, {"placer": 2, "default-scheduler": 1}, 2),
+        ({"cluster": True}, "placer", 1, {"volcano": 4, "default-scheduler": 1}, 3),
+        ({"cluster": True, "scheduler_name": "*"}, None, 6, {}, 3),
+        ({"cluster": True, "gates": True}, "placer", 2, {"volcano": 4, "default-scheduler": 1}, 2),
+    ],
+)
+def test_what_waits_and_is_not_ours_is_counted(
+    options: dict[str, Any], whose: str | None, ours: int, others: dict[str, int], gated: int
+) -> None:
+    instance = instance_of(node("n1"), *WAITING, **options)
+    assert (instance.scheduler_name, len(instance.pending)) == (whose, ours)
+    assert (list(instance.set_aside.other_schedulers.items()), instance.set_aside.gated) == (
+        list(others.items()),
+        gated,
+    )
+
+
+def test_set_aside_in_words() -> None:
+    assert str(instance_of(node("n1"), *WAITING, scheduler_name="placer").set_aside) == (
+        "4 for volcano, 1 for default-scheduler, 2 gated"
+    )
+    assert str(instance_of(node("n1")).set_aside) == ""
+
+
 NAMES: list[tuple[str | None, dict[str, Any], bool]] = [
     ("volcano", {"scheduler_name": "volcano"}, True),
     ("volcano", {"scheduler_name": "placer"}, False),
