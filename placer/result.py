@@ -23,7 +23,21 @@ from placer.codes import ReasonCode
 from placer.instance import Finding, GroupKey, Instance
 from placer.placement import MAXIMISED, Placement, Score, Value
 
-__all__ = ["Bound", "Judged", "Reason", "Result", "Termination", "TracePoint", "Verdict", "judge"]
+__all__ = [
+    "CONTRADICTED",
+    "Bound",
+    "Judged",
+    "Reason",
+    "Result",
+    "Termination",
+    "TracePoint",
+    "Verdict",
+    "contradicted",
+    "judge",
+]
+
+#: Finding where a verified placement is better than a bound.
+CONTRADICTED = "BoundContradicted"
 
 
 class Termination(StrEnum):
@@ -87,6 +101,15 @@ class Judged:
         if self.value.name in MAXIMISED:
             return self.value.value > self.bound.value
         return self.value.value < self.bound.value
+
+
+def contradicted(value: Value, bound: Bound) -> Finding:
+    """Say that a bound is wrong: a verified placement is better."""
+    message = (
+        f"{bound.by} claimed that {value.name} cannot be better than {bound.value}, but a verified placement has "
+        f"{value.value}; no bound of this run is shown."
+    )
+    return Finding(CONTRADICTED, value.name, message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,18 @@ from placer.alignment import aligned
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
 from placer.placement import Placement, Value
-from placer.result import Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
+from placer.result import (
+    CONTRADICTED,
+    Bound,
+    Judged,
+    Reason,
+    Result,
+    Termination,
+    TracePoint,
+    Verdict,
+    contradicted,
+    judge,
+)
 from placer.score import placed_weight, score
 from placer.verify import verify
 
@@ -41,9 +52,6 @@ ALONE = ("exact", "milp")
 
 #: Share of the time limit that is kept for having pods change places where kubelets sort them by age.
 AGING = 0.05
-
-#: Finding where a verified placement is better than a bound.
-CONTRADICTED = "BoundContradicted"
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -342,7 +350,7 @@ class _Job:
         wrong = [judged for judged in objective if judged.beyond]
         if not wrong:
             return objective
-        self.findings += [_contradicted(judged.value, judged.bound) for judged in wrong if judged.bound is not None]
+        self.findings += [contradicted(judged.value, judged.bound) for judged in wrong if judged.bound is not None]
         return judge(values, [None] * len(values))
 
     def _weight(self, placement: Placement | None, incumbent: Incumbent) -> Judged:
@@ -350,7 +358,7 @@ class _Job:
         total = sum(self.instance.weights.values())
         bound = Bound(total, "volume") if value.value == total else incumbent.weight_bound()
         if bound is not None and bound.value < value.value:
-            self.findings.append(_contradicted(value, bound))
+            self.findings.append(contradicted(value, bound))
         doubted = any(finding.code == CONTRADICTED for finding in self.findings)
         return Judged(value, None if doubted else bound)
 
@@ -358,14 +366,6 @@ class _Job:
         from placer.reasons import reasons
 
         return dict(reasons(self.instance, self.dense, incumbent.solution or {}))
-
-
-def _contradicted(value: Value, bound: Bound) -> Finding:
-    message = (
-        f"{bound.by} claimed that {value.name} cannot be better than {bound.value}, but a verified placement has "
-        f"{value.value}; no bound of this run is shown."
-    )
-    return Finding(CONTRADICTED, value.name, message)
 
 
 def _verdict(
