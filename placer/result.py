@@ -15,7 +15,7 @@ Ctrl-C or SIGTERM               interrupted  FEASIBLE    the best answer so far
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,7 +24,7 @@ from placer.instance import Finding, GroupKey, Instance
 from placer.placement import MAXIMISED, Placement, Score, Value
 
 __all__ = [
-    "CONTRADICTED",
+    "WEIGHT",
     "Bound",
     "Judged",
     "Reason",
@@ -32,12 +32,9 @@ __all__ = [
     "Termination",
     "TracePoint",
     "Verdict",
-    "contradicted",
+    "doubts",
     "judge",
 ]
-
-#: Finding where a verified placement is better than a bound.
-CONTRADICTED = "BoundContradicted"
 
 
 class Termination(StrEnum):
@@ -64,6 +61,10 @@ class Reason:
 
     code: ReasonCode
     message: str
+
+
+#: Name of the placed weight of all priorities together, which is no value of the objective; more of it is better.
+WEIGHT = "weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +99,23 @@ class Judged:
         """Whether the value is better than its bound, which no sound proof allows."""
         if self.bound is None:
             return False
-        if self.value.name in MAXIMISED:
+        if self.value.name in MAXIMISED or self.value.name == WEIGHT:
             return self.value.value > self.bound.value
         return self.value.value < self.bound.value
 
 
-def contradicted(value: Value, bound: Bound) -> Finding:
-    """Say that a bound is wrong: a verified placement is better."""
-    message = (
-        f"{bound.by} claimed that {value.name} cannot be better than {bound.value}, but a verified placement has "
-        f"{value.value}; no bound of this run is shown."
-    )
-    return Finding(CONTRADICTED, value.name, message)
+def doubts(judged: Iterable[Judged]) -> list[Finding]:
+    """Say of which values a verified placement is better than the bound: no bound of that run is shown."""
+    return [
+        Finding(
+            "BoundContradicted",
+            each.value.name,
+            f"{each.bound.by} claimed that {each.value.name} cannot be better than {each.bound.value}, but a verified "
+            f"placement has {each.value.value}; no bound of this run is shown.",
+        )
+        for each in judged
+        if each.bound is not None and each.beyond
+    ]
 
 
 @dataclass(frozen=True, slots=True)

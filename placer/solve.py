@@ -16,18 +16,7 @@ from placer.alignment import aligned
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
 from placer.placement import Placement, Value
-from placer.result import (
-    CONTRADICTED,
-    Bound,
-    Judged,
-    Reason,
-    Result,
-    Termination,
-    TracePoint,
-    Verdict,
-    contradicted,
-    judge,
-)
+from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
 from placer.score import placed_weight, score
 from placer.verify import verify
 
@@ -347,20 +336,17 @@ class _Job:
         if tuple(value.value for value in values) != incumbent.values:
             raise VerificationFailed(f"the values of {incumbent.method} are {incumbent.values}, not those of {values}")
         objective = judge(values, incumbent.bounds())
-        wrong = [judged for judged in objective if judged.beyond]
-        if not wrong:
-            return objective
-        self.findings += [contradicted(judged.value, judged.bound) for judged in wrong if judged.bound is not None]
-        return judge(values, [None] * len(values))
+        wrong = doubts(objective)
+        self.findings += wrong
+        return judge(values, [None] * len(values)) if wrong else objective
 
     def _weight(self, placement: Placement | None, incumbent: Incumbent) -> Judged:
-        value = Value("weight", 0 if placement is None else placed_weight(self.instance, placement))
+        value = Value(WEIGHT, 0 if placement is None else placed_weight(self.instance, placement))
         total = sum(self.instance.weights.values())
-        bound = Bound(total, "volume") if value.value == total else incumbent.weight_bound()
-        if bound is not None and bound.value < value.value:
-            self.findings.append(contradicted(value, bound))
-        doubted = any(finding.code == CONTRADICTED for finding in self.findings)
-        return Judged(value, None if doubted else bound)
+        judged = Judged(value, Bound(total, "volume") if value.value == total else incumbent.weight_bound())
+        self.findings += doubts([judged])
+        doubted = any(finding.code == "BoundContradicted" for finding in self.findings)
+        return Judged(value) if doubted else judged
 
     def _reasons(self, incumbent: Incumbent) -> dict[GroupKey, Reason]:
         from placer.reasons import reasons

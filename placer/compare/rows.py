@@ -14,7 +14,7 @@ from placer.errors import VerificationFailed
 from placer.instance import Instance
 from placer.outcome import Outcome
 from placer.placement import MAXIMISED, Value, better
-from placer.result import Bound, Judged
+from placer.result import WEIGHT, Bound, Judged
 from placer.score import placed_weight, score
 from placer.verify import RULES, verify
 
@@ -136,7 +136,7 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Row:
         placed_groups=len(admitted_groups(instance, placement)),
         gpus_placed=gpus_placed(instance, placement),
         objective=tuple(Judged(value, bound) for value, bound in zip(values, bounds, strict=True)),
-        weight=Judged(Value("weight", placed_weight(instance, placement)), decided.weight_bound),
+        weight=Judged(Value(WEIGHT, placed_weight(instance, placement)), decided.weight_bound),
         violations={name: broken[name] for name, _ in RULES if broken[name]},
         examples={each.rule: each.message for each in reversed(violations)},
         metrics=measure(instance, placement),
@@ -173,11 +173,10 @@ def beside_proofs(rows: Sequence[Row]) -> list[Row]:
 def _doubted(one: Row, rows: Sequence[Row]) -> Row:
     """Add the error of a valid row that is beyond a bound that some row proved for it."""
     beyond = [judged for judged in one.objective if judged.beyond]
-    # Of the weight, which Judged knows no direction of, more is better.
     if one.weight is not None:
         bound = _best((each.weight.bound for each in rows if each.weight and _at_least(one, each)), maximised=True)
-        if bound is not None and one.weight.value.value > bound.value:
-            beyond.append(Judged(one.weight.value, bound))
+        weight = Judged(one.weight.value, bound)
+        beyond += [weight] if weight.beyond else []
     claims = [
         f"{judged.bound.by} claimed that {judged.value.name} cannot be better than {judged.bound.value}, but this "
         f"valid placement has {judged.value.value}"
