@@ -6,7 +6,7 @@ name                        what it is
 ``local``                   processes on this machine, each a fresh interpreter
 ``inline``                  no process at all: a call runs when it is submitted, so that the order is always the same
 ``dask:ADDRESS``            the workers of a Dask cluster, by the address of its scheduler (``dask:tcp://10.0.0.7:8786``);
-                            with the extra ``placer[dask]``
+                            with the extra ``dask``
 ``package.module:function`` anybody's: a function of the number of workers that returns an Executor (Ray's, say)
 ==========================  ==========================================================================================
 
@@ -29,6 +29,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from placer.errors import UsageError
+from placer.extras import how_to_install
 
 __all__ = ["EXECUTORS", "open_executor"]
 
@@ -201,7 +202,7 @@ def _connected(name: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        raise UsageError(f"executor {name}: needs Dask: pip install 'placer[dask]' ({error})") from error
+        raise UsageError(f"executor {name}: needs Dask ({error}): {how_to_install('dask')}") from error
     client, address = None, name.removeprefix("dask:")
     if not address:  # with none a client would start a cluster of its own
         raise UsageError(f"executor {name}: found no address of a scheduler, expected dask:tcp://HOST:PORT")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent / "placer"
 
 #: Layers, lowest first; a module imports only from its own room and from rows above it in this list.
 LAYERS = [
-    ["codes", "errors", "quantity"],
+    ["codes", "errors", "extras", "quantity"],
     ["executors"],
     ["kube"],
     ["manifests"],

@@ -16,6 +16,7 @@ import pytest
 from placer.cli import main
 from placer.errors import UsageError
 from placer.executors import open_executor
+from placer.extras import how_to_install
 from placer.sweep import Line, plan, sweep
 from tests.executing import process_id, waits_for_a_file
 from tests.support import node, pod
@@ -74,7 +75,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A scheduler with two workers."""
-    require_package("distributed", "pip install 'placer[dask]'")
+    require_package("distributed", how_to_install("dask"))
     found = Cluster(tmp_path_factory.mktemp("dask"))
     try:
         found.scheduler()
@@ -173,7 +174,7 @@ def test_an_error_there_is_raised_here(cluster: Cluster) -> None:
 
 
 def test_no_scheduler_or_no_worker_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    require_package("distributed", "pip install 'placer[dask]'")
+    require_package("distributed", how_to_install("dask"))
     monkeypatch.setattr("placer.executors.DASK_PATIENCE", 1)
     with pytest.raises(UsageError, match="executor dask:: found no address of a scheduler"):
         open_executor("dask:", 1)
@@ -191,5 +192,5 @@ def test_no_scheduler_or_no_worker_is_a_usage_error(tmp_path: Path, monkeypatch:
 
 def test_without_dask_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"executor dask:tcp://h:1: needs Dask: pip install 'placer\[dask\]'"):
+    with pytest.raises(UsageError, match=r"executor dask:tcp://h:1: needs Dask .*: pip install '\.\[dask\]'"):
         open_executor("dask:tcp://h:1", 1)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlencode
 
 from placer.errors import ClusterError, UsageError
+from placer.extras import how_to_install
 
 if TYPE_CHECKING:
     import urllib3
@@ -278,7 +279,7 @@ def _configuration(kubeconfig: str | None, context: str | None) -> tuple[Any, An
         import kubernetes
         import yaml
     except ImportError as error:
-        raise UsageError("a cluster needs the library kubernetes: pip install 'placer[cluster]'") from error
+        raise UsageError(f"a cluster needs the library kubernetes: {how_to_install('cluster')}") from error
     library: Any = kubernetes
     config, configuration = library.config, library.client.Configuration()
     file = kubeconfig or os.environ.get("KUBECONFIG")
