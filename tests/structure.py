@@ -1,4 +1,4 @@
-"""The structure of the package in figures: ``python -m tests.structure`` prints them, ``--json`` for two to be compared.
+"""The structure of the package in figures: ``python -m tests.structure`` prints them, ``--json`` to compare two.
 
 What each figure counts:
 

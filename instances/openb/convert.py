@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from placer.generate.dice import Dice
+from placer.generate.random_source import RandomSource
 from placer.manifests import dump
 
 HERE = Path(__file__).parent
@@ -97,18 +97,18 @@ def gpus(rows: list[Row], column: str) -> int:
     return sum(int(row[column]) for row in rows)
 
 
-def repeated(pods: list[Row], wanted: float, dice: Dice) -> list[Row]:
+def repeated(pods: list[Row], wanted: float, source: RandomSource) -> list[Row]:
     """Add copies of pods by chance until all ask for the wanted number of GPUs."""
     queue, asked, copies = list(pods), gpus(pods, "num_gpu"), Counter[str]()
     while asked < wanted:
-        row = dice.pick(pods)
+        row = source.pick(pods)
         copies[row["name"]] += 1
         queue.append(row | {"name": f"{row['name']}-{copies[row['name']]}"})
         asked += int(row["num_gpu"])
     return queue
 
 
-def typed(pods: list[Row], nodes: list[Row], share: float, dice: Dice) -> list[Row]:
+def typed(pods: list[Row], nodes: list[Row], share: float, source: RandomSource) -> list[Row]:
     """Give a share of the pods that name no type one, by the GPUs of the nodes that could hold the pod."""
     columns = (("cpu_milli", "cpu_milli"), ("memory_mib", "memory_mib"), ("num_gpu", "gpu"))
     kinds = Counter(tuple((key, node[key]) for key in NODE_COLUMNS[1:]) for node in nodes)
@@ -122,10 +122,10 @@ def typed(pods: list[Row], nodes: list[Row], share: float, dice: Dice) -> list[R
         return found
 
     def one(pod: Row) -> Row:
-        if pod["gpu_spec"] or not dice.chance(share):
+        if pod["gpu_spec"] or not source.chance(share):
             return pod
         found = sorted(weights(pod).items())
-        return pod | {"gpu_spec": dice.weighted([model for model, _ in found], [count for _, count in found])}
+        return pod | {"gpu_spec": source.weighted([model for model, _ in found], [count for _, count in found])}
 
     return [one(pod) for pod in pods]
 
@@ -145,8 +145,8 @@ def main() -> None:
     listed = read_rows(options.pods, POD_COLUMNS)
     pods = [row for row in listed if whole(row)][: options.first]
     there = gpus(nodes, "gpu")
-    pods = repeated(pods, options.load * there, Dice(options.seed, "load"))
-    pods = typed(pods, nodes, options.typed, Dice(options.seed, "types"))
+    pods = repeated(pods, options.load * there, RandomSource(options.seed, "load"))
+    pods = typed(pods, nodes, options.typed, RandomSource(options.seed, "types"))
     dump([*map(node, nodes), *map(pod, pods)], options.output)
     asked = gpus(pods, "num_gpu")
     print(f"nodes {len(nodes):,}, pods {len(pods):,} from {len(listed):,}, GPUs asked {asked:,} of {there:,}")

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from placer.generate.dice import Dice
+from placer.generate.random_source import RandomSource
 from placer.manifests import dump
 
 HERE = Path(__file__).parent
@@ -66,7 +66,7 @@ def cluster(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def running(names: list[str], options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Pods of somebody else, one on each of so many nodes."""
-    for name in sorted(Dice(options.seed, "busy").shuffled(names)[: options.busy]):
+    for name in sorted(RandomSource(options.seed, "busy").shuffled(names)[: options.busy]):
         yield {
             "apiVersion": "v1",
             "kind": "Pod",

@@ -32,10 +32,10 @@ from placer.generate.planted import PlantedOptions, planted
 __all__ = [
     "FAMILIES",
     "ClosOptions",
-    "Family",
     "FamilyOptions",
     "GangMix",
     "Generated",
+    "InstanceFamily",
     "NetworkOptions",
     "NumaOptions",
     "Option",
@@ -50,7 +50,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Family:
+class InstanceFamily:
     """A family of instances.
 
     Parameters
@@ -73,13 +73,15 @@ class Family:
         return options_of(self.options)
 
 
-FAMILIES: Mapping[str, Family] = {
-    "clos": Family(ClosOptions, clos, "A Clos fabric with running jobs and a queue of others."),
-    "network": Family(
+FAMILIES: Mapping[str, InstanceFamily] = {
+    "clos": InstanceFamily(ClosOptions, clos, "A Clos fabric with running jobs and a queue of others."),
+    "network": InstanceFamily(
         NetworkOptions, network, "Applications over regions and zones, whose limits are known to be kept."
     ),
-    "numa": Family(NumaOptions, numa, "Nodes of several NUMA zones, filled in an order that their kubelets admit."),
-    "planted": Family(PlantedOptions, planted, "A full cluster whose queue is known to fit entirely."),
+    "numa": InstanceFamily(
+        NumaOptions, numa, "Nodes of several NUMA zones, filled in an order that their kubelets admit."
+    ),
+    "planted": InstanceFamily(PlantedOptions, planted, "A full cluster whose queue is known to fit entirely."),
 }
 
 

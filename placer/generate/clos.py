@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placer.generate.carve import carve
+from placer.generate.carving import Gang, carve
 from placer.generate.cluster import Cluster, Generated, job_names, name_cluster, write_jobs
-from placer.generate.dice import Dice
 from placer.generate.fabric import Fabric, build_fabric
-from placer.generate.gang import Gang
 from placer.generate.jobs import draw_jobs
 from placer.generate.options import GangMix, option
+from placer.generate.random_source import RandomSource
 from placer.generate.weigh import weigh
 
 __all__ = ["ClosOptions", "clos"]
@@ -65,15 +64,15 @@ def clos(options: ClosOptions) -> Generated:
         Without a planted placement.
     """
     mix = options
-    fabric = build_fabric(mix.nodes, mix, Dice(mix.seed, "fabric"))
-    cluster = name_cluster(fabric, Dice(mix.seed, "names of nodes"))
+    fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))
+    cluster = name_cluster(fabric, RandomSource(mix.seed, "names of nodes"))
     running = _running(fabric, mix)
     waiting = _waiting(fabric, mix, mix.nodes * mix.gpus - sum(gang.gpus for gang in running))
-    names = job_names(len(running) + len(waiting), Dice(mix.seed, "names of jobs"))
+    names = job_names(len(running) + len(waiting), RandomSource(mix.seed, "names of jobs"))
     shares = [1.0] * len(running) + [0.0] * len(waiting)
-    jobs = draw_jobs([*running, *waiting], names, mix, Dice(mix.seed, "jobs"), shares)
+    jobs = draw_jobs([*running, *waiting], names, mix, RandomSource(mix.seed, "jobs"), shares)
     within = jobs[: len(running) + math.ceil(WITHIN_CAPABILITY * len(waiting))]
-    documents, _ = write_jobs(jobs, within, cluster, mix, Dice(mix.seed, "pods"))
+    documents, _ = write_jobs(jobs, within, cluster, mix, RandomSource(mix.seed, "pods"))
     spare = (SERVICE[0] * mix.services, SERVICE[1] * mix.services, mix.services)
     services = list(_services(cluster, mix.services))
     summary = {
@@ -91,8 +90,8 @@ def clos(options: ClosOptions) -> Generated:
 def _running(fabric: Fabric, mix: ClosOptions) -> list[Gang]:
     """Gangs of a full cluster, by chance, as long as the load is not exceeded."""
     budget, chosen = mix.load * mix.nodes * mix.gpus, list[Gang]()
-    dice = Dice(mix.seed, "running gangs")
-    for gang in dice.shuffled(weigh(carve(fabric, mix, dice), fabric, mix, dice)) if mix.load else []:
+    source = RandomSource(mix.seed, "running gangs")
+    for gang in source.shuffled(weigh(carve(fabric, mix, source), fabric, mix, source)) if mix.load else []:
         if gang.gpus <= budget:
             chosen.append(gang)
             budget -= gang.gpus
@@ -101,8 +100,8 @@ def _running(fabric: Fabric, mix: ClosOptions) -> list[Gang]:
 
 def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[Gang]:
     """Gangs of other full clusters, by chance: so many, or until the wanted GPUs are reached."""
-    dice, chosen, budget = Dice(mix.seed, "queue"), list[Gang](), mix.queue * free
-    for gang in _stream(fabric, mix, dice) if mix.gangs or budget > 0 else ():
+    source, chosen, budget = RandomSource(mix.seed, "queue"), list[Gang](), mix.queue * free
+    for gang in _stream(fabric, mix, source) if mix.gangs or budget > 0 else ():
         chosen.append(gang)
         budget -= gang.gpus
         if len(chosen) == mix.gangs if mix.gangs else budget <= 0:
@@ -110,12 +109,12 @@ def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[Gang]:
     return chosen
 
 
-def _stream(fabric: Fabric, mix: ClosOptions, dice: Dice) -> Iterator[Gang]:
+def _stream(fabric: Fabric, mix: ClosOptions, source: RandomSource) -> Iterator[Gang]:
     """Gangs without end; where sizes are asked for, only those that have them."""
     least, most = mix.gang_pods or (1, mix.nodes * mix.gpus)
     while True:
-        cut = weigh(carve(fabric, mix, dice), fabric, mix, dice)
-        gangs = [gang for gang in dice.shuffled(cut) if least <= gang.pods <= most]
+        cut = weigh(carve(fabric, mix, source), fabric, mix, source)
+        gangs = [gang for gang in source.shuffled(cut) if least <= gang.pods <= most]
         mix.demand(bool(gangs), "gang_pods", f"{least},{most}", "sizes that the fabric can hold")
         yield from gangs
 

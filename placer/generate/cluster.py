@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from placer.generate.dice import Dice
 from placer.generate.fabric import TIER_NAMES, Fabric
-from placer.generate.jobs import NAMESPACE, Job, pod_groups, total_requests
+from placer.generate.jobs import NAMESPACE, GeneratedJob, pod_groups, total_requests
 from placer.generate.objects import Document, hyper_nodes, named, node, priority_class, queue
 from placer.generate.options import GangMix
+from placer.generate.random_source import RandomSource
 from placer.instance import Key
 
 __all__ = ["Cluster", "Generated", "job_names", "name_cluster", "write_jobs"]
@@ -69,24 +69,24 @@ def _name(document: Document) -> str:
     return str(document["metadata"]["name"])
 
 
-def name_cluster(fabric: Fabric, dice: Dice) -> Cluster:
+def name_cluster(fabric: Fabric, source: RandomSource) -> Cluster:
     """Give out names by chance."""
     words = TIER_NAMES[fabric.tiers]
-    domains = [_names(word, fabric.domains(tier), dice) for tier, word in enumerate(words[:-1], start=1)]
-    return Cluster(fabric, _names("node", fabric.nodes, dice), (*domains, (words[-1],)))
+    domains = [_names(word, fabric.domains(tier), source) for tier, word in enumerate(words[:-1], start=1)]
+    return Cluster(fabric, _names("node", fabric.nodes, source), (*domains, (words[-1],)))
 
 
-def _names(word: str, count: int, dice: Dice) -> tuple[str, ...]:
-    return tuple(dice.shuffled([named(word, i, count) for i in range(count)]))
+def _names(word: str, count: int, source: RandomSource) -> tuple[str, ...]:
+    return tuple(source.shuffled([named(word, i, count) for i in range(count)]))
 
 
-def job_names(count: int, dice: Dice) -> list[str]:
+def job_names(count: int, source: RandomSource) -> list[str]:
     """Names for ``count`` jobs, by chance."""
-    return list(_names("job", count, dice))
+    return list(_names("job", count, source))
 
 
 def write_jobs(
-    jobs: Sequence[Job], planted: Sequence[Job], cluster: Cluster, mix: GangMix, dice: Dice
+    jobs: Sequence[GeneratedJob], planted: Sequence[GeneratedJob], cluster: Cluster, mix: GangMix, source: RandomSource
 ) -> tuple[list[Document], dict[Key, str]]:
     """Make PriorityClasses, Queues, PodGroups and Pods, each kind by name.
 
@@ -96,7 +96,7 @@ def write_jobs(
         All jobs.
     planted
         Those that are meant to fit together: a queue's capability is exactly what these ask for.
-    cluster, mix, dice
+    cluster, mix, source
         Names of nodes, options, all chance.
 
     Returns
@@ -109,7 +109,7 @@ def write_jobs(
     pods: list[Document] = []
     cut: dict[Key, str] = {}
     for job in sorted(jobs, key=lambda job: job.name):
-        group, members = pod_groups(job, dice)
+        group, members = pod_groups(job, source)
         groups.append(group)
         for member in members:
             pods.append(member.document)
@@ -127,6 +127,6 @@ def _classes(mix: GangMix) -> list[Document]:
     return [priority_class(f"priority-{i + 1}", 100 * (i + 1)) for i in range(count)]
 
 
-def _queues(jobs: Sequence[Job], mix: GangMix) -> list[Document]:
+def _queues(jobs: Sequence[GeneratedJob], mix: GangMix) -> list[Document]:
     names = sorted(f"team-{i + 1}" for i in range(mix.queues))
     return [queue(name, total_requests([job for job in jobs if job.queue == name])) for name in names]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from placer.generate.dice import Dice
 from placer.generate.options import GangMix
+from placer.generate.random_source import RandomSource
 
 __all__ = ["NODE_TYPES", "TIER_NAMES", "Fabric", "NodeType", "build_fabric"]
 
@@ -82,7 +82,7 @@ class Fabric:
         return range(self.domain(lower, nodes[0]), self.domain(lower, nodes[-1]) + 1)
 
 
-def build_fabric(nodes: int, mix: GangMix, dice: Dice) -> Fabric:
+def build_fabric(nodes: int, mix: GangMix, source: RandomSource) -> Fabric:
     """Lay out ``nodes`` nodes in domains of equal size, the last ones as large as is left.
 
     Kinds of nodes are mixed within every leaf.
@@ -91,4 +91,4 @@ def build_fabric(nodes: int, mix: GangMix, dice: Dice) -> Fabric:
     if mix.spines_per_pod:
         widths.append(widths[-1] * mix.spines_per_pod)
     starts = [tuple(range(0, nodes, width)) for width in widths]
-    return Fabric((*starts, (0,)), tuple(dice.below(mix.node_types) for _ in range(nodes)))
+    return Fabric((*starts, (0,)), tuple(source.below(mix.node_types) for _ in range(nodes)))

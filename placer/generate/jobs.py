@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from placer.generate.dice import Dice
+from placer.generate.carving import Gang, GangPart
 from placer.generate.fabric import NODE_TYPES
-from placer.generate.gang import Gang, Part
 from placer.generate.objects import GPU, INSTANCE_TYPE, Document, requests
 from placer.generate.options import GangMix
+from placer.generate.random_source import RandomSource
 
-__all__ = ["GROUP", "NAMESPACE", "Job", "Member", "draw_jobs", "pod_groups", "total_requests"]
+__all__ = ["GROUP", "NAMESPACE", "GeneratedJob", "JobPod", "draw_jobs", "pod_groups", "total_requests"]
 
 NAMESPACE = "default"
 TASK = "volcano.sh/task-spec"
@@ -24,7 +24,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Member:
+class JobPod:
     """A pod: its object without a node, and the number of the node it was cut from."""
 
     document: Document
@@ -38,7 +38,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Job:
+class GeneratedJob:
     """A gang with all that is drawn besides its shape.
 
     Parameters
@@ -81,8 +81,12 @@ class Job:
 
 
 def draw_jobs(
-    gangs: Sequence[Gang], names: Sequence[str], mix: GangMix, dice: Dice, running: Sequence[float] | None = None
-) -> list[Job]:
+    gangs: Sequence[Gang],
+    names: Sequence[str],
+    mix: GangMix,
+    source: RandomSource,
+    running: Sequence[float] | None = None,
+) -> list[GeneratedJob]:
     """Draw what a gang's shape does not say.
 
     Parameters
@@ -91,7 +95,7 @@ def draw_jobs(
         The gangs.
     names
         A name for each; jobs are created in the order of their names.
-    mix, dice
+    mix, source
         The options and all chance.
     running
         Share of each gang's pods that run already; None: nothing runs.
@@ -102,35 +106,35 @@ def draw_jobs(
     jobs = []
     for index, (gang, name) in enumerate(zip(gangs, names, strict=True)):
         jobs.append(
-            Job(
+            GeneratedJob(
                 name=name,
                 gang=gang,
                 created=f"{EPOCH + timedelta(seconds=age[name]):%Y-%m-%dT%H:%M:%SZ}",
-                soft=dice.chance(mix.soft),
-                needed=dice.between(0.5, 0.9) if dice.chance(mix.elastic) else 1.0,
-                priority=dice.pick(priorities),
-                queue=dice.pick(queues),
+                soft=source.chance(mix.soft),
+                needed=source.between(0.5, 0.9) if source.chance(mix.elastic) else 1.0,
+                priority=source.pick(priorities),
+                queue=source.pick(queues),
                 running=math.ceil(gang.pods * running[index]) if running else 0,
             )
         )
     return jobs
 
 
-def pod_groups(job: Job, dice: Dice) -> tuple[Document, list[Member]]:
+def pod_groups(job: GeneratedJob, source: RandomSource) -> tuple[Document, list[JobPod]]:
     """Make the PodGroup of a job and its pods; which pod was cut from which node is shuffled within its role."""
-    members = [member for part in job.gang.parts for member in _members(job, part, dice)]
-    spots = set(dice.shuffled(range(len(members)))[: job.running])
-    running = [Member(member.document, member.node, index in spots) for index, member in enumerate(members)]
+    members = [member for part in job.gang.parts for member in _members(job, part, source)]
+    spots = set(source.shuffled(range(len(members)))[: job.running])
+    running = [JobPod(member.document, member.node, index in spots) for index, member in enumerate(members)]
     return _pod_group(job), running
 
 
-def _members(job: Job, part: Part, dice: Dice) -> Iterator[Member]:
-    blocks = [dice.shuffled(block) for block in dice.shuffled(part.blocks)]
+def _members(job: GeneratedJob, part: GangPart, source: RandomSource) -> Iterator[JobPod]:
+    blocks = [source.shuffled(block) for block in source.shuffled(part.blocks)]
     for index, node in enumerate(node for block in blocks for node in block):
-        yield Member(_pod(job, part, index), node, False)
+        yield JobPod(_pod(job, part, index), node, False)
 
 
-def _pod(job: Job, part: Part, index: int) -> Document:
+def _pod(job: GeneratedJob, part: GangPart, index: int) -> Document:
     labels = {"volcano.sh/job-name": job.name, TASK: part.role, "volcano.sh/task-index": str(index)}
     if part.sub_size:
         labels[PARTITION] = str(index // part.sub_size)
@@ -160,7 +164,7 @@ def _pod(job: Job, part: Part, index: int) -> Document:
     }
 
 
-def _pod_group(job: Job) -> Document:
+def _pod_group(job: GeneratedJob) -> Document:
     minimums = job.minimums
     spec: Document = {
         "minMember": sum(minimums.values()),
@@ -184,11 +188,11 @@ def _pod_group(job: Job) -> Document:
     }
 
 
-def _topology(job: Job, tier: int) -> Document:
+def _topology(job: GeneratedJob, tier: int) -> Document:
     return {"mode": "soft"} if job.soft else {"mode": "hard", "highestTierAllowed": tier}
 
 
-def _policy(job: Job, part: Part, minimum: int) -> Document:
+def _policy(job: GeneratedJob, part: GangPart, minimum: int) -> Document:
     policy: Document = {
         "name": part.role,
         "subGroupSize": part.sub_size,
@@ -201,7 +205,7 @@ def _policy(job: Job, part: Part, minimum: int) -> Document:
     return policy
 
 
-def _least(job: Job, minimums: dict[str, int]) -> dict[str, str]:
+def _least(job: GeneratedJob, minimums: dict[str, int]) -> dict[str, str]:
     counts = [(part, minimums[part.role]) for part in job.gang.parts]
     return requests(
         sum(part.gpus * count for part, count in counts),
@@ -210,7 +214,7 @@ def _least(job: Job, minimums: dict[str, int]) -> dict[str, str]:
     )
 
 
-def total_requests(jobs: Sequence[Job]) -> dict[str, str]:
+def total_requests(jobs: Sequence[GeneratedJob]) -> dict[str, str]:
     """Sum what all pods of some jobs request."""
     parts = [(part, len(part.nodes)) for job in jobs for part in job.gang.parts]
     total = requests(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from placer.generate.carve import carve
+from placer.generate.carving import Gang, carve
 from placer.generate.cluster import Cluster, Generated, job_names, name_cluster, write_jobs
-from placer.generate.dice import Dice
 from placer.generate.fabric import Fabric, build_fabric
-from placer.generate.gang import Gang
-from placer.generate.jobs import Job, draw_jobs
+from placer.generate.jobs import GeneratedJob, draw_jobs
 from placer.generate.options import GangMix, option, options_of
+from placer.generate.random_source import RandomSource
 from placer.generate.weigh import weigh
 
 __all__ = ["PlantedOptions", "plant", "planted"]
@@ -60,8 +59,8 @@ def planted(options: PlantedOptions) -> Generated:
         See :func:`plant`.
     """
     mix = options.settled()
-    fabric = build_fabric(mix.nodes, mix, Dice(mix.seed, "fabric"))
-    return plant(name_cluster(fabric, Dice(mix.seed, "names of nodes")), mix)
+    fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))
+    return plant(name_cluster(fabric, RandomSource(mix.seed, "names of nodes")), mix)
 
 
 def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
@@ -89,15 +88,15 @@ def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
     inside = _weighed(fabric, mix, "planted gangs", mix.fill)
     beyond = _beyond(_weighed(fabric, mix, "gangs beyond", 1.0), mix) if mix.overfull else []
     gangs = [*inside, *beyond]
-    names = job_names(len(gangs), Dice(mix.seed, "names of jobs"))
-    jobs = draw_jobs(gangs, names, mix, Dice(mix.seed, "jobs"), _running(len(inside), len(beyond), mix))
-    documents, cut = write_jobs(jobs, jobs[: len(inside)], cluster, mix, Dice(mix.seed, "pods"))
+    names = job_names(len(gangs), RandomSource(mix.seed, "names of jobs"))
+    jobs = draw_jobs(gangs, names, mix, RandomSource(mix.seed, "jobs"), _running(len(inside), len(beyond), mix))
+    documents, cut = write_jobs(jobs, jobs[: len(inside)], cluster, mix, RandomSource(mix.seed, "pods"))
     return Generated([*cluster.documents(mix), *documents], cut, _summary(mix, jobs, len(inside), len(cut)))
 
 
 def _weighed(fabric: Fabric, mix: PlantedOptions, purpose: str, fill: float) -> list[Gang]:
-    dice = Dice(mix.seed, purpose)
-    return weigh(carve(fabric, mix, dice, fill), fabric, mix, dice)
+    source = RandomSource(mix.seed, purpose)
+    return weigh(carve(fabric, mix, source, fill), fabric, mix, source)
 
 
 def _beyond(gangs: list[Gang], mix: PlantedOptions) -> list[Gang]:
@@ -105,7 +104,7 @@ def _beyond(gangs: list[Gang], mix: PlantedOptions) -> list[Gang]:
     enough.
     """
     wanted, found = mix.overfull * mix.nodes * mix.gpus, list[Gang]()
-    queue = Dice(mix.seed, "choice beyond").shuffled(gangs)
+    queue = RandomSource(mix.seed, "choice beyond").shuffled(gangs)
     while sum(gang.gpus for gang in found) < wanted:
         found.append(queue[len(found) % len(queue)])
     return found
@@ -113,12 +112,12 @@ def _beyond(gangs: list[Gang], mix: PlantedOptions) -> list[Gang]:
 
 def _running(inside: int, beyond: int, mix: PlantedOptions) -> list[float]:
     """Share of each gang that runs: all of it, half of it, nothing; gangs beyond the cluster never run."""
-    dice = Dice(mix.seed, "running")
-    shares = [1.0 if dice.chance(mix.running) else 0.5 if dice.chance(mix.anchored) else 0.0 for _ in range(inside)]
+    source = RandomSource(mix.seed, "running")
+    shares = [1.0 if source.chance(mix.running) else 0.5 if source.chance(mix.anchored) else 0.0 for _ in range(inside)]
     return shares + [0.0] * beyond
 
 
-def _summary(mix: PlantedOptions, jobs: list[Job], inside: int, planted_pods: int) -> dict[str, int]:
+def _summary(mix: PlantedOptions, jobs: list[GeneratedJob], inside: int, planted_pods: int) -> dict[str, int]:
     return {
         "nodes": mix.nodes,
         "gpus": mix.nodes * mix.gpus,

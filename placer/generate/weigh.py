@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from placer.generate.dice import Dice
+from placer.generate.carving import Gang
 from placer.generate.fabric import NODE_TYPES, Fabric
-from placer.generate.gang import Gang
 from placer.generate.options import GangMix
+from placer.generate.random_source import RandomSource
 
 __all__ = ["weigh"]
 
@@ -16,20 +16,20 @@ __all__ = ["weigh"]
 GRAIN = {"cpu": 100, "memory": 64}
 
 
-def weigh(gangs: Sequence[Gang], fabric: Fabric, mix: GangMix, dice: Dice) -> list[Gang]:
+def weigh(gangs: Sequence[Gang], fabric: Fabric, mix: GangMix, source: RandomSource) -> list[Gang]:
     """Give the pods of gangs that were cut from one cluster their CPU and memory, so that every node holds what was
     cut from it.
     """
-    cpu, memory = (iter(_Loads(gangs, fabric, mix, dice, resource).amounts()) for resource in ("cpu", "memory"))
+    cpu, memory = (iter(_Loads(gangs, fabric, mix, source, resource).amounts()) for resource in ("cpu", "memory"))
     return [
         replace(gang, parts=tuple(replace(part, cpu=next(cpu), memory=next(memory)) for part in gang.parts))
         for gang in gangs
     ]
 
 
-def _factor(grade: int, uneven: float, dice: Dice) -> float:
+def _factor(grade: int, uneven: float, source: RandomSource) -> float:
     """Draw a factor: of a graded part on its own side of 1."""
-    return dice.between(1 - uneven * (grade <= 0), 1 + uneven * (grade >= 0))
+    return source.between(1 - uneven * (grade <= 0), 1 + uneven * (grade >= 0))
 
 
 class _Loads:
@@ -40,11 +40,13 @@ class _Loads:
     are.
     """
 
-    def __init__(self, gangs: Sequence[Gang], fabric: Fabric, mix: GangMix, dice: Dice, resource: str) -> None:
+    def __init__(
+        self, gangs: Sequence[Gang], fabric: Fabric, mix: GangMix, source: RandomSource, resource: str
+    ) -> None:
         rates = [getattr(each, resource) for each in NODE_TYPES]
         self.parts = [part for gang in gangs for part in gang.parts]
         sign = 1 if resource == "cpu" else -1
-        self.drawn = [_factor(sign * part.grade, mix.uneven, dice) for part in self.parts]
+        self.drawn = [_factor(sign * part.grade, mix.uneven, source) for part in self.parts]
         self.factors = list(self.drawn)
         #: The GPUs' share of a pod, on the poorest kind of node that its part was cut from.
         self.shares = [

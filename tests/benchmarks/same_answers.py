@@ -1,7 +1,7 @@
 """Whether a change of the code changed an answer: every value and every binding, by digest, before and after.
 
-A redesign must not. ``greedy`` is repeatable, and so is ``auto`` with one worker under a work limit, so equal code gives
-equal digests on every machine::
+A redesign must not. ``greedy`` is repeatable, and so is ``auto`` with one worker under a work limit, so equal code
+gives equal digests on every machine::
 
     python -m tests.benchmarks.same_answers -o before.jsonl INSTANCE...
     python -m tests.benchmarks.same_answers --against before.jsonl INSTANCE...
@@ -82,10 +82,11 @@ def main() -> int:
     for found in answers(options.instance or shipped()):
         lines.append(json.dumps(found))
         before = known.get((found["instance"], found["method"]))
-        changed = [] if before is None else [name for name in found if name != "seconds" and found[name] != before[name]]
+        told = [name for name in found if name != "seconds"]
+        changed = [] if before is None else [name for name in told if found[name] != before[name]]
         different += bool(changed)
-        told = "" if before is None else f"   {before['seconds']:7.2f} s before   {', '.join(changed) or 'same'}"
-        print(f"{found['instance']:44} {found['method']:7} {found['seconds']:7.2f} s{told}", flush=True)
+        beside = "" if before is None else f"   {before['seconds']:7.2f} s before   {', '.join(changed) or 'same'}"
+        print(f"{found['instance']:44} {found['method']:7} {found['seconds']:7.2f} s{beside}", flush=True)
     if options.output:
         Path(options.output).write_text("\n".join(lines) + "\n")
     return 1 if different else 0

@@ -1,7 +1,7 @@
 """Family ``network``: AppGroups over regions and zones, with limits that a planted placement is known to keep.
 
-One step after the other: the land (regions, zones, nodes, costs), applications without a place, a place for each of
-their pods, limits around these places, and the Kubernetes objects that say all this.
+One step after the other: the regions with their zones, nodes and costs, applications without a place, a place for each
+of their pods, limits around these places, and the Kubernetes objects that say all this.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placer.generate.cluster import Generated
-from placer.generate.dice import Dice
-from placer.generate.network.apps import draw_applications
-from placer.generate.network.land import draw_land
-from placer.generate.network.limits import draw_limits
+from placer.generate.network.applications import draw_applications, draw_limits, plant
 from placer.generate.network.objects import write_objects
-from placer.generate.network.plant import plant
+from placer.generate.network.regions import draw_regions
 from placer.generate.options import FamilyOptions, listed, option
+from placer.generate.random_source import RandomSource
 
 __all__ = ["NetworkOptions", "network"]
 
@@ -74,24 +72,24 @@ def network(options: NetworkOptions) -> Generated:
         With the planted placement; its ``networkCostPlanted`` is O3 of everything planted, running pods included.
     """
     mix = options
-    land = draw_land(mix.regions, mix.zones, mix.nodes, Dice(mix.seed, "land"))
+    regions = draw_regions(mix.regions, mix.zones, mix.nodes, RandomSource(mix.seed, "land"))
     shape = (_span(mix.workloads), _span(mix.replicas), mix.calls, mix.bandwidth)
-    applications = draw_applications(mix.app_groups, *shape, Dice(mix.seed, "applications"))
-    planting = plant(applications, land, (mix.wide, mix.apart), Dice(mix.seed, "places"))
-    limits = draw_limits(applications, planting, land, mix.tight, Dice(mix.seed, "limits"))
-    dice = Dice(mix.seed, "objects")
-    shares = [1.0 if dice.chance(mix.running) else 0.5 if dice.chance(mix.anchored) else 0.0 for _ in applications]
-    gangs = [dice.chance(mix.gangs) for _ in applications]
+    applications = draw_applications(mix.app_groups, *shape, RandomSource(mix.seed, "applications"))
+    planting = plant(applications, regions, (mix.wide, mix.apart), RandomSource(mix.seed, "places"))
+    limits = draw_limits(applications, planting, regions, mix.tight, RandomSource(mix.seed, "limits"))
+    source = RandomSource(mix.seed, "objects")
+    shares = [1.0 if source.chance(mix.running) else 0.5 if source.chance(mix.anchored) else 0.0 for _ in applications]
+    gangs = [source.chance(mix.gangs) for _ in applications]
     written = write_objects(
         applications,
         planting,
         limits,
-        land,
+        regions,
         running=shares,
         gangs=gangs,
         rack_size=mix.rack_size,
         fill=mix.fill,
-        dice=dice,
+        source=source,
     )
     pods = sum(sum(each.replicas) for each in applications)
     summary = {

@@ -6,18 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from placer.generate.dice import Dice
 from placer.generate.jobs import GROUP, NAMESPACE
-from placer.generate.network.apps import Application
-from placer.generate.network.land import REGION, ZONE, Land, Link
-from placer.generate.network.limits import Limits
-from placer.generate.network.plant import Planting
-from placer.generate.network.racks import Racks
+from placer.generate.network.applications import GeneratedApplication, NetworkLimits, Planting
+from placer.generate.network.regions import REGION, ZONE, AreaLink, Racks, Regions
 from placer.generate.objects import Document, named, requests
+from placer.generate.random_source import RandomSource
 from placer.instance import Key
 from placer.instance.sorts import ALGORITHMS
 
-__all__ = ["Written", "write_objects"]
+__all__ = ["NetworkObjects", "write_objects"]
 
 GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
@@ -29,7 +26,7 @@ PODS = 110
 
 
 @dataclass(frozen=True)
-class Written:
+class NetworkObjects:
     """Documents, each kind by name, and the node of every pod that does not run yet."""
 
     documents: list[Document]
@@ -37,22 +34,22 @@ class Written:
 
 
 def write_objects(
-    applications: Sequence[Application],
+    applications: Sequence[GeneratedApplication],
     planting: Planting,
-    limits: Limits,
-    land: Land,
+    limits: NetworkLimits,
+    regions: Regions,
     *,
     running: Sequence[float],
     gangs: Sequence[bool],
     rack_size: int,
     fill: float,
-    dice: Dice,
-) -> Written:
+    source: RandomSource,
+) -> NetworkObjects:
     """Write everything down.
 
     Parameters
     ----------
-    applications, planting, limits, land
+    applications, planting, limits, regions
         What was drawn.
     running
         By application, the share of its pods that run.
@@ -62,20 +59,20 @@ def write_objects(
         Nodes per rack.
     fill
         How full the fullest node is, above 0 to 1.
-    dice
+    source
         Names, and which pods run.
     """
-    racks = Racks(land, rack_size)
-    names = dice.shuffled([named("app", number, len(applications)) for number in range(len(applications))])
+    racks = Racks(regions, rack_size)
+    names = source.shuffled([named("app", number, len(applications)) for number in range(len(applications))])
     groups: list[Document] = []
     pods: list[Document] = []
     pod_groups: list[Document] = []
     planted: dict[Key, str] = {}
     for number, application in enumerate(applications):
         name, nodes = names[number], planting.nodes[number]
-        groups.append(_app_group(name, application, limits.costs[number], dice.pick(tuple(ALGORITHMS))))
-        members = list(_pods(name, application, nodes, land, gang=gangs[number]))
-        going = set(dice.shuffled(range(len(members)))[: math.ceil(running[number] * len(members))])
+        groups.append(_app_group(name, application, limits.costs[number], source.pick(tuple(ALGORITHMS))))
+        members = list(_pods(name, application, nodes, regions, gang=gangs[number]))
+        going = set(source.shuffled(range(len(members)))[: math.ceil(running[number] * len(members))])
         for index, (pod, node) in enumerate(members):
             pods.append(pod)
             if index in going:
@@ -88,29 +85,29 @@ def write_objects(
             limit = tier if limits.tight_tiers[number] else min(tier + 1, racks.tiers)
             pod_groups.append(_pod_group(name, len(members), limit, bool(going)))
     documents = [
-        *_by_name(_nodes(land, math.ceil(planting.room / fill), max(PODS, planting.pods))),
+        *_by_name(_nodes(regions, math.ceil(planting.room / fill), max(PODS, planting.pods))),
         *_by_name(racks.documents() if any(gangs) else ()),
-        _network_topology(land, limits),
-        _config_map(land),
+        _network_topology(regions, limits),
+        _config_map(regions),
         *_by_name(groups),
         *_by_name(pod_groups),
         *_by_name(pods),
     ]
-    return Written(documents, dict(sorted(planted.items())))
+    return NetworkObjects(documents, dict(sorted(planted.items())))
 
 
 def _by_name(documents: Iterator[Document] | Sequence[Document]) -> list[Document]:
     return sorted(documents, key=lambda document: str(document["metadata"]["name"]))
 
 
-def _nodes(land: Land, room: int, pods: int) -> Iterator[Document]:
+def _nodes(regions: Regions, room: int, pods: int) -> Iterator[Document]:
     amounts = requests(0, UNIT[0] * room, UNIT[1] * room) | {"pods": str(pods)}
-    for number, name in enumerate(land.nodes):
-        zone = land.zone(number)
+    for number, name in enumerate(regions.nodes):
+        zone = regions.zone(number)
         labels = {
             "kubernetes.io/hostname": name,
-            REGION: land.regions[land.region(zone)],
-            ZONE: land.zones[zone],
+            REGION: regions.regions[regions.region(zone)],
+            ZONE: regions.zones[zone],
         }
         yield {
             "apiVersion": "v1",
@@ -124,23 +121,23 @@ def _nodes(land: Land, room: int, pods: int) -> Iterator[Document]:
         }
 
 
-def _network_topology(land: Land, limits: Limits) -> Document:
+def _network_topology(regions: Regions, limits: NetworkLimits) -> Document:
     lists = [
         {
             "topologyKey": key,
             "originList": [
                 {
-                    "origin": land.name(key, origin),
+                    "origin": regions.name(key, origin),
                     "costList": [
                         {
-                            "destination": land.name(key, link.destination),
-                            "networkCost": land.costs[link],
+                            "destination": regions.name(key, link.destination),
+                            "networkCost": regions.costs[link],
                             "bandwidthCapacity": f"{limits.capacities[link]}M",
                         }
                         for link in links
                     ],
                 }
-                for origin, links in _by_origin(land, key)
+                for origin, links in _by_origin(regions, key)
             ],
         }
         for key in (REGION, ZONE)
@@ -156,19 +153,19 @@ def _network_topology(land: Land, limits: Limits) -> Document:
     }
 
 
-def _by_origin(land: Land, key: str) -> Iterator[tuple[int, list[Link]]]:
+def _by_origin(regions: Regions, key: str) -> Iterator[tuple[int, list[AreaLink]]]:
     """Links of one kind by where they begin; origins and destinations by name."""
-    links = [link for link in land.costs if link.key == key]
-    for origin in sorted({link.origin for link in links}, key=lambda number: land.name(key, number)):
+    links = [link for link in regions.costs if link.key == key]
+    for origin in sorted({link.origin for link in links}, key=lambda number: regions.name(key, number)):
         there = [link for link in links if link.origin == origin]
-        yield origin, sorted(there, key=lambda link: land.name(key, link.destination))
+        yield origin, sorted(there, key=lambda link: regions.name(key, link.destination))
 
 
-def _config_map(land: Land) -> Document:
+def _config_map(regions: Regions) -> Document:
     """What netperf would measure between one pair of nodes of each link: its cost in milliseconds."""
     data = {}
-    for link, cost in land.costs.items():
-        one, two = (_probe(land, link.key, place) for place in (link.origin, link.destination))
+    for link, cost in regions.costs.items():
+        one, two = (_probe(regions, link.key, place) for place in (link.origin, link.destination))
         data[f"netperf.p90.latency.milliseconds.origin.{one}.destination.{two}"] = str(cost)
     return {
         "apiVersion": "v1",
@@ -178,12 +175,12 @@ def _config_map(land: Land) -> Document:
     }
 
 
-def _probe(land: Land, key: str, place: int) -> str:
-    zone = land.zones_of(place)[0] if key == REGION else place
-    return land.nodes[land.nodes_of(zone)[0]]
+def _probe(regions: Regions, key: str, place: int) -> str:
+    zone = regions.zones_of(place)[0] if key == REGION else place
+    return regions.nodes[regions.nodes_of(zone)[0]]
 
 
-def _app_group(name: str, application: Application, limits: Sequence[int], algorithm: str) -> Document:
+def _app_group(name: str, application: GeneratedApplication, limits: Sequence[int], algorithm: str) -> Document:
     count = len(application.units)
     calls = list(zip(application.calls, limits, strict=True))
     workloads: list[Document] = []
@@ -223,7 +220,7 @@ def _workload(name: str, number: int, count: int) -> Document:
 
 
 def _pods(
-    name: str, application: Application, nodes: Sequence[Sequence[int]], land: Land, *, gang: bool
+    name: str, application: GeneratedApplication, nodes: Sequence[Sequence[int]], regions: Regions, *, gang: bool
 ) -> Iterator[tuple[Document, str]]:
     """Every pod of an application, and the node that it was planted on."""
     for number, places in enumerate(nodes):
@@ -250,7 +247,7 @@ def _pods(
                 "spec": {"schedulerName": "placer", "containers": [container]},
                 "status": {"phase": "Pending"},
             }
-            yield pod, land.nodes[node]
+            yield pod, regions.nodes[node]
 
 
 def _pod_group(name: str, pods: int, tier: int, running: bool) -> Document:

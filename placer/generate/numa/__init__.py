@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placer.generate.cluster import Generated
-from placer.generate.dice import Dice
-from placer.generate.numa.fill import FilledNode, Kind, Shares, fill, least
+from placer.generate.numa.fill import FilledNode, NodeShape, Shares, fill, least
 from placer.generate.numa.objects import write_objects
 from placer.generate.options import FamilyOptions, listed, option, whole
+from placer.generate.random_source import RandomSource
 
 __all__ = ["NumaOptions", "numa"]
 
@@ -64,16 +64,16 @@ def numa(options: NumaOptions) -> Generated:
     """
     mix = options
     shares = Shares(mix.pod_cores, mix.fill, mix.uneven, mix.wide, mix.pairs)
-    kinds, dice = Dice(mix.seed, "nodes"), Dice(mix.seed, "pods")
-    filled = [fill(_kind(mix, kinds), shares, dice) for _ in range(mix.nodes)]
-    written = write_objects(filled, mix.in_order, mix.running, Dice(mix.seed, "objects"))
+    kinds, source = RandomSource(mix.seed, "nodes"), RandomSource(mix.seed, "pods")
+    filled = [fill(_kind(mix, kinds), shares, source) for _ in range(mix.nodes)]
+    written = write_objects(filled, mix.in_order, mix.running, RandomSource(mix.seed, "objects"))
     return Generated(written.documents, written.planted, _summary(mix, filled, len(written.planted)))
 
 
-def _kind(mix: NumaOptions, dice: Dice) -> Kind:
-    policy = "restricted" if dice.chance(mix.restricted) else "single-numa-node"
-    scope = "pod" if dice.chance(mix.pod_scope) else "container"
-    return Kind(dice.pick(mix.zones), mix.cores, mix.gpus, policy, scope)
+def _kind(mix: NumaOptions, source: RandomSource) -> NodeShape:
+    policy = "restricted" if source.chance(mix.restricted) else "single-numa-node"
+    scope = "pod" if source.chance(mix.pod_scope) else "container"
+    return NodeShape(source.pick(mix.zones), mix.cores, mix.gpus, policy, scope)
 
 
 def _summary(mix: NumaOptions, filled: Sequence[FilledNode], planted: int) -> dict[str, int]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placer.generate.dice import Dice
 from placer.generate.objects import GPU
 from placer.generate.options import whole
+from placer.generate.random_source import RandomSource
 from placer.instance.numa import Kubelet, NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, State
 from placer.quantity import CPU, Resources
 
-__all__ = ["MEMORY_PER_CORE", "FilledNode", "Kind", "Part", "Shares", "demand_of", "fill", "least"]
+__all__ = ["MEMORY_PER_CORE", "FilledNode", "NodeShape", "Shares", "ZonePart", "demand_of", "fill", "least"]
 
 #: MiB.
 MEMORY_PER_CORE = 4096
@@ -20,7 +20,7 @@ PIECE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NodeShape:
     """A node's hardware and its kubelet: equal zones with so many cores and GPUs each."""
 
     zones: int
@@ -38,7 +38,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ZonePart:
     """A container in the making: the zones it was cut from, cores, MiB and GPUs."""
 
     zones: tuple[int, ...]
@@ -53,15 +53,15 @@ class Part:
 
 
 #: A pod is one container or two.
-Pod = tuple[Part, ...]
+FilledPod = tuple[ZonePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FilledNode:
     """A node and its pods, in an order in which its kubelet admits them."""
 
-    kind: Kind
-    pods: tuple[Pod, ...]
+    kind: NodeShape
+    pods: tuple[FilledPod, ...]
 
     def after(self, count: int) -> list[Resources]:
         """What each zone has left once the first ``count`` pods are there."""
@@ -100,7 +100,7 @@ class Shares:
     pairs: float
 
 
-def demand_of(pod: Pod) -> NumaDemand:
+def demand_of(pod: FilledPod) -> NumaDemand:
     """What a pod asks of zones: Guaranteed, one container after the other."""
     containers = (NumaContainer(f"c{number}", Stage.APP, part.requests) for number, part in enumerate(pod))
     return NumaDemand(Qos.GUARANTEED, tuple(containers))
@@ -111,17 +111,17 @@ def least(share: float, amount: int) -> int:
     return max(1, -(-round(share * 1000) * amount // 1000))
 
 
-def fill(kind: Kind, shares: Shares, dice: Dice) -> FilledNode:
+def fill(kind: NodeShape, shares: Shares, source: RandomSource) -> FilledNode:
     """Cut every zone of a node into parts, make pods of them, and find an order that the kubelet admits.
 
     Single containers can always be bound in the order of their zones: each finds room in its own zone or below. Pods of
     two containers may stand in each other's way; one that does is taken apart.
     """
-    wide = kind.policy == "restricted" and kind.zones > 1 and dice.chance(shares.wide)
+    wide = kind.policy == "restricted" and kind.zones > 1 and source.chance(shares.wide)
     parts = [_whole(kind, (0, 1))] if wide else []
     for zone in range(2 if wide else 0, kind.zones):
-        parts += _cut(kind, zone, shares, dice)
-    pods = _paired(parts, kind.scope, shares.pairs, dice)
+        parts += _cut(kind, zone, shares, source)
+    pods = _paired(parts, kind.scope, shares.pairs, source)
     kubelet = Kubelet(kind.numa())
     while True:
         pods.sort(key=lambda pod: max(part.zones for part in pod))
@@ -132,52 +132,52 @@ def fill(kind: Kind, shares: Shares, dice: Dice) -> FilledNode:
         pods += [(part,) for part in pods.pop(torn)]
 
 
-def _whole(kind: Kind, zones: tuple[int, ...]) -> Part:
+def _whole(kind: NodeShape, zones: tuple[int, ...]) -> ZonePart:
     """All of some zones."""
     count = len(zones)
-    return Part(zones, count * kind.cores, count * kind.cores * MEMORY_PER_CORE, count * kind.gpus)
+    return ZonePart(zones, count * kind.cores, count * kind.cores * MEMORY_PER_CORE, count * kind.gpus)
 
 
-def _cut(kind: Kind, zone: int, shares: Shares, dice: Dice) -> list[Part]:
+def _cut(kind: NodeShape, zone: int, shares: Shares, source: RandomSource) -> list[ZonePart]:
     """Parts that together take nearly all of a zone's cores and memory, and all of its GPUs."""
     reach = whole(kind.cores, shares.sizes)
-    left = dice.pick([total for total in range(least(shares.fill, kind.cores), kind.cores + 1) if reach[total]])
+    left = source.pick([total for total in range(least(shares.fill, kind.cores), kind.cores + 1) if reach[total]])
     cores: list[int] = []
     while left:
-        cores.append(dice.pick([size for size in shares.sizes if size <= left and reach[left - size]]))
+        cores.append(source.pick([size for size in shares.sizes if size <= left and reach[left - size]]))
         left -= cores[-1]
-    memory = _memory(kind, cores, shares, dice)
+    memory = _memory(kind, cores, shares, source)
     gpus = [0] * len(cores)
     for _ in range(kind.gpus):
-        gpus[dice.below(len(gpus))] += 1
-    return [Part((zone,), *amounts) for amounts in zip(cores, memory, gpus, strict=True)]
+        gpus[source.below(len(gpus))] += 1
+    return [ZonePart((zone,), *amounts) for amounts in zip(cores, memory, gpus, strict=True)]
 
 
-def _memory(kind: Kind, cores: Sequence[int], shares: Shares, dice: Dice) -> list[int]:
+def _memory(kind: NodeShape, cores: Sequence[int], shares: Shares, source: RandomSource) -> list[int]:
     """Memory of the parts of a zone, in whole pieces, each at least one; the last pieces go to the first part."""
     room = kind.cores * MEMORY_PER_CORE // PIECE
-    target = max(least(shares.fill, room), int(dice.between(shares.fill, 1) * room))
-    weights = [each * dice.between(1 - shares.uneven, 1 + shares.uneven) for each in cores]
+    target = max(least(shares.fill, room), int(source.between(shares.fill, 1) * room))
+    weights = [each * source.between(1 - shares.uneven, 1 + shares.uneven) for each in cores]
     pieces = [max(1, int(target * weight / sum(weights))) for weight in weights]
     pieces[0] += target - sum(pieces)
     return [PIECE * each for each in pieces]
 
 
-def _paired(parts: Sequence[Part], scope: str, share: float, dice: Dice) -> list[Pod]:
+def _paired(parts: Sequence[ZonePart], scope: str, share: float, source: RandomSource) -> list[FilledPod]:
     """Pods of one part or two; with scope pod both are of one zone, else of any two, the lower one first."""
-    left, pods = dice.shuffled(parts), list[Pod]()
+    left, pods = source.shuffled(parts), list[FilledPod]()
     while left:
         first = left.pop()
         fitting = [index for index, part in enumerate(left) if scope == "container" or part.zones == first.zones]
-        if fitting and dice.chance(share):
-            second = left.pop(dice.pick(fitting))
+        if fitting and source.chance(share):
+            second = left.pop(source.pick(fitting))
             pods.append((first, second) if first.zones <= second.zones else (second, first))
         else:
             pods.append((first,))
     return pods
 
 
-def _first_refused(kubelet: Kubelet, state: State, pods: Sequence[Pod]) -> int | None:
+def _first_refused(kubelet: Kubelet, state: State, pods: Sequence[FilledPod]) -> int | None:
     for index, pod in enumerate(pods):
         answer = kubelet.admit(state, kubelet.units(demand_of(pod)))
         if answer is None:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from placer.generate.dice import Dice
 from placer.generate.jobs import EPOCH, NAMESPACE
-from placer.generate.numa.fill import MEMORY_PER_CORE, FilledNode, Pod
+from placer.generate.numa.fill import MEMORY_PER_CORE, FilledNode, FilledPod
 from placer.generate.objects import GPU, Document, named, requests
+from placer.generate.random_source import RandomSource
 from placer.instance import Key
 from placer.quantity import CPU, Resources
 
-__all__ = ["Written", "write_objects"]
+__all__ = ["NumaObjects", "write_objects"]
 
 #: Pods that a node may have at least, as kubelets allow by default.
 PODS = 110
@@ -22,14 +22,14 @@ NEAR, FAR = 10, 21
 
 
 @dataclass(frozen=True)
-class Written:
+class NumaObjects:
     """Documents, each kind by name, and the node of every pod that does not run yet, in plan order."""
 
     documents: list[Document]
     planted: dict[Key, str]
 
 
-def write_objects(filled: Sequence[FilledNode], in_order: float, running: float, dice: Dice) -> Written:
+def write_objects(filled: Sequence[FilledNode], in_order: float, running: float, source: RandomSource) -> NumaObjects:
     """Write everything down.
 
     Parameters
@@ -40,13 +40,13 @@ def write_objects(filled: Sequence[FilledNode], in_order: float, running: float,
         Share of nodes whose pods were created in the order in which they are admitted.
     running
         Share of each node's pods that run, those first in that order.
-    dice
+    source
         Names and ages.
     """
-    names = dice.shuffled([named("node", number, len(filled)) for number in range(len(filled))])
+    names = source.shuffled([named("node", number, len(filled)) for number in range(len(filled))])
     count = sum(len(node.pods) for node in filled)
-    pod_names = iter(dice.shuffled([named("pod", number, count) for number in range(count)]))
-    ages = iter(dice.shuffled(range(count)))
+    pod_names = iter(source.shuffled([named("pod", number, count) for number in range(count)]))
+    ages = iter(source.shuffled(range(count)))
     nodes: list[Document] = []
     zones: list[Document] = []
     pods: list[Document] = []
@@ -56,7 +56,7 @@ def write_objects(filled: Sequence[FilledNode], in_order: float, running: float,
         nodes.append(_node(name, node))
         zones.append(_topology(name, node, node.after(runs)))
         seconds = [next(ages) for _ in node.pods]
-        if dice.chance(in_order):
+        if source.chance(in_order):
             seconds.sort()
         for number, (pod, second) in enumerate(zip(node.pods, seconds, strict=True)):
             written = _pod(next(pod_names), pod, second)
@@ -67,7 +67,7 @@ def write_objects(filled: Sequence[FilledNode], in_order: float, running: float,
             else:
                 planted[Key(NAMESPACE, written["metadata"]["name"])] = name
     documents = [*sorted(nodes, key=_name), *sorted(zones, key=_name), *sorted(pods, key=_name)]
-    return Written(documents, planted)
+    return NumaObjects(documents, planted)
 
 
 def _name(document: Document) -> str:
@@ -123,7 +123,7 @@ def _resources(total: Mapping[str, str], room: Resources) -> Sequence[Document]:
     ]
 
 
-def _pod(name: str, pod: Pod, second: int) -> Document:
+def _pod(name: str, pod: FilledPod, second: int) -> Document:
     containers = []
     for number, part in enumerate(pod):
         room = requests(part.gpus, part.cores * 1000, part.memory)

@@ -1,4 +1,4 @@
-"""Chance that repeats: the same seed gives the same draws on every machine and Python version.
+"""A repeatable random source: the same seed gives the same draws on every machine and Python version.
 
 Only ``random.Random.random`` is promised to stay the same between versions of Python, so everything else is made of
 it here.
@@ -11,13 +11,13 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-__all__ = ["Dice"]
+__all__ = ["RandomSource"]
 
 T = TypeVar("T")
 
 
-class Dice:
-    """A stream of chance.
+class RandomSource:
+    """A repeatable stream of random numbers.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Dice:
 
     Examples
     --------
-    >>> Dice(1, "names").shuffled("abcd") == Dice(1, "names").shuffled("abcd")
+    >>> RandomSource(1, "names").shuffled("abcd") == RandomSource(1, "names").shuffled("abcd")
     True
     """
 
