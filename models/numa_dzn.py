@@ -13,7 +13,7 @@ from minizinc_text import names, numbers, sets, table
 
 from placer.instance import Instance, Pod
 from placer.instance.numa import NumaContainer, NumaNode, Stage
-from placer.instance.numa.model import HUGE_PAGES, is_device
+from placer.instance.numa.model import HUGE_PAGES, UNKNOWN, is_device
 from placer.quantity import CPU, Resources
 
 __all__ = ["numa_lines"]
@@ -60,6 +60,7 @@ def numa_lines(instance: Instance, pods: Sequence[Pod], node: Mapping[str, int])
     yield table("zone_room", counted(zone.available for _, zone in zones), labels, len(aligned))
     found = [strict.get(name) for name in instance.nodes]
     yield numbers("single", (each is not None and each.policy == "single-numa-node" for each in found))
+    yield numbers("known_policy", (each is None or each.policy != UNKNOWN for each in found))
     yield numbers("scope_pod", (each is not None and each.scope == "pod" for each in found))
     number = {pod.key: number for number, pod in enumerate(pods, 1)}
     yield f"containers = {len(containers)};"
@@ -75,7 +76,7 @@ def _strict(instance: Instance) -> dict[str, NumaNode]:
     if "C10" in instance.policy.rules_off:
         return {}
     found = {name: node.numa for name, node in instance.nodes.items() if node.numa is not None}
-    return {name: node for name, node in found.items() if node.policy in ("single-numa-node", "restricted")}
+    return {name: node for name, node in found.items() if node.strict}
 
 
 def _alignable(resource: str) -> bool:

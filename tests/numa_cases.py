@@ -369,6 +369,11 @@ CASES: dict[str, tuple[NumaNode, list[NumaDemand], str]] = {
     ),
     # ---- best-effort and none refuse nobody
     # What restricted would take is taken; where it would refuse, the fewest zones that have it all; else all of them.
+    "not known: nothing aligned is admitted": (
+        numa("unknown", "container", *TWO),
+        [HALF, demand("1.5 cpu", qos="Burstable"), demand("1 gpu", qos="BestEffort"), HALF],
+        "- any - -",
+    ),
     "best-effort: as restricted where that works": (
         numa("best-effort", "container", *TWO),
         [LARGE, demand("6 cpu 10 memory")],

@@ -117,7 +117,9 @@ def _aligned(node: NumaNode, demand: NumaDemand, asked: dict[str, int]) -> dict[
 
 
 def _zones(node: NumaNode, rooms: Rooms, need: dict[str, int]) -> tuple[int, ...] | None:
-    """The zones that the kubelet takes, lowest first; None where it refuses."""
+    """The zones that the kubelet takes, lowest first; None where it refuses, or may: its policy is not known."""
+    if node.policy == "unknown":
+        return None
     if node.policy == "single-numa-node":
         return next((zones for zones in _sets(node, 1) if _holds(rooms, zones, need)), None)
     capacity = [dict(zone.capacity) for zone in node.zones]

@@ -203,7 +203,7 @@ def _kind(pod: Pod) -> object:
 def _zones(instance: Instance) -> dict[str, NumaNode]:
     """Nodes whose kubelets refuse what they cannot align."""
     found = {name: node.numa for name, node in instance.nodes.items() if node.numa is not None}
-    return {name: node for name, node in found.items() if node.policy in ("single-numa-node", "restricted")}
+    return {name: node for name, node in found.items() if node.policy in ("single-numa-node", "restricted", "unknown")}
 
 
 def _classes(instance: Instance, group: Group) -> list[list[Key]]:

@@ -30,6 +30,7 @@ FEATURES = {
     "restricted": 100,
     "best-effort": 30,
     "none": 30,
+    "unknown": 20,
     "scope:pod": 150,
     "scope:container": 150,
     "twoContainers": 100,

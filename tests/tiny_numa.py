@@ -11,6 +11,7 @@ from random import Random
 
 from placer.instance import Instance, Node, Pod, PodState
 from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
+from placer.instance.numa.model import UNKNOWN
 from placer.quantity import CPU, Resources
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.world import GPU
@@ -19,15 +20,15 @@ from tests.world import GPU
 def tiny_numa(seed: int) -> Tiny:
     """Make the instance of a seed."""
     base = tiny_network(seed // 3) if seed % 3 == 2 else tiny(seed)
-    maker = _Maker(Random(f"tiny numa {seed}"), base.instance)
+    maker = _Maker(Random(f"tiny numa {seed}"), Random(f"unknown policies {seed}"), base.instance)
     return Tiny(seed, maker.make(), base.tags | maker.tags)
 
 
 class _Maker:
     """Zones over the nodes of one instance, demands over its pods."""
 
-    def __init__(self, random: Random, instance: Instance) -> None:
-        self.random, self.instance = random, instance
+    def __init__(self, random: Random, strange: Random, instance: Instance) -> None:
+        self.random, self.strange, self.instance = random, strange, instance
         self.tags: set[str] = set()
 
     def make(self) -> Instance:
@@ -49,6 +50,8 @@ class _Maker:
         if self._chance(0.07, "nodeWithoutZones"):
             return None
         kind = self.random.choice(["single-numa-node"] * 7 + ["restricted"] * 3 + ["best-effort", "none"])
+        if self.strange.random() < 0.06:
+            kind = UNKNOWN
         scope = self.random.choice(["container", "pod"])
         self.tags |= {kind, f"scope:{scope}"}
         names = [name for name in (GPU, CPU) if not self._chance(0.07, "unlisted")]

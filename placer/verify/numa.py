@@ -16,6 +16,7 @@ def numa(outcome: Outcome) -> Iterator[Violation]:
 
     The kubelet chooses the zones, not we: it is replayed from what the zones have available, pod after pod. A pod that
     it refuses is a violation of amount 1 and takes nothing, so that the pods after it are judged as they will fare.
+    Of a policy that is not known nothing can be told, so every pod that would be aligned there counts as refused.
     """
     for name, kubelet in outcome.instance.kubelets.items():
         node = outcome.instance.nodes[name].numa

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from placer.instance import Key
 from placer.instance.numa import NumaNode
+from placer.placement import Placement
 from placer.quantity import Resources
+from placer.solve import solve
+from placer.verify import verify
 from tests.support import Document, instance_of, node, pod, policy
 
 GI = 2**30
@@ -81,6 +85,14 @@ SETTINGS: dict[str, tuple[tuple[str, ...], dict[str, str], tuple[str, str]]] = {
     "plain restricted": (("Restricted",), {}, ("restricted", "container")),
     "plain best effort": (("BestEffort",), {}, ("best-effort", "container")),
     "plain none": (("None",), {}, ("none", "container")),
+    "as KEP-119 spells it": (("SingleNumaNode",), {}, ("single-numa-node", "container")),
+    "as KEP-119 spells it, with a scope": (("SingleNumaNodePodLevel",), {}, ("single-numa-node", "pod")),
+    "the kubelet's spelling in the old list": (("single-numa-node",), {}, ("single-numa-node", "container")),
+    "the old spelling in attributes": (
+        (),
+        {"topologyManagerPolicy": "BestEffort", "topologyManagerScope": "PodLevel"},
+        ("best-effort", "pod"),
+    ),
     "other attributes": ((), {"topologyManagerMaxNUMANodes": "16"}, ("none", "container")),
 }
 
@@ -142,16 +154,27 @@ FINDINGS: dict[str, tuple[Document, str]] = {
         topology(PLAIN, policies=("SingleNuma",)),
         "topologyPolicies: found SingleNuma, expected one of None, BestEffort, BestEffortContainerLevel, "
         "BestEffortPodLevel, Restricted, RestrictedContainerLevel, RestrictedPodLevel, SingleNUMANode, "
+        "SingleNUMANodeContainerLevel, SingleNUMANodePodLevel; no pod that would be aligned goes there",
+    ),
+    "an unknown policy beside an attribute": (
+        topology(PLAIN, policies=("HyperThreading",), attributes={"topologyManagerPolicy": "restricted"}),
+        "topologyPolicies: found HyperThreading, expected one of None, BestEffort, BestEffortContainerLevel, "
+        "BestEffortPodLevel, Restricted, RestrictedContainerLevel, RestrictedPodLevel, SingleNUMANode, "
         "SingleNUMANodeContainerLevel, SingleNUMANodePodLevel",
     ),
     "an unknown policy in the attribute": (
         topology(PLAIN, policies=("Restricted",), attributes={"topologyManagerPolicy": "strict"}),
         "attribute topologyManagerPolicy: found strict, expected one of none, best-effort, restricted, "
-        "single-numa-node",
+        "single-numa-node; no pod that would be aligned goes there",
     ),
     "an unknown scope": (
         topology(PLAIN, attributes={"topologyManagerScope": "node"}),
         "attribute topologyManagerScope: found node, expected one of container, pod",
+    ),
+    "an unknown scope of a strict policy": (
+        topology(PLAIN, policies=("Restricted",), attributes={"topologyManagerScope": "node"}),
+        "attribute topologyManagerScope: found node, expected one of container, pod; no pod that would be aligned goes "
+        "there",
     ),
     "more than allocatable": (
         topology(zone("node-0", cpu=5, memory="16Gi"), zone("node-1", cpu="3500m", memory="20Gi", fpga=1)),
@@ -190,11 +213,40 @@ def test_findings(case: str) -> None:
     assert read(document)[1] == [f"NodeResourceTopology n1: {message}"]
 
 
-def test_an_invalid_attribute_leaves_what_was_there() -> None:
-    for document in (FINDINGS["an unknown policy in the attribute"][0], topology(PLAIN, policies=("Restricted",))):
-        found, _ = read(document)
-        assert found is not None
-        assert found.policy == "restricted"
+@pytest.mark.parametrize(
+    "case",
+    ["an unknown policy", "an unknown policy in the attribute", "an unknown scope of a strict policy"],
+)
+def test_a_policy_that_is_not_known_takes_no_pod_that_would_be_aligned(case: str) -> None:
+    """Neither solve nor anybody else may bind there what a kubelet aligns; what none aligns goes there as ever."""
+    document, _ = FINDINGS[case]
+    asks = {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"cpu": 2, "memory": "1Gi"}}
+    aligned = pod("aligned", spec={"containers": [{"name": "main", "resources": asks}]})
+    burstable = pod("burstable", spec={"containers": [{"name": "main", "resources": {"requests": {"cpu": 2}}}]})
+    instance = instance_of(node("n1", cpu=8, memory="32Gi", gpu=4), aligned, burstable, document)
+    bindings = {Key("default", name): "n1" for name in ("aligned", "burstable")}
+    assert [(each.rule, each.subjects, each.message) for each in verify(instance, Placement.of(bindings))] == [
+        (
+            "C10",
+            ("Pod default/aligned", "Node n1"),
+            "Pod default/aligned is refused by the kubelet of Node n1 (unknown, scope container): container main asks "
+            "for cpu 2, memory 1Gi, to be aligned by a policy that is not known",
+        )
+    ]
+    for method in ("greedy", "exact", "milp", "auto"):
+        result = solve(instance, method=method, time_limit=20)
+        assert [binding.pod.name for binding in result.placement.bindings] == ["burstable"], method
+        assert {key.name: reason.code for key, reason in result.reasons.items()} == {"aligned": "NumaAlignment"}, method
+
+
+def test_a_policy_that_is_not_known_says_nothing_of_bound_pods() -> None:
+    asks = {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"cpu": 2, "memory": "1Gi"}}
+    bound = pod("bound", node="n1", spec={"containers": [{"name": "main", "resources": asks}]})
+    written = {"annotations": {"placer.dev/updated": "2020-01-01T00:00:00Z"}}
+    document = topology(PLAIN, policies=("SingleNuma",), metadata=written)
+    bound["metadata"]["creationTimestamp"] = "2021-01-01T00:00:00Z"
+    instance = instance_of(node("n1", cpu=8, memory="32Gi"), bound, document)
+    assert [finding.code for finding in instance.findings] == ["NumaZones"]
 
 
 def test_a_node_that_is_not_there() -> None:

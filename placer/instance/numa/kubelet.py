@@ -18,7 +18,7 @@ from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
-from placer.instance.numa.model import HUGE_PAGES, NumaDemand, NumaNode, is_device
+from placer.instance.numa.model import HUGE_PAGES, UNKNOWN, NumaDemand, NumaNode, is_device
 from placer.instance.numa.work import Work, works_of
 from placer.quantity import CPU, Resources, format_amount
 
@@ -249,6 +249,8 @@ class Kubelet:
 
     def _complaint(self, state: State, work: Work, unit: Unit) -> str:
         asked = f"{work.label} asks for {', '.join(_said(work.need))}"
+        if self.policy == UNKNOWN:
+            return f"{asked}, to be aligned by a policy that is not known"
         widths = [(self.resources[index], self._width(index, need)) for index, need, _ in unit.amounts]
         beyond = [name for name, width in widths if width == 0]
         if beyond:
@@ -278,9 +280,11 @@ class Kubelet:
         return Unit(need, take, width, amounts)
 
     def _width(self, index: int, need: int) -> int:
-        """Fewest zones that could hold so much of a resource if they were empty; 0: all together could not."""
+        """Fewest zones that could hold so much of a resource if they were empty; 0: none that are known to do."""
         if self.policy == "single-numa-node":
             return 1
+        if self.policy == UNKNOWN:
+            return 0
         total = 0
         for width, amount in enumerate(self._largest[index], start=1):
             total += amount

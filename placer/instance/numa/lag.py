@@ -20,7 +20,7 @@ from placer.instance.findings import Findings
 from placer.instance.numa.demand import DemandPool
 from placer.instance.numa.fingerprint import PREFIX, pod_hash, sign
 from placer.instance.numa.kubelet import Kubelet, kubelets_of
-from placer.instance.numa.model import NumaDemand, NumaNode, NumaZone, Qos, Stage, is_device
+from placer.instance.numa.model import UNKNOWN, NumaDemand, NumaNode, NumaZone, Qos, Stage, is_device
 from placer.instance.numa.read import CODE
 from placer.kube.numa import NodeResourceTopology
 from placer.kube.pod import Pod
@@ -91,7 +91,7 @@ def caught_up(
     dict[str, NumaNode]
         By name of the node.
     """
-    aligning = {name: node for name, node in numa.items() if node.policy != "none" and node.zones}
+    aligning = {name: node for name, node in numa.items() if node.policy not in ("none", UNKNOWN) and node.zones}
     standing, ended = _by_node(pods, aligning, demands)
     kubelets = kubelets_of(aligning)
     items = {item.name: item for item in written}

@@ -13,6 +13,7 @@ __all__ = [
     "POLICIES",
     "SCOPES",
     "STRICT",
+    "UNKNOWN",
     "NumaContainer",
     "NumaDemand",
     "NumaNode",
@@ -24,8 +25,10 @@ __all__ = [
 
 #: Policies of the kubelet's Topology Manager, weakest first.
 POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+#: Stands for a policy or scope that is written and not known: what that kubelet aligns it may refuse.
+UNKNOWN = "unknown"
 #: Those that refuse pods.
-STRICT = frozenset({"restricted", "single-numa-node"})
+STRICT = frozenset({"restricted", "single-numa-node", UNKNOWN})
 SCOPES = ("container", "pod")
 #: ``maxNUMANodes`` of a kubelet that is not told another number.
 MAX_NUMA_NODES = 8
@@ -72,7 +75,7 @@ class NumaNode:
     Parameters
     ----------
     policy
-        One of :data:`POLICIES`.
+        One of :data:`POLICIES`, or :data:`UNKNOWN`: nothing that would be aligned may go there.
     scope
         One of :data:`SCOPES`: whether containers are aligned one by one, or the pod as a whole.
     zones

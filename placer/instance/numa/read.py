@@ -1,11 +1,13 @@
 """NodeResourceTopology objects as they are read: the zones of a node, its kubelet's policy and scope (C10).
 
 Policy and scope start at none and container. The first of the deprecated ``topologyPolicies`` sets them, then the
-attributes do, each that is valid. Plain names there (``SingleNUMANode``, ``Restricted``) are the policy with the
-kubelet's default scope. A zone is of type Node and called ``node-<id>``.
+attributes do. Plain names there (``SingleNUMANode``, ``Restricted``) are the policy with the kubelet's default scope.
+The two API versions, the seeds and the kubelet spell the names differently (``SingleNumaNode``, ``SingleNUMANode``,
+``single-numa-node``); letters alone count, in either case. What is written and not known makes the policy unknown.
+A zone is of type Node and called ``node-<id>``.
 
 Source: k8stopologyawareschedwg/noderesourcetopology-api ``v1alpha2/types.go``; scheduler-plugins
-``pkg/noderesourcetopology/nodeconfig/topologymanager.go``.
+``pkg/noderesourcetopology/nodeconfig/topologymanager.go``; KEP-119 "CRD API".
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Final
 
 from placer.instance.findings import Findings
 from placer.instance.node import Node
-from placer.instance.numa.model import MAX_NUMA_NODES, POLICIES, SCOPES, NumaNode, NumaZone
+from placer.instance.numa.model import MAX_NUMA_NODES, POLICIES, SCOPES, STRICT, UNKNOWN, NumaNode, NumaZone
 from placer.kube.numa import NodeResourceTopology, Zone, ZoneResource
 from placer.quantity import Resources, format_amount, from_nano
 
@@ -24,26 +26,32 @@ __all__ = ["CODE", "read_numa"]
 
 CODE: Final = "NumaZones"
 
-_OLD_POLICIES = {
-    "None": "none",
-    "BestEffort": "best-effort",
-    "Restricted": "restricted",
-    "SingleNUMANode": "single-numa-node",
-}
-_OLD_SCOPES = {"": "container", "ContainerLevel": "container", "PodLevel": "pod"}
-_OLD_NAMES = {
-    name + suffix: (policy, scope)
-    for name, policy in _OLD_POLICIES.items()
-    for suffix, scope in _OLD_SCOPES.items()
-    if name != "None" or not suffix
-}
+_POLICY, _SCOPE = "topologyManagerPolicy", "topologyManagerScope"
+_SUFFIXES = {"": "container", "ContainerLevel": "container", "PodLevel": "pod"}
+#: As they are said to people.
+_OLD_NAMES = (
+    "None",
+    *(policy + suffix for policy in ("BestEffort", "Restricted", "SingleNUMANode") for suffix in _SUFFIXES),
+)
 _ZONE_NAME = re.compile(r"node-([0-9]{1,3})")
 _MAX_NUMA_NODES = "topologyManagerMaxNUMANodes"
 #: What is above this counts as this.
 _MAX_NUMA_NODES_READ = 1024
+_KEEPS_OFF = "; no pod that would be aligned goes there"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 #: The kubelet counts zones in 64 bits.
 _MOST_ZONES = 64
+
+
+def _letters(name: str) -> str:
+    """What all spellings of a policy or scope have in common."""
+    return "".join(filter(str.isalpha, name)).lower()
+
+
+_POLICY_NAMES = {
+    _letters(policy + suffix): (policy, scope) for policy in POLICIES for suffix, scope in _SUFFIXES.items()
+}
+_SCOPE_NAMES = {scope + suffix: scope for scope in SCOPES for suffix in ("", "level")}
 
 
 def read_numa(
@@ -75,23 +83,26 @@ class _Reader:
         self.findings.add(CODE, self.subject, f"{self.subject}: {message}")
 
     def settings(self) -> tuple[str, str]:
-        """Policy and scope of the kubelet."""
-        settings = {"topologyManagerPolicy": "none", "topologyManagerScope": "container"}
+        """Policy and scope of the kubelet; a scope that is not known makes a strict policy one that is not known."""
+        attributes = {each.name: each.value or "" for each in self.item.attributes or ()}
         old = (self.item.topology_policies or ("",))[0]
-        if old in _OLD_NAMES:
-            settings["topologyManagerPolicy"], settings["topologyManagerScope"] = _OLD_NAMES[old]
-        elif old:
-            self.note(f"topologyPolicies: found {old}, expected one of {', '.join(_OLD_NAMES)}")
-        valid = {"topologyManagerPolicy": POLICIES, "topologyManagerScope": SCOPES}
-        for attribute in self.item.attributes or ():
-            if attribute.name not in valid:
-                continue
-            if attribute.value in valid[attribute.name]:
-                settings[attribute.name] = attribute.value
-            else:
-                expected = ", ".join(valid[attribute.name])
-                self.note(f"attribute {attribute.name}: found {attribute.value}, expected one of {expected}")
-        return settings["topologyManagerPolicy"], settings["topologyManagerScope"]
+        policy, scope = _POLICY_NAMES.get(_letters(old), (UNKNOWN, "container")) if old else ("none", "container")
+        if policy == UNKNOWN:
+            self._unknown("topologyPolicies", old, _OLD_NAMES, "" if _POLICY in attributes else _KEEPS_OFF)
+        if _POLICY in attributes:
+            policy, _ = _POLICY_NAMES.get(_letters(attributes[_POLICY]), (UNKNOWN, ""))
+            if policy == UNKNOWN:
+                self._unknown(f"attribute {_POLICY}", attributes[_POLICY], POLICIES, _KEEPS_OFF)
+        if _SCOPE in attributes:
+            known = _SCOPE_NAMES.get(_letters(attributes[_SCOPE]))
+            if known is None:
+                self._unknown(f"attribute {_SCOPE}", attributes[_SCOPE], SCOPES, _KEEPS_OFF if policy in STRICT else "")
+                return (UNKNOWN if policy in STRICT else policy), "container"
+            scope = known
+        return policy, scope
+
+    def _unknown(self, field: str, found: str, known: Iterable[str], what: str) -> None:
+        self.note(f"{field}: found {found}, expected one of {', '.join(known)}{what}")
 
     def max_numa_nodes(self) -> int:
         """``maxNUMANodes``: an integer above 1, of more than 1,024 so many."""
