@@ -106,6 +106,11 @@ MUST: Mapping[str, Mapping[str, tuple[tuple[int, int | None, str | None], list[t
         "four": ((4, 2, "bj/NvLink-A100"), [], None),
     },
     "label_plugin_single_key": {"train": ((3, 1, "rack2"), [], None)},
+    "kep_119_motivation": {
+        "six-0": ((1, None, None), [], None),
+        "six-1": ((1, None, None), [], None),
+        "six-2": ((0, None, None), [], "Outcompeted"),
+    },
     "kep_260_bandwidth": {"network-aware-bandwidth-example": ((1, None, None), [], None)},
 }
 
@@ -394,6 +399,22 @@ def test_bandwidth_that_is_requested_is_there() -> None:
     problem = instance("kep_260_bandwidth")
     for placement in (answer("kep_260_bandwidth", "auto").placement, run(problem, "kube-default")):
         assert bound(placement) == {"network-aware-bandwidth-example": "n2"}
+
+
+# -------------------------------------------------------------------------------------------------------------- KEP-119
+
+
+def test_the_kubelet_would_refuse_what_the_total_allows() -> None:
+    """6 cores on zones of 4 and 4: kube-scheduler binds such a pod, the plug-in's filter does not, nor do we."""
+    problem = instance("kep_119_motivation")
+    for placement in (answer("kep_119_motivation", "auto").placement, run(problem, "numa-match")):
+        assert placement is not None
+        assert verify(problem, placement) == []
+        assert sorted(bound(placement).values()) == ["loose", "thirds"]
+    totals = run(problem, "kube-default")
+    assert sorted(bound(totals).values()) == ["halves", "loose", "thirds"]
+    (violation,) = verify(problem, totals)
+    assert (violation.rule, "halves" in violation.message) == ("C10", True)
 
 
 # ------------------------------------------------------------------------------------------------- what the README says
