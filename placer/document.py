@@ -1,4 +1,4 @@
-"""The Placement document (contract.md): its schema, how a result becomes one, and how anybody's is read back."""
+"""The Placement document (models/interface.md): its schema, how a result becomes one, and how one is read back."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class PlacementDocument(_Part):
     versions: dict[str, str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of contract.md, in its order."""
+        """Plain data with the names of models/interface.md, in its order."""
         return self.model_dump(mode="json", by_alias=True)
 
 

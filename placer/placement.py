@@ -78,7 +78,7 @@ class Violation:
 class Value:
     """One number of the objective.
 
-    ``priority`` only for ``admitted`` and ``placed``; names as in contract.md.
+    ``priority`` only for ``admitted`` and ``placed``; names as in models/interface.md.
     """
 
     name: str

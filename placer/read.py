@@ -37,7 +37,7 @@ def read(
     strict
         Findings are errors.
     with_, without, set_
-        What if: objects added, removed, changed (contract.md).
+        What if: objects added, removed, changed (models/interface.md).
 
     Returns
     -------

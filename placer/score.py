@@ -44,7 +44,7 @@ def placed_weight(instance: Instance, placement: Placement) -> int:
 
 
 def placed(outcome: Outcome) -> Iterator[Value]:
-    """O1 (spec): for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``.
+    """O1: for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``.
 
     admitted = sum of need weights of the groups that are ready (C5) after the placement;
     placed = sum of the weights of the newly placed pods of all groups of the priority. Both in micro-nodes.
@@ -63,7 +63,7 @@ def placed(outcome: Outcome) -> Iterator[Value]:
 
 
 def locality(outcome: Outcome) -> Iterator[Value]:
-    """O2 (seed V): ``locality`` and ``span`` over all groups and subgroups with a networkTopology, hard or soft.
+    """O2: ``locality`` and ``span`` over all groups and subgroups with a networkTopology, hard or soft.
 
     locality = sum of placed pods × tier of their smallest common HyperNode; span = sum of the leaf HyperNodes that
     their placed pods touch, a node in no HyperNode being a leaf of its own. Bound pods of the scope count with the new
@@ -82,7 +82,7 @@ def locality(outcome: Outcome) -> Iterator[Value]:
 
 
 def network_cost(outcome: Outcome) -> Iterator[Value]:
-    """O3 (seed N): ``networkCost``, the sum over all placed pairs of all dependencies of their cost.
+    """O3: ``networkCost``, the sum over all placed pairs of all dependencies of their cost.
 
     A pair costs 0 on one node, 1 in one zone, else the entry of the link from caller to callee, 100 where there is
     none. Pairs of two bound pods count too. Without any NetworkTopology the level does not apply and has no value.
@@ -99,7 +99,7 @@ def network_cost(outcome: Outcome) -> Iterator[Value]:
 
 
 def packing(outcome: Outcome) -> Iterator[Value]:
-    """O4 (spec): ``packedHyperNodes`` and ``packedNodes``, what was empty before and is not any more.
+    """O4: ``packedHyperNodes`` and ``packedNodes``, what was empty before and is not any more.
 
     A node or HyperNode is empty while only DaemonSet and static pods run there; terminating and nominated pods do not
     count either. HyperNodes of any tier count, the virtual root does not.

@@ -1,4 +1,5 @@
-"""C8, C9 and O3 once more, from the words of the spec: pod by pod and pair by pair, nodes by their labels, no counting.
+"""C8, C9 and O3 once more, from the words of models/README.md: pod by pod and pair by pair, nodes by their labels, no
+counting.
 
 Nothing is shared with the code under test but the values of an instance: pods with their workload and node,
 dependencies, and the entries of the network.

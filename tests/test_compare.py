@@ -262,7 +262,7 @@ def test_without_a_method_nothing_is_proved() -> None:
 # ------------------------------------------------------------------------------------------------------------- typed
 
 
-def test_json_has_the_keys_of_the_contract(apart: str, here: list[Asked], capsys: Capture) -> None:
+def test_json_has_the_keys_of_the_page(apart: str, here: list[Asked], capsys: Capture) -> None:
     assert main(["compare", apart, "--policies", "kube-default, auto", "--json", "--seed", "5"]) == 0
     printed = capsys.readouterr()
     rows = json.loads(printed.out)

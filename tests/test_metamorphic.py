@@ -711,8 +711,8 @@ def bindings_of(documents: list[Any], folder: Path, *options: str) -> bytes:
 
 @pytest.mark.parametrize("method", ["greedy", "exact", "auto"])
 def test_however_it_is_written_the_bindings_are_the_same_bytes(method: str, tmp_path: Path) -> None:
-    """An instance is a set of objects, and a quantity is a number; the contract promises the same placement for the
-    same input, seed and version (greedy; with one worker under a work limit).
+    """An instance is a set of objects, and a quantity is a number; models/interface.md promises the same placement for
+    the same input, seed and version (greedy; with one worker under a work limit).
     """
     wanted = bindings_of(a_queue(), tmp_path, "--method", method)
     assert len(json.loads(wanted)["items"]) >= 10

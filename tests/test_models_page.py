@@ -41,7 +41,7 @@ def name_in(cell: str) -> str:
     return str(re.findall(r"`([^`]+)`", cell)[-1])
 
 
-def test_every_rule_has_its_row_and_its_formula_in_the_order_of_the_spec() -> None:
+def test_every_rule_has_its_row_and_its_formula_in_the_order_of_the_judge() -> None:
     assert [row[0] for row in RULE_ROWS] == [f"C{number}" for number in range(1, 12)]
     titles = re.findall(r"^### (C\d+) `(\w+)`$", PAGE, re.MULTILINE)
     assert titles == [(row[0], name_in(row[1])) for row in RULE_ROWS]

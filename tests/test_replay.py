@@ -1,4 +1,4 @@
-"""The replay of the kubelet against cases worked out by hand, and against a second reading of the spec (C10)."""
+"""The replay of the kubelet against cases worked out by hand, and against a second reading of the rule (C10)."""
 
 from __future__ import annotations
 

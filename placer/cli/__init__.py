@@ -1,4 +1,5 @@
-"""The command line: arguments, progress, exit codes (contract.md). What a command needs is imported when it runs.
+"""The command line: arguments, progress, exit codes (models/interface.md). What a command needs is imported when it
+runs.
 
 Belongs here: flags and what they do, one module per kind of command; all printing. Does not: anything that a notebook
 would want to call.
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code of contract.md.
+        The exit code, one of those in models/interface.md.
     """
     began = time.monotonic()
     options = _parser().parse_args(arguments)

@@ -75,7 +75,7 @@ class Row:
     exit_code: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of the contract; a row that failed has ``error`` beside them."""
+        """Plain data with the names of models/interface.md; a row that failed has ``error`` beside them."""
         metrics = None
         if self.metrics is not None and self.weight is not None:
             metrics = {"weight": _numbers(self.weight), **self.metrics.as_dict()}

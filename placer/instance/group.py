@@ -165,7 +165,7 @@ class Group:
 
     @property
     def need(self) -> int:
-        """How many of its pending pods the group needs at least (spec, "What a group needs at least")."""
+        """How many of its pending pods the group needs at least (models/README.md, O1)."""
         by_role = sum(self.min_task_member.values())
         by_policy = sum(policy.min_sub_groups * policy.size for policy in self.policies)
         return max(0, max(self.min_member, by_role, by_policy) - self.placed_before)

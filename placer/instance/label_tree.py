@@ -1,4 +1,4 @@
-"""The tier tree from node labels, where no HyperNode is given (Policy ``topologyKeys``, seed L).
+"""The tier tree from node labels, where no HyperNode is given (Policy ``topologyKeys``).
 
 A domain is its path of labels from the widest key down: two racks of one name in two rows are two. A node without one
 of the labels skips that level; it then shares no domain of the level with anybody, only the wider ones.

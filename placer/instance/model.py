@@ -22,7 +22,7 @@ from placer.quantity import Resources
 
 __all__ = ["Finding", "Instance"]
 
-#: Weight of a pod that fills an average node (spec, "Weight of a pod").
+#: Weight of a pod that fills an average node (models/README.md, O1).
 MICRO = 10**6
 
 
@@ -111,7 +111,7 @@ class Instance:
 
     @cached_property
     def weights(self) -> Mapping[Key, int]:
-        """Weight of each pending pod in micro-nodes, at least 1 (spec, "Weight of a pod")."""
+        """Weight of each pending pod in micro-nodes, at least 1 (models/README.md, O1)."""
         shares = self._average_shares()
         cache: dict[Resources, int] = {}
         for pod in self.pending:

@@ -1,4 +1,4 @@
-"""What the user wants otherwise than the default (contract.md, "Policy")."""
+"""What the user wants otherwise than the default (models/interface.md, "Policy")."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Policy:
     network_cost
         ``all`` or ``majority`` (C8).
     network_topology, network_weights
-        Which NetworkTopology (``namespace/name``) and which list of it; None: the rule of the spec.
+        Which NetworkTopology (``namespace/name``) and which list of it; None: as models/reading.md says.
     topology_keys
         Node labels, nearest first, that make the tree where no HyperNode is given.
     locality_all

@@ -1,4 +1,5 @@
-"""What the pods that have a node break by themselves: findings, never an invalid instance (spec, "bound pods").
+"""What the pods that have a node break by themselves: findings, never an invalid instance (models/reading.md,
+"bound pods").
 
 Looked at are capacity and host ports (C2), tier limits of groups and subgroups (C7), network costs (C8), bandwidth (C9)
 and queue capability (C11). New pods must not add to any of it, so whoever reads that nothing more fits finds the reason

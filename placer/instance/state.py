@@ -25,7 +25,7 @@ def has_succeeded(pod: Pod) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Whose pending pods are ours (spec, "Pending").
+    """Whose pending pods are ours (models/reading.md, "Pods").
 
     Parameters
     ----------

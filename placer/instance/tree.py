@@ -1,4 +1,4 @@
-"""From HyperNode objects to the tier tree; what is broken is left out and named (spec, "broken tree").
+"""From HyperNode objects to the tier tree; what is broken is left out and named (models/reading.md, "broken tree").
 
 Left out, with all their ancestors, are HyperNodes on a cycle, with two parents, sharing a node with one that is neither
 above nor below them, or with a tier that is not above their child's. What then remains is a forest in which tiers grow

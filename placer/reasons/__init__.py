@@ -1,6 +1,7 @@
 """Why a group stays pending: counted where counting is enough, else found by placing the group alone.
 
-Belongs here: one reason per group, in the contract's order of codes, every number of which can be checked by hand.
+Belongs here: one reason per group, in the order of the catalogue (``placer.codes``), every number of which can be
+checked by hand.
 Does not: what would help (``explain``), any proof by a solver.
 
 ==========================  ========================================  ============

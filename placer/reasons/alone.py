@@ -57,7 +57,7 @@ class Alone:
 
     @cached_property
     def _weaker(self) -> tuple[_Rule, Alone] | None:
-        """The last rule of the contract's order that concerns anybody here, and the same cluster without it."""
+        """The last rule of the catalogue's order that concerns anybody here, and the same cluster without it."""
         for rule in LADDER:
             dense = rule.without(self.layout.dense)
             if dense is not None:
@@ -121,7 +121,7 @@ def _without_queues(dense: Dense) -> Dense | None:
     return replace(dense, queue_rows=()) if dense.queue_rows else None
 
 
-#: What counting cannot tell for sure, the last of the contract's order first.
+#: What counting cannot tell for sure, the last of the catalogue's order first.
 LADDER = (
     _Rule("Bandwidth", "links carry more than they have room for", _without_bandwidth),
     _Rule("NetworkCost", "calls cost more than they may", _without_network),

@@ -53,9 +53,10 @@ def reasons(instance: Instance, dense: Dense, solution: Solution, *, decided: bo
     Returns
     -------
     dict
-        One entry per group with a pending pod that ``solution`` does not place. The code is the first of the contract's
-        order that keeps the group out when it is alone with the pods that run now. Where it is ready, every pod left is
-        optional: then the first that keeps each of them out beside those placed of the group, one more at a time.
+        One entry per group with a pending pod that ``solution`` does not place. The code is the first of the
+        catalogue's order that keeps the group out when it is alone with the pods that run now. Where it is ready,
+        every pod left is optional: then the first that keeps each of them out beside those placed of the group, one
+        more at a time.
     """
     return _Reasons(instance, dense, solution, decided).all()
 
@@ -101,7 +102,7 @@ class _Reasons:
         return self._of_pods_left(number, group, left)
 
     def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Reason:
-        """Of all the ways to go on, the one that gets furthest in the contract's order."""
+        """Of all the ways to go on, the one that gets furthest in the catalogue's order."""
         never = [key for key in left if key not in self.dense.class_of]
         found = standing_of_pods(self.instance, group, never, self.eligible) if never else None
         for step, more in self._steps.of.get(number, ()):

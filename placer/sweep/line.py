@@ -22,7 +22,7 @@ KEY = ("instance", "seed", "policy", "limit", "workers", "version", "config")
 class Line(BaseModel):
     """What one run came to; null is what is not known, all of the second part where ``error`` says why.
 
-    Weights are the contract's ``weight``: placed weight of all priorities as one sum, in micro-nodes.
+    Weights are ``weight`` of a Placement: placed weight of all priorities as one sum, in micro-nodes.
 
     Parameters
     ----------

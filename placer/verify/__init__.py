@@ -2,7 +2,7 @@
 
 One function per rule, under the name that every formulation uses for it. A rule looks at the outcome of a placement
 and yields a :class:`~placer.placement.Violation` per breach. What bound pods break by themselves is no violation: a
-rule speaks only where something new takes part. :data:`RULES` lists them in the order of the spec.
+rule speaks only where something new takes part. :data:`RULES` lists them in the order of models/README.md.
 
 =============  ============================================
 module         rules
@@ -56,7 +56,7 @@ def verify(instance: Instance, placement: Placement) -> list[Violation]:
     return [violation for rule in on for violation in rule(outcome)]
 
 
-#: Every rule in the order of the spec.
+#: Every rule in the order of models/README.md.
 RULES: tuple[tuple[str, Rule], ...] = (
     ("C1", once),
     ("C2", capacity),

@@ -19,7 +19,7 @@ __all__ = ["bandwidth", "network_cost"]
 
 
 def network_cost(outcome: Outcome) -> Iterator[Violation]:
-    """C8 (seed N): for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are
+    """C8: for a dependency w -> w' with maxNetworkCost m, each placed pod of w and each placed pod of w' are
     on one node, or in one zone, or the cost from the one to the other is ≤ m.
 
     Pairs of two bound pods are not looked at. One violation per dependency and pair of areas; the amount is the cost
@@ -71,7 +71,7 @@ def _majority(outcome: Outcome, network: Network) -> Iterator[Violation]:
 
 
 def bandwidth(outcome: Outcome) -> Iterator[Violation]:
-    """C9 (seed N): per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its
+    """C9: per link, the sum of minBandwidth over the placed pairs of all dependencies that use it is ≤ its
     bandwidthCapacity.
 
     A pair in two zones of one region uses the zone link from caller to callee, a pair in two regions the region link.

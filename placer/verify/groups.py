@@ -13,7 +13,7 @@ __all__ = ["gang", "subgroup", "tier_limit"]
 
 
 def gang(outcome: Outcome) -> Iterator[Violation]:
-    """C5 (seed V): a group that is not ready after the placement gets none of its pending pods.
+    """C5: a group that is not ready after the placement gets none of its pending pods.
 
     One violation per unmet condition (minMember, a role's minTaskMember, a policy's minSubGroups); the amount is the
     number of pods missing. A group that is not in order gets none at all: the amount is the number of pods added.
@@ -33,7 +33,7 @@ def gang(outcome: Outcome) -> Iterator[Violation]:
 
 
 def subgroup(outcome: Outcome) -> Iterator[Violation]:
-    """C6 (seed V): a subgroup ends with at least subGroupSize placed pods, or gets none of its pending ones.
+    """C6: a subgroup ends with at least subGroupSize placed pods, or gets none of its pending ones.
 
     The amount is the number of pods missing.
     """
@@ -49,7 +49,7 @@ def subgroup(outcome: Outcome) -> Iterator[Violation]:
 
 
 def tier_limit(outcome: Outcome) -> Iterator[Violation]:
-    """C7 (seed V): with mode hard and limit t, all placed pods of the scope lie under one HyperNode of tier ≤ t.
+    """C7: with mode hard and limit t, all placed pods of the scope lie under one HyperNode of tier ≤ t.
 
     Scopes are groups and subgroups that get something new; their bound pods count. The virtual root holds every node.
     The amount is the tier of the smallest common HyperNode minus t.

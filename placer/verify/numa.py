@@ -12,7 +12,7 @@ __all__ = ["numa"]
 
 
 def numa(outcome: Outcome) -> Iterator[Violation]:
-    """C10 (seed A): where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.
+    """C10: where the policy is single-numa-node or restricted, the kubelet admits every new pod in plan order.
 
     The kubelet chooses the zones, not we: it is replayed from what the zones have available, pod after pod. A pod that
     it refuses is a violation of amount 1 and takes nothing, so that the pods after it are judged as they will fare.

@@ -39,7 +39,7 @@ def once(outcome: Outcome) -> Iterator[Violation]:
 
 
 def capacity(outcome: Outcome) -> Iterator[Violation]:
-    """C2 (seeds N, A): per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
+    """C2: per node n and resource r, the sum of requests(p, r) over the pods on n is ≤ allocatable(n, r).
 
     The pods on a node are bound, terminating, nominated and new ones. Only resources that a new pod on the node
     requests can be violated; the amount is what exceeds allocatable, in the resource's unit. Host ports do not clash:

@@ -14,7 +14,7 @@ __all__ = ["queue"]
 
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
-    """C11 (seed V): per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or in a
+    """C11: per queue q and resource r of its capability, the sum of requests(p, r) over the pods in q or in a
     queue below it is ≤ capability(q, r); a closed queue, or one below a closed queue, takes no new pods.
 
     Bound and terminating pods count. Only resources that a new pod requests can be violated. The amount is what exceeds

@@ -142,7 +142,7 @@ def _online_boutique() -> World:
 
 
 def test_online_boutique_with_two_pods_a_node() -> None:
-    """84 is the optimum (scheduler_plugins.md, 4.4); per caller, callees in the order of the text."""
+    """84 is the optimum (instances/network/README.md); per caller, callees in the order of the text."""
     text = "P1@n1 P10@n1 P3@n2 P9@n2 P5@n3 P6@n3 P4@n4 P8@n4 P2@n6 P11@n6 P7@n8"
     front, cart, checkout = [20, 1, 5, 5, 5, 1, 0], [0], [20, 5, 0, 1, 1, 20]
     assert o3(_online_boutique(), text) == [sum(front) + sum(cart) + sum(checkout) + 0] == [84]

@@ -1,4 +1,4 @@
-"""Who calls whom, and what a call costs: AppGroup and NetworkTopology (C8, C9, O3; seed N).
+"""Who calls whom, and what a call costs: AppGroup and NetworkTopology (C8, C9, O3).
 
 Belongs here: the values (``model``), how many pods of a workload are where (``spread``), and the pure functions that
 read the objects: ``api_groups`` (which of several of one name counts), ``app_groups`` (workloads and dependencies),

@@ -1,4 +1,4 @@
-"""The NetworkTopology and list that decide, as costs and capacities of links (spec, reading of C8 and C9)."""
+"""The NetworkTopology and list that decide, as costs and capacities of links (models/reading.md, C8 and C9)."""
 
 from __future__ import annotations
 

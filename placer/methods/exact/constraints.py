@@ -55,7 +55,7 @@ class Constraints:
             self._parts[part.gang].append((part, ready))
 
     def add(self) -> None:
-        """Add all rules, in the order of the spec."""
+        """Add all rules, in the order of models/README.md."""
         self.once()
         self.capacity()
         self.gang()

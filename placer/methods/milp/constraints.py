@@ -29,7 +29,7 @@ class Constraints:
         self._owners |= {sub.scope: b for sub, b in zip(self.dense.sub_groups, variables.enough, strict=True)}
 
     def add(self) -> None:
-        """Add all rules, in the order of the spec."""
+        """Add all rules, in the order of models/README.md."""
         self.once()
         self.capacity()
         self.eligibility()

@@ -250,7 +250,7 @@ def _keys(plugin: _Plugin, *, needed: bool) -> tuple[int, tuple[str, ...]]:
     kind = plugin.reader.text(plugin.arguments.get("network-topology.type"), f"{plugin.at}[network-topology.type]")
     if kind not in ("", "static"):
         plugin.reader.fault(f"{plugin.at}[network-topology.type]", kind, "static: the fabric cannot be asked")
-    # The seed writes network-topology.keys, the pull request net-topology.keys.
+    # The design document writes network-topology.keys, the pull request net-topology.keys.
     keys = plugin.names("network-topology.keys") or plugin.names("net-topology.keys")
     if needed and not keys:
         plugin.reader.fault(f"{plugin.at}[network-topology.keys]", None, "labels of nodes, nearest first")

@@ -1,0 +1,137 @@
+"""What models/interface.md and models/reading.md say of options, documents and kinds is so, and nothing is left out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from placer import cli
+from placer.codes import FINDINGS, REASONS
+from placer.errors import ClusterError, NothingFound, UsageError
+from placer.kube import BY_ATTRIBUTE
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "models/interface.md").read_text(encoding="utf-8")
+READING = (ROOT / "models/reading.md").read_text(encoding="utf-8")
+#: Commands in the words of the page; options of a family are told by ``placer generate FAMILY --help``.
+COMMANDS = ("solve", "verify", "expand", "generate", "compare", "sweep", "topology costs", "snapshot", "run")
+
+
+def table(page: str, header: str) -> list[list[str]]:
+    """Rows of the table whose first line starts so, cell by cell."""
+    lines = page[page.index(header) :].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
+
+
+def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Every command with its parser."""
+    inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not inner or name == "generate":
+        yield name, parser
+    for action in inner if name != "generate" else ():
+        for word, each in action.choices.items():
+            yield from parsers(each, f"{name} {word}".strip())
+
+
+def options() -> dict[str, set[str]]:
+    """Option to the commands that have it; help and what is not shown apart."""
+    found: dict[str, set[str]] = {}
+    for name, parser in parsers(cli._parser()):
+        for action in parser._actions:
+            if action.option_strings and action.help != argparse.SUPPRESS and "--help" not in action.option_strings:
+                found.setdefault(action.option_strings[-1], set()).add(name)
+    found["-o"].add("generate")  # of every family
+    return found
+
+
+def test_every_command_is_there() -> None:
+    rows = [re.findall(r"`placer ([a-z ]+)", row[0])[0].strip() for row in table(PAGE, "| command | does |")]
+    assert rows == list(COMMANDS)
+    assert set(rows) == {name for name, _ in parsers(cli._parser())}
+
+
+def test_every_option_is_there_with_the_commands_that_have_it() -> None:
+    told: dict[str, set[str]] = {}
+    for row in table(PAGE, "| option | of |"):
+        of = set(COMMANDS) if row[1] == "all" else set(row[1].split(", "))
+        assert row[2]
+        for option in re.findall(r"`(-[-a-z]+)`", row[0]):
+            assert option not in told
+            told[option] = of
+    assert told == options()
+
+
+def test_exit_codes_are_those_of_the_errors() -> None:
+    rows = {row[0]: row[1] for row in table(PAGE, "| code | means |")}
+    assert list(rows) == ["0", "1", "2", "3", "4", "5", "6", str(cli.INTERRUPTED)]
+    assert rows[str(UsageError.exit_code)].startswith("usage")
+    assert rows[str(NothingFound.exit_code)].startswith("nothing found")
+    assert rows[str(ClusterError.exit_code)].startswith("cluster error")
+
+
+def example(kind: str) -> dict[str, Any]:
+    (found,) = (
+        document
+        for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+        if (document := yaml.safe_load(block))["kind"] == kind
+    )
+    return dict(found)
+
+
+def schema(kind: str) -> dict[str, Any]:
+    return dict(json.loads((ROOT / "placer" / "schemas" / f"{kind.lower()}.schema.json").read_text(encoding="utf-8")))
+
+
+def keys(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return {str(key) for key in value}.union(*map(keys, value.values()))
+    return set[str]().union(*map(keys, value)) if isinstance(value, list) else set()
+
+
+def properties(value: object) -> set[str]:
+    """Every key that a schema names."""
+    if isinstance(value, list):
+        return set[str]().union(*map(properties, value))
+    if not isinstance(value, dict):
+        return set()
+    own = set(value.get("properties") or ()) if isinstance(value.get("properties"), dict) else set()
+    return own.union(*map(properties, value.values()))
+
+
+@pytest.mark.parametrize("kind", ["Placement", "Policy"])
+def test_a_document_is_there_with_every_key_and_no_other(kind: str) -> None:
+    document = example(kind)
+    jsonschema.validate(document, schema(kind))
+    missing = properties(schema(kind)) - keys(document)
+    assert not missing, f"keys of a {kind} that models/interface.md does not show: {sorted(missing)}"
+
+
+def test_the_defaults_of_a_policy_are_those_of_the_schema() -> None:
+    spec, known = example("Policy")["spec"], schema("Policy")["properties"]["spec"]["properties"]
+    defaults = {name: each["default"] for name, each in known.items() if "default" in each}
+    assert {name: spec[name] for name in defaults} == defaults
+
+
+def test_codes_in_the_example_are_codes() -> None:
+    document = example("Placement")
+    assert {each["code"] for each in document["findings"]} <= FINDINGS.keys()
+    assert {each["reason"]["code"] for each in document["groups"] if each["reason"]} <= REASONS.keys()
+
+
+def test_every_kind_that_is_read_is_told() -> None:
+    told = {
+        (group if slash else "", kind): set((versions if slash else group).split(", "))
+        for row in table(READING, "| kind | used for |")
+        for names, text in re.findall(r"((?:`\w+`(?:, )?)+) \(([^)]+)\)", row[0])
+        for group, slash, versions in [text.partition("/")]
+        for kind in re.findall(r"`(\w+)`", names)
+    }
+    assert told == {(info.group, info.kind): set(info.versions) for info in BY_ATTRIBUTE.values()}

@@ -1,0 +1,87 @@
+"""What a file of the repository refers to is in the repository: links of pages, pages that code names, paths."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("placer", "models", "tests", "deploy", "instances", ".ci")
+#: Text that others wrote, files that are meant to be wrong, and this one, which names what is not there.
+OTHERS = (
+    "tests/data/",
+    "tests/test_references.py",
+    "deploy/crds/volcano/",
+    "deploy/crds/scheduler-plugins/",
+    "deploy/crds/noderesourcetopology/",
+)
+ENDINGS = {"", ".md", ".mzn", ".py", ".toml", ".yaml"}
+#: Words that look like a reference and are none: file, the word.
+MEANT = {
+    ("instances/seeds/README.md", "Scheduling.md"),  # end of a name with spaces, in Volcano's repository
+    ("deploy/crds/README.md", "deploy/crds/FOLDER"),
+    ("tests/cluster/test_server.py", "tests/cluster/test_x.py"),
+}
+_PAGE = re.compile(r"[\w./*-]*\w\.md\b")
+_PATH = re.compile(rf"(?<![\w/.@-])(?:{'|'.join(map(re.escape, FOLDERS))})/[\w./*{{}}-]+")
+_URL = re.compile(r"https?:\S+")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def files() -> list[Path]:
+    top = [path for path in ROOT.iterdir() if path.is_file() and path.suffix in ENDINGS and path.name != "LICENSE"]
+    inner = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
+    return sorted(path for path in top + inner if path.suffix in ENDINGS and not name_of(path).startswith(OTHERS))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def references(text: str) -> Iterator[str]:
+    """Pages and paths that a text names."""
+    plain = _URL.sub(" ", text)
+    yield from _PAGE.findall(plain)
+    yield from (word.rstrip(".-") for word in _PATH.findall(plain) if "{" not in word)  # what is made up has braces
+
+
+def is_there(word: str, folder: Path) -> bool:
+    """Whether a word names something, from the root of the repository or from the folder of who says it."""
+    word = word.lstrip("/")
+    found = (path.resolve() for base in (ROOT, folder) for path in (base / word, *base.glob(word)))
+    return any(path.exists() and path.is_relative_to(ROOT) for path in found)
+
+
+@pytest.mark.parametrize("path", files(), ids=name_of)
+def test_what_a_file_names_is_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    missing = [
+        word for word in references(text) if (name_of(path), word) not in MEANT and not is_there(word, path.parent)
+    ]
+    assert not missing, f"{name_of(path)} refers to what is not in the repository: {missing}"
+
+
+@pytest.mark.parametrize("path", [path for path in files() if path.suffix == ".md"], ids=name_of)
+def test_links_of_a_page_lead_somewhere(path: Path) -> None:
+    for link in _LINK.findall(path.read_text(encoding="utf-8")):
+        target, _, anchor = link.partition("#")
+        if not _URL.match(link):
+            page = path.parent / target if target else path
+            assert page.exists(), link
+            assert not anchor or anchor in anchors(page), link
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings of a page, as links name them."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def test_a_reference_that_leads_nowhere_is_seen() -> None:
+    text = "as contract.md says (../shared/spec.md, placer/nowhere.py, https://x.example/a.md, models/README.md)"
+    words = list(references(text))
+    assert words == ["contract.md", "../shared/spec.md", "models/README.md", "placer/nowhere.py", "models/README.md"]
+    assert [is_there(word, ROOT / "tests") for word in words] == [False, False, True, False, True]
