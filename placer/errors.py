@@ -88,9 +88,16 @@ class BadInstance(PlacerError):
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
+        super().__init__(self.told())
+
+    def told(self, most: int | None = None) -> str:
+        """Tell how many faults there are and the first of them, ``most`` at most; None: all."""
         count = len(self.faults)
-        head = "1 fault in the input" if count == 1 else f"{count} faults in the input"
-        super().__init__("\n".join([head, *(f"  {fault}" for fault in self.faults)]))
+        head = "1 fault in the input" if count == 1 else f"{count:,} faults in the input"
+        lines = [head, *(f"  {fault}" for fault in self.faults[:most])]
+        if most is not None and count > most:
+            lines.append(f"  ... and {count - most:,} more (--json tells all of them)")
+        return "\n".join(lines)
 
     def __reduce__(self) -> tuple[type[BadInstance], tuple[tuple[Fault, ...]]]:
         """Survive a pickle: the message is made anew from the faults."""

@@ -1,19 +1,28 @@
-"""What is shown on a terminal while a solve runs: phase, placed so far, bound, gap, time left."""
+"""What is shown on a terminal while a command runs: one line with the time that is left and what goes on."""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from placer.words import number_word, value_word
+
 if TYPE_CHECKING:
-    from rich.status import Status
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
 
     from placer.instance import Instance
+    from placer.placement import Value
     from placer.result import TracePoint
 
 __all__ = ["Progress"]
+
+#: How often a second the line is drawn anew, so that the countdown moves also where nothing happens.
+_REFRESH = 4
 
 
 class Progress:
@@ -31,49 +40,70 @@ class Progress:
 
     def __init__(self, *, quiet: bool, began: float, limit: float | None) -> None:
         self._began, self._limit = began, limit
-        self._status: Status | None = None
-        self._levels: list[str] = []
+        self._live: Live | None = None
+        self._console: Console | None = None
+        self._levels: tuple[Value, ...] = ()
+        self._text = "placer"
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
+            from rich.live import Live
 
-            self._status = Console(stderr=True).status("placer")
+            self._console = Console(stderr=True)
+            self._live = Live(
+                console=self._console, get_renderable=self._line, refresh_per_second=_REFRESH, transient=True
+            )
 
     def __enter__(self) -> Progress:
-        if self._status is not None:
-            self._status.start()
+        if self._live is not None:
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def phase(self, text: str) -> None:
         """Say what goes on."""
-        if self._status is not None:
-            self._status.update(f"{text}{self._left()}")
+        self._text = text
+        if self._live is not None:
+            self._live.refresh()
 
     def knows(self, instance: Instance) -> None:
-        """Say what was read, and remember the names of the values."""
+        """Say what was read, and remember the values there are."""
         from placer.placement import Placement
         from placer.score import score
 
-        if self._status is not None:
-            self._levels = [value.name for value in score(instance, Placement())]
+        if self._live is not None:
+            self._levels = score(instance, Placement())
             self.phase(f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes: greedy")
 
     def point(self, point: TracePoint) -> None:
-        """Show a new best answer or bound."""
-        if self._status is None:
+        """Show a new best answer or bound: the first value that is not proved, for what comes after it is open."""
+        if self._live is None:
             return
-        shown = []
-        for name, value, bound in zip(self._levels, point.values, point.bounds, strict=False):
-            gap = "" if bound is None else f" (gap {abs(bound - value) / max(1, abs(value)):.2%})"
-            shown.append(f"{name} {value:,}{gap}")
-        self.phase(f"{point.phase}: {', '.join(shown[:4])}")
+        names = {level.name for level in self._levels}
+        phase = ": ".join(part for part in point.phase.split(": ") if part not in names)
+        for level, value, bound in zip(self._levels, point.values, point.bounds, strict=False):
+            if bound != value:
+                limit = "" if bound is None else f" (bound {number_word(level.name, bound, value)})"
+                self.phase(f"{phase}: {value_word(level.name)} {number_word(level.name, value, bound)}{limit}")
+                return
+        self.phase(f"{phase}: every value is proved")
 
-    def _left(self) -> str:
+    def _line(self) -> Text:
+        """The line as it is now, never longer than the terminal is wide, and never with half a number."""
+        from rich.text import Text
+
+        width = self._console.width if self._console is not None else 80
+        clock = self._clock()
+        text = textwrap.shorten(self._text, max(10, width - len(clock) - 1), placeholder=" ...")
+        return Text(clock + text, no_wrap=True, overflow="crop")
+
+    def _clock(self) -> str:
+        """How much time is left, or how much has gone by where there is no limit."""
+        gone = time.monotonic() - self._began
         if self._limit is None:
-            return ""
-        return f" · {max(0.0, self._began + self._limit - time.monotonic()):.0f} s left"
+            return f"{gone:.0f} s · "
+        return f"{max(0.0, self._limit - gone):.0f} s left · "

@@ -15,9 +15,10 @@ Ctrl-C or SIGTERM               interrupted  FEASIBLE    the best answer so far
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from placer.codes import ReasonCode
 from placer.instance import Finding, GroupKey, Instance
@@ -193,6 +194,24 @@ class Result:
     seed: int = 0
     time_limit: float | None = None
     work_limit: float | None = None
+
+    #: Makes the HTML of a result; given by placer's front door, for what prints results stands above them.
+    in_html: ClassVar[Callable[[Result], str] | None] = None
+
+    def __repr__(self) -> str:
+        """Say in one line what came of it."""
+        bindings = len(self.placement.bindings) if self.placement is not None else 0
+        groups = len(self.reasons)
+        waiting = f", {groups:,} group{' waits' if groups == 1 else 's wait'}" if groups else ""
+        return (
+            f"<Result {self.verdict}: {bindings:,} of {len(self.instance.pending):,} pending pods placed{waiting}; "
+            f"{self.termination} after {self.seconds.get('total', 0.0):.1f} s, found by {self.method}>"
+        )
+
+    def _repr_html_(self) -> str | None:
+        """The summary, as notebooks show it."""
+        show = type(self).in_html
+        return None if show is None else show(self)
 
     @property
     def nothing_found(self) -> str:

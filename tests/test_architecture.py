@@ -22,7 +22,7 @@ LAYERS = [
     ["placement"],
     ["outcome"],
     ["verify", "score", "alignment"],
-    ["result"],
+    ["result", "words"],
     ["dense"],
     ["bounds"],
     ["methods", "policies"],

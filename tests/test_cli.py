@@ -37,7 +37,9 @@ def placement_of(path: Path) -> Any:
 def test_solve_prints_a_summary(cluster: Path, capsys: Capture) -> None:
     assert main(["solve", str(cluster)]) == 0
     printed = capsys.readouterr()
-    assert printed.out.startswith("OPTIMAL  every value meets its bound\nproved after ")
+    assert printed.out.startswith(
+        "OPTIMAL  all pending pods are placed; every value is at its best (proved)\nproved after "
+    )
     assert "3 of 3 pending" in printed.out
     assert printed.err == ""
 

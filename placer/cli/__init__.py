@@ -26,6 +26,8 @@ __all__ = ["main"]
 
 INTERRUPTED = 130  #: Ctrl-C before there was an answer, as shells expect it
 
+FAULTS_SHOWN = 20  #: most faults that a terminal shows; a file and ``--json`` get all of them
+
 SAME_WISH = 1.0  #: seconds within which signals are one and the same
 
 
@@ -101,7 +103,9 @@ def _complain(error: PlacerError, as_json: bool) -> None:
         document = {"error": type(error).__name__, "message": str(error), "faults": faults}
         print(json.dumps(document, indent=2), file=sys.stderr)
     else:
-        print(f"placer: {error}", file=sys.stderr)
+        most = FAULTS_SHOWN if sys.stderr.isatty() else None
+        told = error.told(most) if isinstance(error, BadInstance) else str(error)
+        print(f"placer: {told}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

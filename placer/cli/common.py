@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -138,7 +139,8 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
 
 
 def console() -> Any:
-    """Make the console of standard output, of a fixed width where that is no terminal."""
+    """Make the console of standard output: as wide as the terminal or as ``COLUMNS`` says, else of a fixed width."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    asked = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if asked else PIPE_WIDTH, highlight=False)

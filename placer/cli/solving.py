@@ -34,6 +34,7 @@ def add_solve(commands: Any) -> None:
     search.add_argument("--require-all", action="store_true", help="exit 5 unless every pending pod was placed")
     add_what_if(parser)
     output = parser.add_argument_group("writing")
+    output.add_argument("--wide", action="store_true", help="name the nodes of each admitted group in the summary")
     output.add_argument(
         "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
     )
@@ -96,7 +97,7 @@ def _solve(options: argparse.Namespace) -> int:
     elif not printed:
         from placer.summary import print_summary
 
-        print_summary(result, console())
+        print_summary(result, console(), wide=options.wide)
     return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else OK
 
 

@@ -93,6 +93,14 @@ class Instance:
     scheduler_name: str | None = None
     set_aside: SetAside = field(default_factory=SetAside)
 
+    def __repr__(self) -> str:
+        """Say in one line how large it is."""
+        groups = sum(bool(group.pending) for group in self.groups.values())
+        counts = ((len(self.nodes), "nodes"), (len(self.topology.hyper_nodes), "HyperNodes"), (len(self.pods), "pods"))
+        sizes = ", ".join(f"{count:,} {word}" for count, word in counts if count or word != "HyperNodes")
+        findings = f"; {len(self.findings):,} findings" if self.findings else ""
+        return f"<Instance: {sizes}, {len(self.pending):,} of them pending in {groups:,} groups{findings}>"
+
     @cached_property
     def pending(self) -> tuple[Pod, ...]:
         """Pods that are ours to place, sorted by key."""

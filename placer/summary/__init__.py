@@ -1,0 +1,192 @@
+"""What a person reads after a solve: the verdict, the numbers with their proofs, who was admitted, what waits and why.
+
+Belongs here: text for people, in the words of :mod:`placer.words`. Does not: deciding, measuring, the command line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placer.document import PlacementDocument, placement_document
+from placer.instance import Finding, Instance
+from placer.placement import Violation
+from placer.result import Judged, Result
+from placer.summary.groups import SHOWN, print_groups
+from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
+from placer.words import amount_digits, nodes_worth, number_word, prover_word
+
+__all__ = ["as_html", "print_findings", "print_summary", "print_violations"]
+
+#: Columns of what notebooks show.
+NOTEBOOK_WIDTH = 110
+
+
+def print_summary(result: Result, console: Console, *, wide: bool = False) -> None:
+    """Print the summary of a result.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    console
+        Where to print.
+    wide
+        Name the nodes of each admitted group, too.
+    """
+    document = placement_document(result)
+    if result.instance.pending or result.placement is None:
+        console.print(_headline(document, result))
+    else:
+        console.print(_nothing_to_place(result.instance))
+    console.print()
+    console.print(_counts(document, result))
+    if result.instance.pending:
+        if result.objective:
+            console.print()
+            console.print("Values, in the order they are compared", style="bold")
+            console.print(_objective(result, console.width))
+        print_groups(result, document.groups, console, wide=wide)
+    if result.findings:
+        console.print()
+    print_findings(result.findings, console)
+    if result.instance.skipped:
+        console.print()
+        console.print(Text(f"Not read (other kinds): {_kinds(result.instance)}"))
+
+
+def as_html(result: Result) -> str:
+    """The summary as HTML, as notebooks show it."""
+    from io import StringIO
+
+    console = Console(file=StringIO(), record=True, width=NOTEBOOK_WIDTH, highlight=False, color_system=None)
+    print_summary(result, console)
+    return console.export_html(inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>')
+
+
+def _headline(document: PlacementDocument, result: Result) -> Text:
+    seconds = document.seconds
+    steps = ", ".join(f"{name} {getattr(seconds, name):.1f}" for name in ("read", "build", "solve", "verify"))
+    style = {"OPTIMAL": "bold green", "FEASIBLE": "bold yellow"}.get(document.verdict.value, "bold red")
+    return Text.assemble(
+        (document.verdict.value, style), f"  {verdict_sentence(result)}\n", f"{stopped(result)}\n", f"seconds: {steps}"
+    )
+
+
+def _nothing_to_place(instance: Instance) -> Text:
+    name = instance.scheduler_name
+    whose = "any scheduler" if name is None else f'scheduler "{name}"'
+    aside = str(instance.set_aside)
+    text = Text.assemble(("Nothing to place", "bold"), f": 0 pending for {whose}{f' ({aside})' if aside else ''}")
+    others = list(instance.set_aside.other_schedulers)
+    if others:
+        first = f"--scheduler-name {others[0]} takes those for {others[0]}"
+        text.append(f"\n{first}, --scheduler-name '*' those for every scheduler")
+    return text
+
+
+def _counts(document: PlacementDocument, result: Result) -> Table:
+    instance, part = result.instance, document.instance
+    tree = f", {part.hyper_nodes:,} HyperNodes" if part.hyper_nodes else ""
+    rows = [("cluster", f"{part.nodes:,} nodes{tree}, {part.pods:,} pods")]
+    if instance.pending:
+        rows += [
+            ("pods placed", f"{len(document.bindings):,} of {part.pending:,} pending"),
+            ("groups admitted", _admitted(document)),
+            ("amount placed", _weight(result)),
+        ]
+        if str(instance.set_aside):
+            rows.append(("set aside", f"pending pods that are not ours: {instance.set_aside}"))
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(value))
+    return table
+
+
+def _admitted(document: PlacementDocument) -> str:
+    """How many of the PodGroups and of the single pods, each where there are any."""
+    asked = Counter(group.kind for group in document.groups)
+    admitted = Counter(group.kind for group in document.groups if group.admitted)
+    counts = (
+        (admitted["PodGroup"], asked["PodGroup"], "PodGroups"),
+        (admitted["Pod"], asked["Pod"], "single pods"),
+    )
+    return ", ".join(f"{some:,} of {every:,} {word}" for some, every, word in counts if every)
+
+
+def _weight(result: Result) -> str:
+    weight = result.weight
+    asked = sum(result.instance.weights.values())
+    digits = amount_digits(weight.value.value, asked)
+    said = f"{nodes_worth(weight.value.value, digits)} of {asked / 1e6:,.{digits}f} asked for"
+    if weight.gap is None or result.everything_placed or weight.bound is None:
+        return said
+    more = f"at most {weight.gap:.2%} more is possible" if weight.gap else "no more is possible"
+    return f"{said}; {more} ({prover_word(weight.bound.by)})"
+
+
+def _objective(result: Result, width: int) -> Table:
+    rows = [
+        (name_of(judged, result), _number(judged), bound_words(judged, result))
+        for judged in result.objective
+        if is_shown(judged)
+    ]
+    table = Table(box=None, padding=(0, 0, 0, 2), show_header=False)
+    for taken in _widths(list(zip(*rows, strict=True)), width):
+        table.add_column(width=taken)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _widths(columns: Sequence[Sequence[str]], width: int) -> list[int]:
+    """How wide columns are made: none narrower than its longest word, or number, and those on the left as needed."""
+    least = [max(len(word) for cell in column for word in cell.split()) for column in columns]
+    room = max(0, width - sum(least) - 2 * len(columns))
+    found = []
+    for words, column in zip(least, columns, strict=True):
+        more = min(room, max(map(len, column)) - words)
+        found.append(words + more)
+        room -= more
+    return found
+
+
+def _number(judged: Judged) -> str:
+    return number_word(judged.value.name, judged.value.value, None if judged.bound is None else judged.bound.value)
+
+
+def _kinds(instance: Instance) -> str:
+    kinds = [f"{count:,} {kind}" for kind, count in sorted(instance.skipped.items())]
+    more = [f"and {len(kinds) - SHOWN:,} more kinds"] if len(kinds) > SHOWN else []
+    return ", ".join([*kinds[:SHOWN], *more])
+
+
+def print_findings(findings: Iterable[Finding], console: Console) -> None:
+    """Print what in the input cannot be as meant."""
+    found = list(findings)
+    if not found:
+        return
+    console.print(f"Findings ({len(found):,}):", style="bold")
+    for finding in found[:SHOWN]:
+        console.print(Text(f"  {finding.code} {finding.object}: {finding.message}"))
+    if len(found) > SHOWN:
+        console.print(f"  ... and {len(found) - SHOWN:,} more")
+
+
+def print_violations(instance: Instance, bindings: int, violations: Iterable[Violation], console: Console) -> None:
+    """Print the judgement of a placement: every violation, or that there is none."""
+    found = list(violations)
+    head = f"{bindings:,} bindings on {len(instance.nodes):,} nodes"
+    if not found:
+        console.print(f"[bold green]VALID[/bold green]  {head}; no rule is broken")
+        return
+    rules = ", ".join(f"{rule} {count}" for rule, count in sorted(Counter(v.rule for v in found).items()))
+    console.print(f"[bold red]INVALID[/bold red]  {head}; {len(found):,} violations: {rules}", highlight=False)
+    for violation in found:
+        console.print(f"  {violation.rule} {violation.message}", highlight=False, markup=False)

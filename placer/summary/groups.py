@@ -1,0 +1,119 @@
+"""Which groups were admitted and where they are, which wait and why: a line each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from placer.document import GroupPart
+from placer.instance import Group, Instance, Key
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.result import Result
+
+__all__ = ["SHOWN", "print_groups"]
+
+#: How many groups of a kind are listed; the Placement has all of them.
+SHOWN = 12
+
+Pair = tuple[Group, GroupPart]
+
+
+def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *, wide: bool) -> None:
+    """Print the groups that had a pending pod: the admitted ones, then those of which pods wait.
+
+    Parameters
+    ----------
+    result
+        The answer.
+    parts
+        What its Placement says of the groups.
+    console
+        Where to print.
+    wide
+        Name the nodes of each admitted group, too.
+    """
+    groups = (group for group in result.instance.groups.values() if group.pending)
+    pairs = sorted(zip(groups, parts, strict=True), key=_order)
+    admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
+    waiting = [(group, part) for group, part in pairs if part.reason is not None]
+    if admitted:
+        console.print()
+        console.print(f"Admitted: {_count(admitted)}", style="bold")
+        outcome = Outcome(result.instance, result.placement or Placement())
+        _print(admitted, lambda group, part: _where(outcome, group, part, wide), console)
+    if waiting:
+        codes = Counter(part.reason.code for _, part in waiting if part.reason is not None)
+        tally = ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
+        console.print()
+        console.print(f"Still pending: {_count(waiting)} ({tally})", style="bold")
+        _print(waiting, lambda _, part: _why(part), console)
+
+
+def _order(pair: Pair) -> tuple[int, bool, int, str, str]:
+    """By priority, gangs before single pods, the largest first."""
+    group, part = pair
+    return -group.priority, part.kind == "Pod", -len(group.pending), part.namespace, part.name
+
+
+def _count(pairs: Sequence[Pair]) -> str:
+    kinds = Counter(part.kind for _, part in pairs)
+    return counted_groups(kinds["PodGroup"], kinds["Pod"])
+
+
+def counted_groups(gangs: int, singles: int) -> str:
+    """``3 PodGroups and 1 single pod``."""
+    words = [(gangs, "PodGroup"), (singles, "single pod")]
+    return " and ".join(f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in words if count)
+
+
+def _print(pairs: Sequence[Pair], what: Callable[[Group, GroupPart], list[Text]], console: Console) -> None:
+    rows = [(part, what(group, part)) for group, part in pairs[:SHOWN]]
+    table = Table(box=None, padding=(0, 0, 0, 2), show_header=False)
+    table.add_column(overflow="fold", max_width=max(24, console.width // 2))
+    table.add_column(no_wrap=True)
+    for _ in rows[0][1][1:]:
+        table.add_column(overflow="fold")
+    for part, cells in rows:
+        table.add_row(Text(f"{part.namespace}/{part.name}"), *cells)
+    console.print(table)
+    if len(pairs) > SHOWN:
+        console.print(f"  ... and {len(pairs) - SHOWN:,} more (all of them are in the Placement: -o FILE, or --json)")
+
+
+def _pods(count: int) -> str:
+    return f"{count:,} pod{'' if count == 1 else 's'}"
+
+
+def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[Text]:
+    new = outcome.added(group.pending)
+    on = Counter(outcome.new[key] for key in new)
+    count = _pods(len(new)) if not part.pending else f"{len(new):,} of {_pods(len(group.pending))}"
+    cells = [Text(count), Text(_domain(outcome.instance, group.bound, on))]
+    if wide:
+        nodes = (name if count == 1 else f"{name}({count})" for name, count in sorted(on.items()))
+        cells.append(Text(", ".join(nodes)))
+    return cells
+
+
+def _domain(instance: Instance, bound: Sequence[Key], on: Counter[str]) -> str:
+    """Where the pods are, those that ran before included: the smallest common HyperNode, else how many nodes."""
+    nodes = {*on, *(instance.pods[key].node or "" for key in bound)}
+    if len(nodes) == 1 and on.total() == 1:
+        return next(iter(nodes))
+    tree = instance.topology
+    if tree.hyper_nodes:
+        name = tree.smallest_common(nodes)
+        return f"{'no common HyperNode' if name is None else name} (tier {tree.tier(name)})"
+    return next(iter(nodes)) if len(nodes) == 1 else f"{len(nodes):,} nodes"
+
+
+def _why(part: GroupPart) -> list[Text]:
+    reason = part.reason
+    if reason is None:
+        return [Text(_pods(part.pending)), Text()]
+    return [Text(_pods(part.pending)), Text.assemble((reason.code, "bold"), f" {reason.message}")]

@@ -1,0 +1,106 @@
+"""What is proved of an answer and what of it may still improve, in sentences."""
+
+from __future__ import annotations
+
+from placer.result import Judged, Result, Termination, Verdict
+from placer.words import amount_digits, and_list, is_amount, number_word, prover_word, value_word
+
+__all__ = ["bound_words", "is_shown", "name_of", "stopped", "verdict_sentence"]
+
+
+def _several_priorities(result: Result) -> bool:
+    """Whether pods of more than one priority wait, so that amounts have to be told apart."""
+    return len({judged.value.priority for judged in result.objective} - {None}) > 1
+
+
+def is_shown(judged: Judged) -> bool:
+    """Whether a value says anything: not where it is 0 and can be nothing else."""
+    return judged.value.value != 0 or judged.bound is None or judged.bound.value != 0
+
+
+def name_of(judged: Judged, result: Result) -> str:
+    """What a value is called beside the others of an answer."""
+    return value_word(judged.value.name, judged.value.priority if _several_priorities(result) else None)
+
+
+def verdict_sentence(result: Result) -> str:
+    """What is proved, and the first value that may still improve: those after it may as well."""
+    if result.placement is None:
+        return result.nothing_found
+    open_values = [judged for judged in result.objective if not judged.met]
+    parts = [part for part in (_of_placed(result), *_of_open(result, open_values)) if part]
+    if not open_values:
+        parts.append("every value is at its best (proved)")
+    if result.verdict is Verdict.INFEASIBLE:
+        parts.insert(0, "not every pending pod can be placed (proved), and this is the best that was found")
+    return "; ".join(parts)
+
+
+def _of_placed(result: Result) -> str:
+    if result.everything_placed:
+        return "all pending pods are placed"
+    amounts = [judged for judged in result.objective if is_amount(judged.value.name)]
+    if not amounts or not all(judged.met for judged in amounts):
+        return ""
+    if is_amount(result.objective[0].value.name):
+        return "all that can be placed is placed (proved)"
+    return "as much is placed as the values compared before allow (proved)"
+
+
+def _of_open(result: Result, open_values: list[Judged]) -> list[str]:
+    """The first value that is not proved, and what may come of those after it."""
+    if not open_values:
+        return []
+    first, after = open_values[0], open_values[1:]
+    name, value, bound = name_of(first, result), first.value, first.bound
+    if bound is None:
+        said = f"{name}: {number_word(value.name, value.value)}, and how much better it may be is not proved"
+    else:
+        said = f"{name}: {number_word(value.name, value.value, bound.value)}, {_limit(first)}"
+    return [said, *(["the values after it may improve, too"] if any(map(is_shown, after)) else [])]
+
+
+def _limit(judged: Judged) -> str:
+    """``at most 12.5`` or ``at least 4``: where the proof ends."""
+    value, bound = judged.value, judged.bound
+    if bound is None:
+        return ""
+    if is_amount(value.name):
+        return f"at most {bound.value / 1e6:,.{amount_digits(value.value, bound.value)}f}"
+    return f"at least {bound.value:,}"
+
+
+def bound_words(judged: Judged, result: Result) -> str:
+    """What is proved of one value: that it is the best, how far it may be from it, or nothing."""
+    bound = judged.bound
+    if bound is None or judged.gap is None:
+        return "not proved"
+    if _is_all(judged, result):
+        return "best: nothing more is asked for"
+    by = f"proved by {prover_word(bound.by)}"
+    return f"best, {by}" if judged.met else f"{_limit(judged)} (gap {judged.gap:.2%}), {by}"
+
+
+def stopped(result: Result) -> str:
+    """Why the search ended, who found the answer and who proved what is proved."""
+    told = [j for j in result.objective if is_shown(j) and not _is_all(j, result)]
+    provers = list(dict.fromkeys(prover_word(judged.bound.by) for judged in told if judged.bound is not None))
+    proved = f", {'proved' if result.verdict is Verdict.OPTIMAL else 'bounds proved'} by {and_list(provers)}"
+    return f"{_end(result)}; found by {result.method}{proved if provers else ''}"
+
+
+def _is_all(judged: Judged, result: Result) -> bool:
+    """Whether a value is an amount of which there is no more, which needs no proof."""
+    return is_amount(judged.value.name) and judged.met and result.everything_placed
+
+
+def _end(result: Result) -> str:
+    seconds = result.seconds["total"]
+    if result.termination is Termination.TIME:
+        limits = [
+            *([f"the {result.time_limit:g} s limit"] if result.time_limit is not None else []),
+            *([f"the work limit of {result.work_limit:g}"] if result.work_limit is not None else []),
+        ]
+        return f"stopped at {' or '.join(limits) or 'its limit'}"
+    word = {Termination.PROVED: "proved", Termination.INTERRUPTED: "interrupted"}.get(result.termination, "finished")
+    return f"{word} after {seconds:.1f} s"
