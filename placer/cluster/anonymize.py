@@ -32,10 +32,11 @@ Document = dict[str, Any]
 Rename = Callable[[str], str]
 
 #: Names that mean something wherever they stand, in the order of the alphabet: the queue of those that name none, the
-#: NetworkTopology and the list of it that are used where nobody chooses. A text stays between the two it is between.
-_MEANT = ("UserDefined", "default", "default-scheduler", "nt-default", "placer")
+#: NetworkTopology and the list of it that are used where nobody chooses, operating systems. A text stays between the
+#: two that it is between.
+_MEANT = ("UserDefined", "default", "default-scheduler", "linux", "nt-default", "placer", "windows")
 #: How texts begin that sort after none of these, after the first, the second ...
-_STARTS = ("0x", "a", "default-", "e", "o", "s")
+_STARTS = ("0x", "a", "default-", "e", "m", "o", "s", "x")
 #: Addresses that stand for all of a node's.
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")
 _HOLD_GATE = "placer.dev/hold"

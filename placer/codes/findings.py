@@ -46,6 +46,7 @@ FindingCode = Literal[
     "PolicyMatchesNothing",
     "PreferenceIgnored",
     "QueueCycle",
+    "QueueShareIgnored",
     "RegionAndZone",
     "SeveralApiGroups",
     "SolverDied",
@@ -249,6 +250,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Queues are each other's parents; the capability of each counts once.",
         "queues a, b are each other's parents; the capability of each binds once",
         "Correct `spec.parent` of one of them.",
+    ),
+    "QueueShareIgnored": Code(
+        "Queues with pending pods differ in `weight`, `guarantee` or `deserved`, which placer does not share by yet.",
+        "weight and deserved of Queue research and 2 others differ and decide nothing yet: priority and capability do",
+        "Give the pods priorities, or the queues a `capability`, which limits what runs in them.",
     ),
     "RegionAndZone": Code(
         "One name is that of a region and of a zone; placer tells them apart, the NetworkOverhead plug-in does not.",

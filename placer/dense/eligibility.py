@@ -46,6 +46,8 @@ class Eligibility:
             row &= self._requirement(Requirement(label, "In", (value,)), field=False)
         for terms in constraints.required:
             row &= self._any_term(terms)
+        if constraints.os:
+            row &= self._any_term(constraints.os_terms)
         return row
 
     def _toleration_row(self, tolerations: tuple[Toleration, ...]) -> BoolArray:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
 from placer.instance.anti_affinity import StandingAntiAffinity
+from placer.instance.constraints import DEFAULT_OS, OS_LABEL
 from placer.instance.expand import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import COSCHEDULING, Gang, GangReader
@@ -47,6 +48,7 @@ from placer.instance.nodes import read_nodes
 from placer.instance.notices import (
     note_limits_without_tree,
     note_preferences,
+    note_queue_shares,
     note_unread_owners,
 )
 from placer.instance.numa.demand import DemandPool
@@ -58,7 +60,7 @@ from placer.instance.policies import read_policy
 from placer.instance.policy import Policy
 from placer.instance.priority import Priorities
 from placer.instance.queues import Queues
-from placer.instance.refusal import Refusals
+from placer.instance.refusal import Refusals, scheduled_jobs, upstream_gangs
 from placer.instance.roster import Entry, assemble, call_roster
 from placer.instance.standing import note_broken_rules
 from placer.instance.state import Ownership, set_aside
@@ -222,13 +224,18 @@ def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Ent
     return Refusals(
         volumes=Volumes(objects.persistent_volume_claims, objects.persistent_volumes, users, findings),
         anti_affinity=StandingAntiAffinity(standing, nodes, objects.namespaces),
+        systems=frozenset(node.labels.get(OS_LABEL, DEFAULT_OS) for node in nodes.values()),
+        scheduled_jobs=scheduled_jobs(objects.jobs),
     )
 
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findings: Findings) -> None:
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     pending = [entry for entry in entries if entry.state is PodState.PENDING]
-    note_unread_owners((entry.pod for entry in pending if entry.group is None), findings)
+    jobs = scheduled_jobs(objects.jobs)
+    alone = (entry.pod for entry in pending if entry.group is None)
+    note_unread_owners((pod for pod in alone if not any(upstream_gangs(pod, jobs))), findings)
+    note_queue_shares(instance, objects.queues, findings)
     note_preferences([entry.pod for entry in pending], objects.nodes, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)

@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from placer.instance.node import Node
 
-__all__ = ["Constraints", "Requirement", "Taint", "Term", "Toleration"]
+__all__ = ["DEFAULT_OS", "OS_LABEL", "Constraints", "Requirement", "Taint", "Term", "Toleration"]
 
+#: Every kubelet labels its node with this.
+OS_LABEL = "kubernetes.io/os"
+#: Operating system of a node that does not say.
+DEFAULT_OS = "linux"
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
 
@@ -113,11 +117,22 @@ class Constraints:
     required
         Each entry is a list of terms of which at least one must match: the required node affinity, and one entry per
         bound volume with node affinity.
+    os
+        Operating system that the pod is made for, whose kubelets alone admit it; empty: any.
     """
 
     tolerations: tuple[Toleration, ...] = ()
     selector: tuple[tuple[str, str], ...] = ()
     required: tuple[tuple[Term, ...], ...] = ()
+    os: str = ""
+
+    @property
+    def os_terms(self) -> tuple[Term, ...]:
+        """Terms of which one must match for the operating system; empty where any will do."""
+        if not self.os:
+            return ()
+        labelled = Term((Requirement(OS_LABEL, "In", (self.os,)),))
+        return (labelled, Term((Requirement(OS_LABEL, "DoesNotExist"),))) if self.os == DEFAULT_OS else (labelled,)
 
     def admits(self, node: Node) -> bool:
         """Whether a pod with these constraints may be bound to ``node`` (C3)."""
@@ -138,6 +153,8 @@ class Constraints:
         for terms in self.required:
             if not any(term.matches(node) for term in terms):
                 return "required node affinity"
+        if self.os and not any(term.matches(node) for term in self.os_terms):
+            return f"operating system other than {self.os}"
         return None
 
     def _tolerated(self, taint: Taint) -> bool:

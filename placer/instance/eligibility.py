@@ -25,7 +25,8 @@ class ConstraintsPool:
     def of(self, spec: PodSpec, volumes: tuple[NodeSelector, ...] = ()) -> Constraints:
         """Read the constraints of a pod; ``volumes`` are the node affinities of its bound volumes."""
         selector = tuple(sorted((spec.node_selector or {}).items()))
-        written = (spec.tolerations, selector, _required(spec), volumes)
+        os = (spec.os.name if spec.os is not None else None) or ""
+        written = (spec.tolerations, selector, _required(spec), volumes, os)
         found = self._by_spec.get(written)
         if found is None:
             made = _constraints(*written)
@@ -61,12 +62,14 @@ def _constraints(
     selector: tuple[tuple[str, str], ...],
     required: NodeSelector | None,
     volumes: tuple[NodeSelector, ...],
+    os: str,
 ) -> Constraints:
     selectors = volumes if required is None else (required, *volumes)
     return Constraints(
         tolerations=tuple(sorted({_toleration(each) for each in tolerations or () if _compares_text(each)})),
         selector=selector,
         required=tuple(sorted({node_terms(each) for each in selectors})),
+        os=os,
     )
 
 

@@ -10,8 +10,9 @@ from placer.instance.model import Instance
 from placer.instance.owners import controller
 from placer.kube.core import Node
 from placer.kube.pod import Pod
+from placer.kube.volcano import Queue, QueueSpec
 
-__all__ = ["note_limits_without_tree", "note_preferences", "note_unread_owners"]
+__all__ = ["note_limits_without_tree", "note_preferences", "note_queue_shares", "note_unread_owners"]
 
 #: (API group, kind) of owners whose pods are no gang, or whose gang placer reads.
 _READ_OWNERS = frozenset(
@@ -27,6 +28,8 @@ _READ_OWNERS = frozenset(
         ("batch.volcano.sh", "Job"),
     }
 )
+#: Fields of a Queue that say what it is given beside others.
+_SHARES = ("weight", "guarantee", "deserved")
 #: Labels that tell of an owner above the pod's own one.
 _GANG_LABELS = {"jobset.sigs.k8s.io/jobset-name": "JobSet", "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet"}
 
@@ -37,7 +40,7 @@ def note_unread_owners(pods: Iterable[Pod], findings: Findings) -> None:
     Parameters
     ----------
     pods
-        Pending pods that are in no PodGroup which is read.
+        Pending pods that are in no PodGroup, neither one that is read nor one of ``scheduling.k8s.io``.
     findings
         Takes the findings.
     """
@@ -74,6 +77,35 @@ def note_preferences(pods: Sequence[Pod], nodes: Iterable[Node], findings: Findi
         findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
 
 
+def note_queue_shares(instance: Instance, queues: Iterable[Queue], findings: Findings) -> None:
+    """Note, once, what queues with pending pods are given beside each other, where it differs: it decides nothing yet.
+
+    Parameters
+    ----------
+    instance
+        Its pending pods say which queues count.
+    queues
+        The Queue objects.
+    findings
+        Takes the finding.
+    """
+    asked = {pod.queue for pod in instance.pending}
+    shares = {f"Queue {each.name}": _shares(each.spec or QueueSpec()) for each in queues if each.name in asked}
+    differing = [field for field in _SHARES if len({share[field] for share in shares.values()}) > 1]
+    if differing:
+        which = f"{' and '.join(differing)} of {counted(set(shares))}"
+        message = f"{which} differ and decide nothing yet: priority and capability do"
+        findings.add("QueueShareIgnored", min(shares), message)
+
+
+def _shares(spec: QueueSpec) -> dict[str, object]:
+    """What a queue is given, in a form that compares: nothing written is nothing given."""
+    guaranteed = (spec.guarantee.resource if spec.guarantee is not None else None) or {}
+    amounts = {"guarantee": guaranteed, "deserved": spec.deserved or {}}
+    given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
+    return {"weight": spec.weight or 1, **given}
+
+
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
     """Note that groups have tier limits although there is no domain but the whole cluster."""
     limited = {str(group.key) for group in instance.groups.values() if _has_limit(group)}
@@ -89,10 +121,6 @@ def _has_limit(group: Group) -> bool:
 
 
 def _unread(pod: Pod) -> Iterator[str]:
-    if pod.spec.workload_ref is not None:
-        yield "Workload.scheduling.k8s.io"
-    if pod.spec.scheduling_group is not None:
-        yield "PodGroup.scheduling.k8s.io"
     labels = pod.metadata.labels or {}
     yield from (kind for label, kind in _GANG_LABELS.items() if label in labels)
     owner = controller(pod.metadata)

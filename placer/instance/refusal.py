@@ -5,14 +5,20 @@ Each item leaves this list once it is modelled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from placer.instance.anti_affinity import StandingAntiAffinity
+from placer.instance.constraints import DEFAULT_OS
+from placer.instance.owners import controller
+from placer.instance.pod import Key
 from placer.instance.volumes import Volumes
+from placer.kube.apps import Job
 from placer.kube.pod import Pod, PodAffinity
 
-__all__ = ["Refusals"]
+__all__ = ["Refusals", "scheduled_jobs", "upstream_gangs"]
+
+_UPSTREAM = "a PodGroup of scheduling.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +31,60 @@ class Refusals:
         Claims, bound and not.
     anti_affinity
         Required anti-affinity of the pods that have a node.
+    systems
+        Operating systems of the nodes.
+    scheduled_jobs
+        Batch Jobs whose ``spec.scheduling`` makes their pods an upstream gang.
     """
 
     volumes: Volumes
     anti_affinity: StandingAntiAffinity
+    systems: frozenset[str] = frozenset({DEFAULT_OS})
+    scheduled_jobs: frozenset[Key] = frozenset()
 
     def of(self, pod: Pod) -> tuple[str, ...]:
         """List what keeps a pending pod from being bound at all, as ``field: what``; empty where nothing does."""
-        return *_own(pod), *self.volumes.refusals(pod), *self.anti_affinity.refusals(pod)
+        return *self._own(pod), *self.volumes.refusals(pod), *self.anti_affinity.refusals(pod)
+
+    def _own(self, pod: Pod) -> Iterator[str]:
+        yield from _own(pod)
+        yield from upstream_gangs(pod, self.scheduled_jobs)
+        system = pod.spec.os.name if pod.spec.os is not None else None
+        if system and system not in self.systems:
+            yield f"spec.os.name: {system}, and no node is of that operating system"
+
+
+def scheduled_jobs(jobs: Iterable[Job]) -> frozenset[Key]:
+    """Batch Jobs whose pods their controller makes an upstream gang."""
+    return frozenset(Key(job.namespace, job.name) for job in jobs if job.spec.scheduling is not None)
+
+
+def upstream_gangs(pod: Pod, jobs: Container[Key]) -> Iterator[str]:
+    """Gangs of ``scheduling.k8s.io`` that a pod is of, by the field that says so: half a gang is worse than none.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    jobs
+        Batch Jobs whose pods are a gang, whether or not their pods say so yet.
+    """
+    spec, job = pod.spec, _job_of(pod)
+    if spec.scheduling_group is not None:
+        name = spec.scheduling_group.pod_group_name
+        yield f"spec.schedulingGroup.podGroupName: gang {name or 'without a name'} of {_UPSTREAM}, which is not read"
+    elif spec.workload_ref is not None:
+        name = spec.workload_ref.name
+        yield f"spec.workloadRef: gang {name or 'without a name'} of a Workload of scheduling.k8s.io, which is not read"
+    elif job in jobs:
+        yield f"spec.scheduling of Job {job}: a gang of {_UPSTREAM}, which is not read"
+
+
+def _job_of(pod: Pod) -> Key | None:
+    owner = controller(pod.metadata)
+    if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", "batch"):
+        return None
+    return Key(pod.namespace, owner.name)
 
 
 def _own(pod: Pod) -> Iterator[str]:

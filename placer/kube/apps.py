@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, schema
+from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, Present, schema
 from placer.kube.pod import PodTemplateSpec
 
 __all__ = [
@@ -79,12 +79,13 @@ class ReplicaSet(NamespacedObject):
 
 @schema
 class JobSpec:
-    """Pods that run to completion."""
+    """Pods that run to completion; of ``scheduling``, by which they become an upstream gang, whether it is there."""
 
     parallelism: Count | None = None
     completions: Count | None = None
     completion_mode: str | None = None
     suspend: bool | None = None
+    scheduling: Present | None = None
     template: PodTemplateSpec
 
 

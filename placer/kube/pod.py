@@ -172,6 +172,13 @@ class SchedulingGroup:
 
 
 @schema
+class PodOS:
+    """Operating system that a pod is made for."""
+
+    name: str | None = None
+
+
+@schema
 class PodSpec:
     """What a pod asks for."""
 
@@ -191,6 +198,7 @@ class PodSpec:
     priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
     priority_class_name: str | None = None
     host_network: bool | None = None
+    os: PodOS | None = None
     workload_ref: WorkloadReference | None = None
     scheduling_group: SchedulingGroup | None = None
 

@@ -84,11 +84,20 @@ class PodGroup(NamespacedObject):
 
 
 @schema
+class Guarantee:
+    """What is kept free for a queue."""
+
+    resource: Quantities | None = None
+
+
+@schema
 class QueueSpec:
     """What a queue may hold, and how much it is given beside others."""
 
     weight: Annotated[int, Field(ge=1, le=65535)] | None = None
     capability: Quantities | None = None
+    guarantee: Guarantee | None = None
+    deserved: Quantities | None = None
     parent: str | None = None
 
 

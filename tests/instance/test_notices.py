@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from placer.instance import Finding, Instance, Policy
-from tests.support import Document, instance_of, node, pod, pod_group, policy
+from tests.support import Document, instance_of, node, pod, pod_group, policy, queue
 
 
 def codes(instance: Instance) -> list[tuple[str, str]]:
@@ -51,18 +51,19 @@ def test_an_owner_is_no_finding_where_the_pod_is_in_a_gang_or_runs() -> None:
     assert instance_of(node("n1"), pod_group("g"), gang, running).findings == ()
 
 
-UPSTREAM = {
-    "workload": (pod("p", spec={"workloadRef": {"name": "w"}}), "Workload.scheduling.k8s.io"),
-    "pod group": (pod("p", spec={"schedulingGroup": {"podGroupName": "g"}}), "PodGroup.scheduling.k8s.io"),
+MAY_MEAN_A_GANG = {
     "job set": (pod("p", labels={"jobset.sigs.k8s.io/jobset-name": "j"}), "JobSet"),
     "leader and workers": (pod("p", labels={"leaderworkerset.sigs.k8s.io/name": "l"}), "LeaderWorkerSet"),
 }
 
 
-@pytest.mark.parametrize("case", UPSTREAM)
-def test_gangs_that_are_not_read(case: str) -> None:
-    written, kind = UPSTREAM[case]
-    assert codes(instance_of(node("n1"), written)) == [("UnsupportedKind", kind)]
+@pytest.mark.parametrize("case", MAY_MEAN_A_GANG)
+def test_owners_that_may_mean_a_gang(case: str) -> None:
+    """Their pods are placed, one by one, with a finding."""
+    written, kind = MAY_MEAN_A_GANG[case]
+    instance = instance_of(node("n1"), written)
+    assert codes(instance) == [("UnsupportedKind", kind)]
+    assert [each.unsupported for each in instance.pending] == [()]
 
 
 def test_kinds_that_are_skipped_are_counted_and_no_finding() -> None:
@@ -130,3 +131,33 @@ def test_the_policy_as_written() -> None:
         resource_weights={"cpu": Fraction(1, 10), "nvidia.com/gpu": Fraction(2)},
         rules_off=frozenset({"C8", "C11"}),
     )
+
+
+#: What two queues say of their share, and which fields the finding names.
+SHARES = {
+    "equal": ({"weight": 2, "deserved": {"cpu": 4}}, {"weight": 2, "deserved": {"cpu": "4000m"}}, None),
+    "nothing, and what that means": ({"weight": 1, "deserved": {"cpu": 0}}, {}, None),
+    "weight": ({"weight": 3}, {}, "weight"),
+    "guarantee": ({"guarantee": {"resource": {"cpu": 2}}}, {"guarantee": {}}, "guarantee"),
+    "deserved": ({"deserved": {"cpu": 4}}, {"deserved": {"cpu": 4, "nvidia.com/gpu": 1}}, "deserved"),
+    "two": ({"weight": 3, "deserved": {"cpu": 4}}, {}, "weight and deserved"),
+}
+
+
+def _in_queues(one: dict[str, Any], other: dict[str, Any], *, pending: tuple[str, ...] = ("a", "b")) -> Instance:
+    queues = [{**queue(name), "spec": spec} for name, spec in (("a", one), ("b", other))]
+    at = "scheduling.volcano.sh/queue-name"
+    pods = [pod(f"p-{name}", annotations={at: name}, node=None if name in pending else "n1") for name in ("a", "b")]
+    return instance_of(node("n1"), *queues, *pods)
+
+
+@pytest.mark.parametrize("case", SHARES)
+def test_shares_of_queues_that_differ_are_one_finding(case: str) -> None:
+    one, other, named = SHARES[case]
+    message = f"{named} of Queue a and 1 other differ and decide nothing yet: priority and capability do"
+    expected = () if named is None else (Finding("QueueShareIgnored", "Queue a", message),)
+    assert _in_queues(one, other).findings == expected
+
+
+def test_shares_of_queues_in_which_nothing_waits_are_no_finding() -> None:
+    assert _in_queues({"weight": 3}, {}, pending=("a",)).findings == ()

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from placer.dense.eligibility import Eligibility
 from placer.instance import Key
-from tests.support import Document, instance_of, node, pod
+from placer.placement import Placement
+from placer.solve import solve
+from placer.verify import verify
+from tests.support import Document, instance_of, node, pod, pod_group
 
 NODES = (node("n1", {"zone": "a"}), node("n2"))
 
@@ -63,6 +68,22 @@ OWN = {
     "devices by claim": (
         {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
         ("spec.resourceClaims[gpu]: devices allocated by claim",),
+    ),
+    "an upstream gang": (
+        {"schedulingGroup": {"podGroupName": "train-workers"}},
+        (
+            "spec.schedulingGroup.podGroupName: gang train-workers of a PodGroup of scheduling.k8s.io, which is not "
+            "read",
+        ),
+    ),
+    "an upstream gang of the first version": (
+        {"workloadRef": {"name": "train", "podGroup": "workers", "podGroupReplicaKey": "0"}},
+        ("spec.workloadRef: gang train of a Workload of scheduling.k8s.io, which is not read",),
+    ),
+    "the operating system of every node": ({"os": {"name": "linux"}}, ()),
+    "an operating system that no node has": (
+        {"os": {"name": "windows"}},
+        ("spec.os.name: windows, and no node is of that operating system",),
     ),
     "volumes without claims": ({"volumes": [{"name": "e", "emptyDir": {}}, {"name": "m", "configMap": {}}]}, ()),
     "preferences": (
@@ -173,3 +194,85 @@ def test_the_first_bound_pod_by_name_is_named() -> None:
 
 def test_pending_pods_keep_nobody_off() -> None:
     assert refused(pod("other", spec=anti(**WEB)), pod("p", labels={"app": "web"})) == ()
+
+
+def upstream(kind: str, version: str = "v1beta1", **spec: Any) -> Document:
+    return {
+        "apiVersion": f"scheduling.k8s.io/{version}",
+        "kind": kind,
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": spec,
+    }
+
+
+UPSTREAM = {
+    "PodGroup": ([upstream("PodGroup", schedulingPolicy={"gang": {"minCount": 2}})], {"podGroupName": "g"}),
+    "part of a CompositePodGroup": (
+        [
+            upstream("CompositePodGroup", "v1alpha3", schedulingPolicy={"gang": {"minGroupCount": 1}}),
+            upstream("PodGroup", parentCompositePodGroupName="g"),
+        ],
+        {"podGroupName": "g"},
+    ),
+    "one that is made later": ([], {"podGroupName": "later"}),
+}
+
+
+@pytest.mark.parametrize("case", UPSTREAM)
+def test_no_half_of_an_upstream_gang_is_bound(case: str) -> None:
+    """There is room for one of its two pods; a pod of no gang goes as ever, also beside a Volcano PodGroup's name."""
+    objects, group = UPSTREAM[case]
+    gang = [pod(name, spec={"schedulingGroup": group}, cpu=5) for name in ("a", "b")]
+    both = pod("c", group="v", spec={"schedulingGroup": group}, cpu=1)
+    instance = instance_of(node("n1"), *objects, *gang, both, pod_group("v", minMember=1), pod("free", cpu=1))
+    everything = Placement.of({Key("default", name): "n1" for name in ("a", "c", "free")})
+    assert [each.subjects for each in verify(instance, everything) if each.rule == "C4"] == [
+        ("Pod default/a",),
+        ("Pod default/c",),
+    ]
+    result = solve(instance, method="greedy")
+    assert [binding.pod.name for binding in result.placement.bindings] == ["free"]
+    assert {key.name: reason.code for key, reason in result.reasons.items()} == dict.fromkeys("abv", "Unsupported")
+    assert all("spec.schedulingGroup.podGroupName" in reason.message for reason in result.reasons.values())
+    assert instance.findings == ()
+
+
+def test_a_job_that_its_controller_makes_an_upstream_gang() -> None:
+    """Expanded, its pods wait, as they do where they are there and the field says so."""
+    container = {"name": "main", "resources": {"requests": {"cpu": 1}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    documents = [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"parallelism": 2, "completions": 2, "template": template, **scheduling},
+        }
+        for name, scheduling in (("gang", {"scheduling": {"schedulingPolicy": {"gang": {}}}}), ("free", {}))
+    ]
+    instance = instance_of(node("n1"), *documents)
+    said = "spec.scheduling of Job default/gang: a gang of a PodGroup of scheduling.k8s.io, which is not read"
+    assert {key.name: each.unsupported for key, each in instance.pods.items()} == {
+        "free-0": (),
+        "free-1": (),
+        "gang-0": (said,),
+        "gang-1": (said,),
+    }
+
+
+def test_a_pod_goes_to_nodes_of_its_operating_system() -> None:
+    """A node that does not say is one of Linux; the kubelet of another system would refuse the pod."""
+    nodes = (node("n1"), node("n2", {"kubernetes.io/os": "linux"}), node("n3", {"kubernetes.io/os": "windows"}))
+    pods = [pod(name, spec={"os": {"name": name}}, cpu=8) for name in ("linux", "windows")]
+    instance = instance_of(*nodes, *pods)
+    assert all(each.unsupported == () for each in instance.pods.values())
+    for name, right in (("linux", {"n1", "n2"}), ("windows", {"n3"})):
+        constraints = instance.pods[Key("default", name)].constraints
+        assert {each.name for each in instance.nodes.values() if constraints.admits(each)} == right
+        assert set(np.flatnonzero(Eligibility(list(instance.nodes.values())).row(constraints))) == {
+            int(each[1]) - 1 for each in right
+        }
+    wrong = Placement.of({Key("default", "windows"): "n1"})
+    assert [(each.rule, each.message) for each in verify(instance, wrong)] == [
+        ("C3", "Pod default/windows may not be on Node n1: operating system other than windows")
+    ]
