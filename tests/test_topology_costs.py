@@ -11,6 +11,7 @@ import pytest
 from placer.cli import main
 from placer.errors import BadInstance, UsageError
 from placer.instance import Key
+from placer.read import read
 from placer.topology import CostReport, read_costs
 from tests.support import node, pod, policy
 
@@ -169,6 +170,25 @@ def test_what_the_measurements_come_to(written: Any, capsys: Capture) -> None:
     assert (measured["regions"]["costs"]["r"]["s"], measured["zones"][0]["costs"]["b"]["a"]) == (213, 12)
     assert main(["topology", "costs", path]) == 0
     assert "ConfigMap default/netperf-metrics: measured, p90, 1,000 microseconds cost 1" in capsys.readouterr().out
+
+
+def test_measured_costs_decide_where_the_policy_chooses_them(written: Any, capsys: Capture) -> None:
+    """What is shown as deciding is what solve uses: p90 in milliseconds, whatever is asked to be shown beside it."""
+    chosen = policy(network={"weights": "NetperfCosts"})
+    path = written(*NODES, topology(USER), config_map(a1_c1="21300", a1_b1="1200"), chosen)
+    report = read_costs(path, unit=100)
+    assert (report.weights, report.lists, report.findings) == ("NetperfCosts", ("UserDefined",), ())
+    assert (costs(report)["between"]["r"], costs(report)["r"]["a"]["b"]) == ({"s": 22}, 2)
+    network = read(path).network
+    assert network is not None
+    assert {str(link): cost for link, cost in network.costs.items()} == {
+        "region link r -> s": 22,
+        "region link s -> r": 22,
+        "zone link a -> b": 2,
+        "zone link b -> a": 2,
+    }
+    assert main(["topology", "costs", path]) == 0
+    assert "NetworkTopology default/nt-default: list NetperfCosts (not UserDefined)" in capsys.readouterr().out
 
 
 def test_a_percentile_that_was_not_measured_is_a_finding(written: Any, capsys: Capture) -> None:

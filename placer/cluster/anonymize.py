@@ -6,7 +6,7 @@ the same order, since affinities compare them (Gt, Lt). What is worked out from 
 nodes that a HyperNode's pattern finds, and the pods that a NodeResourceTopology's fingerprint counts.
 
 What stays: keys of labels, annotations, taints and resources; kinds, units, amounts, times, numbers of NUMA zones; the
-few names that mean something to a rule. ConfigMaps are left out: no decision reads them.
+few names that mean something to a rule. ConfigMaps are left out: what was measured stands in the lists of costs.
 """
 
 from __future__ import annotations
@@ -14,16 +14,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from placer.cluster.snapshot import Snapshot
+from placer.controllers import network_topology_update
+from placer.instance import Key
 from placer.instance.build import build
 from placer.instance.model import Instance
+from placer.instance.network.netperf import NETPERF_COSTS
 from placer.instance.numa.lag import UPDATED
 from placer.instance.patterns import names_found, pattern_error
 from placer.instance.set_aside import ANY_SCHEDULER
+from placer.kube.core import ConfigMap
 from placer.quantity import format_amount
 
 __all__ = ["anonymized"]
@@ -101,13 +106,17 @@ def anonymized(snapshot: Snapshot) -> Snapshot:
     Raises
     ------
     BadInstance
-        What nodes have left in their zones is to be worked out, and the snapshot is no instance.
+        What nodes have left in their zones, or what was measured, is to be worked out, and the snapshot is no
+        instance.
     """
     documents = [msgspec.json.decode(item, type=Document) for item in snapshot.items]
     documents = [each for each in documents if each["kind"] != "ConfigMap"]
     _resolve_patterns(documents)
-    if any(each["kind"] == "NodeResourceTopology" for each in documents):
-        _catch_up(documents, build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True))
+    if any(each["kind"] == "NodeResourceTopology" or _chooses_measured(each) for each in documents):
+        objects = snapshot.objects()
+        instance = build(objects, scheduler_name=snapshot.scheduler_name, cluster=True)
+        _catch_up(documents, instance)
+        _state_measured(documents, instance, objects.config_maps)
     texts: set[str] = {snapshot.scheduler_name}
 
     def note(text: str) -> str:
@@ -247,6 +256,30 @@ def _members(member: Document, found: Mapping[str, list[str]]) -> Iterator[Docum
         yield from ({"type": "Node", "selector": {"exactMatch": {"name": node}}} for node in nodes)
     else:
         yield {**member, "selector": {"regexMatch": {"pattern": "^$" if pattern_error(pattern) is None else "("}}}
+
+
+def _chooses_measured(document: Document) -> bool:
+    network = (document.get("spec") or {}).get("network") if document["kind"] == "Policy" else None
+    return isinstance(network, dict) and network.get("weights") == NETPERF_COSTS
+
+
+def _state_measured(documents: Iterable[Document], instance: Instance, config_maps: Iterable[ConfigMap]) -> None:
+    """State the costs that measurements come to in the NetworkTopology that decides, where they are what decides."""
+    network = instance.network
+    if network is None or instance.policy.network_weights != NETPERF_COSTS:
+        return
+    by_name = {Key(each.namespace, each.name): each for each in config_maps}
+    for document in documents:
+        key = Key(document["metadata"].get("namespace") or "default", document["metadata"]["name"])
+        if document["kind"] == "NetworkTopology" and key == network.topology:
+            spec = document.get("spec") or {}
+            named = spec.pop("configmapName", None) or spec.pop("configMapName", None)
+            measured = by_name.get(Key(key.namespace, named or ""))
+            epoch = datetime.fromtimestamp(0, UTC)
+            update = network_topology_update(
+                document, nodes=instance.nodes, config_map=measured, allocated={}, now=epoch
+            )
+            document["spec"] = {**spec, "weights": update.weights}
 
 
 def _catch_up(documents: Iterable[Document], instance: Instance) -> None:

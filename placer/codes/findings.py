@@ -29,6 +29,7 @@ FindingCode = Literal[
     "MaxNetworkCostAbsent",
     "NameTaken",
     "NetperfKey",
+    "NetperfListDiffers",
     "NetperfNode",
     "NetperfPercentile",
     "NetperfValue",
@@ -161,6 +162,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A key of a netperf ConfigMap begins like that of a measurement and is none.",
         "ConfigMap default/netperf: netperf.p90.n1: no key of a measurement that is known, so not used",
         "Correct the key, or remove it.",
+    ),
+    "NetperfListDiffers": Code(
+        "The Policy chooses measured costs, and the list of that name in the NetworkTopology says something else than "
+        "the measurements in its ConfigMap: these count.",
+        "NetworkTopology default/nt: its list NetperfCosts is not what its ConfigMap says, which counts",
+        "Have the list written anew, or remove it; or give it another name and have the Policy choose that.",
     ),
     "NetperfNode": Code(
         "A measurement in a netperf ConfigMap names a node that is not there.",

@@ -1,8 +1,8 @@
 """What controllers of the cluster would write: pure functions from objects to a status or a spec, nothing carried out.
 
 Belongs here: the AppGroup's order and status (``app_group``); the NetworkTopology's costs, bandwidth and status
-(``network_topology``, made of ``netperf``, ``costs`` and ``bandwidth``). Does not: talking to a cluster (whoever
-carries this out hands the objects in and writes what comes back), deciding where a pod goes, files.
+(``network_topology``, with ``bandwidth`` and the measured costs of ``placer.instance.network``). Does not: talking to
+a cluster (whoever carries this out hands the objects in and writes what comes back), deciding where a pod goes, files.
 
 The controllers that are shipped with KEP-260 differ from what their users would expect; each module says where, and
 does what users would expect. Times are handed in, never asked for, so that equal objects give the equal result; a
@@ -11,18 +11,12 @@ result that says nothing new equals what stands in the object already.
 
 from placer.controllers.app_group import app_group_status, app_group_statuses
 from placer.controllers.bandwidth import allocated_bandwidth
-from placer.controllers.costs import measured_costs
-from placer.controllers.netperf import Measurements, read_measurements
-from placer.controllers.network_topology import NETPERF_COSTS, NetworkTopologyUpdate, network_topology_update
+from placer.controllers.network_topology import NetworkTopologyUpdate, network_topology_update
 
 __all__ = [
-    "NETPERF_COSTS",
-    "Measurements",
     "NetworkTopologyUpdate",
     "allocated_bandwidth",
     "app_group_status",
     "app_group_statuses",
-    "measured_costs",
     "network_topology_update",
-    "read_measurements",
 ]

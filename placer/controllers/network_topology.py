@@ -1,7 +1,7 @@
 """Spec and status of a NetworkTopology: a list of measured costs beside the user's own, and what is taken of links.
 
 Where this differs from the shipped controller (diktyo-io/networktopology-controller, 5db810e), besides what
-``netperf``, ``costs`` and ``bandwidth`` say:
+``netperf`` and ``measured`` of ``placer.instance.network`` and ``bandwidth`` say:
 
 * All lists of the user stay as they are, with every field in them. The controller keeps ``UserDefined`` and drops
   all others.
@@ -17,17 +17,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from placer.controllers.costs import MILLISECOND, measured_costs
-from placer.controllers.netperf import read_measurements
 from placer.controllers.times import timestamp
 from placer.instance import Finding, Link, Node
+from placer.instance.network.measured import MILLISECOND, measured_costs
 from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL, areas_of
+from placer.instance.network.netperf import NETPERF_COSTS, read_measurements
 from placer.kube.core import ConfigMap
 
-__all__ = ["NETPERF_COSTS", "NetworkTopologyUpdate", "network_topology_update"]
+__all__ = ["NetworkTopologyUpdate", "network_topology_update"]
 
-#: Name of the list that is ours; all others are the user's.
-NETPERF_COSTS = "NetperfCosts"
 _USER_DEFINED = "UserDefined"
 
 Document = Mapping[str, Any]

@@ -210,7 +210,8 @@ def _network(
 ) -> Network | None:
     """The network, with all that is to be said about it and about AppGroups; what nobody looks at is not said."""
     matters = network_matters(policy, applications)
-    network = read_network(objects.network_topologies, policy, nodes, findings if matters else Findings())
+    told = findings if matters else Findings()
+    network = read_network(objects.network_topologies, policy, nodes, told, objects.config_maps)
     costs_matter = matters and network is not None and "C8" not in policy.rules_off
     note_app_groups(applications, sizes, costs_matter, findings)
     if matters:

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.controllers import allocated_bandwidth, measured_costs, read_measurements
-from placer.controllers.costs import MILLISECOND
+from placer.controllers import allocated_bandwidth
 from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Area, Finding, Key, Link
 from placer.instance.build import build
 from placer.instance.findings import Findings
+from placer.instance.network.measured import MILLISECOND, measured_costs
 from placer.instance.network.model import REGION, UNKNOWN_COST, ZONE
+from placer.instance.network.netperf import find_config_map, read_measurements
 from placer.instance.network.notices import note_network
 from placer.instance.network.topology import GROUP, read_network
 from placer.instance.nodes import read_nodes
 from placer.instance.policies import read_policy
 
 if TYPE_CHECKING:
-    from placer.kube.core import ConfigMap
     from placer.kube.diktyo import NetworkTopology
     from placer.manifests import Objects
 
@@ -184,14 +184,14 @@ def read_costs(*paths: str | Path, percentile: int = 90, unit: int = MILLISECOND
     objects = load(paths)
     findings = Findings()
     policy, nodes = read_policy(objects.policies), read_nodes(objects.nodes)
-    network = read_network(objects.network_topologies, policy, nodes, findings)
+    network = read_network(objects.network_topologies, policy, nodes, findings, objects.config_maps)
     if network is None:
         name = ", ".join(map(str, paths))
         raise BadInstance([Fault(name, None, "NetworkTopology", "", "none", "at least one")])
     note_network(network, {}, findings)
     chosen = _written(objects, network.topology)
     lists = tuple(each.name for each in (chosen.spec.weights if chosen.spec is not None else None) or ())
-    config_map, named = _config_map(objects, chosen)
+    config_map, named = find_config_map(chosen, objects.config_maps)
     measured = None
     if config_map is not None:
         read = read_measurements(config_map, nodes, percentile)
@@ -200,7 +200,7 @@ def read_costs(*paths: str | Path, percentile: int = 90, unit: int = MILLISECOND
         measured = Measured(percentile, unit, _matrices(network.areas.values(), costs))
     return CostReport(
         topology=network.topology,
-        weights=next((each for each in (policy.network_weights, "UserDefined", *lists) if each in lists), None),
+        weights=network.weights,
         lists=lists,
         matrices=_matrices(network.areas.values(), network.costs),
         capacities=network.capacities,
@@ -215,15 +215,6 @@ def _written(objects: Objects, key: Key) -> NetworkTopology:
     """The object of a name; of two, that of the group in use."""
     found = [each for each in objects.network_topologies if Key(each.namespace, each.name) == key]
     return max(found, key=lambda each: (each.group == GROUP, each.group))
-
-
-def _config_map(objects: Objects, chosen: NetworkTopology) -> tuple[ConfigMap | None, Key | None]:
-    """The ConfigMap that a NetworkTopology names, in its own namespace, and its name."""
-    name = chosen.spec.configmap_name if chosen.spec is not None else None
-    if not name:
-        return None, None
-    key = Key(chosen.namespace, name)
-    return next((each for each in objects.config_maps if Key(each.namespace, each.name) == key), None), key
 
 
 def _matrices(areas: Iterable[Area], costs: Mapping[Link, int]) -> tuple[Matrix, ...]:

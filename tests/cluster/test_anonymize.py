@@ -20,8 +20,9 @@ from tests.cluster.test_kept import SOME
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import Document, hyper_node, node, pod, pod_group, policy
 
+REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 #: Words that any cluster has, and so tell nothing.
-COMMON = {"default", "default-scheduler", "nt-default", "placer", "UserDefined", ""}
+COMMON = {"default", "default-scheduler", "nt-default", "linux", "windows", "placer", "UserDefined", ""}
 
 
 def instance_of(snapshot: Snapshot) -> Instance:
@@ -241,6 +242,31 @@ def test_every_field_with_a_name_is_replaced() -> None:
     assert [each.code for each in instance_of(after).findings] == [
         each.code for each in instance_of(snapshot_of(documents, name("scheduler"))).findings
     ]
+
+
+def test_measured_costs_that_decide_are_stated() -> None:
+    zones = [node(name, {REGION: "acme", ZONE: f"acme-{name}"}) for name in ("acme1", "acme2")]
+    key = "netperf.p90.latency.milliseconds.origin.acme1.destination.acme2"
+    documents = [
+        *zones,
+        {
+            "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
+            "kind": "NetworkTopology",
+            "metadata": {"name": "acme", "namespace": "default"},
+            "spec": {"configmapName": "acme-measured"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "acme-measured", "namespace": "default"},
+            "data": {key: "42"},
+        },
+        policy(network={"weights": "NetperfCosts"}),
+    ]
+    before, after = (instance_of(each).network for each in (snapshot_of(documents), anonymized(snapshot_of(documents))))
+    assert before is not None
+    assert after is not None
+    assert sorted(before.costs.values()) == sorted(after.costs.values()) == [42, 42]
 
 
 def test_patterns_become_the_nodes_that_they_find() -> None:

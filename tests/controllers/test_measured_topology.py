@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from placer.controllers import NETPERF_COSTS, NetworkTopologyUpdate, network_topology_update
+from placer.controllers import NetworkTopologyUpdate, network_topology_update
 from placer.instance import Link, Node
 from placer.instance.network.model import REGION, ZONE
+from placer.instance.network.netperf import NETPERF_COSTS
 from placer.instance.nodes import read_nodes
 from placer.kube.core import ConfigMap
 from tests.support import node, objects_of

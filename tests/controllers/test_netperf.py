@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from placer.controllers import Measurements, read_measurements
-from placer.controllers.netperf import Pair
+from placer.instance.network.netperf import Measurements, Pair, read_measurements
 from placer.kube.core import ConfigMap
 from tests.support import objects_of
 

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from placer.instance import Area, Instance, Key, Link, Network
+from placer.placement import Placement
+from placer.score import score
+from placer.solve import solve
 from tests.netdocs import (
     KEP,
     REGION,
@@ -221,6 +224,78 @@ def test_capacities_come_from_the_users_list_where_the_list_has_none() -> None:
     network = read(network_topology(measured, user), policy(network={"weights": "NetperfCosts"}))
     assert network.costs == {HERE: 7, THERE: 8}
     assert network.capacities == {HERE: 1000, THERE: 3000, Link("region", "r", "s"): 4000}
+
+
+def measurements(name: str = "netperf", namespace: str = "default", **latencies: str) -> Document:
+    """Milliseconds from node to node, as ``n1_n2="5"``; p90."""
+    data = {
+        "netperf.p90.latency.milliseconds.origin.{}.destination.{}".format(*pair.split("_")): value
+        for pair, value in latencies.items()
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data,
+    }
+
+
+def naming(document: Document, config_map: str = "netperf") -> Document:
+    return {**document, "spec": {**document["spec"], "configmapName": config_map}}
+
+
+MEASURED = policy(network={"weights": "NetperfCosts"})
+
+
+def test_measurements_decide_where_the_policy_chooses_them() -> None:
+    """n1 and n2 are in zones x and y, of which the user says 2; capacities stay the user's."""
+    topology = naming(network_topology(weights(zone=both(2, "1k"))))
+    network = read(topology, measurements(n1_n2="7", n2_n1="8"), MEASURED)
+    assert (network.costs, network.weights) == ({HERE: 7, THERE: 8}, "NetperfCosts")
+    assert network.capacities == {HERE: 1000, THERE: 1000}
+    assert findings(topology, measurements(n1_n2="7", n2_n1="8"), MEASURED) == []
+    usual = read(topology, measurements(n1_n2="7"))
+    assert (usual.costs, usual.weights) == ({HERE: 2, THERE: 2}, "UserDefined")
+
+
+def test_without_measurements_the_list_of_that_name_decides() -> None:
+    written = naming(network_topology(weights("NetperfCosts", zone=both(5)), weights(zone=both(2))))
+    for docs in ((), (measurements(namespace="other", n1_n2="7"),)):
+        assert read(written, MEASURED, *docs).costs == {HERE: 5, THERE: 5}
+        assert codes(written, MEASURED, *docs) == []
+
+
+def test_measurements_that_are_not_there_are_told() -> None:
+    """Then the user's list decides."""
+    written = naming(network_topology(weights(zone=both(2))))
+    list_is_missing = ("UnknownReference", "Weights NetperfCosts of NetworkTopology default/nt-default")
+    assert codes(written, MEASURED) == [("UnknownReference", "ConfigMap default/netperf"), list_is_missing]
+    assert read(written, MEASURED).weights == "UserDefined"
+    unusable = measurements(n1_n9="7")
+    assert codes(written, unusable, MEASURED) == [("NetperfNode", "ConfigMap default/netperf"), list_is_missing]
+
+
+def test_a_list_that_says_something_else_than_the_measurements_is_told() -> None:
+    outdated = naming(network_topology(weights("NetperfCosts", zone=both(5))))
+    assert read(outdated, measurements(n1_n2="7"), MEASURED).costs == {HERE: 7, THERE: 7}
+    assert codes(outdated, measurements(n1_n2="7"), MEASURED) == [
+        ("NetperfListDiffers", "NetworkTopology default/nt-default")
+    ]
+    assert codes(outdated, measurements(n1_n2="5"), MEASURED) == []
+
+
+def test_solve_obeys_measurements() -> None:
+    """db runs in zone x; web must be near it: by the list no other zone is, by what was measured zone y is."""
+    topology = naming(network_topology(weights(zone=both(90))))
+    group = app_group(workloads={"web": [call("db", cost=30)], "db": []})
+    db, web = member("db", "db", node="n1", cpu=8), member("web", "web", cpu=8)
+    docs = (*NODES, topology, measurements(n1_n2="10"), group, db, web)
+    assert solve(instance_of(*docs), method="greedy").placement == Placement(())
+    instance = instance_of(*docs, MEASURED)
+    result = solve(instance, method="exact", time_limit=20)
+    assert result.placement is not None
+    assert [(binding.pod.name, binding.node) for binding in result.placement.bindings] == [("web", "n2")]
+    assert {value.name: value.value for value in score(instance, result.placement)}["networkCost"] == 10
 
 
 # what is odd

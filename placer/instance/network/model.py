@@ -150,12 +150,15 @@ class Network:
         Link to its cost, at least 0; a link without an entry is absent.
     capacities
         Link to its capacity in bit/s; a link without limit is absent.
+    weights
+        Name of the list that decides; None: there is none.
     """
 
     topology: Key
     areas: Mapping[str, Area] = field(default_factory=dict)
     costs: Mapping[Link, int] = field(default_factory=dict)
     capacities: Mapping[Link, int] = field(default_factory=dict)
+    weights: str | None = field(default=None, compare=False)
 
     def area(self, node: str) -> Area:
         """Area of a node; one that is not in the instance is in no region."""

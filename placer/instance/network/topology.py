@@ -13,14 +13,17 @@ from placer.instance.network.model import (
     UNKNOWN_COST,
     ZONE,
     ZONE_LABEL,
+    Area,
     Link,
     Network,
     areas_of,
 )
+from placer.instance.network.netperf import NETPERF_COSTS, find_config_map, read_measurements
 from placer.instance.node import Node
 from placer.instance.pod import Key
 from placer.instance.policy import Policy
 from placer.kube import diktyo
+from placer.kube.core import ConfigMap
 from placer.quantity import from_nano
 
 __all__ = ["read_network"]
@@ -33,7 +36,11 @@ _KINDS = {ZONE_LABEL: ZONE, REGION_LABEL: REGION}
 
 
 def read_network(
-    written: Iterable[diktyo.NetworkTopology], policy: Policy, nodes: Mapping[str, Node], findings: Findings
+    written: Iterable[diktyo.NetworkTopology],
+    policy: Policy,
+    nodes: Mapping[str, Node],
+    findings: Findings,
+    config_maps: Iterable[ConfigMap] = (),
 ) -> Network | None:
     """Read the network of an instance.
 
@@ -47,6 +54,9 @@ def read_network(
         Their labels say in which zone and region they are.
     findings
         Takes a choice that is not clear, names that lead nowhere, and entries that cannot be as meant.
+    config_maps
+        Where the policy chooses the list of measured costs, what was measured counts: 90th percentiles, in
+        milliseconds, as the ConfigMap that the NetworkTopology names has them.
 
     Returns
     -------
@@ -59,17 +69,41 @@ def read_network(
         return None
     key = Key(chosen.namespace, chosen.name)
     lists = (chosen.spec.weights if chosen.spec is not None else None) or ()
-    weights = _list(lists, policy.network_weights, key, findings)
-    costs: dict[Link, int] = {}
-    capacities = _capacities(next((each for each in lists if each.name == _DEFAULT_LIST), None))
-    if weights is not None:
-        costs = _costs(weights, key, findings)
-        capacities |= _capacities(weights)
-    if not lists:
+    areas = areas_of(nodes)
+    costs = _measured(chosen, config_maps, areas, findings) if policy.network_weights == NETPERF_COSTS else {}
+    if costs:
+        weights = next((each for each in lists if each.name == NETPERF_COSTS), None)
+        if weights is not None and _costs(weights, key, findings) != costs:
+            message = f"NetworkTopology {key}: its list {NETPERF_COSTS} is not what its ConfigMap says, which counts"
+            findings.add("NetperfListDiffers", f"NetworkTopology {key}", message)
+    else:
+        weights = _list(lists, policy.network_weights, key, findings)
+        costs = _costs(weights, key, findings) if weights is not None else {}
+    name = NETPERF_COSTS if weights is None and costs else weights.name if weights is not None else None
+    user = next((each for each in lists if each.name == _DEFAULT_LIST), None)
+    capacities = _capacities(user) | _capacities(weights)
+    if not lists and not costs:
         subject = f"NetworkTopology {key}"
         message = f"{subject} has no lists (spec.weights): every link costs {UNKNOWN_COST} and none has a capacity"
         findings.add("NetworkTopologyEmpty", subject, message)
-    return Network(key, areas_of(nodes), costs, capacities)
+    return Network(key, areas, costs, capacities, name)
+
+
+def _measured(
+    chosen: diktyo.NetworkTopology, config_maps: Iterable[ConfigMap], areas: Mapping[str, Area], findings: Findings
+) -> dict[Link, int]:
+    """What the measurements of a NetworkTopology come to; empty where there are none."""
+    config_map, named = find_config_map(chosen, config_maps)
+    if config_map is None:
+        lists = (chosen.spec.weights if chosen.spec is not None else None) or ()
+        if named is not None and all(each.name != NETPERF_COSTS for each in lists):
+            findings.missing(f"ConfigMap {named}", f"NetworkTopology {chosen.namespace}/{chosen.name}")
+        return {}
+    from placer.instance.network.measured import measured_costs  # networkx, which few instances need
+
+    measured = read_measurements(config_map, areas)
+    findings.update(measured.findings)
+    return measured_costs(measured.latencies, areas)
 
 
 def _chosen(

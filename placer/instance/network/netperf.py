@@ -19,17 +19,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
 from placer.codes import FindingCode
-from placer.instance import Finding
 from placer.instance.findings import counted
+from placer.instance.model import Finding
+from placer.instance.pod import Key
 from placer.kube.core import ConfigMap
+from placer.kube.diktyo import NetworkTopology
 
-__all__ = ["Measurements", "Pair", "read_measurements"]
+__all__ = ["NETPERF_COSTS", "Measurements", "Pair", "find_config_map", "read_measurements"]
+
+#: Name of the list of measured costs; all others are the user's.
+NETPERF_COSTS = "NetperfCosts"
 
 _KEY = re.compile(r"netperf[._]p([0-9]{1,3})[._]latency[._](milliseconds|microseconds)\.origin\.(.+)", re.DOTALL)
 _VALUE = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12})?")
@@ -68,6 +73,15 @@ class _Entry(NamedTuple):
     percentile: int
     unit: str
     nodes: str
+
+
+def find_config_map(topology: NetworkTopology, config_maps: Iterable[ConfigMap]) -> tuple[ConfigMap | None, Key | None]:
+    """Find the ConfigMap that a NetworkTopology names, in its own namespace; and what it names, None where nothing."""
+    name = topology.spec.configmap_name if topology.spec is not None else None
+    if not name:
+        return None, None
+    key = Key(topology.namespace, name)
+    return next((each for each in config_maps if Key(each.namespace, each.name) == key), None), key
 
 
 def read_measurements(config_map: ConfigMap, nodes: Container[str], percentile: int = 90) -> Measurements:

@@ -26,9 +26,8 @@ from typing import TypeVar
 
 import networkx as nx
 
-from placer.controllers.netperf import Pair
-from placer.instance import Area, Link
-from placer.instance.network.model import REGION, ZONE
+from placer.instance.network.model import REGION, ZONE, Area, Link
+from placer.instance.network.netperf import Pair
 
 __all__ = ["MILLISECOND", "measured_costs"]
 
