@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -13,10 +14,13 @@ import jsonschema
 import pytest
 import yaml
 
-from placer import cli
+from placer import cli, errors
+from placer.cluster.aftermath import State
 from placer.codes import FINDINGS, REASONS
-from placer.errors import ClusterError, NothingFound, UsageError
+from placer.compare.rows import Row
+from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
 from placer.kube import BY_ATTRIBUTE
+from placer.sweep.line import KEY, Line
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "models/interface.md").read_text(encoding="utf-8")
@@ -66,7 +70,9 @@ def test_every_option_is_there_with_the_commands_that_have_it() -> None:
         for option in re.findall(r"`(-[-a-z]+)`", row[0]):
             assert option not in told
             told[option] = of
-    assert told == options()
+    known = options()
+    missing = {option: sorted(of) for option, of in known.items() if told.get(option) != of}
+    assert told == known, f"models/interface.md needs a row, or another list of commands, for {missing}"
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:
@@ -135,3 +141,37 @@ def test_every_kind_that_is_read_is_told() -> None:
         for kind in re.findall(r"`(\w+)`", names)
     }
     assert told == {(info.group, info.kind): set(info.versions) for info in BY_ATTRIBUTE.values()}
+
+
+def told(header: str) -> list[str]:
+    """Keys of the table below a heading, in its order."""
+    rows = table(PAGE[PAGE.index(header) :], "| key | is |")
+    return [key for row in rows for key in re.findall(r"`(\w+)`", row[0])]
+
+
+def test_every_error_is_there_with_its_exit_code() -> None:
+    rows = {row[0].strip("`"): int(row[1]) for row in table(PAGE, "| error | exit code |")}
+    known = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, PlacerError)]
+    assert rows == {each.__name__: each.exit_code for each in known if each is not PlacerError}
+
+
+def test_a_line_of_sweep_has_these_keys() -> None:
+    known = {field.alias for field in Line.model_fields.values()}
+    assert set(told("### A line of `sweep`")) == known
+    assert told("### A line of `sweep`")[: len(KEY)] == list(KEY)
+
+
+def test_a_row_of_compare_has_these_keys() -> None:
+    assert told("### A row of `compare`") == list(Row("greedy", error="none").as_dict())
+
+
+def test_the_line_of_run_has_these_keys() -> None:
+    """As the function that makes it writes them down; ``tests/cluster`` has lines of real passes."""
+    tree = ast.parse((ROOT / "placer/cli/running.py").read_text(encoding="utf-8"))
+    (made,) = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "_summary")
+    (line,) = (node.value for node in ast.walk(made) if isinstance(node, ast.Return))
+    assert isinstance(line, ast.Dict)
+    assert sorted(told("### The line of `run`")) == sorted(
+        key.value for key in line.keys if isinstance(key, ast.Constant)
+    )
+    assert {f"`{state.value}`" for state in State} <= set(re.findall(r"`\w+`", PAGE))

@@ -212,7 +212,7 @@ class Gradients:
         return self._of(subjob.wanted, subjob.anchor, within)
 
     def _of(self, wanted: Wanted | None, anchor: int | None, within: str) -> list[list[str]]:
-        """Without a look at room: the seed's lists are those of an empty cluster."""
+        """Without a look at room: the document's lists are those of an empty cluster."""
         found = self.plugin.gradients(wanted, anchor, self.domains.number[within], None)
         return [[self.domains.names[each] for each in gradient] for gradient in found]
 
@@ -306,7 +306,7 @@ def test_where_ties_decide_a_policy_meets_the_best_at_some_seeds_only(
 
 
 def test_the_job_controllers_pod_group_is_that_of_the_text(capsys: Capture) -> None:
-    """What the seed writes, each field; what its text leaves out (minResources, minTaskMember) may stand beside."""
+    """What the document writes, each field; what its text leaves out (minResources, minTaskMember) may stand beside."""
     assert main(["expand", str(path("volcano_job_controller")), "-o", "-"]) == 0
     made = list(yaml.safe_load_all(capsys.readouterr().out))
     documents = [item for document in made for item in document.get("items", [document])]
