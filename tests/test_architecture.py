@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent / "placer"
 #: Layers, lowest first; a module imports only from its own room and from rows above it in this list.
 LAYERS = [
     ["codes", "errors", "extras", "quantity"],
-    ["executors"],
+    ["executors", "linear"],
     ["kube"],
     ["manifests"],
     ["instance"],
@@ -45,9 +45,9 @@ FRONT_DOOR = "__init__"
 #: Third-party library -> the modules (prefixes) that may import it.
 ROOMS = {
     "numpy": ("dense", "bounds", "methods", "policies", "reasons", "manifests", "generate"),
-    "ortools": ("bounds.lp", "methods.exact", "methods.decomposed"),
+    "ortools": ("linear", "methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
-    "highspy": ("methods.milp", "methods.decomposed.master"),
+    "highspy": ("methods.milp", "linear"),
     "networkx": ("instance", "controllers"),
     "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep", "cluster.kept", "cluster.ledger"),
     "msgspec": ("manifests", "cluster"),

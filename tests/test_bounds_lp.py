@@ -14,10 +14,10 @@ import pytest
 from placer.bounds import NamedBound, bounds_for, lp_bounds
 from placer.bounds.lp import classes
 from placer.bounds.lp.classes import NodeClasses
-from placer.bounds.lp.program import Program, Row, certified
 from placer.bounds.shapes import Shapes
 from placer.dense import make_dense
 from placer.instance import SubGroupPolicy
+from placer.linear import IntegerProgram, Row, certified
 from placer.methods.events import Event, SearchOptions
 from placer.methods.exact import search
 from placer.placement import MAXIMISED
@@ -219,9 +219,9 @@ def test_the_first_open_value_comes_first_and_then_the_sum() -> None:
 # The program
 
 
-def small(dice: random.Random) -> tuple[Program, dict[int, int]]:
+def small(dice: random.Random) -> tuple[IntegerProgram, dict[int, int]]:
     """A program of three columns of 0 .. 3 and up to four rows, with negative coefficients and gains among others."""
-    program = Program()
+    program = IntegerProgram()
     for _ in range(3):
         program.column(dice.randint(0, 3))
     for _ in range(dice.randint(0, 4)):
@@ -229,7 +229,7 @@ def small(dice: random.Random) -> tuple[Program, dict[int, int]]:
     return program, {column: dice.randint(-5, 20) for column in range(3)}
 
 
-def best(program: Program, gains: dict[int, int]) -> int:
+def best(program: IntegerProgram, gains: dict[int, int]) -> int:
     """Best whole point by trying all; (0, 0, 0) is one, since no row has less room."""
     return max(
         sum(gains[column] * amount for column, amount in enumerate(point))
@@ -246,7 +246,7 @@ def test_no_prices_make_a_bound_that_is_beaten(seed: int) -> None:
     dice = random.Random(seed)
     program, gains = small(dice)
     reached = best(program, gains)
-    assert program.solve(gains).bound >= reached
+    assert program.maximum(gains).bound >= reached
     for scale in (0.0, 1e-9, 0.3, 7.0, 1e15):
         prices = [dice.uniform(-1, 1) * scale for _ in program.rows]
         assert certified(program.upper, program.rows, gains, prices) >= reached
@@ -279,7 +279,7 @@ def test_amounts_that_no_float_can_hold() -> None:
 
 
 def test_rows_that_say_nothing_are_not_made() -> None:
-    program = Program()
+    program = IntegerProgram()
     one, two = program.column(2), program.column(3)
     program.at_most({one: 2, two: 1}, 7)
     assert program.rows == []
@@ -288,20 +288,20 @@ def test_rows_that_say_nothing_are_not_made() -> None:
 
 
 def test_a_program_that_has_no_point_is_bounded_all_the_same() -> None:
-    program = Program()
+    program = IntegerProgram()
     one = program.column(5)
-    answer = program.solve({one: 2}, [Row.of({one: -1}, -6)])  # x >= 6
+    answer = program.maximum({one: 2}, [Row.of({one: -1}, -6)])  # x >= 6
     assert (answer.bound, answer.point) == (10, None)
 
 
 def test_a_solver_that_may_take_no_time_is_not_trusted() -> None:
-    program = Program()
+    program = IntegerProgram()
     columns = [program.column(9) for _ in range(40)]
     dice = random.Random(1)
     for _ in range(40):
         program.at_most({column: dice.randint(1, 9) for column in columns}, 50)
     gains = {column: dice.randint(1, 9) for column in columns}
-    assert program.solve(gains, seconds=1e-9).bound >= program.solve(gains).bound
+    assert program.maximum(gains, seconds=1e-9).bound >= program.maximum(gains).bound
 
 
 # Node classes

@@ -16,13 +16,13 @@ from placer.dense import Dense, Solution, make_dense, score_solution
 from placer.generate import PlantedOptions, planted
 from placer.instance import Instance, SubGroupPolicy
 from placer.instance.build import build
+from placer.linear import ColumnSum, IntegerProgram, Row
 from placer.manifests import from_documents, validate
 from placer.methods.decomposed import search
 from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.master.flow import add_flow
 from placer.methods.decomposed.master.kinds import Ground, make_ground
 from placer.methods.decomposed.master.model import Master
-from placer.methods.decomposed.master.program import Program, Sum
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.exact import search as exact_search
 from placer.methods.greedy import greedy
@@ -202,50 +202,50 @@ def test_pods_of_several_shapes_are_counted_by_what_they_take() -> None:
 def test_flows_hold_every_filling_and_no_other() -> None:
     # All multisets of items of 2, 3 and 5 pieces that fit into 7, for one bin: a point for each, none beyond.
     for counts in product(range(4), repeat=3):
-        program = Program()
+        program = IntegerProgram()
         used = add_flow(program, 7, 1, [2, 3, 5]).used()
         for volume, count in zip((2, 3, 5), counts, strict=True):
-            program.equal(Sum().add(1, *used.get(volume, ())), count)
+            program.equal(ColumnSum().add(1, *used.get(volume, ())), count)
         fits = sum(volume * count for volume, count in zip((2, 3, 5), counts, strict=True)) <= 7
-        found = program.point(Sum(), range(len(program.most)), math.inf, 1000, 0.0)
+        found = program.point(ColumnSum(), range(len(program.upper)), math.inf, 1000, 0.0)
         assert (found is not None) == fits, counts
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_bound_of_a_program_is_below_every_point(seed: int) -> None:
     chance = Random(seed)
-    program = Program()
+    program = IntegerProgram()
     columns = [program.column(chance.randint(1, 4)) for _ in range(4)]
-    inside = [chance.randint(0, most) for most in program.most]
+    inside = [chance.randint(0, most) for most in program.upper]
     for number in range(3):
-        row = Sum()
+        row = ColumnSum()
         for column in columns:
             row.add(chance.randint(-3, 3), column)
-        reached = int(row.at([float(each) for each in inside]))
+        reached = int(row.at(inside.__getitem__))
         if number:
             program.at_most(row, reached + chance.randint(0, 2))
         else:
             program.equal(row, reached)
-    value = Sum()
+    value = ColumnSum()
     for column in columns:
         value.add(chance.randint(-5, 5), column)
     points = [
         point
-        for point in product(*(range(most + 1) for most in program.most))
-        if all(_keeps(terms, equal, right, point) for terms, equal, right in program.rows)
+        for point in product(*(range(most + 1) for most in program.upper))
+        if all(_keeps(row, point) for row in program.rows)
     ]
-    best = min(int(value.at([float(each) for each in point])) for point in points)
-    bound = program.least(value, math.inf)
+    best = min(int(value.at(point.__getitem__)) for point in points)
+    bound = program.minimum(value, math.inf)
     assert bound is not None
     assert bound <= best
     found = program.point(value, columns, math.inf, 1000, 0.0)
     assert found is not None
-    assert value.at(found) == best
+    assert value.at(found.__getitem__) == best
 
 
-def _keeps(terms: dict[int, int], equal: bool, right: int, point: tuple[int, ...]) -> bool:
-    total = sum(point[column] * many for column, many in terms.items())
-    return total == right if equal else total <= right
+def _keeps(row: Row, point: tuple[int, ...]) -> bool:
+    total = sum(point[column] * many for column, many in zip(row.columns, row.coefficients, strict=True))
+    return total == row.room if row.equal else total <= row.room
 
 
 def ground_of(world: World) -> Ground:
@@ -263,7 +263,7 @@ def test_naming_blocks_takes_nothing_from_the_bound() -> None:
     apart = Master(ground, [ground.unit([block]) for block in ground.blocks])
     assert len(together.units) == 1
     assert len(apart.units) == 2
-    first, second = (each.program.least(each.locality, math.inf) for each in (together, apart))
+    first, second = (each.program.minimum(each.locality, math.inf) for each in (together, apart))
     assert first is not None
     assert second is not None
     assert first <= 63

@@ -21,7 +21,7 @@ from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.milp import complaint, search, solvers, variables
 from placer.methods.milp import search as run_search
 from placer.methods.milp.model import Model
-from placer.methods.milp.program import BASE, LARGEST, Linear, Program, TooLarge
+from placer.methods.milp.program import BASE, LARGEST, Linear, PulpProgram, TooLarge
 from placer.methods.milp.solvers import Outcome, ask, make_solver, outcome, proves
 from placer.read import read
 from placer.result import Termination, Verdict
@@ -61,7 +61,7 @@ def told(dense: Dense, **options: object) -> tuple[str, list[Event]]:
 )
 @pytest.mark.parametrize("by", [-1, 0, 1])
 def test_a_row_written_digit_by_digit_says_the_same(coefficients: tuple[int, ...], most: int, by: int) -> None:
-    program, row = Program(), Linear()
+    program, row = PulpProgram(), Linear()
     counts = [program.integer(f"x_{index}", 3) for index in range(len(coefficients))]
     for coefficient, count in zip(coefficients, counts, strict=True):
         row.add(coefficient, count)
@@ -70,7 +70,7 @@ def test_a_row_written_digit_by_digit_says_the_same(coefficients: tuple[int, ...
         assert all(abs(coefficient) <= BASE for coefficient in each.values())
     for point in product(range(4), repeat=len(counts)):
         values = dict.fromkeys(program.variables, 0) | dict(zip(counts, point, strict=True))
-        holds = row.at(values) <= most + by
+        holds = row.at(values.__getitem__) <= most + by
         assert (program.broken(program.carry(values)) is None) == holds, point
 
 
@@ -88,7 +88,7 @@ def test_a_node_that_is_full_to_the_byte(solver: str) -> None:
 
 
 def test_numbers_beyond_doubles_are_refused() -> None:
-    program = Program()
+    program = PulpProgram()
     count = program.integer("x", 3)
     with pytest.raises(TooLarge, match="capacity: a sum of more than 2\\^50"):
         program.at_most("capacity", Linear().add(LARGEST, count), 5)

@@ -16,7 +16,7 @@ from placer.dense import Dense, Solution, make_dense, score_solution
 from placer.instance import Dependency
 from placer.methods.milp.flows import groups_of, size_of_flows
 from placer.methods.milp.model import Model
-from placer.methods.milp.program import Program, Values, Variable
+from placer.methods.milp.program import PulpProgram, Values, Variable
 from placer.read import read
 from placer.verify import verify
 from tests.kep import kep_cluster
@@ -86,7 +86,7 @@ def test_every_valid_placement_keeps_all_rows_and_has_its_values(seeds: range) -
             assert found == score_solution(dense, solution)
 
 
-def lowest_and_highest(program: Program, variable: Variable, values: Values) -> tuple[int, int]:
+def lowest_and_highest(program: PulpProgram, variable: Variable, values: Values) -> tuple[int, int]:
     """What the rows leave of a variable's range when all others have their values."""
     lowest, highest = 0, int(variable.upBound)
     for row in program.problem.constraints():

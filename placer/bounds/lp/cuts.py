@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.bounds.kinds import Kind, cheapest
-from placer.bounds.lp.program import Row
 from placer.bounds.lp.relaxation import Item, Relaxation, Terms
 from placer.bounds.rooms import Measure
 from placer.bounds.shapes import IntArray
 from placer.bounds.volume import some_of
+from placer.linear import Row
 
 __all__ = ["Cuts"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from placer.bounds.alone import Alone
 from placer.bounds.kinds import Block, Kind, Place
 from placer.bounds.lp.classes import NodeClasses
-from placer.bounds.lp.program import Program
+from placer.linear import IntegerProgram
 
 __all__ = ["Item", "Relaxation", "Terms"]
 
@@ -67,7 +67,7 @@ class Relaxation:
 
     def __init__(self, alone: Alone) -> None:
         self.alone, self.dense, self.shapes = alone, alone.dense, alone.shapes
-        self.program = Program()
+        self.program = IntegerProgram()
         self.items: list[Item] = []
         self.on: dict[tuple[int, int], Terms] = {}
         self.admitted: dict[int, Terms] = defaultdict(dict)

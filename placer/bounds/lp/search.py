@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from placer.bounds.counting import bounds_for
 from placer.bounds.facts import facts_of
 from placer.bounds.lp.cuts import Cuts
-from placer.bounds.lp.program import Row
 from placer.bounds.lp.relaxation import Relaxation
 from placer.bounds.named import NamedBound
 from placer.dense import Dense
+from placer.linear import Row
 
 __all__ = ["lp_bounds"]
 
@@ -81,7 +81,7 @@ class _Search:
         unit = math.gcd(*gains.values()) or 1  # a value is a sum of gains
         extra, best, last, patience = self._context(context), self.known[level], math.inf, PATIENCE
         while patience and (left := self.end - time.monotonic()) > 0:
-            answer = self.relaxation.program.solve(gains, extra, left)
+            answer = self.relaxation.program.maximum(gains, extra, left)
             bound = answer.bound // unit * unit
             patience = PATIENCE if bound < last * (1 - WORTH) else patience - 1
             last = min(last, bound)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Call, DenseNetwork
-from placer.methods.exact.variables import Linear, Variables
+from placer.methods.exact.variables import Linear, Variables, solver_form, value_at
 
 __all__ = ["Calls", "Tie", "surplus_of"]
 
@@ -197,7 +197,7 @@ class Calls:
                 self._here[key] = counts[0]
             else:
                 self._here[key] = literal = self._at_least(counts, 1)
-                self.model.add(Linear().add(1, *counts).add(-most, literal).expression <= 0)
+                self.model.add(solver_form(Linear().add(1, *counts).add(-most, literal)) <= 0)
         return self._here[key]
 
     def steps(self, workload: int, area: int) -> list[IntVar]:
@@ -222,12 +222,12 @@ class Calls:
         for higher, lower in zip(found[1:], found[:-1], strict=True):
             self.model.add_implication(higher, lower)
         if most > 1 or len(counts) > 1:
-            self.model.add(Linear().add(1, *counts).add(-1, *found).expression == 0)
+            self.model.add(solver_form(Linear().add(1, *counts).add(-1, *found)) == 0)
         return found
 
     def _at_least(self, counts: Sequence[IntVar], number: int) -> IntVar:
         row = Linear().add(1, *counts)
-        return self._derived(1, lambda values: int(row.at(values) >= number))
+        return self._derived(1, lambda values: int(value_at(row, values) >= number))
 
     def _derived(self, most: int, value: Callable[[list[int]], int]) -> IntVar:
         """Make a variable that others decide; ``value`` says what it is in a hint."""
@@ -270,7 +270,7 @@ class Calls:
                 counts, most = self.in_area[other][to], int(self.most[other, to])
                 for step in self.steps(one, area) if able[area, to] else ():
                     pairs = self._product(step, counts, most)
-                    self.model.add(Linear().add(1, pairs).add(-1, *counts).add(-most, step).expression >= -most)
+                    self.model.add(solver_form(Linear().add(1, pairs).add(-1, *counts).add(-most, step)) >= -most)
                     yield area, to, pairs
 
     def _all(self, one: int, other: int, able: BoolArray) -> Iterator[tuple[int, int, IntVar]]:
@@ -289,31 +289,31 @@ class Calls:
                         row.add(1, pairs)
                         column.append(pairs)
                         yield area, to, pairs
-                self.model.add(row.add(1, self._missed([step], 1, other)).expression == 0)
+                self.model.add(solver_form(row.add(1, self._missed([step], 1, other))) == 0)
         for to, column in columns.items():
             counts = self.in_area[other][to]
             row = Linear().add(1, *column).add(-self.size[one], *counts)
             row.add(1, self._missed(counts, int(self.most[other, to]), one))
-            self.model.add(row.expression == 0)
+            self.model.add(solver_form(row) == 0)
 
     def _missed(self, counts: Sequence[IntVar], most: int, workload: int) -> IntVar:
         """Pairs of some pods, at most ``most``, with those of a workload that go on waiting: t <= most waiting."""
         size, some, placed = self.size[workload], Linear().add(1, *counts), Linear()
         for area in self.areas(workload):
             placed.add(1, *self.in_area[workload][area])
-        missed = self._derived(most * size, lambda values: some.at(values) * (size - placed.at(values)))
-        self.model.add(Linear().add(1, missed).add(most, *placed.variables).expression <= most * size)
+        missed = self._derived(most * size, lambda values: value_at(some, values) * (size - value_at(placed, values)))
+        self.model.add(solver_form(Linear().add(1, missed).add(most, *placed.variables)) <= most * size)
         return missed
 
     def _product(self, step: IntVar, counts: Sequence[IntVar], most: int) -> IntVar:
         row = Linear().add(1, *counts)
-        return self._derived(most, lambda values: values[step.index] * row.at(values))
+        return self._derived(most, lambda values: values[step.index] * value_at(row, values))
 
     def _bounded(self, step: IntVar, counts: Sequence[IntVar], most: int) -> IntVar:
         """At most the product of a step s and a count y: t <= y, t <= most s."""
         pairs = self._product(step, counts, most)
-        self.model.add(Linear().add(1, pairs).add(-1, *counts).expression <= 0)
-        self.model.add(Linear().add(1, pairs).add(-most, step).expression <= 0)
+        self.model.add(solver_form(Linear().add(1, pairs).add(-1, *counts)) <= 0)
+        self.model.add(solver_form(Linear().add(1, pairs).add(-most, step)) <= 0)
         return pairs
 
     def together(self, tie: Tie) -> dict[int, list[IntVar]]:

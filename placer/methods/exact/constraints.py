@@ -13,7 +13,7 @@ from ortools.sat.python.cp_model import IntVar
 from placer.dense import Call
 from placer.methods.exact.bundles import Bundle, Reach
 from placer.methods.exact.calls import Calls, Tie, surplus_of
-from placer.methods.exact.variables import Linear, Variables
+from placer.methods.exact.variables import Linear, Variables, solver_form
 from placer.methods.exact.zones import Zones
 
 __all__ = ["Constraints"]
@@ -146,7 +146,7 @@ class Constraints:
             for part, ready in self._parts[index]:
                 if part.policy == policy and ready is not None:
                     row.add(1, ready)
-            self.model.add(row.expression >= 0)
+            self.model.add(solver_form(row) >= 0)
 
     def subgroup(self) -> None:
         """C6: a subgroup gets its size or nothing: as C5 for each kind, and sum of the kind's ready ones <= many a."""
@@ -158,7 +158,7 @@ class Constraints:
                     if not part.whole:
                         self._at_least(part.items, part.least, active)
                     if above is not None:
-                        row = Linear().add(1, active).add(-part.many, above).expression
+                        row = solver_form(Linear().add(1, active).add(-part.many, above))
                         self.model.add(row == 0 if gang.whole else row <= 0)
 
     def tier_limit(self) -> None:
@@ -183,9 +183,9 @@ class Constraints:
         row = Linear().add(1, *self.variables.homes[index].values())
         active = self.variables.active[index]
         if self.dense.scopes[bundle.scope].bound:
-            self.model.add(row.expression == 1)
+            self.model.add(solver_form(row) == 1)
         elif bundle.whole and active is not None:
-            self.model.add(row.add(-1, active).expression == 0)
+            self.model.add(solver_form(row.add(-1, active)) == 0)
         else:
             self._at_most(row, bundle.many)
 
@@ -194,7 +194,7 @@ class Constraints:
             by_leaf = self.variables.by_leaf(item)
             for domain, members in homes.items():
                 row = Linear().add(1, *by_leaf.get(domain, ())).add(-self.items[item].total // bundle.many, members)
-                self.model.add(row.expression == 0)
+                self.model.add(solver_form(row) == 0)
 
     def _tree_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
         tight = bundle.whole and not self.dense.scopes[bundle.scope].bound
@@ -207,10 +207,10 @@ class Constraints:
             for leaf, counts in self.variables.by_leaf(item).items():
                 most = min(each.total, int(each.fits[self._slice(leaf)].sum()))
                 above = [homes[domain] for domain in self.variables.path(leaf) if domain in homes]
-                self.model.add(Linear().add(1, *counts).add(-most, *above).expression <= 0)
+                self.model.add(solver_form(Linear().add(1, *counts).add(-most, *above)) <= 0)
             for domain, counts in self.variables.by_domain(item).items() if tight else ():
                 if domain in homes and domain != self.dense.domains.root:
-                    self.model.add(Linear().add(1, *counts).add(-each.total, *inner[domain]).expression >= 0)
+                    self.model.add(solver_form(Linear().add(1, *counts).add(-each.total, *inner[domain])) >= 0)
 
     def network_cost(self) -> None:
         """C8: x[w, A] + x[w', B] <= 1 where the cost from A to B is above the limit; y = 0 too far from what runs.
@@ -223,7 +223,7 @@ class Constraints:
             self._majority(self.calls)
             return
         for workload, area in np.argwhere(self.calls.closed):
-            self.model.add(Linear().add(1, *self.calls.in_area[workload][area]).expression == 0)
+            self.model.add(solver_form(Linear().add(1, *self.calls.in_area[workload][area])) == 0)
         for tie in self.calls.ties:
             for one, other in product(self.calls.areas(tie.one), self.calls.areas(tie.other)):
                 if not tie.able[one, other]:
@@ -244,9 +244,9 @@ class Constraints:
                 for other, counts in calls.in_area[call.destination].items():
                     row.add(-1 if near[other] else 1, *counts)
             if calls.bound[origin, area]:
-                self.model.add(row.expression <= self.surplus.get((origin, area), max(0, before)) - before)
+                self.model.add(solver_form(row) <= self.surplus.get((origin, area), max(0, before)) - before)
             if calls.most[origin, area]:
-                self.model.add(row.expression <= -before).only_enforce_if(calls.here(origin, area))
+                self.model.add(solver_form(row) <= -before).only_enforce_if(calls.here(origin, area))
 
     def bandwidth(self) -> None:
         """C9: per limited link, sum over calls of bandwidth times pairs <= room."""
@@ -301,9 +301,9 @@ class Constraints:
             row = Linear().add(1, *self.variables.placed(item))
             row.add(-self.items[item].total // bundle.many, active)
             if bundle.whole:
-                self.model.add(row.expression == 0)
+                self.model.add(solver_form(row) == 0)
             else:
-                self.model.add(row.expression <= 0)
+                self.model.add(solver_form(row) <= 0)
 
     def _at_least(self, items: Sequence[int], least: int, active: IntVar) -> None:
         """Of the items together at least ``least`` pods are placed where ``active``."""
@@ -311,11 +311,11 @@ class Constraints:
             row = Linear().add(-least, active)
             for item in items:
                 row.add(1, *self.variables.placed(item))
-            self.model.add(row.expression >= 0)
+            self.model.add(solver_form(row) >= 0)
 
     def _at_most(self, row: Linear, most: int) -> None:
         if row.variables:
-            self.model.add(row.expression <= most)
+            self.model.add(solver_form(row) <= most)
 
     def _slice(self, domain: int) -> slice:
         return slice(int(self.dense.domains.begin[domain]), int(self.dense.domains.end[domain]))

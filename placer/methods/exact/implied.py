@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from placer.methods.exact.variables import Linear, Variables
+from placer.methods.exact.variables import Linear, Variables, solver_form
 
 __all__ = ["Implied"]
 
@@ -65,7 +65,7 @@ class Implied:
         wanted = {domain for leaf in single for domain in self.variables.path(leaf)}
         for measure, rows in self._rows():
             for domain in wanted & rows.keys():
-                self.variables.model.add(rows[domain].expression <= int(measure.room[domain]))
+                self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
 
     def full(self) -> None:
         """Sum over p in d of pieces(i) y[i, p] >= pieces of all pods - room outside d.
@@ -78,7 +78,7 @@ class Implied:
             for domain, row in rows.items():
                 least = int(measure.room[domain]) - slack
                 if least > 0:
-                    self.variables.model.add(row.expression >= least)
+                    self.variables.model.add(solver_form(row) >= least)
 
     def _rows(self) -> Iterator[tuple[_Measure, dict[int, Linear]]]:
         """Per measure: domain to the pieces of all pods placed in it."""
@@ -104,7 +104,7 @@ class Implied:
                         rows[domain].add(pieces, members)
             for domain in self.domains:
                 if domain in rows:
-                    self.variables.model.add(rows[domain].expression <= int(measure.room[domain]))
+                    self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
 
     def _pods_by_home(self) -> dict[int, list[int]]:
         """Bundle to the items that it brings to its home: each item with the innermost bundle that has one."""

@@ -16,7 +16,7 @@ from placer.methods.exact.implied import Implied
 from placer.methods.exact.objective import Objective
 from placer.methods.exact.places import make_places
 from placer.methods.exact.solutions import decode, encode
-from placer.methods.exact.variables import Linear, Variables, count_sizes
+from placer.methods.exact.variables import Linear, Variables, count_sizes, solver_form
 from placer.methods.exact.zones import Zones, count_choices
 from placer.placement import MAXIMISED
 
@@ -141,9 +141,9 @@ class Model:
                 row.add(coefficient if maximised else -coefficient, variable)
         self.proto.proto.clear_objective()
         if maximised:
-            self.proto.maximize(row.expression + row.constant)
+            self.proto.maximize(solver_form(row) + row.constant)
         else:
-            self.proto.minimize(row.expression + row.constant)
+            self.proto.minimize(solver_form(row) + row.constant)
         return value
 
     def most(self, row: Linear) -> int:
@@ -164,9 +164,9 @@ class Model:
         """From now on a level is at least as good as ``reached``."""
         value = self.objective.level(level)
         if self.dense.levels[level][0] in MAXIMISED:
-            self.proto.add(value.expression >= reached - value.constant)
+            self.proto.add(solver_form(value) >= reached - value.constant)
         else:
-            self.proto.add(value.expression <= reached - value.constant)
+            self.proto.add(solver_form(value) <= reached - value.constant)
 
     def fill(self) -> None:
         """From now on everything is placed; to be said only where what is kept implies it."""

@@ -11,7 +11,7 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense.network import network_cost
 from placer.methods.exact.calls import Calls, Tie
-from placer.methods.exact.variables import Linear
+from placer.methods.exact.variables import Linear, solver_form
 
 __all__ = ["NetworkCost"]
 
@@ -83,7 +83,7 @@ class NetworkCost:
             inside[area].add(1, *variables)
             self._remember(self._on, tie, place, variables)
         for row in inside.values():
-            self.model.add(row.expression <= 0)
+            self.model.add(solver_form(row) <= 0)
 
     def _remember(self, found: Tied, tie: Tie, where: int, pairs: list[IntVar]) -> None:
         for one, other in {(tie.one, tie.other), (tie.other, tie.one)}:
@@ -120,7 +120,7 @@ class NetworkCost:
             for other, pairs in tied:
                 if least[other, resource]:
                     row.add(int(least[other, resource]), *pairs)
-            self.model.add(row.expression <= 0)
+            self.model.add(solver_form(row) <= 0)
 
     @cached_property
     def _least_requests(self) -> IntArray:

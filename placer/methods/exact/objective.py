@@ -10,7 +10,7 @@ from ortools.sat.python.cp_model import IntVar
 from placer.methods.exact.bundles import Bundle, Reach
 from placer.methods.exact.calls import Calls
 from placer.methods.exact.network_cost import NetworkCost
-from placer.methods.exact.variables import Linear, Variables
+from placer.methods.exact.variables import Linear, Variables, solver_form
 
 __all__ = ["Objective"]
 
@@ -117,10 +117,10 @@ class Objective:
             row.add(-1, *self.variables.placed(item))
         for tier, chosen_of_tier in by_tier.items():
             pods = self.variables.spread[index, tier] = self.variables.integer(most)
-            self.model.add(Linear().add(1, pods).add(-most, *chosen_of_tier).expression <= 0)
+            self.model.add(solver_form(Linear().add(1, pods).add(-most, *chosen_of_tier)) <= 0)
             row.add(1, pods)
             total.add(tier, pods)
-        self.model.add(row.expression == bound)
+        self.model.add(solver_form(row) == bound)
 
     def span(self, _: int | None = None) -> Linear:
         """O2: sum over scopes of the leaves they touch, t[s, l] >= y[i, p] / most for p in l.
@@ -148,7 +148,7 @@ class Objective:
                     if unit not in touched:
                         touched[unit] = self.variables.touched[index, unit] = self.variables.integer(1)
                     most = min(self._room(item, unit), self.variables.bundles.items[item].total)
-                    self.model.add(Linear().add(1, *counts).add(-most, touched[unit]).expression <= 0)
+                    self.model.add(solver_form(Linear().add(1, *counts).add(-most, touched[unit])) <= 0)
         total.add(1, *touched.values())
         if bundle.whole and not scope.bound:
             self._cover(index, bundle, touched)
@@ -162,7 +162,7 @@ class Objective:
         for domain, chosen in self.variables.homes[index].items():
             least = max((self._fewest(item, inside[domain]) for item in bundle.items), default=0)
             row = Linear().add(1, *(touched[unit] for unit in inside[domain])).add(-least, chosen)
-            self.model.add(row.expression >= 0)
+            self.model.add(solver_form(row) >= 0)
 
     def _fewest(self, item: int, units: list[int]) -> int:
         """Fewest of the leaves that hold all pods of the item: the largest first."""
@@ -189,7 +189,7 @@ class Objective:
             where = self.variables.places[place]
             if not tree.used[where.leaf] and where.leaf != tree.root:
                 row = Linear().add(1, filled).add(-len(where.nodes), self._opened(where.leaf))
-                self.model.add(row.expression <= 0)
+                self.model.add(solver_form(row) <= 0)
         return Linear().add(1, *self.variables.opened.values())
 
     def _opened(self, domain: int) -> IntVar:
@@ -234,15 +234,15 @@ class Objective:
                 row = Linear().add(-amount, filled)
                 for item, variable in there:
                     row.add(requests[item][resource], variable)
-                self.model.add(row.expression <= 0)
+                self.model.add(solver_form(row) <= 0)
             for item, variable in there:
                 most = int(self.variables.sizes[item][place])
-                self.model.add(Linear().add(1, variable).add(-most, filled).expression <= 0)
+                self.model.add(solver_form(Linear().add(1, variable).add(-most, filled)) <= 0)
         for size in where.sizes:
             row = Linear().add(-(room[where.resource or 0] // size), filled)
             for item, variable in there:
                 row.add(requests[item][where.resource or 0] // size, variable)
-            self.model.add(row.expression <= 0)
+            self.model.add(solver_form(row) <= 0)
 
     def _tier(self, domain: int) -> int:
         return int(self.dense.domains.tier[domain])

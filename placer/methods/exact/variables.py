@@ -4,45 +4,35 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
 
 from placer.dense import Dense, PodClass
+from placer.linear import LinearExpression
 from placer.methods.exact.bundles import Bundle, Bundles, Item, Reach
 from placer.methods.exact.places import Place
 
-__all__ = ["Linear", "Variables", "count_sizes"]
+__all__ = ["Linear", "Variables", "count_sizes", "solver_form", "value_at"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-@dataclass
-class Linear:
-    """A linear expression that can still grow; turned into the solver's form in one call (the fast one)."""
+#: A linear expression over variables of CP-SAT.
+Linear: TypeAlias = LinearExpression[IntVar]
 
-    variables: list[IntVar] = field(default_factory=list)
-    coefficients: list[int] = field(default_factory=list)
-    constant: int = 0
 
-    def add(self, coefficient: int, *variables: IntVar) -> Linear:
-        """Add ``coefficient`` times each variable."""
-        self.variables.extend(variables)
-        self.coefficients.extend([coefficient] * len(variables))
-        return self
+def solver_form(expression: Linear) -> LinearExpr:
+    """Return the variable part of an expression as CP-SAT takes it: made in one call, which is the fast way."""
+    return LinearExpr.weighted_sum(expression.variables, expression.coefficients)
 
-    @property
-    def expression(self) -> LinearExpr:
-        """The variable part as the solver takes it."""
-        return LinearExpr.weighted_sum(self.variables, self.coefficients)
 
-    def at(self, values: list[int]) -> int:
-        """Value where each variable has the value at its index."""
-        pairs = zip(self.variables, self.coefficients, strict=True)
-        return self.constant + sum(values[variable.index] * coefficient for variable, coefficient in pairs)
+def value_at(expression: Linear, values: list[int]) -> int:
+    """Return the value of an expression where each variable has the value at its index."""
+    return expression.at(lambda variable: values[variable.index])
 
 
 class Variables:

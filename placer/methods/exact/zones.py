@@ -29,7 +29,7 @@ from placer.dense import Dense, DenseNuma, Solution
 from placer.instance.numa import Unit, Units
 from placer.methods.exact.bundles import Bundles
 from placer.methods.exact.places import Place
-from placer.methods.exact.variables import Linear, Variables
+from placer.methods.exact.variables import Linear, Variables, solver_form
 
 __all__ = ["Zones", "count_choices"]
 
@@ -194,8 +194,8 @@ class Zones:
         if key not in self._is:
             alike, literal = self.there[node][units], self.model.new_bool_var("")
             row = alike.row()
-            self.model.add(row.expression == count - row.constant).only_enforce_if(literal)
-            self.model.add(row.expression != count - row.constant).only_enforce_if(literal.negated())
+            self.model.add(solver_form(row) == count - row.constant).only_enforce_if(literal)
+            self.model.add(solver_form(row) != count - row.constant).only_enforce_if(literal.negated())
             self.variables.derived.append((literal, lambda values: int(alike.at(values) == count)))
             self._is[key] = literal
         return self._is[key]
@@ -251,7 +251,7 @@ class _Rooms:
                 step = gcd(*row.coefficients) or 1
                 row.coefficients = [each // step for each in row.coefficients]
                 room = (self._room(mask, resource) - row.constant) // step
-                self.model.add(row.expression <= min(room, MOST_ROOM))
+                self.model.add(solver_form(row) <= min(room, MOST_ROOM))
 
     def _unit(self, units: Units, alike: _Alike, number: int, unit: Unit) -> None:
         """Count a unit of alike pods by choice of zones."""
@@ -270,7 +270,7 @@ class _Rooms:
             parts.add(1, variable)
             chosen.append((mask, variable))
             self._take(mask, unit, Linear([variable], [1]))
-        self.model.add(parts.expression == total.expression + total.constant)
+        self.model.add(solver_form(parts) == solver_form(total) + total.constant)
 
     def _value(self, choice: Choice) -> Callable[[list[int]], int]:
         if self.begun:

@@ -64,9 +64,10 @@ class Constraints:
             for port in set(self.dense.classes[index].host_ports):
                 asking[port].append(variable)
         for port in asking:
-            holders = {variable: 1 for other in asking if self._shut(port, other) for variable in asking[other]}
+            shut = (variable for other in asking if self._shut(port, other) for variable in asking[other])
+            holders = list(dict.fromkeys(shut))
             if len(holders) > 1:
-                self.program.at_most("ports", Linear(holders), 1)
+                self.program.at_most("ports", Linear().add(1, *holders), 1)
 
     @staticmethod
     def _shut(port: HostPort, other: HostPort) -> bool:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from placer.dense import Dense
 from placer.dense.network import Call, DenseNetwork
-from placer.methods.milp.program import Linear, Program, Values, Variable
+from placer.methods.milp.program import Linear, PulpProgram, Values, Variable
 
 __all__ = ["Amount", "Flows", "Group", "Staff", "groups_of", "size_of_flows"]
 
@@ -148,7 +148,7 @@ class Flows:
     """
 
     def __init__(
-        self, dense: Dense, network: DenseNetwork, program: Program, count: Sequence[dict[int, Variable]]
+        self, dense: Dense, network: DenseNetwork, program: PulpProgram, count: Sequence[dict[int, Variable]]
     ) -> None:
         self.dense, self.network, self.program = dense, network, program
         self._meanings: list[tuple[Variable, Callable[[Values], int]]] = []
@@ -201,7 +201,7 @@ class Flows:
         """The amount as a variable; one that is always 0 stays what it is."""
         if not amount.most:
             return amount
-        row = self._real(name, amount.most, amount.row.at)
+        row = self._real(name, amount.most, lambda values: amount.row.at(values.__getitem__))
         self.program.equal("count", Linear().plus(1, row).plus(-1, amount.row), 0)
         return Amount(name, row, amount.most)
 
@@ -295,8 +295,8 @@ class Flows:
 
 
 def _reaches(row: Linear, least: int) -> Callable[[Values], int]:
-    return lambda values: int(row.at(values) >= least)
+    return lambda values: int(row.at(values.__getitem__) >= least)
 
 
 def _product_of(one: Linear, other: Linear) -> Callable[[Values], int]:
-    return lambda values: one.at(values) * other.at(values)
+    return lambda values: one.at(values.__getitem__) * other.at(values.__getitem__)

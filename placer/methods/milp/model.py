@@ -5,7 +5,7 @@ from __future__ import annotations
 from placer.dense import Dense, Solution
 from placer.methods.milp.constraints import Constraints
 from placer.methods.milp.objective import Objective
-from placer.methods.milp.program import Linear, Program
+from placer.methods.milp.program import Linear, PulpProgram
 from placer.methods.milp.variables import Variables
 from placer.placement import MAXIMISED
 
@@ -32,7 +32,7 @@ class Model:
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
         self.variables = Variables(dense)
-        self.program: Program = self.variables.program
+        self.program: PulpProgram = self.variables.program
         Constraints(self.variables).add()
         self.objective = Objective(self.variables)
 
@@ -70,7 +70,7 @@ class Model:
         """Value of a level as the program sees a solution that keeps its rows."""
         values = self.variables.values(solution)
         assert values is not None
-        return self.objective.level(level).at(values)
+        return self.objective.level(level).at(values.__getitem__)
 
     def _maximised(self, level: int) -> bool:
         return self.dense.levels[level][0] in MAXIMISED

@@ -13,15 +13,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import pulp
 
-__all__ = ["BASE", "LARGEST", "Linear", "Program", "TooLarge", "Values", "Variable"]
+from placer.linear import LinearExpression
+
+__all__ = ["BASE", "LARGEST", "Linear", "PulpProgram", "TooLarge", "Values", "Variable"]
 
 #: What PuLP calls LpVariable; it brings no types.
 Variable: TypeAlias = pulp.LpVariable
+
+#: A linear expression over variables of a program.
+Linear: TypeAlias = LinearExpression[pulp.LpVariable]
 
 #: An integer for each variable of a program.
 Values: TypeAlias = dict[Variable, int]
@@ -37,32 +42,6 @@ class TooLarge(Exception):
     """The program would have too many variables, numbers beyond :data:`LARGEST`, or too much to list before."""
 
 
-@dataclass
-class Linear:
-    """A linear expression with integer coefficients that can still grow."""
-
-    terms: dict[Variable, int] = field(default_factory=dict)
-    constant: int = 0
-
-    def add(self, coefficient: int, *variables: Variable) -> Linear:
-        """Add ``coefficient`` times each variable."""
-        for variable in variables if coefficient else ():
-            self.terms[variable] = self.terms.get(variable, 0) + coefficient
-        return self
-
-    def plus(self, factor: int, *others: Linear) -> Linear:
-        """Add ``factor`` times each of the other expressions."""
-        for other in others if factor else ():
-            self.constant += factor * other.constant
-            for variable, coefficient in other.terms.items():
-                self.add(factor * coefficient, variable)
-        return self
-
-    def at(self, values: Mapping[Variable, int]) -> int:
-        """Value where the variables have these values."""
-        return self.constant + sum(coefficient * values[variable] for variable, coefficient in self.terms.items())
-
-
 @dataclass(frozen=True)
 class _Carry:
     """The carry of a row written digit by digit: the least q >= 0 with sum ``low`` <= BASE q + ``rest``."""
@@ -76,7 +55,7 @@ class _Carry:
         return max(0, -(-excess // BASE))
 
 
-class Program:
+class PulpProgram:
     """Rows and variables of one integer program; every variable is at least 0."""
 
     def __init__(self) -> None:
@@ -106,7 +85,7 @@ class Program:
         TooLarge
             The row's sum could be beyond :data:`LARGEST`.
         """
-        terms = {variable: coefficient for variable, coefficient in row.terms.items() if coefficient}
+        terms = {variable: coefficient for variable, coefficient in row.merged().items() if coefficient}
         most -= row.constant
         if max(_most(terms), -_least(terms), abs(most)) > LARGEST:
             raise TooLarge(f"{rule}: a sum of more than 2^{LARGEST.bit_length() - 1}")
@@ -117,12 +96,11 @@ class Program:
 
     def at_least(self, rule: str, row: Linear, least: int) -> None:
         """Row >= ``least``."""
-        negated = {variable: -coefficient for variable, coefficient in row.terms.items()}
-        self.at_most(rule, Linear(negated, -row.constant), -least)
+        self.at_most(rule, Linear().plus(-1, row), -least)
 
     def equal(self, rule: str, row: Linear, value: int) -> None:
         """Row = ``value``; only for rows with small coefficients."""
-        self._add(rule, row.terms, pulp.LpConstraintEQ, value - row.constant)
+        self._add(rule, row.merged(), pulp.LpConstraintEQ, value - row.constant)
 
     def _split(self, rule: str, terms: dict[Variable, int], most: int) -> None:
         """Add terms <= ``most`` digit by digit, the lowest first."""
@@ -151,10 +129,11 @@ class Program:
         TooLarge
             The sum could be beyond :data:`LARGEST`.
         """
-        if max(_most(row.terms), -_least(row.terms)) > LARGEST:
+        merged = row.merged()
+        if max(_most(merged), -_least(merged)) > LARGEST:
             raise TooLarge(f"objective: a sum of more than 2^{LARGEST.bit_length() - 1}")
-        common = math.gcd(*row.terms.values()) or 1
-        terms = [(variable, sign * coefficient // common) for variable, coefficient in row.terms.items() if coefficient]
+        common = math.gcd(*merged.values()) or 1
+        terms = [(variable, sign * coefficient // common) for variable, coefficient in merged.items() if coefficient]
         self.problem.setObjective(pulp.LpAffineExpression(terms))
 
     def carry(self, values: Values) -> Values:

@@ -78,8 +78,8 @@ class _Search:
         proved = True
         for level in range(len(self.dense.levels)):
             value = model.aim(level)
-            met = self._same_for_all(level, value) if not value.terms else self._solve(level, model)
-            if self.solution is None and value.terms:
+            met = self._same_for_all(level, value) if not value.variables else self._solve(level, model)
+            if self.solution is None and value.variables:
                 return "time" if self.cut else "finished"
             proved = proved and met
             if proved:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from placer.dense import Dense, Solution
 from placer.dense.score import ready
 from placer.methods.milp.flows import Flows, size_of_flows
-from placer.methods.milp.program import Program, TooLarge, Values, Variable
+from placer.methods.milp.program import PulpProgram, TooLarge, Values, Variable
 from placer.methods.milp.zones import Plan, Zones, plans_of, size_of_plans
 
 __all__ = ["MOST_VARIABLES", "Variables"]
@@ -64,7 +64,7 @@ class Variables:
     """
 
     def __init__(self, dense: Dense) -> None:
-        self.dense, self.program = dense, Program()
+        self.dense, self.program = dense, PulpProgram()
         self.watched = any(name in ("locality", "span") for name, _ in dense.levels)
         domains = [self._domains(scope) for scope in range(len(dense.scopes))]
         self.fits = self._fits(domains)

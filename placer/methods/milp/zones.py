@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from placer.dense import Dense, DenseNuma, Solution
 from placer.instance.numa import Kubelet, State, Units, is_plain
-from placer.methods.milp.program import Linear, Program, TooLarge, Values, Variable
+from placer.methods.milp.program import Linear, PulpProgram, TooLarge, Values, Variable
 
 __all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Kind", "Plan", "Zones", "plans_of", "size_of_plans"]
 
@@ -207,7 +207,7 @@ class Zones:
     """
 
     def __init__(
-        self, dense: Dense, plans: dict[int, Plan], program: Program, count: Sequence[dict[int, Variable]]
+        self, dense: Dense, plans: dict[int, Plan], program: PulpProgram, count: Sequence[dict[int, Variable]]
     ) -> None:
         self.dense, self.plans, self.count = dense, plans, count
         self.inside: dict[tuple[int, int, int], Variable] = {}
@@ -237,7 +237,7 @@ class Zones:
                 for (kind, zone), count in self._dealt(node, plan, by_node[node]).items():
                     values[self.inside[node, kind, zone]] = count
                 continue
-            placed = (self.placed(node, kind).at(values) for kind in plan.kinds)
+            placed = (self.placed(node, kind).at(values.__getitem__) for kind in plan.kinds)
             crowd = tuple((kind, count) for kind, count in enumerate(placed) if count)
             if crowd in plan.crowds:
                 values[self.chosen[node][plan.crowds.index(crowd)]] = 1

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from placer.linear import ColumnSum
 from placer.methods.decomposed.master.kinds import Ground, Unit
 from placer.methods.decomposed.master.model import Key, Master, Spot, blocks_of
-from placer.methods.decomposed.master.program import Sum
 
 __all__ = ["Home", "Layout", "dive"]
 
@@ -101,7 +101,11 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
 
 
 def _fill(
-    master: Master, large: Sum, whole: Collection[int], aims: dict[str, int], seconds: tuple[float, Callable[[], float]]
+    master: Master,
+    large: ColumnSum,
+    whole: Collection[int],
+    aims: dict[str, int],
+    seconds: tuple[float, Callable[[], float]],
 ) -> list[float] | None:
     """Fill one block; where that cannot be with the values aimed for, these are given up as far as they must be."""
     rows, first = len(master.program.rows), next(iter(aims))
@@ -111,7 +115,7 @@ def _fill(
             master.program.at_most(master.value(name), most + (-(-part * most // 1000) if name == first else more))
         found = master.program.point(large, whole, min(share, left()), NODES, NEAR)
         if found is not None:
-            values = {name: math.ceil(master.value(name).at(found) - 1e-6) for name in aims}
+            values = {name: math.ceil(master.value(name).at(found.__getitem__) - 1e-6) for name in aims}
             aims.update({name: max(most, values[name]) for name, most in aims.items()})
             return found
         if left() <= 0:
@@ -120,9 +124,9 @@ def _fill(
     return None
 
 
-def _large(master: Master, unit: Unit, worth: Sequence[float]) -> Sum:
+def _large(master: Master, unit: Unit, worth: Sequence[float]) -> ColumnSum:
     """What lies in the block as a whole, negative, by the square of its volume."""
-    total = Sum()
+    total = ColumnSum()
     for key, column in master.columns.items():
         spot = key[-1]
         if not isinstance(spot, Spot) or spot.level == 2 or spot.domains != unit.blocks:

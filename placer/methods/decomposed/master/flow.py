@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from placer.methods.decomposed.master.program import Program, Sum
+from placer.linear import ColumnSum, IntegerProgram
 
 __all__ = ["Flow", "add_flow"]
 
@@ -50,13 +50,13 @@ class Flow:
                 yield column, count
 
 
-def add_flow(program: Program, room: int, bins: int, volumes: Collection[int]) -> Flow:
+def add_flow(program: IntegerProgram, room: int, bins: int, volumes: Collection[int]) -> Flow:
     """Add the ways to fill bins with items of some volumes above 0, the larger ones first."""
     ordered = sorted((volume for volume in volumes if volume <= room), reverse=True)
     # Per piece the largest item that a path may have had last: only what is not larger may follow.
     last: dict[int, int] = {0: room + 1}
     arcs: list[tuple[int, int, int]] = []
-    balance: dict[int, Sum] = defaultdict(Sum)
+    balance: dict[int, ColumnSum] = defaultdict(ColumnSum)
     for piece in range(room + 1):
         for volume in ordered if piece in last else ():
             if volume <= last[piece] and piece + volume <= room:

@@ -12,9 +12,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from placer.linear import ColumnSum, IntegerProgram
 from placer.methods.decomposed.master.flow import Flow, add_flow
 from placer.methods.decomposed.master.kinds import Ground, Kind, Part, Sizes, Unit
-from placer.methods.decomposed.master.program import Program, Sum
 
 __all__ = ["Key", "Master", "Spot", "TooWide"]
 
@@ -83,14 +83,16 @@ class Master:
     ) -> None:
         self.ground, self.units, self.known, self.apart = ground, tuple(units), known or {}, apart
         self.settled = {where for key in self.known for where in [blocks_of(key)] if where is not None}
-        self.program = Program()
+        self.program = IntegerProgram()
         self.columns: dict[Key, int] = {}
-        self.locality, self.span = Sum(), Sum()
+        self.locality, self.span = ColumnSum(), ColumnSum()
         self.flows: dict[Unit, list[Flow]] = {}
         self.pieces: list[int] = []
-        self._items: dict[tuple[int, tuple[int, ...]], dict[int, Sum]] = defaultdict(lambda: defaultdict(Sum))
-        self._beside: dict[tuple[int, ...], dict[int, Sum]] = defaultdict(lambda: defaultdict(Sum))
-        self._above: dict[tuple[int, int], Sum] = defaultdict(Sum)
+        self._items: dict[tuple[int, tuple[int, ...]], dict[int, ColumnSum]] = defaultdict(
+            lambda: defaultdict(ColumnSum)
+        )
+        self._beside: dict[tuple[int, ...], dict[int, ColumnSum]] = defaultdict(lambda: defaultdict(ColumnSum))
+        self._above: dict[tuple[int, int], ColumnSum] = defaultdict(ColumnSum)
         self._loose: dict[tuple[int, int], int] = defaultdict(int)
         self._fewest: dict[tuple[int, int], int] = {}
         self._spots = self._all_spots()
@@ -133,15 +135,15 @@ class Master:
         known = self.known.get(key)
         if blocks_of(key) in self.settled and not known:
             return None
-        if len(self.program.most) > MOST_COLUMNS:
+        if len(self.program.upper) > MOST_COLUMNS:
             raise TooWide
         column = self.columns[key] = self.program.column(most)
         if known is not None:
-            self.program.equal(Sum().add(1, column), known)
+            self.program.equal(ColumnSum().add(1, column), known)
         return column
 
     def _place(self, number: int, kind: Kind) -> None:
-        many, here = len(kind.members), Sum()
+        many, here = len(kind.members), ColumnSum()
         for spot, tier in self._able(kind.whole):
             groups = self._column((number, spot), many)
             if groups is None:
@@ -162,17 +164,24 @@ class Master:
         Subgroups that lie in one leaf each are bins' items: a group needs so many bins for all of them, and one bin
         less for each that does not lie in one leaf.
         """
-        kind, apart = self.ground.kinds[number], Sum()
+        kind, apart = self.ground.kinds[number], ColumnSum()
         many = len(kind.members)
         for index, (part, count) in enumerate(kind.parts):
-            self._place_part((number, spot, index), part, count * many, Sum().add(-count, groups), apart)
+            self._place_part((number, spot, index), part, count * many, ColumnSum().add(-count, groups), apart)
         fewest, bins = self._leaves(kind.whole, spot), self.ground.bins(number, spot.domains[0])
         if kind.whole.wanted and bins > fewest:
             more = self.program.column(many * (bins - fewest))
             self.program.at_most(apart.add(-1, more).add(bins - fewest, groups), 0)
             self.span.add(1, more)
 
-    def _place_part(self, key: tuple[int, Spot, int], part: Part, most: int, row: Sum, apart: Sum) -> None:
+    def _place_part(
+        self,
+        key: tuple[int, Spot, int],
+        part: Part,
+        most: int,
+        row: ColumnSum,
+        apart: ColumnSum,
+    ) -> None:
         """Subgroups of one kind whose groups are at one spot.
 
         ``row`` counts them, negative; ``apart`` gets those that do not lie in one leaf, negative.
@@ -232,7 +241,7 @@ class Master:
         """What lies in a domain above is shared out among the units in it."""
         for domain, size in sorted({*self._above, *self._loose}):
             here = self._above[domain, size]
-            total = Sum(list(here.columns), [-each for each in here.coefficients])
+            total = ColumnSum(list(here.variables), [-each for each in here.coefficients])
             for unit in self.units:
                 if self.ground.inside(unit.blocks[0], domain):
                     share = self._column((domain, size, unit.blocks), unit.room * len(unit.blocks) // size)
@@ -253,17 +262,17 @@ class Master:
         if len(unit.blocks) > 1:
             self._match(items, [add_flow(self.program, unit.room, len(unit.blocks), list(items))])
         else:
-            row = Sum()
+            row = ColumnSum()
             for volume, here in items.items():
-                row.add(volume, *here.columns)
+                row.add(volume, *here.variables)
             self.program.at_most(row, unit.room)
         self._rest(unit, flows)
 
-    def _match(self, items: dict[int, Sum], flows: Sequence[Flow]) -> None:
+    def _match(self, items: dict[int, ColumnSum], flows: Sequence[Flow]) -> None:
         """There are as many items of a volume as arcs."""
         used = [flow.used() for flow in flows]
         for volume, here in items.items():
-            total = Sum(list(here.columns), list(here.coefficients))
+            total = ColumnSum(list(here.variables), list(here.coefficients))
             for each in used:
                 total.add(-1, *each.get(volume, ()))
             self.program.equal(total, 0)
@@ -272,13 +281,13 @@ class Master:
         """Pods beside the items: in pieces of each size there is only so much left."""
         self._rest_of(self._beside[unit.blocks], flows)
 
-    def _rest_of(self, beside: Mapping[int, Sum], flows: Sequence[Flow]) -> None:
+    def _rest_of(self, beside: Mapping[int, ColumnSum], flows: Sequence[Flow]) -> None:
         for least in self.ground.sizes:
-            row = Sum()
+            row = ColumnSum()
             for size, here in beside.items():
-                for column, coefficient in zip(here.columns, here.coefficients, strict=True):
+                for column, coefficient in zip(here.variables, here.coefficients, strict=True):
                     row.add(size // least * coefficient, column)
-            if row.columns:
+            if row.variables:
                 for flow in flows:
                     for column, count in flow.remaining(least):
                         row.add(-count, column)
@@ -286,14 +295,14 @@ class Master:
 
     def _cut(self, unit: Unit, flows: Sequence[Flow]) -> None:
         """Groups without subgroups that lie in the block are cut into pieces, one per leaf that they touch."""
-        beside: list[dict[int, Sum]] = [defaultdict(Sum) for _ in flows]
+        beside: list[dict[int, ColumnSum]] = [defaultdict(ColumnSum) for _ in flows]
         for number, kind in enumerate(self.ground.kinds):
             spot = Spot(1, unit.blocks)
             groups = self.columns.get((number, spot))
             if groups is None or kind.parts or not (kind.whole.wanted and kind.whole.volume):
                 continue
-            touched = Sum().add(-self._leaves(kind.whole, spot), groups)
-            pods = {size: Sum().add(-count, groups) for size, count in kind.loose if size}
+            touched = ColumnSum().add(-self._leaves(kind.whole, spot), groups)
+            pods = {size: ColumnSum().add(-count, groups) for size, count in kind.loose if size}
             for flow, there in zip(flows, beside, strict=True):
                 piece = self._piece(number, flow.room, pods, there)
                 touched.add(1, piece)
@@ -306,10 +315,16 @@ class Master:
         for flow, there in zip(flows, beside, strict=True):
             self._rest_of(there, [flow])
 
-    def _piece(self, number: int, room: int, pods: Mapping[int, Sum], there: Mapping[int, Sum]) -> int:
+    def _piece(
+        self,
+        number: int,
+        room: int,
+        pods: Mapping[int, ColumnSum],
+        there: Mapping[int, ColumnSum],
+    ) -> int:
         """Make the column that says how many groups of a kind touch a leaf, and those of their pods there."""
         many = len(self.ground.kinds[number].members)
-        touches, volume = self.program.column(many), Sum()
+        touches, volume = self.program.column(many), ColumnSum()
         for size, row in pods.items():
             here = self.program.column(room // size)
             row.add(1, here)
@@ -320,7 +335,7 @@ class Master:
         self.pieces.append(touches)
         return touches
 
-    def value(self, name: str) -> Sum:
+    def value(self, name: str) -> ColumnSum:
         """The sum that ``locality`` or ``span`` is."""
         return self.locality if name == "locality" else self.span
 

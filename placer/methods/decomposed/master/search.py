@@ -77,7 +77,7 @@ class TreeMaster:
             return None
         for before, most in self._targets(level, values).items():
             master.program.at_most(master.value(before), most)
-        least = master.program.least(master.value(name), seconds)
+        least = master.program.minimum(master.value(name), seconds)
         return None if least is None else least + self.ground.standing[NAMES.index(name)]
 
     def _targets(self, level: int, values: Sequence[int]) -> dict[str, int]:
