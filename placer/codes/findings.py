@@ -18,6 +18,7 @@ FindingCode = Literal[
     "DependencyCycle",
     "DependsOn",
     "DependsOnItself",
+    "GroupNameMisplaced",
     "HardWithoutLimit",
     "HyperNodeCycle",
     "HyperNodeMember",
@@ -105,6 +106,13 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A workload of an AppGroup depends on itself: pairs of its own pods are held to cost and bandwidth.",
         "AppGroup default/shop: workload web depends on itself: its pods call each other",
         "Nothing, if that is meant; else correct the dependency.",
+    ),
+    "GroupNameMisplaced": Code(
+        "The name of a PodGroup is a label where an annotation is read, or the reverse: its pods are in no gang.",
+        "label scheduling.k8s.io/group-name of Pod ml/train-0 and 3 others is read as an annotation only, so each "
+        "counts as a pod by itself",
+        "Volcano reads the annotation `scheduling.k8s.io/group-name`, coscheduling the label "
+        "`scheduling.x-k8s.io/pod-group`; move the name there.",
     ),
     "HardWithoutLimit": Code(
         "A `networkTopology` of mode hard names no highest tier, which limits nothing.",

@@ -61,7 +61,7 @@ from placer.instance.policy import Policy
 from placer.instance.priority import Priorities
 from placer.instance.queues import Queues
 from placer.instance.refusal import Refusals, scheduled_jobs, upstream_gangs
-from placer.instance.roster import Entry, assemble, call_roster
+from placer.instance.roster import Entry, assemble, call_roster, note_misplaced_names
 from placer.instance.standing import note_broken_rules
 from placer.instance.state import Ownership, set_aside
 from placer.instance.tier_names import TierNames
@@ -234,8 +234,9 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findin
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     pending = [entry for entry in entries if entry.state is PodState.PENDING]
     jobs = scheduled_jobs(objects.jobs)
-    alone = (entry.pod for entry in pending if entry.group is None)
+    alone = [entry.pod for entry in pending if entry.group is None]
     note_unread_owners((pod for pod in alone if not any(upstream_gangs(pod, jobs))), findings)
+    note_misplaced_names(alone, findings)
     note_queue_shares(instance, objects.queues, findings)
     note_preferences([entry.pod for entry in pending], objects.nodes, findings)
     standing = (PodState.PENDING, PodState.BOUND)

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from sys import intern
 
-from placer.instance.findings import Findings
+from placer.instance.findings import Findings, counted
 from placer.instance.gangs import COSCHEDULING, VOLCANO, Gang, Splitter
 from placer.instance.group import Group, GroupKey, SubGroup, SubGroupPolicy
 from placer.instance.pod import Key, PodState
@@ -19,7 +19,7 @@ from placer.instance.state import Ownership, has_succeeded
 from placer.kube.base import Labels, Metadata
 from placer.kube.pod import Pod
 
-__all__ = ["Entry", "Slot", "assemble", "call_roster", "find_slot", "named_group", "role"]
+__all__ = ["Entry", "Slot", "assemble", "call_roster", "find_slot", "named_group", "note_misplaced_names", "role"]
 
 #: The older name comes second, as in Volcano.
 _GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
@@ -77,6 +77,30 @@ def named_group(metadata: Metadata, namespace: str, known: Container[GroupKey], 
         message = f"{subject} names a PodGroup of {VOLCANO} and one of {COSCHEDULING}; it counts for the first"
         findings.add("TwoGroups", subject, message)
     return next(iter(existing or named), None)
+
+
+def note_misplaced_names(pods: Iterable[Pod], findings: Findings) -> None:
+    """Note, once per key, names of PodGroups that stand as a label where an annotation is read, or the other way round.
+
+    Parameters
+    ----------
+    pods
+        Pending pods that are in no PodGroup.
+    findings
+        Takes the findings.
+    """
+    found: dict[tuple[str, str, str], set[str]] = {}
+    for pod in pods:
+        for stands, written, keys, read in (
+            ("label", pod.metadata.labels, _GROUP_ANNOTATIONS, "an annotation"),
+            ("annotation", pod.metadata.annotations, _GROUP_LABELS, "a label"),
+        ):
+            for key in keys:
+                if written and written.get(key):
+                    found.setdefault((stands, key, read), set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for (stands, key, read), subjects in found.items():
+        message = f"{stands} {key} of {counted(subjects)} is read as {read} only, so each counts as a pod by itself"
+        findings.add("GroupNameMisplaced", min(subjects), message)
 
 
 def role(metadata: Metadata) -> str:

@@ -108,6 +108,27 @@ def test_a_pod_with_two_names_counts_for_the_group_that_exists() -> None:
     assert codes(instance) == [("TwoGroups", "Pod default/p")]
 
 
+@pytest.mark.parametrize(
+    ("stands", "key", "read"),
+    [
+        ("labels", "scheduling.k8s.io/group-name", "an annotation"),
+        ("labels", "scheduling.volcano.sh/group-name", "an annotation"),
+        ("annotations", "scheduling.x-k8s.io/pod-group", "a label"),
+    ],
+)
+def test_a_name_that_stands_in_the_wrong_place_is_told(stands: str, key: str, read: str) -> None:
+    """As a label Volcano does not see it: the pods are in no gang, and would be bound one by one unseen."""
+    wrong: dict[str, Any] = {stands: {key: "g"}}
+    pods = [pod(name, **wrong) for name in ("p", "q")]
+    bound = pod("r", node="n1", **wrong)
+    instance = instance_of(node("n1"), pod_group("g", minMember=1), *pods, bound, member("s"))
+    (finding,) = instance.findings
+    assert (finding.code, finding.object) == ("GroupNameMisplaced", "Pod default/p")
+    assert finding.message == (
+        f"{stands[:-1]} {key} of Pod default/p and 1 other is read as {read} only, so each counts as a pod by itself"
+    )
+
+
 def test_pods_that_name_an_absent_group_wait() -> None:
     instance = instance_of(node("n1"), pod("p", group="g"), pod("q", group="g", node="n1"))
     group = only(instance)

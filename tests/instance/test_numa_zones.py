@@ -176,6 +176,12 @@ FINDINGS: dict[str, tuple[Document, str]] = {
         "attribute topologyManagerScope: found node, expected one of container, pod; no pod that would be aligned goes "
         "there",
     ),
+    "an attribute that is nearly one that is read": (
+        topology(
+            PLAIN, attributes={"topologyManagerPolicies": "single-numa-node", "topologyManagerPolicyOptions": "x"}
+        ),
+        "attribute topologyManagerPolicies is not known and is not read; the nearest is topologyManagerPolicy",
+    ),
     "more than allocatable": (
         topology(zone("node-0", cpu=5, memory="16Gi"), zone("node-1", cpu="3500m", memory="20Gi", fpga=1)),
         "its zones have more allocatable than Node n1: cpu 8500m of 8, fpga 1 of 0, memory 36Gi of 32Gi",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from placer.instance.findings import Findings
@@ -35,6 +36,8 @@ _OLD_NAMES = (
 )
 _ZONE_NAME = re.compile(r"node-([0-9]{1,3})")
 _MAX_NUMA_NODES = "topologyManagerMaxNUMANodes"
+#: Those that are read, and one that says nothing here.
+_ATTRIBUTES = (_POLICY, _SCOPE, _MAX_NUMA_NODES, "topologyManagerPolicyOptions")
 #: What is above this counts as this.
 _MAX_NUMA_NODES_READ = 1024
 _KEEPS_OFF = "; no pod that would be aligned goes there"
@@ -85,6 +88,7 @@ class _Reader:
     def settings(self) -> tuple[str, str]:
         """Policy and scope of the kubelet; a scope that is not known makes a strict policy one that is not known."""
         attributes = {each.name: each.value or "" for each in self.item.attributes or ()}
+        self._misspelt(attributes)
         old = (self.item.topology_policies or ("",))[0]
         policy, scope = _POLICY_NAMES.get(_letters(old), (UNKNOWN, "container")) if old else ("none", "container")
         if policy == UNKNOWN:
@@ -100,6 +104,12 @@ class _Reader:
                 return (UNKNOWN if policy in STRICT else policy), "container"
             scope = known
         return policy, scope
+
+    def _misspelt(self, names: Iterable[str]) -> None:
+        """Note attributes that are nearly one that is read: what they say of the kubelet would be lost unseen."""
+        for name in names:
+            if name not in _ATTRIBUTES and (near := get_close_matches(name, _ATTRIBUTES[:3], 1, 0.85)):
+                self.note(f"attribute {name} is not known and is not read; the nearest is {near[0]}")
 
     def _unknown(self, field: str, found: str, known: Iterable[str], what: str) -> None:
         self.note(f"{field}: found {found}, expected one of {', '.join(known)}{what}")
