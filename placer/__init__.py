@@ -10,15 +10,28 @@ For notebooks::
 What takes long to import (numpy, the solver, the readers) is imported when it is used.
 """
 
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
 __version__ = "0.1.0"
 
-# These functions have the names of their modules. The modules are imported here, once, so that the names stay the
-# functions': only the first import of a module sets its name in the package.
-from placer.read import read, read_placement
-from placer.result import Result
-from placer.score import score
-from placer.solve import solve
-from placer.verify import verify
+__all__ = ["__version__", "read", "read_placement", "score", "solve", "verify"]
+
+TYPE_CHECKING = False  # that of ``typing``, whose import takes longer than this whole package
+if TYPE_CHECKING:
+    from typing import Any
+
+    from placer.read import read, read_placement
+    from placer.result import Result
+    from placer.score import score
+    from placer.solve import solve
+    from placer.verify import verify
+
+#: Function to the module that has it. Nothing is imported before one is asked for: an interrupt while a command starts
+#: finds ``placer.cli`` in charge, and not this package half imported.
+_MODULES = {"read": "read", "read_placement": "read", "score": "score", "solve": "solve", "verify": "verify"}
 
 
 def _in_html(result: Result) -> str:
@@ -27,6 +40,27 @@ def _in_html(result: Result) -> str:
     return as_html(result)
 
 
-Result.in_html = _in_html
+class _Package(ModuleType):
+    """The package, in which a name that a function and its module share is the function's."""
 
-__all__ = ["__version__", "read", "read_placement", "score", "solve", "verify"]
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a name; the import system sets each module that it has imported, also those called like a function."""
+        if isinstance(value, ModuleType):
+            if name == "result":
+                value.Result.in_html = _in_html
+            value = getattr(value, name) if name in _MODULES else value
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Import a function when it is asked for."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(f"{self.__name__}.{_MODULES[name]}"), name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

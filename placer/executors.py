@@ -91,6 +91,17 @@ def open_executor(name: str, workers: int) -> Executor:
     return _Borrowed(_made(name, workers))
 
 
+class _Process(SpawnProcess):
+    """A process that Ctrl-C does not reach before it is a worker: until then it would end with a traceback."""
+
+    def start(self) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))  # a child has its parent's mask
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Starting(SpawnContext):
     """The spawn context; it remembers the processes it made."""
 
@@ -100,7 +111,7 @@ class _Starting(SpawnContext):
 
     def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
         """Make a process; ``multiprocessing`` has a class here, which is called just so."""
-        self.made.append(SpawnProcess(*args, **kwargs))
+        self.made.append(_Process(*args, **kwargs))
         return self.made[-1]
 
 
@@ -128,6 +139,7 @@ def _prepare() -> None:
     Nothing else would tell: the pool's workers hold the writing ends of the pipes they read from.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -37,6 +37,7 @@ LAYERS = [
     ["cluster"],
     ["run"],
     ["cli"],
+    ["__main__"],
 ]
 
 #: The package's front door: re-exports what notebooks use, and is asked only for ``__version__`` from inside.

@@ -207,15 +207,13 @@ def test_strict_makes_findings_errors(cluster: Path, tmp_path: Path, capsys: Cap
     ("arguments", "words"),
     [
         (["solve"], "INSTANCE"),
-        (["solve", "x", "--method", "magic"], "invalid choice: 'magic'"),
+        (["solve", "x", "--method", "magic"], "argument --method: found 'magic', expected one of auto, greedy, "),
         (["solve", "x", "--time-limit", "soon"], "invalid float value: 'soon'"),
-        (["fly"], "invalid choice: 'fly'"),
+        (["fly"], "argument COMMAND: found 'fly', expected one of solve, verify, "),
     ],
 )
 def test_words_that_make_no_sense_exit_2(arguments: list[str], words: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
+    assert main(arguments) == 2
     assert words in capsys.readouterr().err
 
 
@@ -284,14 +282,8 @@ def test_standard_input_is_an_instance(cluster: Path) -> None:
     assert len(json.loads(done.stdout)["bindings"]) == 3
 
 
-def test_a_reader_that_goes_away_is_no_error(cluster: Path) -> None:
-    command = f"'{sys.executable}' -m placer.cli solve '{cluster}' --json | head -c 10"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 def test_help_and_version_need_no_solver() -> None:
-    program = "import sys; import placer.cli\ntry: placer.cli.main(['--help'])\nexcept SystemExit: pass\n"
+    program = "import sys; import placer.cli\nplacer.cli.main(['--help'])\n"
     program += "print([name for name in ('ortools', 'numpy', 'pydantic') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from placer.cli import _parser
+from placer.cli.program import parser
 from placer.cluster import take
 from placer.kube import BY_ATTRIBUTE, KindInfo
 from tests.cluster.binaries import CRDS
@@ -241,12 +241,12 @@ def arguments() -> list[str]:
 
 def parsed(*more: str) -> Any:
     """What ``placer`` makes of the arguments."""
-    return _parser().parse_args([*arguments(), *more])
+    return parser().parse_args([*arguments(), *more])
 
 
 def test_the_arguments_are_the_defaults_of_run() -> None:
     """But for the number of threads, which cannot be seen from inside a container."""
-    default = vars(_parser().parse_args(["run"]))
+    default = vars(parser().parse_args(["run"]))
     assert {key: each for key, each in vars(parsed()).items() if each != default[key]} == {"workers": 2}
 
 

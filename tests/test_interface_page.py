@@ -14,7 +14,9 @@ import jsonschema
 import pytest
 import yaml
 
-from placer import cli, errors
+from placer import errors
+from placer.cli import program
+from placer.cli.signals import SIGNALS
 from placer.cluster.aftermath import State
 from placer.codes import FINDINGS, REASONS
 from placer.compare.rows import Row
@@ -48,7 +50,7 @@ def parsers(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[s
 def options() -> dict[str, set[str]]:
     """Option to the commands that have it; help and what is not shown apart."""
     found: dict[str, set[str]] = {}
-    for name, parser in parsers(cli._parser()):
+    for name, parser in parsers(program.parser()):
         for action in parser._actions:
             if action.option_strings and action.help != argparse.SUPPRESS and "--help" not in action.option_strings:
                 found.setdefault(action.option_strings[-1], set()).add(name)
@@ -59,7 +61,7 @@ def options() -> dict[str, set[str]]:
 def test_every_command_is_there() -> None:
     rows = [re.findall(r"`placer ([a-z ]+)", row[0])[0].strip() for row in table(PAGE, "| command | does |")]
     assert rows == list(COMMANDS)
-    assert set(rows) == {name for name, _ in parsers(cli._parser())}
+    assert set(rows) == {name for name, _ in parsers(program.parser())}
 
 
 def test_every_option_is_there_with_the_commands_that_have_it() -> None:
@@ -77,7 +79,7 @@ def test_every_option_is_there_with_the_commands_that_have_it() -> None:
 
 def test_exit_codes_are_those_of_the_errors() -> None:
     rows = {row[0]: row[1] for row in table(PAGE, "| code | means |")}
-    assert list(rows) == ["0", "1", "2", "3", "4", "5", "6", str(cli.INTERRUPTED)]
+    assert list(rows) == ["0", "1", "2", "3", "4", "5", "6", *(str(128 + number) for number in SIGNALS)]
     assert rows[str(UsageError.exit_code)].startswith("usage")
     assert rows[str(NothingFound.exit_code)].startswith("nothing found")
     assert rows[str(ClusterError.exit_code)].startswith("cluster error")

@@ -37,10 +37,8 @@ ENDINGS = (".json", ".yaml", ".yml", ".json.gz", ".yaml.gz", ".yml.gz")  #: of f
 def add_command(
     commands: Any, name: str, text: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add a command with the flags that all have; ``text`` is its help, a phrase; ``run`` returns the exit code."""
+    """Add a command; ``text`` is its help, a phrase; ``run`` returns the exit code."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.add_argument("--json", action="store_true", help="the machine-readable form of what is printed")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.set_defaults(run=run)
     return parser
 
@@ -63,7 +61,14 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
         "--with", dest="with_", action="append", default=[], metavar="FILE", help="add or replace objects"
     )
     edits.add_argument("--without", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME", help="remove one")
-    edits.add_argument("--set", dest="set_", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE")
+    edits.add_argument(
+        "--set",
+        dest="set_",
+        action="append",
+        default=[],
+        metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE",
+        help="change one field, such as podgroup/ml/train:spec.minMember=4",
+    )
 
 
 def add_scheduler_config(parser: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ def add_generate(commands: Any) -> None:
     from placer.generate import FAMILIES
 
     parser = add_command(commands, "generate", "make an instance from a seed", _generate)
-    families = parser.add_subparsers(dest="family", metavar="FAMILY", required=True)
+    families = parser.add_subparsers(dest="family", metavar="FAMILY", required=True, help="one of")
     for name, family in FAMILIES.items():
         one = families.add_parser(name, help=family.text, description=family.text)
         one.add_argument(
@@ -48,8 +49,13 @@ def _generate(options: argparse.Namespace) -> int:
     writable([Path(options.output)] if options.output != "-" else [])
     made = generate(options.family, **values)
     write({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
-    if options.output != "-":
-        if made.planted is not None:
-            write(bindings(made), planted_beside(options.output))
+    if options.output == "-":
+        return OK
+    planted = planted_beside(options.output) if made.planted is not None else None
+    if planted is not None:
+        write(bindings(made), planted)
+    if options.json:
+        print(json.dumps({"file": options.output, "planted": planted, **made.summary}, indent=2))
+    else:
         print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
     return OK

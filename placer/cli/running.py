@@ -47,8 +47,12 @@ def add_run(commands: Any) -> None:
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     _add_binding(parser.add_argument_group("binding"))
     _add_telling(parser.add_argument_group("telling"))
-    parser.add_argument("--every", metavar="DURATION", help=argparse.SUPPRESS)
-    parser.add_argument("--enforce", choices=("bind", "gates"), default="bind", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--every", metavar="DURATION", help="not in this version: one call makes one pass, deploy/ has a CronJob"
+    )
+    parser.add_argument(
+        "--enforce", choices=("bind", "gates"), default="bind", help="default bind; gates are not in this version"
+    )
 
 
 def _add_binding(group: Any) -> None:

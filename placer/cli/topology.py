@@ -27,7 +27,7 @@ def add_topology(commands: Any) -> None:
     """Add ``topology`` and its subcommands."""
     text = "what is known of the network: the cost matrix"
     parser = commands.add_parser("topology", help=text, description=text[0].upper() + text[1:] + ".")
-    topics = parser.add_subparsers(dest="topic", metavar="TOPIC", required=True)
+    topics = parser.add_subparsers(dest="topic", metavar="TOPIC", required=True, help="one of")
     _add_costs(topics)
 
 

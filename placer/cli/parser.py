@@ -1,0 +1,74 @@
+"""The parser of commands: exact names, the nearest one where a name is not known, ``--json`` in every position."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from placer.errors import UsageError
+
+__all__ = ["Parser"]
+
+#: Commands of other versions. None of ours is meant where one of these is written, however alike they look.
+ELSEWHERE = (
+    *("explain", "preempt", "defrag", "repair", "audit", "report", "plot", "check"),
+    *("show", "discover"),  # topics of ``topology``
+)
+
+ALIKE = 0.7  #: how alike two names must be for one to be proposed for the other, as difflib measures it
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes only whole names, and whose mistakes are :class:`UsageError`."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+        # No default here: each parser of the tree has these, and what one was told is not undone by the next.
+        for flag, text in (("--json", "the machine-readable form of what is printed"), ("--quiet", "no progress")):
+            self.add_argument(flag, action="store_true", default=argparse.SUPPRESS, help=text)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse words; an option that is not known is told before anything that is missing because of it."""
+        for word in self._options_in(args or ()):
+            if word not in self._option_string_actions:
+                hint = _hint(word, self._option_string_actions)
+                self.error(f"found option {word}, which there is not{hint}")
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"found {' '.join(rest)}, expected nothing more")
+        return found, rest
+
+    def _options_in(self, words: Sequence[str]) -> Iterable[str]:
+        """What of the words is an option of this parser and not of a command's."""
+        for word in words:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                return
+            if word.startswith("--"):
+                yield word.partition("=")[0]
+            elif len(word) > 1 and word[0] == "-" and " " not in word and not word[1].isdecimal() and word[1] != ".":
+                yield word[:2]
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        names = list(map(str, action.choices))
+        if value in ELSEWHERE and isinstance(action, argparse._SubParsersAction):
+            raise argparse.ArgumentError(action, f"found {value}, which this version of placer does not have")
+        hint = _hint(str(value), names, ELSEWHERE)
+        raise argparse.ArgumentError(action, f"found {value!r}, expected one of {', '.join(names)}{hint}")
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse."""
+        raise UsageError(f"{message} (`{self.prog} --help` lists what there is)")
+
+
+def _hint(word: str, names: Iterable[str], others: Sequence[str] = ()) -> str:
+    """Propose the name that is meant, or none: what begins like it, else what is most alike."""
+    known = [*names]
+    longer = [name for name in known if len(word.strip("-")) > 1 and name.startswith(word)]
+    near = longer or get_close_matches(word, [*known, *others], 1, ALIKE)
+    return f"; did you mean {' or '.join(near)}?" if near and near[0] in known else ""

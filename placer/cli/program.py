@@ -1,0 +1,103 @@
+"""One call of the program: which command, what it raises on purpose, and the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+import placer
+from placer.cli import comparing, generating, running, snapshotting, solving, sweeping, topology
+from placer.cli.common import OK
+from placer.cli.parser import Parser
+from placer.cli.signals import Signals
+from placer.cli.streams import Output
+from placer.errors import BadInstance, PlacerError, UsageError
+
+__all__ = ["parser", "run"]
+
+FAULTS_SHOWN = 20  #: most faults that a terminal shows; a file and ``--json`` get all of them
+
+
+def run(arguments: Sequence[str], began: float, signals: Signals, output: Output | None) -> int:
+    """Run the chosen command; what it raises on purpose becomes a message and an exit code.
+
+    Parameters
+    ----------
+    arguments
+        Without the program's name.
+    began
+        ``time.monotonic()`` of the call.
+    signals
+        Raises interrupts from the command's beginning on.
+    output
+        Standard output, where it is one that remembers what went wrong.
+    """
+    as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
+    try:
+        code = _run(arguments, began, signals, as_json)
+        sys.stdout.flush()
+    except PlacerError as error:
+        _complain(error, as_json)
+        code = error.exit_code
+    except BaseException as error:  # native code may make another error of an interrupt
+        if not signals.heard and not isinstance(error, KeyboardInterrupt):
+            raise
+        print("placer: interrupted", file=sys.stderr)
+        return signals.exit_code
+    if output is not None and output.trouble is not None:
+        unwritten = UsageError(f"standard output: cannot be written: {output.trouble}")
+        _complain(unwritten, as_json)
+        code = code or unwritten.exit_code  # what the command found stays, for who reads exit codes only
+    return code
+
+
+def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool) -> int:
+    try:
+        options = parser(as_json).parse_args(arguments)
+    except SystemExit:  # --help and --version have said it
+        return OK
+    options.began = began
+    command: Callable[[argparse.Namespace], int] = options.run
+    signals.raised()
+    return command(options)
+
+
+def _complain(error: PlacerError, as_json: bool) -> None:
+    if as_json:
+        faults = [
+            {name: getattr(fault, name) for name in ("file", "document", "object", "field", "found", "expected")}
+            for fault in (error.faults if isinstance(error, BadInstance) else ())
+        ]
+        document = {"error": type(error).__name__, "message": str(error), "faults": faults}
+        print(json.dumps(document, indent=2), file=sys.stderr)
+    else:
+        most = FAULTS_SHOWN if sys.stderr.isatty() else None
+        told = error.told(most) if isinstance(error, BadInstance) else str(error)
+        print(f"placer: {told}", file=sys.stderr)
+
+
+def parser(as_json: bool = False) -> Parser:
+    """Make the parser of all commands; ``as_json`` is said of what it prints itself."""
+    version = json.dumps({"placer": placer.__version__}) if as_json else f"placer {placer.__version__}"
+    top = Parser(
+        prog="placer",
+        description="Place the whole pending queue of a Kubernetes cluster at once, and prove how good the answer is.",
+        epilog="`placer COMMAND --help` tells more. Exit codes: 0 answered, 1 violations or a bug, 2 usage, 3 bad "
+        "instance, 4 nothing found in time, 5 --require-all not met, 6 cluster error.",
+    )
+    top.set_defaults(json=False, quiet=False)
+    top.add_argument("--version", action="version", version=version, help="print the version and exit")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, help="one of")
+    solving.add_solve(commands)
+    solving.add_verify(commands)
+    solving.add_expand(commands)
+    generating.add_generate(commands)
+    comparing.add_compare(commands)
+    sweeping.add_sweep(commands)
+    topology.add_topology(commands)
+    snapshotting.add_snapshot(commands)
+    running.add_run(commands)
+    return top

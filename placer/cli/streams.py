@@ -1,0 +1,131 @@
+"""Standard output and standard error that a command can count on: a reader that has gone, a full disk, a closed stream
+and a terminal of few characters are no reason to break off what the exit code tells.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+__all__ = ["Output", "standard_streams"]
+
+LEGIBLE = "placer.legible"  #: name of the handler of characters that a stream cannot show
+
+#: What stands for a character where it cannot be shown; others are taken apart (``é`` is ``e`` and an accent).
+PLAIN = {"×": "x", "·": "-", "•": "*", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "≠": "!=", "…": "...", "–": "-"} | {
+    "—": "-",
+    "−": "-",  # a minus sign
+    "‘": "'",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "✓": "+",
+    "✗": "x",
+}
+
+
+class Output(io.FileIO):
+    """A file that is always written to with success; what went wrong is kept and the rest dropped.
+
+    Parameters
+    ----------
+    descriptor
+        Where to; it is not closed.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self._error: OSError | None = None
+
+    def write(self, data: memoryview, /) -> int:  # type: ignore[override]
+        """Write some of it."""
+        if self._error is None:
+            try:
+                while (written := super().write(data)) is None:  # a pipe that another program made not to block
+                    select.select([], [self], [])
+                return written
+            except OSError as error:
+                self._error = error
+        return data.nbytes
+
+    @property
+    def trouble(self) -> str | None:
+        """Why not everything was written, in words; None too where it is the reader who wanted no more."""
+        if self._error is None or self._error.errno == errno.EPIPE:
+            return None
+        return self._error.strerror or str(self._error)
+
+
+@contextmanager
+def standard_streams() -> Iterator[Output | None]:
+    """Put streams in place of the process's own as long as the block lasts, and give that of standard output.
+
+    A caller that has put others there (a notebook, a test) keeps them; then there is None to give.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(_nothing(), encoding="utf-8", closefd=False)  # noqa: SIM115  # as long as the process lives
+    if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:
+        yield None
+        return
+    codecs.register_error(LEGIBLE, _legible)
+    before = sys.stdout, sys.stderr
+    output, error = (_stream(stream) for stream in before)
+    sys.stdout, sys.stderr = output[1], error[1]
+    try:
+        yield output[0]
+    finally:
+        for each in (sys.stdout, sys.stderr):
+            each.flush()
+        if None not in before:
+            sys.stdout, sys.stderr = before
+
+
+def _stream(stream: TextIO | None) -> tuple[Output, TextIO]:
+    """Make a stream as the interpreter made it, but one that takes everything; a closed one goes nowhere."""
+    if stream is None:
+        raw, encoding, lines = Output(_nothing()), "utf-8", False
+    else:
+        stream.flush()
+        raw, encoding = Output(stream.fileno()), stream.encoding
+        lines = getattr(stream, "line_buffering", False) or getattr(stream, "write_through", False)  # python -u
+    buffer = io.BufferedWriter(raw)  # type: ignore[type-var]  # it writes what BufferedWriter gives, a memoryview
+    text = io.TextIOWrapper(buffer, encoding=encoding, errors=LEGIBLE, line_buffering=lines)
+    return raw, text
+
+
+def _nothing() -> int:
+    """Open what takes and gives nothing: a closed stream's number, which a file of ours would get else, and then what
+    a library prints.
+    """
+    descriptor = os.open(os.devnull, os.O_RDWR)
+    os.set_inheritable(descriptor, True)
+    return descriptor
+
+
+def _legible(error: UnicodeError) -> tuple[str, int]:
+    """Stand in for characters that an encoding lacks."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_plain, error.object[error.start : error.end])), error.end
+
+
+def _plain(character: str) -> str:
+    if character in PLAIN:
+        return PLAIN[character]
+    if "\u2800" <= character <= "\u28ff":  # the dots of a spinner
+        return "|/-\\"[ord(character) % 4]
+    import unicodedata
+
+    if "\u2500" <= character <= "\u257f":  # lines of a table
+        name = unicodedata.name(character)
+        along, down = "HORIZONTAL" in name, "VERTICAL" in name
+        return "-" if along and not down else "|" if down and not along else "+"
+    apart = unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode()
+    return apart or character.encode("ascii", "backslashreplace").decode()
