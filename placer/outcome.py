@@ -8,14 +8,28 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from placer.instance import Area, Dependency, Group, Instance, Key, NetworkTopology, Pod, PodState, Spread
+from placer.instance import (
+    Area,
+    Dependency,
+    Group,
+    Instance,
+    Key,
+    NetworkTopology,
+    Node,
+    Pod,
+    PodState,
+    Spread,
+    SubGroup,
+)
 from placer.placement import Placement
 
 __all__ = ["Flow", "Outcome", "Scope", "Shortage", "Staff"]
+
+GroupOrPart = TypeVar("GroupOrPart", Group, SubGroup)
 
 
 class Scope(NamedTuple):
@@ -142,6 +156,38 @@ class Outcome:
             for each in app_group.dependencies
             if (key, each.origin) in staff and (key, each.destination) in staff
         )
+
+    def carried_out(self) -> Instance:
+        """The instance with every new pod bound to its node, and in its zones; what is left over still waits."""
+        instance, new = self.instance, self.new
+        bound = {key: replace(instance.pods[key], state=PodState.BOUND, node=node) for key, node in new.items()}
+
+        groups = dict(instance.groups)
+        for key in {pod.group for pod in bound.values()}:
+            group = groups[key] if key is not None else None
+            if group is not None:
+                parts = tuple(self._after(part) for part in group.sub_groups)
+                groups[group.key] = replace(self._after(group), sub_groups=parts)
+        return replace(instance, pods={**instance.pods, **bound}, groups=groups, nodes=self._nodes_after())
+
+    def _after(self, part: GroupOrPart) -> GroupOrPart:
+        """A group or subgroup of which the new pods are bound."""
+        left = tuple(key for key in part.pending if key not in self.new)
+        return replace(part, pending=left, bound=tuple(sorted((*part.bound, *self.added(part.pending)))))
+
+    def _nodes_after(self) -> dict[str, Node]:
+        """The nodes, with what new pods leave in the zones of those whose kubelets align them (C10)."""
+        nodes = dict(self.instance.nodes)
+        for name, kubelet in self.instance.kubelets.items():
+            numa = nodes[name].numa
+            if numa is not None and name in self.new_on:
+                state = kubelet.start(numa)
+                for pod in self.new_on[name]:
+                    units = kubelet.units(pod.numa)
+                    answer = kubelet.admit(state, units)
+                    state = kubelet.force(state, units) if answer is None else answer[0]
+                nodes[name] = replace(nodes[name], numa=kubelet.after(numa, state))
+        return nodes
 
     def _staff(self) -> dict[tuple[Key, str], Staff]:
         """AppGroup and workload to where its pods are; one without any is absent."""

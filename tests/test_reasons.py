@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
 
 from placer.dense import Dense, make_dense
-from placer.instance import GroupKey, Instance, Policy, SubGroupPolicy
+from placer.instance import GroupKey, Instance, NetworkTopology, Policy, SubGroupPolicy
 from placer.instance.group import NO_TIER
 from placer.methods.greedy import greedy
 from placer.outcome import Outcome
@@ -135,13 +136,17 @@ def test_no_node_has_room_or_the_host_port() -> None:
     world.pod("p", gpu=4, cpu=2000)
     message = (
         "0/3 nodes have room for a pod of cpu 2, nvidia.com/gpu 4: "
-        "1 insufficient cpu, 1 insufficient nvidia.com/gpu, 1 not eligible"
+        "1 insufficient cpu, 1 insufficient nvidia.com/gpu, 1 not eligible; "
+        "Node n0 comes nearest: nvidia.com/gpu 2 free, 2 too few"
     )
     assert only(world) == ("InsufficientResources", message)
     world = on("n0")
     world.running("r", "n0", ports=[port(80)])
     world.pod("p", ports=[port(80)])
-    message = "0/1 nodes have room for a pod of nvidia.com/gpu 1: 1 host port taken"
+    message = (
+        "0/1 nodes have room for a pod of nvidia.com/gpu 1: 1 host port taken; "
+        "Node n0 comes nearest: host port 0.0.0.0:80/TCP is taken by Pod default/r"
+    )
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -269,15 +274,18 @@ def test_the_roomiest_domain_is_counted_over_subgroups_and_eligible_pods() -> No
 
 
 @pytest.mark.parametrize(
-    ("limit", "message"),
+    ("topology", "message"),
     [
-        (NO_TIER, "asks for a tierName that admits nothing"),
-        (0, "needs a HyperNode of tier <= 0; none holds a node"),
+        (
+            NetworkTopology(hard=True, highest_tier=NO_TIER, tier_name="rack"),
+            "asks for tierName rack, which names no tier or several, so that it admits nothing",
+        ),
+        (hard(0), "needs a HyperNode of tier <= 0; none holds a node"),
     ],
 )
-def test_limits_that_no_domain_meets(limit: int, message: str) -> None:
+def test_limits_that_no_domain_meets(topology: NetworkTopology, message: str) -> None:
     world = leaves()
-    world.pods_of("a", world.gang("g", 1, topology=hard(limit)))
+    world.pods_of("a", world.gang("g", 1, topology=topology))
     assert only(world) == ("TopologyTooNarrow", message)
 
 
@@ -299,7 +307,11 @@ def test_outcompeted_names_who_took_the_room() -> None:
     world.pods_of("a0 a1", world.gang("a", 2, priority=5), 3)
     world.pod("b", gpu=1, priority=5)
     world.pods_of("c0 c1", world.gang("c", 2), 3)
-    message = "fits alone; the room went to PodGroup default/a (2 pods), Pod default/b (1 pod)"
+    message = (
+        "fits alone; beside this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 3: "
+        "2 insufficient nvidia.com/gpu; Node n1 comes nearest: nvidia.com/gpu 1 free, 2 too few; "
+        "the room went to PodGroup default/a (1 pod)"
+    )
     assert only(world) == ("Outcompeted", message)
 
 
@@ -311,7 +323,10 @@ def test_outcompeted_in_a_domain_that_its_running_pods_choose() -> None:
     world.pods_of("x0 x1 x2 x3 x4 x5", world.gang("x", 6, priority=1))
     reason = found(world.instance())["g"]
     assert reason.code == "Outcompeted"
-    assert reason.message.startswith("fits alone; the room went to PodGroup default/x (")
+    assert reason.message.startswith("fits alone; beside this placement: ")
+    assert "Node n0 comes nearest: nvidia.com/gpu 0 free, 1 too few; the room went to PodGroup default/x (" in (
+        reason.message
+    )
 
 
 def test_outcompeted_in_a_queue() -> None:
@@ -319,7 +334,69 @@ def test_outcompeted_in_a_queue() -> None:
     world.queue("q", gpu=3)
     world.pods_of("a0 a1", world.gang("a", 2, queue="q", priority=1))
     world.pods_of("b0 b1", world.gang("b", 2, queue="q"))
-    assert only(world) == ("Outcompeted", "fits alone; the room went to PodGroup default/a (2 pods) in Queue q")
+    message = (
+        "fits alone; beside this placement: needs nvidia.com/gpu 2 in Queue q: capability 3, 2 of it taken; "
+        "the room in Queue q went to PodGroup default/a (2 pods)"
+    )
+    assert only(world) == ("Outcompeted", message)
+
+
+def test_outcompeted_in_every_domain() -> None:
+    """One leaf has room for one of four, the other for two."""
+    world = leaves()
+    world.pods_of("x0 x1 x2", world.gang("x", 3, topology=hard(1), priority=1))
+    world.pods_of("y0 y1", world.gang("y", 2, topology=hard(1), priority=1))
+    world.pods_of("a b", world.gang("g", 2, policies=[SubGroupPolicy("w", 2)]), part="p")
+    world.pods_of("c d e", world.gang("h", 3, topology=hard(1)))
+    reason = found(world.instance())["h"]
+    assert reason.code == "Outcompeted"
+    text = (
+        r"fits alone; beside this placement: needs 3 pods \(of 3 x nvidia.com/gpu 1\) in one HyperNode of tier <= 1; "
+        r"the roomiest \((l\d), tier 1\) has room for (\d); the room went to PodGroup default/(\w) \(\d pods\)"
+    )
+    told = re.match(text, reason.message)
+    assert told, reason.message
+    assert told[2] in "12"
+
+
+def test_outcompeted_for_a_host_port() -> None:
+    world = on("n0 n1")
+    world.running("r", "n1", ports=[port(80)])
+    world.pod("a", ports=[port(80)], priority=1)
+    world.pod("b", ports=[port(80)])
+    message = (
+        "fits alone; beside this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 1: 2 host port taken; "
+        "Node n0 comes nearest: host port 0.0.0.0:80/TCP is taken by Pod default/a; "
+        "the room went to Pod default/a (1 pod)"
+    )
+    assert only(world) == ("Outcompeted", message)
+
+
+@pytest.mark.parametrize("gpu", [8, 64])
+def test_a_pod_larger_than_every_node_and_its_queue(gpu: int) -> None:
+    """What it asks is told as it is written, and a queue that has room is not blamed."""
+    world = on("n0", 4)
+    world.queue("q", gpu=8)
+    world.pod("small", queue="q")
+    world.pod("p", gpu=16, queue="q")
+    assert only(world) == ("QueueCapability", "needs nvidia.com/gpu 16 in Queue q: capability 8, 0 of it taken")
+    world = on("n0", 4)
+    world.queue("q", gpu=64)
+    world.pod("p", gpu=gpu, queue="q")
+    code, message = only(world)
+    assert code == "InsufficientResources"
+    assert f"Node n0 comes nearest: nvidia.com/gpu 4 free, {gpu - 4} too few" in message
+
+
+def test_elastic_groups_are_told_what_they_need_and_not_what_they_could_use() -> None:
+    world = on("n0 n1", 1)
+    world.pods_of("a b c d e", world.gang("g", 3))
+    message = "needs room for at least 3 of its 5 pods of nvidia.com/gpu 1; the nodes have room for 2"
+    assert only(world) == ("InsufficientResources", message)
+    world = on("n0", 8)
+    world.queue("q", gpu=2)
+    world.pods_of("a b c d e", world.gang("g", 3, queue="q"))
+    assert only(world) == ("QueueCapability", "needs nvidia.com/gpu 3 in Queue q: capability 2, 0 of it taken")
 
 
 def test_a_policy_that_puts_something_before_placing() -> None:
@@ -353,7 +430,12 @@ def test_optional_pods_need_room_for_one_of_them_only(capability: int | None) ->
         world.queue("q", gpu=capability)
     world.pods_of("a b", world.gang("g", 0, queue="q" if capability else None), 2)
     world.pod("big", gpu=2, priority=10)
-    assert only(world) == ("Outcompeted", "fits alone; the room went to Pod default/big (1 pod)")
+    message = (
+        "fits alone; beside this placement: ready; with 1 pod more: 0/1 nodes have room for a pod of nvidia.com/gpu 2: "
+        "1 insufficient nvidia.com/gpu; Node n0 comes nearest: nvidia.com/gpu 0 free, 2 too few; "
+        "the room went to Pod default/big (1 pod)"
+    )
+    assert only(world) == ("Outcompeted", message)
 
 
 def test_optional_pods_of_which_one_is_not_supported() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from placer.instance import GroupKey, Key, Policy
 from tests.reasons_true import codes_told
 from tests.test_reasons import only
 from tests.tiny import tiny_network
 from tests.world import World, calls, hard
 
+HERE = {"kubernetes.io/hostname": "n1"}
 SHOP = Key("default", "shop")
 TRIED = "(tried every way to place its pods; pod by pod there is room)"
 
@@ -31,7 +34,9 @@ def webs(world: World, names: str, gang: GroupKey) -> None:
 def test_too_far_from_what_runs() -> None:
     world = shop(5)
     world.pod("web-1", app=SHOP, workload="web")
-    said = "web calls db at a cost of 5 at most, 1/3 nodes are near enough to 1 running pod of db"
+    said = "web calls db at a cost of 5 at most, 1/3 nodes are near enough to 1 bound pod of db; "
+    said += "of the nodes with room Node n2 comes nearest: AppGroup default/shop: web -> db allows cost 5, "
+    said += "and 1 new pair from zone b of region r to zone a of region r has 10"
     assert only(world) == ("NetworkCost", f"fits only where calls cost more than they may {TRIED}: {said}")
 
 
@@ -84,7 +89,9 @@ def test_a_callee_that_is_too_far_from_its_caller() -> None:
     world.app_group("shop", calls("web>db", 5))
     world.running("web-1", "n1", app=SHOP, workload="web")
     world.pod("db-1", app=SHOP, workload="db")
-    said = "web calls db at a cost of 5 at most, 1/2 nodes are near enough to 1 running pod of web"
+    said = "web calls db at a cost of 5 at most, 1/2 nodes are near enough to 1 bound pod of web; "
+    said += "of the nodes with room Node n2 comes nearest: AppGroup default/shop: web -> db allows cost 5, "
+    said += "and 1 new pair from zone a of region r to zone b of region r has 10"
     assert only(world) == ("NetworkCost", f"fits only where calls cost more than they may {TRIED}: {said}")
 
 
@@ -100,7 +107,49 @@ def test_outcompeted_for_a_link() -> None:
     world = shop(20, 60)
     world.pod("web-1", app=SHOP, workload="web", priority=1)
     world.pod("web-2", app=SHOP, workload="web")
-    assert only(world) == ("Outcompeted", "fits alone; the room went to Pod default/web-1 (1 pod)")
+    said = (
+        "web calls db with 60 bit/s a pair of pods; of the nodes with room Node n3 comes nearest: "
+        "NetworkTopology default/nt-default: zone link b -> a carries 120 bit/s (60 before, 60 new, by web -> db of "
+        "AppGroup default/shop) of 100: 20 too much; the link carries calls of Pod default/web-1 (1 pod)"
+    )
+    rule = f"fits only where links carry more than they have room for {TRIED}"
+    assert only(world) == ("Outcompeted", f"fits alone; beside this placement: {rule}: {said}")
+
+
+def test_the_only_node_left_is_too_far() -> None:
+    """The issue's own: web -> db allows 30, near enough is full of another's pod, and the node left costs 40."""
+    world = World()
+    world.node("n1", 2, area="r/a")
+    world.node("n2", 1, area="r/b")
+    world.links("zone", "a=b", 40)
+    world.app_group("shop", calls("web>db", 30))
+    world.running("db-1", "n1", app=SHOP, workload="db")
+    world.pod("other", priority=1, selector={"kubernetes.io/hostname": "n1"})
+    world.node_list["n1"] = replace(world.node_list["n1"], labels={**world.node_list["n1"].labels, **HERE})
+    world.pod("web-1", app=SHOP, workload="web")
+    said = (
+        "web calls db at a cost of 30 at most, 1/2 nodes are near enough to 1 bound pod of db; of the nodes "
+        "with room Node n2 comes nearest: AppGroup default/shop: web -> db allows cost 30, "
+        "and 1 new pair from zone b of region r to zone a of region r has 40; "
+        "the room went to Pod default/other (1 pod)"
+    )
+    rule = f"fits only where calls cost more than they may {TRIED}"
+    assert only(world) == ("Outcompeted", f"fits alone; beside this placement: {rule}: {said}")
+
+
+def test_a_callee_bound_too_far_away_by_the_same_placement() -> None:
+    """Alone web fits anywhere; db took the only node that is large enough, where nothing is left near it."""
+    world = World()
+    world.node("n1", 4, area="r/a")
+    world.node("n2", 1, area="r/b")
+    world.links("zone", "a=b", 40)
+    world.app_group("shop", calls("web>db", 30))
+    world.pod("db-1", gpu=4, priority=1, app=SHOP, workload="db")
+    world.pod("web-1", app=SHOP, workload="web")
+    code, message = only(world)
+    assert code == "Outcompeted"
+    assert "allows cost 30, and 1 new pair from zone b of region r to zone a of region r has 40" in message
+    assert "; the other end of its calls is Pod default/db-1 (1 pod)" in message
 
 
 def test_reasons_are_true() -> None:

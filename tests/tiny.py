@@ -21,6 +21,8 @@ from tests.world import COSCHEDULING, GPU, VOLCANO, World, hard, port, soft
 MOST_PODS = {3: 9, 4: 8, 5: 7, 6: 6}
 #: The same where pods of one group are of several workloads, and so seldom equal.
 MOST_CALLING_PODS = {3: 8, 4: 7, 5: 6}
+#: Pods of which many have to wait, where nothing is tried by brute force.
+MOST_CROWDED_PODS = {4: 24, 5: 28, 6: 32}
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,23 @@ def tiny_network(seed: int) -> Tiny:
     return Tiny(seed, maker.make(), frozenset(maker.tags))
 
 
+def crowded(seed: int) -> Tiny:
+    """Like :func:`tiny` with more pods than can be placed, and more than brute force bears."""
+    maker = _Maker(Random(f"crowded {seed}"), MOST_CROWDED_PODS, most_gangs=9)
+    return Tiny(seed, maker.make(), frozenset(maker.tags))
+
+
+def crowded_network(seed: int) -> Tiny:
+    """Like :func:`tiny_network`, crowded."""
+    maker = _NetworkMaker(Random(f"crowded network {seed}"), MOST_CROWDED_PODS, most_gangs=9)
+    return Tiny(seed, maker.make(), frozenset(maker.tags))
+
+
 class _Maker:
     """One instance in the making; every chance comes from ``random``."""
 
-    def __init__(self, random: Random, most_pods: Mapping[int, int]) -> None:
-        self.random = random
+    def __init__(self, random: Random, most_pods: Mapping[int, int], most_gangs: int = 3) -> None:
+        self.random, self.most_gangs = random, most_gangs
         self.tags: set[str] = set()
         self.world = World(self._policy())
         self.size = random.randint(min(most_pods), max(most_pods))
@@ -61,7 +75,7 @@ class _Maker:
         self._tree()
         self._queues()
         self._strangers()
-        for _ in range(self.random.randint(1, 3)):
+        for _ in range(self.random.randint(1, self.most_gangs)):
             if self.left > 0:
                 self._gang()
         while self.left > 0 and self._chance(0.5):

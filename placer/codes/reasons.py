@@ -74,7 +74,9 @@ REASONS: Mapping[ReasonCode, Code] = {
     "NetworkCost": Code(
         "No place is near enough to the workloads of the AppGroup that the group calls or is called by.",
         "fits only where calls cost more than they may (tried every way to place its pods; pod by pod there is room): "
-        "web calls db at a cost of 5 at most, 0/3 nodes are near enough to 1 running pod of db",
+        "web calls db at a cost of 5 at most, 0/3 nodes are near enough to 2 bound pods of db; of the nodes with "
+        "room Node n2 comes nearest: AppGroup shop/boutique: web -> db allows cost 5, and 1 new pair from zone b of "
+        "region r to zone a of region r has 10",
         "Raise `maxNetworkCost` of the dependency, free room near the other workload, or set the rule off in the "
         "Policy (`rules: {C8: off}`).",
     ),
@@ -86,8 +88,11 @@ REASONS: Mapping[ReasonCode, Code] = {
         "zone.",
     ),
     "Outcompeted": Code(
-        "The group fits beside what runs now, but not beside what this placement binds.",
-        "fits alone; the room went to PodGroup ml/train (4 pods)",
+        "The group fits beside what runs now, but not beside what this placement binds: what the message says of room, "
+        "costs and queues is so once the placement is carried out.",
+        "fits alone; beside this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 3: 2 insufficient "
+        "nvidia.com/gpu; Node n1 comes nearest: nvidia.com/gpu 1 free, 2 too few; the room went to PodGroup ml/train "
+        "(1 pod)",
         "Wait, or raise the group's priority above that of the groups which the message names.",
     ),
     "NotDecided": Code(

@@ -148,7 +148,7 @@ class GangReader:
             return NetworkTopology(hard, NO_TIER), f"{field} sets both highestTierAllowed and highestTierName"
         if name:
             known = self.tier_names.tier(name, subject)
-            return NetworkTopology(hard, NO_TIER if known is None else known), None
+            return NetworkTopology(hard, NO_TIER if known is None else known, name), None
         if hard and tier is None:
             message = f"{field} of {subject} is hard and sets no highest tier: that is no limit"
             self.findings.add("HardWithoutLimit", subject, message)

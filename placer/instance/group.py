@@ -46,15 +46,25 @@ class NetworkTopology:
     highest_tier
         ``highestTierAllowed``, or the tier that ``highestTierName`` names; None where neither is set; :data:`NO_TIER`
         where the name is unknown or ambiguous.
+    tier_name
+        ``highestTierName`` as it is written; empty where there is none.
     """
 
     hard: bool
     highest_tier: int | None = None
+    tier_name: str = ""
 
     @property
     def limit(self) -> int | None:
         """The tier that must not be exceeded (C7); None where there is no limit."""
         return self.highest_tier if self.hard else None
+
+    @property
+    def asked(self) -> str:
+        """The limit as people read it."""
+        if self.highest_tier == NO_TIER:
+            return f"tierName {self.tier_name}, which names no tier or several, so that it admits nothing"
+        return f"highest tier {self.highest_tier}" + (f" ({self.tier_name})" if self.tier_name else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ code                        found by                                  module
 ``NumaAlignment``           the greedy, with and without the rule     ``alone``
 ``NetworkCost``             the greedy, with and without the rule     ``alone``
 ``Bandwidth``               the greedy, with and without the rule     ``alone``
-``Outcompeted``             the greedy finds a place for it alone     ``alone``
+``Outcompeted``             all of these once more, in the cluster    ``beside``
+                            as the placement leaves it
 ``NotDecided``              none of these                             ``alone``
 ==========================  ========================================  ============
 

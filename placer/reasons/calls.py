@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from placer.dense import Dense
-from placer.instance import Dependency, Instance, Key, Pod
+from placer.instance import Dependency, Instance, Key, Link, Pod
+from placer.outcome import Outcome
+from placer.placement import Placement, Violation
+from placer.reasons.cause import Cause
 from placer.reasons.words import plural
+from placer.verify.calls import bandwidth, network_cost
 
-__all__ = ["calls_text"]
+__all__ = ["calls_cause"]
 
 #: How many dependencies a message names.
 NAMED = 3
 
+#: Of so many areas at most a node is tried; where nodes are in no region each is an area of its own.
+MOST_AREAS = 100
 
-def calls_text(instance: Instance, dense: Dense, group: int, code: str) -> str:
-    """Name the dependencies that a group breaks with everything else kept.
+#: Workloads of AppGroups.
+Workloads = set[tuple[Key, str]]
+
+
+def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
+    """Say in addition which dependencies a group breaks with everything else kept, and on which node it does so least.
 
     Parameters
     ----------
@@ -25,25 +38,119 @@ def calls_text(instance: Instance, dense: Dense, group: int, code: str) -> str:
         Its arrays.
     group
         Index of the group.
-    code
-        ``NetworkCost`` or ``Bandwidth``; of any other reason nothing is said.
+    cause
+        ``NetworkCost`` or ``Bandwidth``; any other stays as it is.
 
     Examples
     --------
-    ``web calls db at a cost of 5 at most, 2/3 nodes are near enough to 1 running pod of db``
+    ``web calls db at a cost of 5 at most, 2/3 nodes are near enough to 1 bound pod of db; of the nodes with room Node
+    n2 comes nearest: AppGroup default/shop: web -> db allows cost 5, and 1 new pair from ... to ... has 10``
     """
-    if code not in ("NetworkCost", "Bandwidth"):
-        return ""
+    if cause.code not in ("NetworkCost", "Bandwidth"):
+        return cause
     texts = []
     for pod, each in _calls(instance, dense, group):
-        if code == "NetworkCost":
+        if cause.code == "NetworkCost":
             texts.append(f"{each.origin} calls {each.destination} at a cost of {each.max_network_cost} at most")
             texts[-1] += _near(instance, pod, each)
         elif each.min_bandwidth:
             texts.append(f"{each.origin} calls {each.destination} with {each.min_bandwidth} bit/s a pair of pods")
     texts = list(dict.fromkeys(texts))
     more = len(texts) - NAMED
-    return "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    said = "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    message = f"{cause.message}: {said}" if said else cause.message
+    found = _Trial(instance, dense).nearest(group, cause.code == "Bandwidth")
+    if found is None:
+        return replace(cause, message=message)
+    message += f"; of the nodes with room Node {found.node} comes nearest: {found.violation.message}"
+    held = "the other end of its calls is" if cause.code == "NetworkCost" else "the link carries calls of"
+    return replace(cause, message=message, nodes=found.near, held=held, holds=_among(found.workloads))
+
+
+def _among(workloads: Workloads) -> Callable[[Pod], bool]:
+    return lambda pod: (pod.app_group, pod.workload) in workloads
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where a pod breaks a rule least, what it breaks there, who takes part, and the nodes where it breaks nothing."""
+
+    node: str
+    violation: Violation
+    workloads: Workloads
+    near: frozenset[str]
+
+
+class _Trial:
+    """Puts one pod of a group on a node of each area and asks the rules what it breaks there."""
+
+    def __init__(self, instance: Instance, dense: Dense) -> None:
+        self.instance, self.dense, self.calling = instance, replace(dense, network=None), dense.workload_of
+
+    def nearest(self, group: int, by_bandwidth: bool) -> _Found | None:
+        """What is found for the first class of which a pod breaks the rule on every node with room.
+
+        None where every pod of the group finds a node on which it breaks nothing: only together they do.
+        """
+        for index in self.dense.groups[group].classes:
+            if index in self.calling:
+                pod = self.instance.pods[self.dense.classes[index].pods[0]]
+                room = {self.dense.nodes[node] for node in np.flatnonzero(self.dense.fits(index)).tolist()}
+                broken = self._by_area(pod, by_bandwidth)
+                amounts = {area: sum(each.amount for each in those) for area, those in broken.items()}
+                found = [(amounts[area], name) for name in sorted(room) if (area := self._area(name)) in amounts]
+                if found and min(found)[0] > 0:
+                    node = min(found)[1]
+                    worst = max(broken[self._area(node)], key=lambda each: each.amount)
+                    near = frozenset(name for name in self.dense.nodes if amounts.get(self._area(name)) == 0)
+                    return _Found(node, worst, self._concerned(pod, node, worst), near)
+        return None
+
+    def _area(self, node: str) -> object:
+        network = self.instance.network
+        return node if network is None else network.area(node)
+
+    def _by_area(self, pod: Pod, by_bandwidth: bool) -> dict[object, list[Violation]]:
+        """What a pod breaks on a node of each area: no rule about calls tells the nodes of an area apart.
+
+        An area where the other of the two rules keeps it off first is absent; so are all where there are too many.
+        """
+        one: dict[object, str] = {}
+        for name in self.dense.nodes:
+            one.setdefault(self._area(name), name)
+        tried = one.items() if len(one) <= MOST_AREAS else ()
+        found = ((area, self._broken(pod, node, by_bandwidth)) for area, node in tried)
+        return {area: broken for area, broken in found if broken is not None}
+
+    def _broken(self, pod: Pod, node: str, by_bandwidth: bool) -> list[Violation] | None:
+        """What the pod breaks on a node; None where another of the two rules keeps it off there first."""
+        outcome = Outcome(self.instance, Placement.of({pod.key: node}))
+        off = self.instance.policy.rules_off
+        far = [] if "C8" in off else list(network_cost(outcome))
+        if not by_bandwidth:
+            return far
+        return None if far else list(bandwidth(outcome))
+
+    def _concerned(self, pod: Pod, node: str, violation: Violation) -> Workloads:
+        """Who takes part: of C8 those that the pod calls or is called by, of C9 those that use the link."""
+        outcome = Outcome(self.instance, Placement.of({pod.key: node}))
+        network, found = self.instance.network, Workloads()
+        for flow in outcome.flows if network is not None else ():
+            ends = {(flow.app_group, flow.dependency.origin), (flow.app_group, flow.dependency.destination)}
+            if violation.rule == "C8":
+                mine = (pod.app_group, pod.workload)
+                found |= ends if mine in ends else set()
+            elif flow.dependency.min_bandwidth and any(
+                _says(network.link(origin, destination), violation)  # type: ignore[union-attr]
+                for origin, destination, _ in flow.callers.total.pairs(flow.callees.total)
+            ):
+                found |= ends
+        return found
+
+
+def _says(link: Link | None, violation: Violation) -> bool:
+    """Whether a violation of C9 is about a link."""
+    return link is not None and violation.subjects[1] == f"Link {link.origin} -> {link.destination}"
 
 
 def _calls(instance: Instance, dense: Dense, group: int) -> Iterator[tuple[Pod, Dependency]]:
@@ -61,17 +168,15 @@ def _calls(instance: Instance, dense: Dense, group: int) -> Iterator[tuple[Pod, 
 
 
 def _near(instance: Instance, pod: Pod, each: Dependency) -> str:
-    """How many nodes are near enough to every pod of the other end that runs."""
+    """How many nodes are near enough to every bound pod of the other end."""
     network, app = instance.network, pod.app_group
     calling = pod.workload == each.origin
     other = each.destination if calling else each.origin
     if network is None or app is None or (app, other) not in instance.bound_spreads:
         return ""
-    running = instance.bound_spreads[app, other].areas
+    bound = instance.bound_spreads[app, other].areas
     near = sum(
-        all(network.near(*((area, there) if calling else (there, area)), each.max_network_cost) for there in running)
+        all(network.near(*((area, there) if calling else (there, area)), each.max_network_cost) for there in bound)
         for area in map(network.area, instance.nodes)
     )
-    return (
-        f", {near}/{len(instance.nodes)} nodes are near enough to {plural(running.total(), 'running pod')} of {other}"
-    )
+    return f", {near}/{len(instance.nodes)} nodes are near enough to {plural(bound.total(), 'bound pod')} of {other}"

@@ -10,13 +10,14 @@ import numpy as np
 
 from placer.dense import DenseGroup
 from placer.dense.amounts import free_on
-from placer.instance import Instance, Pod
+from placer.instance import Instance, NetworkTopology, Pod
 from placer.instance.group import NO_TIER
 from placer.methods.greedy import Layout, State, candidates, least, tops
 from placer.quantity import format_amount
+from placer.reasons.cause import Cause
 from placer.reasons.eligible import Eligible
+from placer.reasons.nearest import Nearest
 from placer.reasons.words import counted, plural, shape_text
-from placer.result import Reason
 
 __all__ = ["Counting", "countable"]
 
@@ -54,9 +55,11 @@ class Counting:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
         self.state = State(layout)
         self.eligible = Eligible(instance)
+        self.nearest = Nearest(instance, layout.dense)
+        self._queue_rooms: dict[int, tuple[int, int]] = {}
 
-    def reason(self, group: int) -> Reason | None:
-        """Return the first reason that counting finds; None where it finds none.
+    def cause(self, group: int) -> Cause | None:
+        """Return the first cause that counting finds; None where it finds none.
 
         Parameters
         ----------
@@ -87,75 +90,88 @@ class Counting:
             most[index] = max(0, room(index))
         return cut[0] if cut and not self._enough(target, most) else None
 
-    def _eligible(self, target: Target, most: Most) -> Reason | None:
+    def _eligible(self, target: Target, most: Most) -> Cause | None:
         """C3: some node must be eligible."""
         masks, classes = self.dense.masks, self.dense.classes
         short = self._limit(target, most, lambda index: most[index] if masks[classes[index].mask].any() else 0)
         if short is None:
             return None
-        return self.eligible.reason(self._pod(short), classes[short].size)
+        return Cause.of(self.eligible.reason(self._pod(short), classes[short].size))
 
-    def _queues(self, target: Target, most: Most) -> Reason | None:
+    def _queues(self, target: Target, most: Most) -> Cause | None:
         """C11: pod by pod, then the least sum that any choice of enough pods asks for."""
         for number, row in enumerate(self.dense.queue_rows):
-            members = [index for index in row.classes if index in most]
-            if not members:
+            asks = {index: self._pod(index).requests[self._queued(number)] for index in row.classes if index in most}
+            if not asks:
                 continue
-            asked = self._least_sum(target, row.resource, most, set(members))
-            rooms = {index: row.room // int(self.dense.classes[index].request[row.resource]) for index in members}
+            room = self._queue_room(number)[1]
+            least_sum = self._least(target.least_pods, {index: asks.get(index, 0) for index in most}, most)
+            rooms = {index: max(0, room) // amount for index, amount in asks.items()}
             short = self._limit(target, most, lambda index, rooms=rooms: rooms.get(index, most[index]))  # type: ignore[misc]
-            if asked > row.room or short is not None:
-                needed = asked if asked > row.room else self._asked_by(short, row.resource)
-                return Reason("QueueCapability", self._queue_text(number, needed))
+            if least_sum > room:
+                return self._queue_cause(number, least_sum)
+            if short is not None:
+                pods = self.dense.classes[short].size if target.whole else rooms[short] + 1
+                return self._queue_cause(number, pods * asks[short])
         return None
 
-    def _asked_by(self, index: int | None, resource: int) -> int:
-        """What all pods of a class ask for."""
-        pods = self.dense.classes[index or 0]
-        return pods.size * int(pods.request[resource])
+    def _queued(self, number: int) -> str:
+        """The resource of a row of a queue's capability."""
+        return self.dense.resources[self.dense.queue_rows[number].resource]
 
-    def _queue_text(self, number: int, asked: int) -> str:
-        row = self.dense.queue_rows[number]
-        name = self.dense.resources[row.resource]
-        capability = self.instance.queues[row.queue].capability[name]
-        taken = sum(
-            pod.requests[name]
-            for pod in self.instance.pods.values()
-            if pod.holds_queue and row.queue in self.instance.queue_path(pod.queue)
+    def _queue_room(self, number: int) -> tuple[int, int]:
+        """What is taken of a capability, and what is left of it, in the units of the objects."""
+        if number not in self._queue_rooms:
+            queue, name = self.dense.queue_rows[number].queue, self._queued(number)
+            taken = sum(
+                pod.requests[name]
+                for pod in self.instance.pods.values()
+                if pod.holds_queue and queue in self.instance.queue_path(pod.queue)
+            )
+            self._queue_rooms[number] = taken, self.instance.queues[queue].capability[name] - taken
+        return self._queue_rooms[number]
+
+    def _queue_cause(self, number: int, asked: int) -> Cause:
+        queue, name = self.dense.queue_rows[number].queue, self._queued(number)
+        taken, left = self._queue_room(number)
+        texts = [format_amount(name, each) for each in (asked, taken + left, taken)]
+        message = f"needs {name} {texts[0]} in Queue {queue}: capability {texts[1]}, {texts[2]} of it taken"
+        path = self.instance.queue_path
+        held = f"the room in Queue {queue} went to"
+        return Cause(
+            "QueueCapability", message, held=held, holds=lambda pod: queue in path(pod.queue) and pod.requests[name] > 0
         )
-        texts = [format_amount(name, each) for each in (asked * self.dense.scale[row.resource], capability, taken)]
-        return f"needs {name} {texts[0]} in Queue {row.queue}: capability {texts[1]}, {texts[2]} of it taken"
 
-    def _least_sum(self, target: Target, resource: int, most: Most, members: set[int]) -> int:
-        """Return the least that any ``least_pods`` of the group's pods ask for in classes that count."""
-        left, total = target.least_pods, 0
-        amounts = {
-            index: int(self.dense.classes[index].request[resource]) if index in members else 0
-            for index in target.gang.classes
-        }
+    def _least(self, pods: int, amounts: Most, most: Most) -> int:
+        """Return the least that any ``pods`` pods of some classes ask for."""
+        total = 0
         for index in sorted(amounts, key=lambda index: amounts[index]):
-            count = min(left, most[index])
-            left -= count
+            count = min(pods, most[index])
+            pods -= count
             total += count * amounts[index]
         return total
 
-    def _resources(self, target: Target, most: Most) -> Reason | None:
+    def _least_sum(self, pods: int, resource: int, most: Most) -> int:
+        """The same of a resource, scaled."""
+        return self._least(pods, {index: int(self.dense.classes[index].request[resource]) for index in most}, most)
+
+    def _resources(self, target: Target, most: Most) -> Cause | None:
         """C2: pod by pod over all nodes, then summed per resource over the nodes eligible for any pod."""
         rooms = {index: int(self.state.fits(self.layout.shape_of[index]).sum()) for index in most}
         short = self._limit(target, most, lambda index: rooms[index])
         if short is not None:
-            return Reason("InsufficientResources", self._room_text(short, rooms[short]))
+            return self._room_cause(target, short, rooms[short])
         if len(most) == 1:
             return None
         room = self._joint(most, self.layout.domains.root)
         if room < target.least_pods:
             kinds = ", ".join(self._kinds(index for index in most if most[index]))
             message = f"needs room for {plural(target.least_pods, 'pod')} (of {kinds}); the nodes have room for {room}"
-            return Reason("InsufficientResources", message)
+            return Cause("InsufficientResources", message)
         masks = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})]
         nodes = masks.any(axis=0)
         for resource, name in enumerate(self.dense.resources):
-            asked = self._least_sum(target, resource, most, set(most))
+            asked = self._least_sum(target.least_pods, resource, most)
             free = int(self.dense.free[nodes, resource].sum())
             if asked > free:
                 found = plural(int(nodes.sum()), "node")
@@ -163,7 +179,7 @@ class Counting:
                 have = "has" if nodes.sum() == 1 else "have"
                 needed = f"{name} {self._amount(resource, asked)}"
                 message = f"needs {needed}; the {found} eligible for it {have} {free_text}"
-                return Reason("InsufficientResources", message)
+                return Cause("InsufficientResources", message)
         return None
 
     def _amount(self, resource: int, scaled: int) -> str:
@@ -179,9 +195,13 @@ class Counting:
         usable = sum(room // step * step for room in rooms)
         return f"{format_amount(name, usable)} free in pieces of {format_amount(name, step)}"
 
-    def _room_text(self, index: int, room: int) -> str:
+    def _room_cause(self, target: Target, index: int, room: int) -> Cause:
+        if room and target.whole:
+            message = f"needs room for {self._pods(index)}; the nodes have room for {room}"
+            return Cause("InsufficientResources", message)
         if room:
-            return f"needs room for {self._pods(index)}; the nodes have room for {room}"
+            message = f"needs room for at least {room + 1} of its {self._pods(index)}; the nodes have room for {room}"
+            return Cause("InsufficientResources", message)
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]
         causes: Counter[str] = Counter()
@@ -191,9 +211,11 @@ class Counting:
         causes["host port taken"] = int((eligible & ~lacking.any(axis=1)).sum())
         causes["not eligible"] = int((~eligible).sum())
         text = counted({cause: count for cause, count in causes.items() if count})
-        return f"0/{len(eligible)} nodes have room for a pod of {shape_text(pod.requests)}: {text}"
+        node, said = self.nearest.to(pod, eligible)
+        message = f"0/{len(eligible)} nodes have room for a pod of {shape_text(pod.requests)}: {text}; {said}"
+        return Cause("InsufficientResources", message, frozenset({node}))
 
-    def _topology(self, target: Target, most: Most) -> Reason | None:
+    def _topology(self, target: Target, most: Most) -> Cause | None:
         """C7: what each subgroup with a limit of its own finds in one domain, then the whole group."""
         root = self.layout.domains.root
         for sub in target.gang.sub_groups:
@@ -203,7 +225,7 @@ class Counting:
             if self._roomiest(part.scope, pods)[0] < asked:
                 most.update(dict.fromkeys(part.classes, 0))
                 if not self._enough(target, most):
-                    return self._narrow(part.scope, f"subgroup {part.name} ", asked)
+                    return self._narrow(part.scope, f"subgroup {part.name} ", asked, self._asked(target.gang, sub))
         scope = target.gang.scope
         if self.dense.scopes[scope].limit is None:
             return None
@@ -217,7 +239,12 @@ class Counting:
                 self._joint(most, domain) >= target.least_pods and self._enough(target, self._room(most, domain))
                 for domain in tops(self.state, scope, root)
             )
-        return None if fits else self._narrow(scope, "", target.least_pods)
+        return None if fits else self._narrow(scope, "", target.least_pods, self._asked(target.gang))
+
+    def _asked(self, gang: DenseGroup, sub: int | None = None) -> NetworkTopology | None:
+        """What a group, or one of its subgroups, asks of the tree."""
+        group = self.instance.groups[gang.key]
+        return group.topology if sub is None else group.policies[self.dense.sub_groups[sub].policy].topology
 
     def _room(self, most: Most, domain: int) -> Most:
         begin, end = self.layout.slice_of(domain)
@@ -241,15 +268,15 @@ class Counting:
                 best, where = count, domain
         return best, where
 
-    def _narrow(self, scope: int, who: str, asked: int) -> Reason:
+    def _narrow(self, scope: int, who: str, asked: int, topology: NetworkTopology | None) -> Cause:
         """Say what the roomiest domain within the limit lacks."""
         it, tree = self.dense.scopes[scope], self.layout.domains
         eligible = [index for index in it.classes if self.dense.masks[self.dense.classes[index].mask].any()]
         pods = {index: self.dense.classes[index].size for index in eligible}
         best, where = self._roomiest(scope, pods)
-        anchor = self.dense.anchor(scope)
-        if it.limit == NO_TIER:
-            text = "asks for a tierName that admits nothing"
+        anchor, nodes = self.dense.anchor(scope), None
+        if it.limit == NO_TIER and topology is not None:
+            text = f"asks for {topology.asked}"
         elif it.limit is not None and anchor is not None and tree.tier[anchor] > it.limit:
             text = f"runs under {self._name(anchor)} already, above the highest tier {it.limit} allowed"
         elif where is None:
@@ -258,14 +285,15 @@ class Counting:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
             text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(eligible))}) in one HyperNode{tier}; "
             text += f"{'the roomiest' if anchor is None else 'that of its running pods'} ({self._name(where)}) "
-            text += f"has room for {best}" if best < asked else self._lacking(pods, where)
-        return Reason("TopologyTooNarrow", who + text)
+            text += f"has room for {best}" if best < asked else self._lacking(pods, asked, where)
+            nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
+        return Cause("TopologyTooNarrow", who + text, nodes)
 
-    def _lacking(self, pods: Most, domain: int) -> str:
+    def _lacking(self, pods: Most, count: int, domain: int) -> str:
         """What a domain lacks that has room enough for each class on its own."""
         begin, end = self.layout.slice_of(domain)
         for resource, name in enumerate(self.dense.resources):
-            asked = sum(int(self.dense.classes[index].request[resource]) * count for index, count in pods.items())
+            asked = self._least_sum(count, resource, pods)
             if asked > int(self.dense.free[begin:end, resource].sum()):
                 free_text = self._free_text(resource, range(begin, end), asked)
                 return f"has {name} {free_text} of {self._amount(resource, asked)}"

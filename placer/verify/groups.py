@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placer.instance.group import NO_TIER
 from placer.outcome import Outcome, sub_group_subject
 from placer.placement import Violation
 from placer.verify.words import count_of
@@ -63,9 +62,8 @@ def tier_limit(outcome: Outcome) -> Iterator[Violation]:
         tier = tree.tier(common)
         if tier > limit:
             where = "the virtual root" if common is None else f"HyperNode {common}"
-            asked = "a tierName that admits nothing" if limit == NO_TIER else f"highest tier {limit}"
             message = (
-                f"{scope.subject} asks for {asked}: the smallest common HyperNode of its {len(scope.before)} bound "
-                f"and {len(scope.new)} new pods is {where}, tier {tier}"
+                f"{scope.subject} asks for {scope.topology.asked}: the smallest common HyperNode of its "
+                f"{len(scope.before)} bound and {len(scope.new)} new pods is {where}, tier {tier}"
             )
             yield Violation("C7", (scope.subject,), tier - limit, message)

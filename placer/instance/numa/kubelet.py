@@ -14,6 +14,7 @@ Source: Kubernetes ``pkg/kubelet/cm/topologymanager`` (``policy*.go``, ``scope*.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import NamedTuple
@@ -133,6 +134,14 @@ class Kubelet:
     def amounts(self, state: State) -> list[list[int]]:
         """What each zone has left, in the order of ``resources``."""
         return [self._amounts(room) for room in state]
+
+    def after(self, node: NumaNode, state: State) -> NumaNode:
+        """A node whose zones have available what a state says; what no kubelet aligns stays as it is."""
+        zones = []
+        for zone, room in zip(node.zones, self.rooms(state), strict=True):
+            kept = {name: amount for name, amount in zone.available.items() if name not in self.resources}
+            zones.append(replace(zone, available=Resources(kept | dict(room))))
+        return replace(node, zones=tuple(zones))
 
     def names(self, zones: int) -> tuple[str, ...]:
         """Names of the zones of a bit mask, in the order of their ids."""

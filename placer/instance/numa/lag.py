@@ -12,19 +12,18 @@ to :data:`MOST_BEYOND`. It may count every pod or only those that hold zones, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from placer.instance.findings import Findings
 from placer.instance.numa.demand import DemandPool
 from placer.instance.numa.fingerprint import PREFIX, pod_hash, sign
 from placer.instance.numa.kubelet import Kubelet, kubelets_of
-from placer.instance.numa.model import UNKNOWN, NumaDemand, NumaNode, NumaZone, Qos, Stage, is_device
+from placer.instance.numa.model import UNKNOWN, NumaDemand, NumaNode, Qos, Stage, is_device
 from placer.instance.numa.read import CODE
 from placer.kube.numa import NodeResourceTopology
 from placer.kube.pod import Pod
-from placer.quantity import Resources
 
 __all__ = ["UPDATED", "caught_up"]
 
@@ -208,11 +207,4 @@ def _without(node: NumaNode, name: str, kubelet: Kubelet, pods: Iterable[_Bound]
             message = f"C10: Node {name} would refuse Pod {pod.namespace}/{pod.name}, which is bound to it: {reason}"
             findings.add("BoundPodsViolate", f"Node {name}", message)
             state = kubelet.force(state, units)
-    return node if state == start else replace(node, zones=tuple(_left(node, kubelet.resources, kubelet.rooms(state))))
-
-
-def _left(node: NumaNode, aligned: Sequence[str], rooms: Sequence[Resources]) -> Iterator[NumaZone]:
-    """Zones with less available; what no kubelet aligns stays as it is."""
-    for zone, room in zip(node.zones, rooms, strict=True):
-        kept = {name: amount for name, amount in zone.available.items() if name not in aligned}
-        yield replace(zone, available=Resources(kept | dict(room)))
+    return node if state == start else kubelet.after(node, state)
