@@ -63,6 +63,8 @@ class NetworkTopology:
     def asked(self) -> str:
         """The limit as people read it."""
         if self.highest_tier == NO_TIER:
+            if not self.tier_name:
+                return "a tierName that admits nothing"
             return f"tierName {self.tier_name}, which names no tier or several, so that it admits nothing"
         return f"highest tier {self.highest_tier}" + (f" ({self.tier_name})" if self.tier_name else "")
 
