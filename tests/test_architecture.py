@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -143,3 +145,25 @@ def test_the_judges_see_no_solver_and_no_arrays() -> None:
             if target.startswith("placer."):
                 queue.append(target.removeprefix("placer."))
     assert {"verify", "score", "outcome", "placement"} <= seen
+
+
+def rooms() -> list[list[str]]:
+    """Rows of the README's table of rooms, as names of modules."""
+    text = (ROOT.parent / "README.md").read_text(encoding="utf-8")
+    table = text[text.index("| room | what it is |") :].split("\n\n")[0].splitlines()[2:]
+    cells = [re.split(r"(?<!\\)\|", line)[1] for line in table]
+    return [[name.removeprefix("placer/").strip("/") for name in re.findall(r"`([^`]+)`", cell)] for cell in cells]
+
+
+def test_the_readmes_table_of_rooms_is_complete() -> None:
+    there = {path.name for path in ROOT.iterdir() if path.suffix != ".typed"}
+    named = [name for row in rooms() for name in row]
+    there -= {"__init__.py", "__pycache__"}
+    assert len(named) == len(set(named))
+    assert set(named) == there, "README.md, The house: what is directly under placer/, and nothing else"
+
+
+def test_the_readmes_table_of_rooms_is_in_the_order_of_the_layers() -> None:
+    levels = [[layer(name.removesuffix(".py")) for name in row if name != "schemas"] for row in rooms()]
+    for above, below in pairwise(levels):
+        assert max(above) <= min(below), f"{above} does not stand above {below}"

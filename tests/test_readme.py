@@ -8,13 +8,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 import placer
-from tests.test_architecture import layer
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -58,25 +56,6 @@ def test_every_command_and_folder_it_names_exists() -> None:
     for command in re.findall(r"^\| `placer ([a-z]+)", README, re.MULTILINE):
         done = subprocess.run([sys.executable, "-m", "placer.cli", command, "--help"], capture_output=True, check=False)
         assert done.returncode == 0, command
-
-
-def rooms() -> list[list[str]]:
-    """Rows of the table of rooms, as names of modules."""
-    table = README[README.index("| room | what it is |") :].split("\n\n")[0].splitlines()[2:]
-    cells = [re.split(r"(?<!\\)\|", line)[1] for line in table]
-    return [[name.removeprefix("placer/").strip("/") for name in re.findall(r"`([^`]+)`", cell)] for cell in cells]
-
-
-def test_the_table_of_rooms_is_complete() -> None:
-    there = {path.name for path in (ROOT / "placer").iterdir() if path.suffix != ".typed"}
-    named = [name for row in rooms() for name in row]
-    assert sorted(named) == sorted(there - {"__init__.py", "__pycache__"})
-
-
-def test_the_table_of_rooms_is_in_the_order_of_the_layers() -> None:
-    levels = [[layer(name.removesuffix(".py")) for name in row if name != "schemas"] for row in rooms()]
-    for above, below in pairwise(levels):
-        assert max(above) <= min(below), f"{above} does not stand above {below}"
 
 
 def test_the_changelog_begins_with_what_is_not_released_and_has_this_version() -> None:
