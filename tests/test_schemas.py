@@ -24,6 +24,14 @@ GOOD = [
     {"resourceWeights": {"nvidia.com/gpu": 2.5, "cpu": 1}},
     {"rules": {"C8": "off", "C9": False, "C10": "off", "C11": None}},
     {"levels": None, "network": None, "rules": None},
+    {"gangs": "declared", "disruption": {"evict": "none", "move": "fewest", "protect": [], "maxPods": 3}},
+    {"disruption": {"protect": [{"selector": {"matchLabels": {"a": "b"}}, "namespaces": ["ml"]}]}},
+    {
+        "disruption": {
+            "evict": "lower-priority",
+            "protect": [{"selector": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}],
+        }
+    },
 ]
 BAD = [
     {"levels": ["placed", "placed"]},
@@ -42,6 +50,14 @@ BAD = [
     {"rules": {"C8": True}},
     {"rules": {"C8": "on"}},
     {"level": ["placed"]},
+    {"gangs": "owners"},
+    {"gangs": "all"},
+    {"disruption": {"evict": "all"}},
+    {"disruption": {"move": "most"}},
+    {"disruption": {"maxPods": -1}},
+    {"disruption": {"protect": [{"labels": {"a": "b"}}]}},
+    {"disruption": {"protect": [{"selector": {"matchLabel": {"a": "b"}}}]}},
+    {"disruption": {"evicts": "none"}},
 ]
 
 

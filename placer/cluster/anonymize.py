@@ -223,6 +223,8 @@ def _policy(document: Document, name: Rename) -> Document:
             network["topology"] = "/".join(map(name, network["topology"].split("/")))
         network |= {"weights": _names(network["weights"], name)} if "weights" in network else {}
         spec["network"] = network
+    if "disruption" in spec:
+        spec["disruption"] = _value(spec["disruption"], name, "disruption")
     return {**document, "metadata": _value(document["metadata"], name, "metadata"), "spec": spec}
 
 

@@ -18,6 +18,7 @@ FindingCode = Literal[
     "DependencyCycle",
     "DependsOn",
     "DependsOnItself",
+    "DisruptionIgnored",
     "GroupNameMisplaced",
     "HardWithoutLimit",
     "HyperNodeCycle",
@@ -106,6 +107,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A workload of an AppGroup depends on itself: pairs of its own pods are held to cost and bandwidth.",
         "AppGroup default/shop: workload web depends on itself: its pods call each other",
         "Nothing, if that is meant; else correct the dependency.",
+    ),
+    "DisruptionIgnored": Code(
+        "The Policy allows pods to be evicted or moved without being asked for by name, which is not done yet.",
+        "disruption.evict lower-priority of Policy default decides nothing yet: nothing that runs is disturbed",
+        "Leave it out until it decides something; what the Policy protects is left alone in any case.",
     ),
     "GroupNameMisplaced": Code(
         "The name of a PodGroup is a label where an annotation is read, or the reverse: its pods are in no gang.",

@@ -46,6 +46,7 @@ from placer.instance.network.topology import read_network
 from placer.instance.node import Node
 from placer.instance.nodes import read_nodes
 from placer.instance.notices import (
+    note_disruption,
     note_limits_without_tree,
     note_preferences,
     note_queue_shares,
@@ -238,6 +239,7 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findin
     note_unread_owners((pod for pod in alone if not any(upstream_gangs(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     note_queue_shares(instance, objects.queues, findings)
+    note_disruption(objects.policies, findings)
     note_preferences([entry.pod for entry in pending], objects.nodes, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)

@@ -10,9 +10,16 @@ from placer.instance.model import Instance
 from placer.instance.owners import controller
 from placer.kube.core import Node
 from placer.kube.pod import Pod
+from placer.kube.policy import Policy
 from placer.kube.volcano import Queue, QueueSpec
 
-__all__ = ["note_limits_without_tree", "note_preferences", "note_queue_shares", "note_unread_owners"]
+__all__ = [
+    "note_disruption",
+    "note_limits_without_tree",
+    "note_preferences",
+    "note_queue_shares",
+    "note_unread_owners",
+]
 
 #: (API group, kind) of owners whose pods are no gang, or whose gang placer reads.
 _READ_OWNERS = frozenset(
@@ -104,6 +111,26 @@ def _shares(spec: QueueSpec) -> dict[str, object]:
     amounts = {"guarantee": guaranteed, "deserved": spec.deserved or {}}
     given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
     return {"weight": spec.weight or 1, **given}
+
+
+def note_disruption(policies: Sequence[Policy], findings: Findings) -> None:
+    """Note that a Policy allows what is not done yet; what it protects is left alone in any case.
+
+    Parameters
+    ----------
+    policies
+        The Policy, or none.
+    findings
+        Takes the finding.
+    """
+    for policy in policies:
+        allowed = policy.spec.disruption if policy.spec is not None else None
+        given = {"evict": allowed.evict, "move": allowed.move} if allowed is not None else {}
+        said = [f"disruption.{field} {value}" for field, value in given.items() if value not in (None, "none")]
+        if said:
+            subject = f"Policy {policy.name}"
+            message = f"{' and '.join(said)} of {subject} decides nothing yet: nothing that runs is disturbed"
+            findings.add("DisruptionIgnored", subject, message)
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from placer.kube.base import Metadata, Name, closed_schema, problem
+from placer.kube.base import Count, LabelRequirement, Labels, Metadata, Name, closed_schema, problem
 
-__all__ = ["LEVELS", "Network", "Policy", "PolicySpec", "Rules"]
+__all__ = ["LEVELS", "Disruption", "Network", "Policy", "PolicySpec", "Protected", "ProtectedLabels", "Rules"]
 
 Level = Literal["placed", "locality", "networkCost", "packing"]
 LEVELS: tuple[Level, ...] = ("placed", "locality", "networkCost", "packing")
@@ -37,6 +37,16 @@ def _weight(value: object) -> Decimal:
     raise problem("a number above 0, at most 10^9")
 
 
+def _gangs(value: object) -> Literal["declared"]:
+    """Refuse what is asked for and not carried out: half a gang is worse than none."""
+    if value == "declared":
+        return "declared"
+    if value == "owners":
+        raise problem("declared: owners are not read as gangs yet, so name their pods in PodGroups")
+    raise problem("declared")
+
+
+Gangs = Annotated[Literal["declared"], BeforeValidator(_gangs)]
 Off = Annotated[Literal["off"], BeforeValidator(_off)]
 Weight = Annotated[Decimal, BeforeValidator(_weight)]
 
@@ -60,6 +70,32 @@ class Rules:
 
 
 @closed_schema
+class ProtectedLabels:
+    """Labels of pods; all parts must hold, and none at all take every pod."""
+
+    match_labels: Labels | None = None
+    match_expressions: tuple[LabelRequirement, ...] | None = None
+
+
+@closed_schema
+class Protected:
+    """Pods that are never disturbed; namespaces left out are all of them."""
+
+    selector: ProtectedLabels | None = None
+    namespaces: tuple[Name, ...] | None = None
+
+
+@closed_schema
+class Disruption:
+    """What may be disturbed without being asked for by name; nothing is yet, which keeps every limit that is set."""
+
+    evict: Literal["none", "lower-priority"] | None = None
+    move: Literal["none", "fewest"] | None = None
+    protect: tuple[Protected, ...] | None = None
+    max_pods: Count | None = None
+
+
+@closed_schema
 class PolicySpec:
     """The choices; None is the default."""
 
@@ -70,6 +106,8 @@ class PolicySpec:
     locality: Literal["marked", "all"] | None = None
     resource_weights: dict[Name, Weight] | None = None
     rules: Rules | None = None
+    gangs: Gangs | None = None
+    disruption: Disruption | None = None
 
 
 @closed_schema

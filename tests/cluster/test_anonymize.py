@@ -231,7 +231,10 @@ def test_every_field_with_a_name_is_replaced() -> None:
             "metadata": {"name": name("map"), "namespace": name("ns")},
             "data": {name("key"): name("value")},
         },
-        policy(network={"topology": f"{name('ns')}/{name('net')}", "weights": name("list")}),
+        policy(
+            network={"topology": f"{name('ns')}/{name('net')}", "weights": name("list")},
+            disruption={"protect": [{"selector": {"matchLabels": {"team": name("team")}}, "namespaces": [name("ns")]}]},
+        ),
     ]
     after = anonymized(snapshot_of(documents, name("scheduler")))
     text = b"\n".join(after.items).decode() + after.scheduler_name

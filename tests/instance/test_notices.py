@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from placer.errors import BadInstance
 from placer.instance import Finding, Instance, Policy
 from tests.support import Document, instance_of, node, pod, pod_group, policy, queue
 
@@ -161,3 +162,26 @@ def test_shares_of_queues_that_differ_are_one_finding(case: str) -> None:
 
 def test_shares_of_queues_in_which_nothing_waits_are_no_finding() -> None:
     assert _in_queues({"weight": 3}, {}, pending=("a",)).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("disruption", "said"),
+    [
+        ({"evict": "none", "move": None, "protect": [{"namespaces": ["ml"]}], "maxPods": 0}, None),
+        ({"evict": "lower-priority"}, "disruption.evict lower-priority"),
+        ({"evict": "lower-priority", "move": "fewest"}, "disruption.evict lower-priority and disruption.move fewest"),
+    ],
+)
+def test_what_a_policy_allows_and_is_not_done_is_a_finding(disruption: dict[str, Any], said: str | None) -> None:
+    """What it protects is no finding: nothing at all is disturbed."""
+    message = f"{said} of Policy default decides nothing yet: nothing that runs is disturbed"
+    expected = () if said is None else (Finding("DisruptionIgnored", "Policy default", message),)
+    assert instance_of(node("n1"), policy(disruption=disruption)).findings == expected
+
+
+def test_gangs_by_owner_are_refused_in_words() -> None:
+    with pytest.raises(BadInstance) as caught:
+        instance_of(node("n1"), policy(gangs="owners"))
+    (fault,) = caught.value.faults
+    assert (fault.field, fault.found) == ("spec.gangs", "'owners'")
+    assert fault.expected == "declared: owners are not read as gangs yet, so name their pods in PodGroups"
