@@ -7,11 +7,10 @@ towards the roots.
 
 from __future__ import annotations
 
+import graphlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
-
-import networkx as nx
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from placer.instance.findings import Findings
 from placer.instance.members import Members, read_members
@@ -21,9 +20,45 @@ from placer.kube import volcano
 
 __all__ = ["read_tree"]
 
-if TYPE_CHECKING:
-    #: ``parent -> child`` for every membership between HyperNodes that exist.
-    Graph = nx.DiGraph[str]
+
+@dataclass(frozen=True)
+class _Memberships:
+    """Memberships between HyperNodes that exist, downwards and upwards; names in order."""
+
+    children: Mapping[str, Sequence[str]]
+    parents: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, names: Iterable[str], members: Mapping[str, Members]) -> _Memberships:
+        children = {name: sorted(members[name].children) for name in names}
+        parents: dict[str, list[str]] = {name: [] for name in children}
+        for name, below in children.items():
+            for child in below:
+                parents[child].append(name)
+        return cls(children, parents)
+
+    def above(self, names: Set[str]) -> set[str]:
+        """All ancestors of some HyperNodes; of those on a cycle, they themselves too."""
+        found: set[str] = set()
+        frontier = list(names)
+        while frontier:
+            new = set(self.parents[frontier.pop()]) - found
+            found |= new
+            frontier.extend(new)
+        return found
+
+    def cycles(self) -> Iterator[list[str]]:
+        """Sets of HyperNodes that contain each other, each in order."""
+        try:
+            graphlib.TopologicalSorter(self.children).prepare()
+        except graphlib.CycleError:
+            import networkx as nx  # takes half a second, and cycles are rare
+
+            edges = [(name, child) for name, below in self.children.items() for child in below]
+            for component in nx.strongly_connected_components(nx.DiGraph(edges)):
+                circle = sorted(component)
+                if len(circle) > 1 or circle[0] in self.children[circle[0]]:
+                    yield circle
 
 
 def read_tree(hyper_nodes: Sequence[volcano.HyperNode], nodes: Mapping[str, Node], findings: Findings) -> TopologyTree:
@@ -40,18 +75,18 @@ def read_tree(hyper_nodes: Sequence[volcano.HyperNode], nodes: Mapping[str, Node
     """
     tiers = {each.name: each.spec.tier for each in sorted(hyper_nodes, key=lambda each: each.name)}
     members = read_members(hyper_nodes, nodes, findings)
-    graph = _graph(tiers, members)
-    cyclic = _cycles(graph, findings)
-    broken = cyclic | _two_parents(graph, findings) | _overlaps(graph, members, findings)
-    broken |= _tier_order(graph, tiers, cyclic, findings)
-    left_out = broken | _above(graph, broken)
+    between = _Memberships.of(tiers, members)
+    cyclic = _cycles(between, findings)
+    broken = cyclic | _two_parents(between, findings) | _overlaps(between, members, findings)
+    broken |= _tier_order(between, tiers, cyclic, findings)
+    left_out = broken | between.above(broken)
     tier_names = {each.name: each.spec.tier_name or "" for each in hyper_nodes}
     sound = {
         name: HyperNode(
             name=name,
             tier=tier,
             tier_name=tier_names[name],
-            parent=next((parent for parent in graph.predecessors(name) if parent not in left_out), None),
+            parent=next((parent for parent in between.parents[name] if parent not in left_out), None),
             children=tuple(sorted(members[name].children)),
             nodes=tuple(sorted(members[name].nodes)),
         )
@@ -61,38 +96,17 @@ def read_tree(hyper_nodes: Sequence[volcano.HyperNode], nodes: Mapping[str, Node
     return TopologyTree(sound, root_tier=1 + max(tiers.values(), default=0))
 
 
-def _graph(names: Iterable[str], members: Mapping[str, Members]) -> Graph:
-    graph: Graph = nx.DiGraph()
-    graph.add_nodes_from(names)
-    graph.add_edges_from((name, child) for name in names for child in sorted(members[name].children))
-    return graph
-
-
-def _above(graph: Graph, names: Set[str]) -> set[str]:
-    """All ancestors of the HyperNodes."""
-    found: set[str] = set()
-    frontier = list(names)
-    while frontier:
-        new = set(graph.predecessors(frontier.pop())) - found
-        found |= new
-        frontier.extend(new)
-    return found
-
-
-def _cycles(graph: Graph, findings: Findings) -> set[str]:
+def _cycles(between: _Memberships, findings: Findings) -> set[str]:
     broken: set[str] = set()
-    for component in nx.strongly_connected_components(graph):
-        circle = sorted(component)
-        if len(circle) > 1 or graph.has_edge(circle[0], circle[0]):
-            findings.add("HyperNodeCycle", f"HyperNode {circle[0]}", f"{_listed(circle)} contain each other in a cycle")
-            broken.update(circle)
+    for circle in between.cycles():
+        findings.add("HyperNodeCycle", f"HyperNode {circle[0]}", f"{_listed(circle)} contain each other in a cycle")
+        broken.update(circle)
     return broken
 
 
-def _two_parents(graph: Graph, findings: Findings) -> set[str]:
+def _two_parents(between: _Memberships, findings: Findings) -> set[str]:
     broken: set[str] = set()
-    for name in graph:
-        parents = sorted(graph.predecessors(name))
+    for name, parents in between.parents.items():
         if len(parents) > 1:
             message = f"HyperNode {name} is a member of {len(parents)} parents: {_listed(parents)}"
             findings.add("HyperNodeTwoParents", f"HyperNode {name}", message)
@@ -100,11 +114,11 @@ def _two_parents(graph: Graph, findings: Findings) -> set[str]:
     return broken
 
 
-def _tier_order(graph: Graph, tiers: Mapping[str, int], cyclic: Set[str], findings: Findings) -> set[str]:
+def _tier_order(between: _Memberships, tiers: Mapping[str, int], cyclic: Set[str], findings: Findings) -> set[str]:
     broken: set[str] = set()
     for name, tier in tiers.items():
         # Tiers around a cycle cannot grow: that is said once, as a cycle.
-        judged = (child for child in graph.successors(name) if not {name, child} <= cyclic)
+        judged = (child for child in between.children[name] if not {name, child} <= cyclic)
         children = sorted(child for child in judged if tiers[child] >= tier)
         if children:
             below = ", ".join(f"{child} (tier {tiers[child]})" for child in children)
@@ -114,7 +128,7 @@ def _tier_order(graph: Graph, tiers: Mapping[str, int], cyclic: Set[str], findin
     return broken
 
 
-def _overlaps(graph: Graph, members: Mapping[str, Members], findings: Findings) -> set[str]:
+def _overlaps(between: _Memberships, members: Mapping[str, Members], findings: Findings) -> set[str]:
     """HyperNodes that list one node and lie side by side, not one above the other."""
     listing: dict[str, set[str]] = defaultdict(set)
     for name, each in members.items():
@@ -124,7 +138,7 @@ def _overlaps(graph: Graph, members: Mapping[str, Members], findings: Findings) 
     for node, names in listing.items():
         if len(names) > 1:
             shared[frozenset(names)].append(node)
-    above = {name: _above(graph, {name}) for owners in shared for name in owners}
+    above = {name: between.above({name}) for owners in shared for name in owners}
     broken: set[str] = set()
     for owners, nodes in shared.items():
         beside = _side_by_side(owners, above)
