@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-__version__ = "0.1.0"
+from placer.version import __version__
 
 __all__ = ["__version__", "read", "read_placement", "score", "solve", "verify"]
 

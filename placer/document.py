@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-import placer
 from placer.instance import Group, Instance, Key, NetworkTopology, SubGroup
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Judged, Reason, Result, Termination, Verdict
+from placer.version import __version__
 
 __all__ = ["PlacementDocument", "SetAsidePart", "bindings_document", "placement_document", "set_aside"]
 
@@ -216,7 +216,7 @@ def placement_document(result: Result) -> PlacementDocument:
             for p in result.trace
         ],
         seconds=SecondsPart(**result.seconds),
-        versions={"placer": placer.__version__, "ortools": importlib.metadata.version("ortools")},
+        versions={"placer": __version__, "ortools": importlib.metadata.version("ortools")},
     )
 
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent / "placer"
 
 #: Layers, lowest first; a module imports only from its own room and from rows above it in this list.
 LAYERS = [
-    ["codes", "errors", "extras", "quantity"],
+    ["codes", "errors", "version", "extras", "quantity"],
     ["executors", "linear"],
     ["kube"],
     ["manifests"],

@@ -8,13 +8,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-import placer
 from placer.cli import comparing, generating, running, snapshotting, solving, sweeping, topology
 from placer.cli.common import OK
 from placer.cli.parser import Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
 from placer.errors import BadInstance, PlacerError, UsageError
+from placer.version import __version__
 
 __all__ = ["parser", "run"]
 
@@ -81,7 +81,7 @@ def _complain(error: PlacerError, as_json: bool) -> None:
 
 def parser(as_json: bool = False) -> Parser:
     """Make the parser of all commands; ``as_json`` is said of what it prints itself."""
-    version = json.dumps({"placer": placer.__version__}) if as_json else f"placer {placer.__version__}"
+    version = json.dumps({"placer": __version__}) if as_json else f"placer {__version__}"
     top = Parser(
         prog="placer",
         description="Place the whole pending queue of a Kubernetes cluster at once, and prove how good the answer is.",

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import placer
 from placer.deciding import NAMES, Asked
 from placer.errors import UsageError
 from placer.sweep.line import KEY, Key, Line
 from placer.sweep.subject import Subject, parse_subject
+from placer.version import __version__
 
 __all__ = ["Run", "parse_seeds", "plan"]
 
@@ -51,7 +51,7 @@ class Run:
     def key(self) -> Key:
         """What tells it apart; its line has the same."""
         config = "" if self.arguments is None else _digest(self.arguments)
-        return self.subject.word, self.seed, self.policy, self.limit, self.workers, placer.__version__, config
+        return self.subject.word, self.seed, self.policy, self.limit, self.workers, __version__, config
 
     @property
     def asked(self) -> Asked:
