@@ -23,7 +23,7 @@ LAYERS = [
     ["instance"],
     ["placement"],
     ["outcome"],
-    ["verify", "score", "alignment"],
+    ["verify", "score", "alignment", "gpus"],
     ["result", "words"],
     ["dense"],
     ["bounds"],

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from placer.compare.metrics import OfPriority, Placeable, admitted_groups, gpus_placed, is_gpu, measure
+from placer.compare.metrics import OfPriority, admitted_groups, gpus_placed, measure
 from placer.compare.span import excess_spans
+from placer.gpus import Placeable, is_gpu
 from placer.instance import Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement

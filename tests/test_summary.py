@@ -224,6 +224,12 @@ def test_names_are_text_and_no_markup() -> None:
 # ----------------------------------------------------------------------------------------------------------- set aside
 
 
+def test_what_still_fits_of_pods_with_gpus() -> None:
+    text = shown(solved(node("a", gpu=8), pod("p", gpu=3)))
+    assert "still fits       1/2/4/8-GPU pods: 5/2/1/0\n" in text
+    assert "still fits" not in shown(solved(node("a"), pod("p", cpu=1)))
+
+
 def test_nothing_to_place_is_no_proof_of_anything() -> None:
     others = [pod(f"v{number}", cpu=1, spec={"schedulerName": "volcano"}) for number in range(3)]
     gated = pod("g", cpu=1, spec={"schedulingGates": [{"name": "quota"}]})

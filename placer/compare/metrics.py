@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.compare.span import excess_spans
+from placer.gpus import Placeable, gpus_in, placeable
 from placer.instance import Group, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 
-__all__ = ["SIZES", "Metrics", "OfPriority", "Placeable", "admitted_groups", "gpus_placed", "is_gpu", "measure"]
-
-#: GPUs of the pods that are asked for in :class:`Placeable`.
-SIZES = (1, 2, 4, 8)
+__all__ = ["Metrics", "OfPriority", "admitted_groups", "gpus_placed", "measure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +37,6 @@ class OfPriority:
     pending_groups: int
     weight: int
     pending_weight: int
-
-
-@dataclass(frozen=True, slots=True)
-class Placeable:
-    """How broken up the free GPUs are.
-
-    Parameters
-    ----------
-    size
-        GPUs of a pod, k.
-    pods
-        How many more pods of k GPUs fit: the sum over nodes of floor(free / k). Only GPUs are looked at.
-    at_best
-        floor(F / k), where F is the sum of the free GPUs: as many would fit if they lay together.
-    """
-
-    size: int
-    pods: int
-    at_best: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +122,7 @@ def measure(instance: Instance, placement: Placement) -> Metrics:
         ),
         excess_span=sum(spans),
         worst_excess_span=max(spans, default=0),
-        placeable=_placeable(outcome),
+        placeable=placeable(outcome),
         priorities=_priorities(outcome),
     )
 
@@ -151,51 +130,18 @@ def measure(instance: Instance, placement: Placement) -> Metrics:
 # --------------------------------------------------------------------------------------------------------------- GPUs
 
 
-def is_gpu(resource: str) -> bool:
-    """Whether a resource counts whole GPUs: ``nvidia.com/gpu``, ``amd.com/gpu``, any vendor's ``gpu``."""
-    return resource.endswith("/gpu")
-
-
 def gpus_placed(instance: Instance, placement: Placement) -> int:
     """GPUs that the newly placed pods request."""
     pods = instance.pods
-    return sum(_gpus(pods[key].requests) for key in Outcome(instance, placement).new)
-
-
-def _gpus(amounts: Mapping[str, int]) -> int:
-    return sum(amount for resource, amount in amounts.items() if is_gpu(resource))
+    return sum(gpus_in(pods[key].requests) for key in Outcome(instance, placement).new)
 
 
 def _allocation_ratio(outcome: Outcome) -> float | None:
     instance = outcome.instance
-    total = sum(_gpus(node.allocatable) for node in instance.nodes.values())
-    held = sum(_gpus(held) for name, held in instance.held.items() if name in instance.nodes)
-    new = sum(_gpus(instance.pods[key].requests) for key in outcome.new)
+    total = sum(gpus_in(node.allocatable) for node in instance.nodes.values())
+    held = sum(gpus_in(held) for name, held in instance.held.items() if name in instance.nodes)
+    new = sum(gpus_in(instance.pods[key].requests) for key in outcome.new)
     return (held + new) / total if total else None
-
-
-def _placeable(outcome: Outcome) -> tuple[Placeable, ...]:
-    """Of nodes that are ready and not cordoned; kinds of GPUs on one node are counted apart."""
-    free = _free_gpus(outcome)
-    if not free:
-        return ()
-    whole = sum(free)
-    return tuple(Placeable(size, sum(each // size for each in free), whole // size) for size in SIZES)
-
-
-def _free_gpus(outcome: Outcome) -> list[int]:
-    """What is left after the placement, one number per node and kind of GPU."""
-    instance, taken = outcome.instance, Counter[tuple[str, str]]()
-    for name, pods in outcome.new_on.items():
-        for pod in pods:
-            taken.update({(name, resource): amount for resource, amount in pod.requests.items() if is_gpu(resource)})
-    return [
-        max(0, amount - (instance.held[name][resource] if name in instance.held else 0) - taken[name, resource])
-        for name, node in instance.nodes.items()
-        if node.ready and not node.unschedulable
-        for resource, amount in node.allocatable.items()
-        if is_gpu(resource)
-    ]
 
 
 # --------------------------------------------------------------------------------------------------------------- gangs

@@ -13,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from placer.document import PlacementDocument, placement_document
+from placer.gpus import Placeable, placeable
 from placer.instance import Finding, Instance
-from placer.placement import Violation
+from placer.outcome import Outcome
+from placer.placement import Placement, Violation
 from placer.result import Judged, Result
 from placer.summary.groups import SHOWN, print_groups
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
@@ -99,6 +101,9 @@ def _counts(document: PlacementDocument, result: Result) -> Table:
             ("groups admitted", _admitted(document)),
             ("amount placed", _weight(result)),
         ]
+        left = placeable(Outcome(instance, result.placement or Placement()))
+        if left:
+            rows.append(("still fits", _still_fits(left)))
         if str(instance.set_aside):
             rows.append(("set aside", f"pending pods that are not ours: {instance.set_aside}"))
     table = Table.grid(padding=(0, 2))
@@ -107,6 +112,12 @@ def _counts(document: PlacementDocument, result: Result) -> Table:
     for name, value in rows:
         table.add_row(name, Text(value))
     return table
+
+
+def _still_fits(left: Sequence[Placeable]) -> str:
+    """How many more pods of so many GPUs fit: ``1/2/4/8-GPU pods: 12/5/2/0``."""
+    counts, sizes = "/".join(f"{each.pods:,}" for each in left), "/".join(str(each.size) for each in left)
+    return f"{sizes}-GPU pods: {counts}"
 
 
 def _admitted(document: PlacementDocument) -> str:
