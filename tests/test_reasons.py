@@ -154,7 +154,7 @@ def test_more_pods_than_there_is_room_for() -> None:
     world = on("n0 n1", 3)
     gang = world.gang("g", 3)
     world.pods_of("a b c", gang, 2)
-    message = "needs room for 3 pods of nvidia.com/gpu 2; the nodes have room for 2"
+    message = "needs room for 3 pods of nvidia.com/gpu 2; the nodes have room for 2, 1 too few"
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -197,7 +197,7 @@ def test_resources_come_before_tiers(limit: int) -> None:
     gang = world.gang("g", 3, policies=[SubGroupPolicy("w", 1, topology=hard(limit))])
     for part in "xyz":
         world.pods_of(part, gang, part=part)
-    message = "needs room for 3 pods (of 3 x nvidia.com/gpu 1); the nodes have room for 2"
+    message = "needs room for 3 pods (of 3 x nvidia.com/gpu 1); the nodes have room for 2, 1 too few"
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -215,7 +215,8 @@ def test_no_domain_is_wide_enough() -> None:
     gang = world.gang("g", 5, topology=hard(1))
     world.pods_of("a b c d e", gang)
     message = (
-        "needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; the roomiest (l1, tier 1) has room for 4"
+        "needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "the roomiest (l1, tier 1) has room for 4, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
 
@@ -237,7 +238,7 @@ def test_no_domain_has_the_sum_of_a_resource_or_room_for_a_subgroup() -> None:
     world.pods_of("a b c d e", gang, part="x")
     message = (
         "subgroup w-x needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
-        "the roomiest (l0, tier 1) has room for 4"
+        "the roomiest (l0, tier 1) has room for 4, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
 
@@ -250,7 +251,7 @@ def test_running_pods_tie_to_a_domain_full_or_too_high() -> None:
     world.pods_of("a", gang)
     message = (
         "needs 1 pod (of 1 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
-        "that of its running pods (l0, tier 1) has room for 0"
+        "that of its running pods (l0, tier 1) has room for 0, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
     world = leaves()
@@ -270,7 +271,7 @@ def test_the_roomiest_domain_is_counted_over_subgroups_and_eligible_pods() -> No
     world.pods_of("c", gang, part="y")
     world.pod("d", gang, selector={"no": "where"})
     message = "needs 3 pods (of 3 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
-    assert only(world) == ("TopologyTooNarrow", message + "the roomiest (l1, tier 1) has room for 2")
+    assert only(world) == ("TopologyTooNarrow", message + "the roomiest (l1, tier 1) has room for 2, 1 too few")
 
 
 @pytest.mark.parametrize(
@@ -351,7 +352,8 @@ def test_outcompeted_in_every_domain() -> None:
     assert reason.code == "Outcompeted"
     text = (
         r"fits alone; beside this placement: needs 3 pods \(of 3 x nvidia.com/gpu 1\) in one HyperNode of tier <= 1; "
-        r"the roomiest \((l\d), tier 1\) has room for (\d); the room went to PodGroup default/(\w) \(\d pods\)"
+        r"the roomiest \((l\d), tier 1\) has room for (\d), 1 too few; the room went to "
+        r"PodGroup default/(\w) \(\d pods\)"
     )
     told = re.match(text, reason.message)
     assert told, reason.message
@@ -417,7 +419,7 @@ def test_optional_pods_of_a_group_that_runs() -> None:
     world.pods_of("a0 a1 a2 a3 a4", world.gang("a", 2, topology=hard(1)))
     message = (
         "ready; with 1 pod more: needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
-        "the roomiest (l0, tier 1) has room for 4"
+        "the roomiest (l0, tier 1) has room for 4, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
 
@@ -443,7 +445,7 @@ def test_optional_pods_of_which_one_is_not_supported() -> None:
     world.pods_of("a", gang, 2)
     world.pod("b", gang, unsupported=["spec.resourceClaims: gpu"])
     world.pod("c", gang, gpu=2)
-    message = "ready; with 1 pod more: needs room for 2 pods of nvidia.com/gpu 2; the nodes have room for 1"
+    message = "ready; with 1 pod more: needs room for 2 pods of nvidia.com/gpu 2; the nodes have room for 1, 1 too few"
     assert only(world) == ("InsufficientResources", message)
 
 

@@ -239,6 +239,27 @@ def test_domains_have_the_room_that_is_said(make: Make) -> None:
     assert seen >= (3 if make is crowded else 0)
 
 
+def test_kubelets_admit_and_refuse_as_is_said() -> None:
+    """So many nodes with room admit the pod, and the kubelet of the one named refuses it in those words."""
+    seen = 0
+    text = re.compile(r"(\d+)/(\d+) nodes with room for Pod (\S+) admit it; Node (\S+) comes nearest: (.*?)(; the |$)")
+    for case in cases(tiny_numa):
+        for reason in case.told.values():
+            told = text.search(reason.message)
+            if told is None:
+                continue
+            world = case.after if reason.code == "Outcompeted" else case.instance
+            key = Key(*told[3].split("/"))
+            broken = {node: verify(world, Placement.of({key: node})) for node in world.nodes}
+            rules = {node: {each.rule for each in those} for node, those in broken.items()}
+            room = [node for node in world.nodes if not rules[node] & {"C2", "C3"}]
+            admitting = [node for node in room if "C10" not in rules[node]]
+            assert (int(told[1]), int(told[2])) == (len(admitting), len(room)), reason
+            assert any(each.message.endswith(told[5]) for each in broken[told[4]] if each.rule == "C10"), reason
+            seen += 1
+    assert seen >= 5
+
+
 def _room(case: Case, pods: list[Pod], node: str) -> int:
     """How many of some equal pods C2 and C3 allow on a node."""
     for count in range(1, len(pods) + 1):

@@ -33,7 +33,7 @@ EVENTS: Mapping[EventReason, Code] = {
     "FailedScheduling": Code(
         "A gang waits for another reason than before; one Event for the whole gang.",
         "TopologyTooNarrow: needs 4 pods (of 4 x nvidia.com/gpu 8) in one HyperNode of tier <= 1; the roomiest "
-        "(leaf-1, tier 1) has room for 2",
+        "(leaf-1, tier 1) has room for 2, 2 too few",
         "What the reason at the beginning of the message says.",
     ),
     "HalfBound": Code(

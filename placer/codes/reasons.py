@@ -61,14 +61,14 @@ REASONS: Mapping[ReasonCode, Code] = {
     "TopologyTooNarrow": Code(
         "There would be room for the group, but not within one HyperNode of the tier that it allows.",
         "needs 4 pods (of 4 x nvidia.com/gpu 8) in one HyperNode of tier <= 1; the roomiest (leaf-1, tier 1) has room "
-        "for 2",
+        "for 2, 2 too few",
         "Raise `highestTierAllowed`, use `mode: soft`, or wait until one domain is free.",
     ),
     "NumaAlignment": Code(
         "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one.",
         "fits only where kubelets refuse pods that no NUMA zone has room for (tried every way to place its pods; pod "
-        "by pod there is room): 0/2 nodes with room for Pod default/a admit it; on Node n1 container main asks for "
-        "cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
+        "by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: container main "
+        "asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
         "Ask for less per container, use nodes with larger zones, or a topology manager policy that is less strict.",
     ),
     "NetworkCost": Code(

@@ -166,7 +166,9 @@ class Counting:
         room = self._joint(most, self.layout.domains.root)
         if room < target.least_pods:
             kinds = ", ".join(self._kinds(index for index in most if most[index]))
-            message = f"needs room for {plural(target.least_pods, 'pod')} (of {kinds}); the nodes have room for {room}"
+            lack = target.least_pods - room
+            pods = f"{plural(target.least_pods, 'pod')} (of {kinds})"
+            message = f"needs room for {pods}; the nodes have room for {room}, {lack} too few"
             return Cause("InsufficientResources", message)
         masks = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})]
         nodes = masks.any(axis=0)
@@ -197,7 +199,8 @@ class Counting:
 
     def _room_cause(self, target: Target, index: int, room: int) -> Cause:
         if room and target.whole:
-            message = f"needs room for {self._pods(index)}; the nodes have room for {room}"
+            lack = self.dense.classes[index].size - room
+            message = f"needs room for {self._pods(index)}; the nodes have room for {room}, {lack} too few"
             return Cause("InsufficientResources", message)
         if room:
             message = f"needs room for at least {room + 1} of its {self._pods(index)}; the nodes have room for {room}"
@@ -285,7 +288,9 @@ class Counting:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
             text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(eligible))}) in one HyperNode{tier}; "
             text += f"{'the roomiest' if anchor is None else 'that of its running pods'} ({self._name(where)}) "
-            text += f"has room for {best}" if best < asked else self._lacking(pods, asked, where)
+            text += (
+                f"has room for {best}, {asked - best} too few" if best < asked else self._lacking(pods, asked, where)
+            )
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
         return Cause("TopologyTooNarrow", who + text, nodes)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placer.dense import Dense
+from placer.dense import Dense, DenseNuma
 from placer.instance import Instance
 from placer.reasons.cause import Cause
 
@@ -14,7 +14,7 @@ __all__ = ["zones_cause"]
 
 
 def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
-    """Say on how many nodes with room for the largest pod of a group a kubelet admits it, and why the first does not.
+    """Say on how many nodes with room for the largest pod of a group a kubelet admits it, and why the nearest does not.
 
     Parameters
     ----------
@@ -38,7 +38,21 @@ def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     text = f"{cause.message}: {len(nodes) - len(refusing)}/{len(nodes)} nodes with room for Pod {pod.key} admit it"
     if not refusing or pod.numa is None:
         return replace(cause, message=text)
-    first = refusing[0]
-    refusal = numa.kubelet(first).refusal(numa.start[first], pod.numa)
-    message = f"{text}; on Node {dense.nodes[first]} {refusal}"
-    return replace(cause, message=message, nodes=frozenset({dense.nodes[first]}))
+    best = min(refusing, key=lambda node: (_lacking(numa, index, node), dense.nodes[node]))
+    refusal = numa.kubelet(best).refusal(numa.start[best], pod.numa)
+    message = f"{text}; Node {dense.nodes[best]} comes nearest: {refusal}"
+    return replace(cause, message=message, nodes=frozenset({dense.nodes[best]}))
+
+
+def _lacking(numa: DenseNuma, index: int, node: int) -> float:
+    """Which share of what a pod asks is missing in the best zone of a node, or in all where it takes several.
+
+    Of its containers, and of their resources, the one that lacks most counts.
+    """
+    zones = numa.kubelet(node).amounts(numa.start[node])
+    worst = 0.0
+    for unit in numa.of(index, node):
+        rooms = zones if unit.width == 1 else [[sum(each) for each in zip(*zones, strict=True)]]
+        lacks = (max((1 - room[at] / need for at, need, _ in unit.amounts if need), default=0.0) for room in rooms)
+        worst = max(worst, min(lacks, default=0.0))
+    return worst

@@ -276,7 +276,7 @@ TIERS = {
     "soft never forbids": ({"mode": "soft", "highestTierAllowed": 2}, NetworkTopology(False, 2), None),
     "soft without a limit": ({"mode": "soft"}, NetworkTopology(False, None), None),
     "tier 0": ({"mode": "hard", "highestTierAllowed": 0}, NetworkTopology(True, 0), 0),
-    "a name": ({"mode": "hard", "highestTierName": "rack"}, NetworkTopology(True, 1), 1),
+    "a name": ({"mode": "hard", "highestTierName": "rack"}, NetworkTopology(True, 1, "rack"), 1),
     "an empty name is none": ({"highestTierName": "", "highestTierAllowed": 3}, NetworkTopology(True, 3), 3),
 }
 
