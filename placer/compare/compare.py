@@ -7,7 +7,7 @@ from typing import Any
 
 from placer.compare.decide import Decided, Failed
 from placer.compare.rows import Row, beside_proofs, failed_row, row
-from placer.deciding import NAMES, Asked, PeakOfTree
+from placer.deciding import NAMES, Asked, PeakOfTree, configuration_of
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.methods.process import How, run_apart
@@ -64,7 +64,7 @@ def compare(
     for name in dict.fromkeys(names):
         if begin is not None:
             begin(name)
-        asked = Asked(name, configured.get(name), time_limit, work_limit, workers, seed)
+        asked = Asked(name, configuration_of(name, configured), time_limit, work_limit, workers, seed)
         rows.append(_run(instance, asked))
     return beside_proofs(rows)
 
@@ -78,12 +78,13 @@ def _check(
     seed: int,
 ) -> None:
     endless = float("inf")
+    bare = {name.partition(":")[0] for name in names}
     faults = [
         f"{what}: found {found}, expected {expected}"
         for what, found, expected, fine in (
             ("policies", "none", "at least one", bool(names)),
             *(("policy", repr(name), f"one of {', '.join(NAMES)}", name in NAMES) for name in names),
-            *(("configuration", f"one for {name}", "it among the policies", name in names) for name in arguments),
+            *(("configuration", f"one for {name}", "it among the policies", name in bare) for name in arguments),
             ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < endless),
             ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < endless),
             ("workers", workers, "at least 1", workers is None or workers >= 1),

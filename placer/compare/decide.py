@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from placer.deciding import Asked, ask, high_water
 from placer.errors import NothingFound, PlacerError
 from placer.instance import Instance
 from placer.placement import Placement
+from placer.policies import Mimicry
 from placer.result import Bound
 
 __all__ = ["Decided", "Failed", "decide"]
@@ -34,6 +35,8 @@ class Decided:
         From having the instance to having the placement.
     peak_memory
         High-water mark of the process at the end, KiB; 0 where the system does not tell.
+    notes
+        What of a policy is not mimicked (:class:`placer.policies.Mimicry`).
     """
 
     placement: Placement
@@ -41,6 +44,7 @@ class Decided:
     weight_bound: Bound | None
     seconds: float
     peak_memory: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +70,19 @@ def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Dec
     emit(os.getpid())
     began = time.monotonic()
     try:
-        placement, bounds, weight_bound = _decide(instance, asked, began)
+        found = _decide(instance, asked, began)
     except PlacerError as error:
         return Failed(str(error), error.exit_code)
     seconds, peak = time.monotonic() - began, high_water("self")
     emit(None)
-    return Decided(placement, bounds, weight_bound, seconds, peak)
+    return replace(found, seconds=seconds, peak_memory=peak)
 
 
-def _decide(instance: Instance, asked: Asked, began: float) -> tuple[Placement, tuple[Bound | None, ...], Bound | None]:
+def _decide(instance: Instance, asked: Asked, began: float) -> Decided:
+    """The decision; what it took is not known yet."""
     said = ask(instance, asked, began)
-    if isinstance(said, Placement):
-        return said, (), None
+    if isinstance(said, Mimicry):
+        return Decided(said.placement, (), None, 0.0, 0, said.notes)
     if said.placement is None:
         raise NothingFound(said.nothing_found)
-    return said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound
+    return Decided(said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound, 0.0, 0)

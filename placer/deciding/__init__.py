@@ -4,7 +4,7 @@ Belongs here: what ``compare`` and ``sweep`` share, the names and the call (``as
 Does not: how a policy or a method decides (``policies``, ``solve``), judging what comes out.
 """
 
-from placer.deciding.asking import NAMES, Asked, ask
+from placer.deciding.asking import NAMES, Asked, ask, configuration_of
 from placer.deciding.memory import PeakOfTree, high_water
 
-__all__ = ["NAMES", "Asked", "PeakOfTree", "ask", "high_water"]
+__all__ = ["NAMES", "Asked", "PeakOfTree", "ask", "configuration_of", "high_water"]

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.instance import Instance
-from placer.placement import Placement
-from placer.policies import POLICIES, SORTED, run
+from placer.policies import POLICIES, SORTED, Mimicry, mimic
 from placer.result import Result
 from placer.solve import METHODS, solve
 
-__all__ = ["NAMES", "Asked", "ask"]
+__all__ = ["NAMES", "Asked", "ask", "configuration_of"]
 
 #: Everything that can decide.
 NAMES = (*POLICIES, *SORTED, *METHODS)
@@ -28,7 +27,7 @@ class Asked:
     name
         One of :data:`NAMES`.
     arguments
-        A policy's configuration (:func:`placer.policies.run`); None: its defaults.
+        A policy's configuration (:func:`placer.policies.mimic`); None: its defaults.
     time_limit, work_limit, workers
         Of a method, as :func:`placer.solve` takes them; policies always run to their end, on one core.
     seed
@@ -43,7 +42,18 @@ class Asked:
     seed: int = 0
 
 
-def ask(instance: Instance, asked: Asked, began: float | None = None) -> Placement | Result:
+def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The configuration that a policy goes by: its own; one with a sort in its name has that of the policy it is of.
+
+    Examples
+    --------
+    >>> configuration_of("network-overhead:KahnSort", {"network-overhead": {"percentageOfNodesToScore": 50}})
+    {'percentageOfNodesToScore': 50}
+    """
+    return arguments.get(name, arguments.get(name.partition(":")[0]))
+
+
+def ask(instance: Instance, asked: Asked, began: float | None = None) -> Mimicry | Result:
     """Let somebody decide.
 
     Parameters
@@ -57,16 +67,17 @@ def ask(instance: Instance, asked: Asked, began: float | None = None) -> Placeme
 
     Returns
     -------
-    Placement or Result
-        What a policy would bind, not judged; what a method found, verified, with what it proved.
+    Mimicry or Result
+        What a policy would bind, not judged, and what of it is not mimicked; what a method found, verified, with what
+        it proved.
 
     Raises
     ------
     PlacerError
-        As :func:`placer.policies.run` and :func:`placer.solve` raise it.
+        As :func:`placer.policies.mimic` and :func:`placer.solve` raise it.
     """
     if asked.name in POLICIES or asked.name in SORTED:
-        return run(instance, asked.name, seed=asked.seed, arguments=asked.arguments)
+        return mimic(instance, asked.name, seed=asked.seed, arguments=asked.arguments)
     return solve(
         instance,
         method=asked.name,

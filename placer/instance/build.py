@@ -42,7 +42,7 @@ from placer.instance.network.notices import (
     note_network,
     note_unlimited_bandwidth,
 )
-from placer.instance.network.topology import read_network
+from placer.instance.network.topology import read_cost_lists, read_network
 from placer.instance.node import Node
 from placer.instance.nodes import read_nodes
 from placer.instance.notices import (
@@ -137,6 +137,7 @@ def build(
         policy=policy,
         app_groups={key: each.app_group for key, each in applications.items()},
         network=network,
+        network_costs=read_cost_lists(objects.network_topologies),
         digest=objects.sha256,
         skipped=objects.skipped,
         scheduler_name=ownership.wanted,

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from placer.codes import FindingCode
 from placer.instance.group import Group, GroupKey
-from placer.instance.network import AppGroup, Network, Spread
+from placer.instance.network import AppGroup, Link, Network, Spread
 from placer.instance.node import Node
 from placer.instance.numa import Kubelet, kubelets_of
 from placer.instance.pod import Key, Pod, PodState
@@ -67,6 +67,8 @@ class Instance:
         AppGroups by key, sorted, those without pods included.
     network
         The NetworkTopology that decides; None: there is none, so C8, C9 and O3 do not apply.
+    network_costs
+        Every NetworkTopology to its lists, by name, to costs of links, for schedulers that are told which one counts.
     findings
         What cannot be as meant, sorted.
     digest
@@ -87,6 +89,7 @@ class Instance:
     policy: Policy = field(default_factory=Policy)
     app_groups: Mapping[Key, AppGroup] = field(default_factory=dict)
     network: Network | None = None
+    network_costs: Mapping[Key, Mapping[str, Mapping[Link, int]]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     digest: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)

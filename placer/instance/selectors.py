@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+
+from pydantic import TypeAdapter, ValidationError
 
 from placer.instance.constraints import Requirement, Term
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
+from placer.manifests.wording import Wrong, wrongs
 
-__all__ = ["Requirements", "label_requirements", "matches", "node_terms"]
+__all__ = ["Requirements", "label_requirements", "matches", "node_terms", "read_node_selector"]
 
 #: Requirements that must all hold; none at all takes everything.
 Requirements = tuple[Requirement, ...]
@@ -38,6 +42,14 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
             }
         )
     )
+
+
+def read_node_selector(written: object) -> tuple[tuple[Term, ...], tuple[Wrong, ...]]:
+    """Read a node selector that is no part of an object, plain values; its terms, and what is wrong with it."""
+    try:
+        return node_terms(TypeAdapter(NodeSelector).validate_json(json.dumps(written))), ()
+    except ValidationError as error:
+        return (), tuple(wrongs(error))
 
 
 def _node_requirements(expressions: Iterable[NodeRequirement] | None) -> Requirements:

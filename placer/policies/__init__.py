@@ -19,6 +19,6 @@ policy              plug-ins
 `network-overhead:TarjanSort` and the like are `network-overhead` with one of the six sorts of AppGroups.
 """
 
-from placer.policies.run import POLICIES, SORTED, run
+from placer.policies.run import POLICIES, SORTED, Mimicry, mimic, run
 
-__all__ = ["POLICIES", "SORTED", "run"]
+__all__ = ["POLICIES", "SORTED", "Mimicry", "mimic", "run"]

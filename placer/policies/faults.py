@@ -1,8 +1,8 @@
-"""Reading settings: plain values to what a policy takes, every fault noted with its object and field."""
+"""Reading settings: plain values to what a policy takes; every fault and every remark with its field."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from placer.errors import BadInstance, Fault
@@ -25,6 +25,7 @@ class Reader:
         self.file = file
         self.object = object
         self.faults: list[Fault] = []
+        self.remarks: list[str] = []
 
     def fault(self, field: str, found: object, expected: str) -> None:
         """Note a value that is not as it should be."""
@@ -33,6 +34,21 @@ class Reader:
     def note(self, field: str, found: str, expected: str) -> None:
         """Note a fault in words."""
         self.faults.append(Fault(self.file, None, self.object, field, found, expected))
+
+    def remark(self, field: str, text: str) -> None:
+        """Say of something that is sound what the policy makes of it: that it is not mimicked, or how it is read."""
+        told = f"{field}: {text}"
+        if told not in self.remarks:
+            self.remarks.append(told)
+
+    def rest(
+        self, written: Mapping[str, Any], at: str, honoured: Collection[str], reasons: Mapping[str, str] | None = None
+    ) -> None:
+        """Say of every key beyond those that are honoured that it is not mimicked, and why where that is known."""
+        for key in written:
+            if key not in honoured:
+                reason = (reasons or {}).get(key)
+                self.remark(f"{at}{key}", f"not mimicked: {reason}" if reason else "not mimicked")
 
     def take(self, other: Reader, at: str) -> None:
         """Note what another reader has noted of a part."""
@@ -77,6 +93,34 @@ class Reader:
             return int(value)  # type: ignore[call-overload, no-any-return]
         self.fault(field, value, f"an integer of at least {least}" + ("" if most is None else f" and at most {most}"))
         return default
+
+    def texts(self, value: object, field: str) -> tuple[str, ...]:
+        """A list of text, none of it empty; left out it is empty."""
+        found = []
+        for index, each in enumerate(self.items(value, field)):
+            if isinstance(each, str) and each:
+                found.append(each)
+            else:
+                self.fault(f"{field}[{index}]", each, "text that is not empty")
+        return tuple(found)
+
+    def flag(self, value: object, field: str) -> bool:
+        """True or false; left out it is false."""
+        if not isinstance(value, bool | None):
+            self.fault(field, value, "true or false")
+        return value is True
+
+    def weights(self, value: object, field: str) -> dict[str, int]:
+        """A list of resources with their weights, 1 where left out."""
+        found = {}
+        for index, entry in enumerate(self.items(value, field)):
+            each, at = self.mapping(entry, f"{field}[{index}]"), f"{field}[{index}]"
+            name = self.text(each.get("name"), f"{at}.name")
+            if not name:
+                self.fault(f"{at}.name", each.get("name"), "the name of a resource")
+            found[name] = self.integer(each.get("weight"), f"{at}.weight", 1, 1, 100)
+            self.rest(each, f"{at}.", ("name", "weight"))
+        return found
 
     def text(self, value: object, field: str, default: str = "", known: Sequence[str] = ()) -> str:
         """Text, one of the known ones where there are any; left out it is the default."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from placer.instance.selectors import read_node_selector
 from placer.policies.faults import Reader
 from placer.policies.ledger import FloatArray, IntArray, Ledger, Task
 from placer.policies.loop import Settlement
@@ -28,6 +29,7 @@ __all__ = ["Gang", "NoGang", "Order", "PodByPod", "filters_of", "priority_sort",
 #: Anything that knows which of two is first.
 Order = Callable[[Task], Any]
 _CPU_AND_MEMORY = {"cpu": 1, "memory": 1}
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 
 
@@ -147,17 +149,61 @@ class PodByPod:
 # ------------------------------------------------------------------------------------------------------------ plug-ins
 
 
-def filters_of(profile: Profile, ledger: Ledger) -> list[Filter]:
+def filters_of(profile: Profile, ledger: Ledger, reader: Reader) -> list[Filter]:
     """Filters of upstream's own plug-ins that a profile has on.
 
     Taints, cordons and affinity are one row per pod (C3); a profile that leaves out a part of them leaves out none.
     """
     found: list[Filter] = [lambda task, nodes: task.eligible[nodes]]
+    if "NodeAffinity" in profile.filters:
+        found += _added_affinity(ledger, profile.arguments.get("NodeAffinity", {}), reader)
     if "NodePorts" in profile.filters:
         found.append(ledger.ports_free)
     if "NodeResourcesFit" in profile.filters:
-        found.append(ledger.fits)
+        found.append(_room(ledger, profile.arguments.get("NodeResourcesFit", {}), reader))
     return found
+
+
+def _added_affinity(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> list[Filter]:
+    """The node affinity that a profile adds to every pod."""
+    at = "pluginConfig[NodeAffinity].args.addedAffinity"
+    added = reader.mapping(arguments.get("addedAffinity"), at)
+    reader.rest(
+        added,
+        f"{at}.",
+        (_REQUIRED,),
+        {"preferredDuringSchedulingIgnoredDuringExecution": "preferences score every node alike"},
+    )
+    if added.get(_REQUIRED) is None:
+        return []
+    terms, wrongs = read_node_selector(added[_REQUIRED])
+    for field, found, expected in wrongs:
+        reader.note(f"{at}.{_REQUIRED}{field and '.'}{field}", found, expected)
+    row = np.array([any(term.matches(node) for term in terms) for node in ledger.instance.nodes.values()], dtype=bool)
+    return [lambda _task, nodes: row[nodes]]
+
+
+def _room(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> Filter:
+    """Room for what a pod requests, but for extended resources that the plug-in is told to ignore."""
+    at = "pluginConfig[NodeResourcesFit].args"
+    names = reader.texts(arguments.get("ignoredResources"), f"{at}.ignoredResources")
+    groups = reader.texts(arguments.get("ignoredResourceGroups"), f"{at}.ignoredResourceGroups")
+    ignored = [
+        index
+        for name, index in ledger.column.items()
+        if _is_extended(name) and (name in names or name.partition("/")[0] in groups)
+    ]
+    for name in names:
+        if not _is_extended(name):
+            reader.remark(f"{at}.ignoredResources", f"{name} is no extended resource, so it counts")
+    if not ignored:
+        return ledger.fits
+    return lambda task, nodes: ledger.fits(task, nodes, ignored)
+
+
+def _is_extended(resource: str) -> bool:
+    """Whether a resource is one that somebody added, by its name: only those can be ignored."""
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
 
 
 def scores_of(profile: Profile, ledger: Ledger, reader: Reader) -> list[Score]:
@@ -169,7 +215,7 @@ def scores_of(profile: Profile, ledger: Ledger, reader: Reader) -> list[Score]:
     if "NodeResourcesBalancedAllocation" in profile.scores:
         name = "NodeResourcesBalancedAllocation"
         resources = profile.arguments.get(name, {}).get("resources")
-        weights = _weights(resources, reader, f"pluginConfig[{name}].args.resources")
+        weights = reader.weights(resources, f"pluginConfig[{name}].args.resources") or _CPU_AND_MEMORY
         found.append(Score(name, profile.scores[name], _balance(ledger, weights)))
     return found
 
@@ -178,7 +224,8 @@ def _fit(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> Callab
     at = "pluginConfig[NodeResourcesFit].args.scoringStrategy"
     strategy = reader.mapping(arguments.get("scoringStrategy"), at)
     kind = reader.text(strategy.get("type"), f"{at}.type", "LeastAllocated", _STRATEGIES)
-    weights = _weights(strategy.get("resources"), reader, f"{at}.resources")
+    weights = reader.weights(strategy.get("resources"), f"{at}.resources") or _CPU_AND_MEMORY
+    reader.rest(strategy, f"{at}.", ("type", "resources", "requestedToCapacityRatio"))
     if kind == "RequestedToCapacityRatio":
         ratio = reader.mapping(strategy.get("requestedToCapacityRatio"), f"{at}.requestedToCapacityRatio")
         shape = _shape(ratio.get("shape"), reader, f"{at}.requestedToCapacityRatio.shape")
@@ -198,17 +245,6 @@ def _balance(ledger: Ledger, weights: Mapping[str, int]) -> Callable[[Task, IntA
         return balanced(Allocation.of(ledger, task, nodes, weights, least=False))
 
     return of
-
-
-def _weights(written: object, reader: Reader, at: str) -> Mapping[str, int]:
-    found = {}
-    for index, entry in enumerate(reader.items(written, at)):
-        each = reader.mapping(entry, f"{at}[{index}]")
-        name = reader.text(each.get("name"), f"{at}[{index}].name")
-        if not name:
-            reader.fault(f"{at}[{index}].name", each.get("name"), "the name of a resource")
-        found[name] = reader.integer(each.get("weight"), f"{at}[{index}].weight", 1, 1, 100)
-    return found or _CPU_AND_MEMORY
 
 
 def _shape(written: object, reader: Reader, at: str) -> Sequence[tuple[int, int]]:

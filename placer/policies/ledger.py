@@ -150,9 +150,10 @@ class Ledger:
         """What pods take of each node, shape (nodes, resources)."""
         return self.alloc - self.idle
 
-    def fits(self, task: Task, nodes: IntArray) -> BoolArray:
-        """Where the request fits into what is idle now."""
-        found: BoolArray = np.all(self.idle[nodes[:, None], task.asked] >= task.request[task.asked], axis=1)
+    def fits(self, task: Task, nodes: IntArray, ignored: Sequence[int] = ()) -> BoolArray:
+        """Where the request fits into what is idle now; of ignored resources, by column, all do."""
+        asked = task.asked if not ignored else task.asked[~np.isin(task.asked, ignored)]
+        found: BoolArray = np.all(self.idle[nodes[:, None], asked] >= task.request[asked], axis=1)
         return found
 
     def fits_later(self, task: Task, nodes: IntArray) -> BoolArray:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.instance import Dependency, Instance, Key, Link, Network
+from placer.instance import Dependency, Instance, Key, Link, Pod
 from placer.instance.network import SAME_ZONE_COST, UNKNOWN_COST
 from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL
+from placer.policies.faults import Reader
 from placer.policies.ledger import BoolArray, FloatArray, IntArray, Ledger, Task
+from placer.policies.network_objects import find_app_groups, find_costs
 
 __all__ = ["Overhead", "Tally", "normalised"]
 
@@ -44,23 +46,34 @@ class Overhead:
     ----------
     ledger
         What is where; pods that take and leave room are heard of.
+    arguments
+        Of the plug-in: ``namespaces``, ``networkTopologyName``, ``weightsName``; None: placer's own choice.
+    reader
+        Takes faults and remarks of the arguments; None: there are none.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(
+        self, ledger: Ledger, arguments: Mapping[str, Any] | None = None, reader: Reader | None = None
+    ) -> None:
         instance = ledger.instance
-        self.network = instance.network
+        reader = reader or Reader("-", "NetworkOverhead")
+        self._costs_known = find_costs(instance, arguments, reader)
+        self._app_groups = find_app_groups(instance, "NetworkOverhead", arguments, reader)
         self._number = ledger.number
         nodes = instance.nodes.values()
         self.spots = [Spot(n.labels.get(REGION_LABEL, ""), n.labels.get(ZONE_LABEL, "")) for n in nodes]
         self._kinds = sorted(set(self.spots))
         index = {spot: number for number, spot in enumerate(self._kinds)}
         self._kind = np.array([index[spot] for spot in self.spots], dtype=np.int64)
-        self._costs = [_costs_from(spot, self.network) for spot in self._kinds] if self.network is not None else []
+        self._costs = [_costs_from(spot, self._costs_known or {}) for spot in self._kinds]
         self._calls = _calls(instance)
         self.placed: dict[Key, dict[str, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
         #: AppGroups with a pod on a node that is not there: the plug-in cannot look at their pods at all.
         self.broken: set[Key] = set()
-        for (app_group, workload), node in _standing(instance):
+        for pod in _standing(instance):
+            app_group, workload, node = self._app_group(pod), pod.workload or "", pod.node or ""
+            if app_group is None:
+                continue
             if node in self._number:
                 self.placed[app_group][workload][self._number[node]] += 1
             else:
@@ -68,13 +81,17 @@ class Overhead:
         ledger.listeners.append(self._hear)
 
     def _hear(self, task: Task, node: int, sign: int) -> None:
-        if task.pod.app_group is not None:
-            self.placed[task.pod.app_group][task.pod.workload or ""][node] += sign
+        app_group = self._app_group(task.pod)
+        if app_group is not None:
+            self.placed[app_group][task.pod.workload or ""][node] += sign
+
+    def _app_group(self, pod: Pod) -> Key | None:
+        """The AppGroup that the plug-in finds for a pod."""
+        return self._app_groups.get(pod.app_group) if pod.app_group is not None else None
 
     def filter(self, task: Task, nodes: IntArray) -> BoolArray:
         """Where not more is violated than satisfied."""
-        app_group = task.pod.app_group
-        if app_group in self.broken and self._own(task):
+        if self._app_group(task.pod) in self.broken and self._own(task):
             return np.zeros(len(nodes), dtype=bool)
         tally = self.tally(task, nodes)
         return tally.violated <= tally.satisfied
@@ -102,8 +119,8 @@ class Overhead:
 
     def _own(self, task: Task) -> Sequence[tuple[Dependency, Mapping[int, int]]]:
         """Dependencies of a pod's workload with the placed pods of each callee."""
-        app_group = task.pod.app_group
-        if self.network is None or app_group is None or task.pod.workload is None:
+        app_group = self._app_group(task.pod)
+        if self._costs_known is None or app_group is None or task.pod.workload is None:
             return ()
         placed = self.placed[app_group]
         return [(each, placed[each.destination]) for each in self._calls[app_group, task.pod.workload]]
@@ -142,10 +159,10 @@ def normalised(costs: FloatArray) -> FloatArray:
     return scores
 
 
-def _costs_from(spot: Spot, network: Network) -> dict[tuple[str, str], int]:
+def _costs_from(spot: Spot, known: Mapping[Link, int]) -> dict[tuple[str, str], int]:
     """Costs from a region and from a zone in one map, as the plug-in has it: of equal names the zone's entry counts."""
     regions, zones = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
-    for link, cost in network.costs.items():
+    for link, cost in known.items():
         if link == Link(REGION, spot.region, link.destination):
             regions[link.origin, link.destination] = cost
         elif link == Link(ZONE, spot.zone, link.destination):
@@ -161,10 +178,8 @@ def _calls(instance: Instance) -> dict[tuple[Key, str], list[Dependency]]:
     return found
 
 
-def _standing(instance: Instance) -> list[tuple[tuple[Key, str], str]]:
-    """Workload and node of every pod that has one, those that are being deleted included."""
+def _standing(instance: Instance) -> list[Pod]:
+    """Pods of workloads that have a node, those that are being deleted included."""
     return [
-        ((pod.app_group, pod.workload or ""), pod.node)
-        for pod in instance.pods.values()
-        if pod.app_group is not None and pod.node is not None and pod.holds_queue
+        pod for pod in instance.pods.values() if pod.app_group is not None and pod.node is not None and pod.holds_queue
     ]

@@ -1,7 +1,8 @@
 """NodeResourceTopologyMatch as a filter and a score.
 
 Without a cache period, which is the default, every pod sees the zones as the objects have them: what the pods before it
-took is not known. With one the pods' requests are taken off every zone that lists them (OverReserve).
+took is not known. With one the pods' requests are taken off every zone that lists them (OverReserve), but not where
+``discardReservedNodes`` chooses the third cache, which knows of no pod once it is bound.
 
 Source: scheduler-plugins ``pkg/noderesourcetopology`` (``plugin.go``, ``cache``).
 """
@@ -30,7 +31,7 @@ class NumaMatch:
     ledger
         What is where.
     arguments
-        Of the plug-in: ``scoringStrategy``, ``cacheResyncPeriodSeconds``.
+        Of the plug-in: ``scoringStrategy``, ``cacheResyncPeriodSeconds``, ``discardReservedNodes``.
     reader
         Takes the faults of the arguments.
     """
@@ -39,8 +40,14 @@ class NumaMatch:
         at = "pluginConfig[NodeResourceTopologyMatch].args"
         strategy = reader.mapping(arguments.get("scoringStrategy"), f"{at}.scoringStrategy")
         self.strategy = reader.text(strategy.get("type"), f"{at}.scoringStrategy.type", STRATEGIES[0], STRATEGIES)
-        self.weights = _weights(strategy.get("resources"), reader, f"{at}.scoringStrategy.resources")
+        self.weights = reader.weights(strategy.get("resources"), f"{at}.scoringStrategy.resources")
+        reader.rest(strategy, f"{at}.scoringStrategy.", ("type", "resources"))
         period = reader.integer(arguments.get("cacheResyncPeriodSeconds"), f"{at}.cacheResyncPeriodSeconds", 0)
+        discards = reader.flag(arguments.get("discardReservedNodes"), f"{at}.discardReservedNodes")
+        if discards:
+            reader.remark(f"{at}.discardReservedNodes", "nodes are closed only during a binding, which takes no time")
+        if discards and period:
+            reader.remark(f"{at}.cacheResyncPeriodSeconds", "decides nothing beside discardReservedNodes")
         zones = [None if node.numa is None else Zones.of(node, node.numa) for node in ledger.instance.nodes.values()]
         self._kinds: list[Zones | None] = []
         self._index: dict[Zones | None, int] = {}
@@ -50,7 +57,7 @@ class NumaMatch:
         self._ask_of: dict[int, Ask] = {}
         self._tables: dict[tuple[str, int], IntArray] = {}
         self._taken: dict[int, list[Task]] = defaultdict(list)
-        if period:
+        if period and not discards:
             ledger.listeners.append(self._reserve)
 
     def _number(self, zones: Zones | None) -> int:
@@ -105,14 +112,3 @@ class NumaMatch:
 
 def _passes(ask: Ask, zones: Zones | None) -> int:
     return int(zones is None or refusal(ask, zones) is None)
-
-
-def _weights(written: object, reader: Reader, at: str) -> Mapping[str, int]:
-    found = {}
-    for index, entry in enumerate(reader.items(written, at)):
-        each = reader.mapping(entry, f"{at}[{index}]")
-        name = reader.text(each.get("name"), f"{at}[{index}].name")
-        if not name:
-            reader.fault(f"{at}[{index}].name", each.get("name"), "the name of a resource")
-        found[name] = reader.integer(each.get("weight"), f"{at}[{index}].weight", 1, 1, 100)
-    return found

@@ -1,6 +1,7 @@
 """A profile of kube-scheduler: which plug-ins, with which weights and arguments.
 
 The default plug-ins are those of upstream; a profile adds and takes away, at ``multiPoint`` or at one extension point.
+What it says and the policies do not mimic (plug-ins of others, preferences, arguments) is remarked, never dropped.
 
 Source: Kubernetes ``pkg/scheduler/apis/config/v1/default_plugins.go``, ``pkg/scheduler/framework/runtime/framework.go``
 (``expandMultiPointPlugins``).
@@ -63,6 +64,51 @@ _OTHER_POINTS = ("preEnqueue", "preFilter", "postFilter", "preScore", "reserve",
 _MODELLED = frozenset(name for names in _POINTS.values() for name in names)
 #: Every plug-in whose presence is understood; of the others nobody here could say what they do.
 KNOWN = frozenset(DEFAULT_WEIGHTS) | _MODELLED
+#: Names under which plug-ins are written that have another one: KEP-260 calls the score so.
+_ALIASES: Mapping[str, str] = {"BalancedAllocation": "NodeResourcesBalancedAllocation"}
+#: Filters that are one row per pod here (C3), so that none of them can be off alone.
+_ALWAYS_ON = ("NodeUnschedulable", "TaintToleration", "NodeAffinity")
+#: Filters of what placer does not model, or does not let a scheduler decide: pods that ask for it are not placed (C4).
+_REFUSED = (
+    *("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources"),
+    *("PodTopologySpread", "InterPodAffinity"),
+)
+#: Plug-ins that score by preferences, which score every node alike here.
+_PREFERENCES = ("TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity", "ImageLocality")
+#: Keys of a profile that are read; ``profiles`` are others of the file for the same policy, ``read_config`` names them.
+_KEYS = ("schedulerName", "plugins", "pluginConfig", "percentageOfNodesToScore", "profiles")
+
+_NO_TIME = "no time passes in one snapshot"
+_NO_EVICTION = "nothing is evicted"
+#: Plug-in to the arguments of it that decide here; each is read where its plug-in is.
+_HONOURED: Mapping[str, tuple[str, ...]] = {
+    "NodeResourcesFit": ("scoringStrategy", "ignoredResources", "ignoredResourceGroups"),
+    "NodeResourcesBalancedAllocation": ("resources",),
+    "NodeAffinity": ("addedAffinity",),
+    "NetworkOverhead": ("namespaces", "weightsName", "networkTopologyName"),
+    "TopologicalSort": ("namespaces", "topologySortingAlgorithm", "roots"),
+    "NodeResourceTopologyMatch": ("scoringStrategy", "cacheResyncPeriodSeconds", "discardReservedNodes"),
+    "Coscheduling": ("podGroupRejectPercentage",),
+}
+#: Plug-in and argument to why it decides nothing here.
+_REASONS: Mapping[str, Mapping[str, str]] = {
+    "NodeResourceTopologyMatch": {
+        "cache": "nothing is read anew in one snapshot",
+        "preemptionMode": _NO_EVICTION,
+    },
+    "Coscheduling": dict.fromkeys(
+        ("permitWaitingTimeSeconds", "podGroupBackoffSeconds", "deniedPGExpirationTimeSeconds"), _NO_TIME
+    ),
+    "DefaultPreemption": dict.fromkeys(
+        ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"),
+        _NO_EVICTION,
+    ),
+    "InterPodAffinity": dict.fromkeys(
+        ("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"), "preferences score every node alike"
+    ),
+    "VolumeBinding": {"bindTimeoutSeconds": _NO_TIME},
+    "DynamicResources": {"filterTimeout": _NO_TIME},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +152,7 @@ def read_profile(written: Mapping[str, Any], reader: Reader, at: str = "") -> Pr
     written
         Plain values, as in a KubeSchedulerConfiguration.
     reader
-        Takes the faults.
+        Takes the faults, and remarks of what is not mimicked.
     at
         Path of the entry, for messages; ends with a dot where it is not empty.
     """
@@ -119,18 +165,58 @@ def read_profile(written: Mapping[str, Any], reader: Reader, at: str = "") -> Pr
     multi = {} if everywhere.drops("*") else {n: w for n, w in DEFAULT_WEIGHTS.items() if not everywhere.drops(n)}
     multi |= everywhere.enabled
     points = {point: _at(point, multi, sets.get(point)) for point in _POINTS}
-    sorts = list(points["queueSort"])
-    if len(sorts) != 1:
-        reader.note(f"{at}plugins.queueSort", ", ".join(sorts) or "none", "exactly one queue sort plug-in")
     percentage = reader.integer(written.get("percentageOfNodesToScore"), f"{at}percentageOfNodesToScore", 0, 0, 100)
-    return Profile(
-        queue_sort=sorts[0] if sorts else "PrioritySort",
+    profile = Profile(
+        queue_sort=_queue_sort(list(points["queueSort"]), sets, reader, f"{at}plugins.queueSort"),
         filters=frozenset(points["filter"]),
         scores={name: weight or 1 for name, weight in points["score"].items()},
         permit=frozenset(points["permit"]),
         arguments=dict(_arguments(written.get("pluginConfig"), reader, f"{at}pluginConfig")),
         percentage=percentage,
     )
+    reader.rest(written, at, _KEYS)
+    others = reader.items(written.get("profiles"), f"{at}profiles")
+    if others:
+        reader.remark(f"{at}profiles", f"{', '.join(map(str, others))} not mimicked: one profile for each policy")
+    _remark_filters(profile, sets, reader, f"{at}plugins")
+    _remark_arguments(profile, reader, f"{at}pluginConfig")
+    return profile
+
+
+def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: Reader, at: str) -> str:
+    """The plug-in that orders the queue; where only one that is not known can, PrioritySort stands for it."""
+    unknown = [name for point in ("queueSort", "multiPoint") if point in sets for name in sets[point].unknown]
+    if not sorts and unknown:
+        reader.remark(at, f"PrioritySort orders the queue in place of {', '.join(unknown)}")
+    elif len(sorts) != 1:
+        reader.note(at, ", ".join(sorts) or "none", "exactly one queue sort plug-in")
+    return sorts[0] if sorts else "PrioritySort"
+
+
+def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: Reader, at: str) -> None:
+    """Say which filters stay on that a profile takes away, and which scores there are none of."""
+    stay = [name for name in _ALWAYS_ON if name not in profile.filters]
+    if stay:
+        reader.remark(f"{at}.filter", f"{', '.join(stay)} kept: taints, cordons and affinity are one filter here")
+    off = {name for point in ("multiPoint", "filter") if point in sets for name in sets[point].disabled}
+    refused = [name for name in _REFUSED if name in off]
+    if refused:
+        reader.remark(f"{at}.filter", f"{', '.join(refused)} off or on: pods that ask for it stay pending")
+    for point in ("multiPoint", "score"):
+        weighted = {name for name in _PREFERENCES if point in sets and sets[point].enabled.get(name)}
+        if weighted:
+            names = ", ".join(name for name in _PREFERENCES if name in weighted)
+            reader.remark(f"{at}.{point}", f"scores of {names} not mimicked: preferences score every node alike")
+
+
+def _remark_arguments(profile: Profile, reader: Reader, at: str) -> None:
+    """Say which arguments decide nothing here."""
+    for name, arguments in profile.arguments.items():
+        place = f"{at}[{name}].args"
+        if arguments and name in _HONOURED and name not in profile.plugins:
+            reader.remark(place, f"decide nothing: the plug-in {name} is not on")
+        else:
+            reader.rest(arguments, f"{place}.", ("apiVersion", "kind", *_HONOURED.get(name, ())), _REASONS.get(name))
 
 
 class _Set:
@@ -138,22 +224,34 @@ class _Set:
 
     def __init__(self, written: object, reader: Reader, at: str) -> None:
         both = reader.mapping(written, at)
-        self.enabled = dict(self._named(both.get("enabled"), reader, f"{at}.enabled"))
-        self.disabled = {name for name, _ in self._named(both.get("disabled"), reader, f"{at}.disabled")}
+        enabled = dict(_named(both.get("enabled"), reader, f"{at}.enabled"))
+        self.enabled = {name: weight for name, weight in enabled.items() if name in KNOWN}
+        self.unknown = [name for name in enabled if name not in KNOWN]
+        self.disabled = {name for name, _ in _named(both.get("disabled"), reader, f"{at}.disabled")}
+        for name in self.unknown:
+            reader.remark(f"{at}.enabled", f"the plug-in {name} is not mimicked")
 
     def drops(self, name: str) -> bool:
         return name in self.disabled
 
-    @staticmethod
-    def _named(written: object, reader: Reader, at: str) -> Iterator[tuple[str, int]]:
-        for index, entry in enumerate(reader.items(written, at)):
-            each = reader.mapping(entry, f"{at}[{index}]")
-            name = reader.text(each.get("name"), f"{at}[{index}].name")
-            wildcard = name == "*" and at.endswith("disabled")
-            if name not in KNOWN and not wildcard:
-                reader.fault(f"{at}[{index}].name", name or None, f"one of {', '.join(sorted(KNOWN))}")
-            elif name:
-                yield name, reader.integer(each.get("weight"), f"{at}[{index}].weight", 0)
+
+def _named(written: object, reader: Reader, at: str) -> Iterator[tuple[str, int]]:
+    """Plug-ins of a list with their weights."""
+    for index, entry in enumerate(reader.items(written, at)):
+        each = reader.mapping(entry, f"{at}[{index}]")
+        name = _name(each, reader, f"{at}[{index}]")
+        if name:
+            yield name, reader.integer(each.get("weight"), f"{at}[{index}].weight", 0)
+
+
+def _name(written: Mapping[str, Any], reader: Reader, at: str) -> str:
+    """The name of a plug-in; empty with a fault where there is none."""
+    name = reader.text(written.get("name"), f"{at}.name")
+    if not name and isinstance(written.get("name"), str | None):
+        reader.fault(f"{at}.name", None, "the name of a plug-in")
+    if name in _ALIASES:
+        reader.remark(f"{at}.name", f"{name} is read as {_ALIASES[name]}")
+    return _ALIASES.get(name, name)
 
 
 def _at(point: str, multi: Mapping[str, int], own: _Set | None) -> dict[str, int]:
@@ -171,8 +269,9 @@ def _at(point: str, multi: Mapping[str, int], own: _Set | None) -> dict[str, int
 def _arguments(written: object, reader: Reader, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for index, entry in enumerate(reader.items(written, at)):
         each = reader.mapping(entry, f"{at}[{index}]")
-        name = reader.text(each.get("name"), f"{at}[{index}].name")
-        if name not in KNOWN:
-            reader.fault(f"{at}[{index}].name", name or None, f"one of {', '.join(sorted(KNOWN))}")
+        name = _name(each, reader, f"{at}[{index}]")
+        arguments = reader.mapping(each.get("args"), f"{at}[{index}].args")
+        if name and name not in KNOWN:
+            reader.remark(f"{at}[{name}]", "the plug-in is not mimicked")
         elif name:
-            yield name, reader.mapping(each.get("args"), f"{at}[{index}].args")
+            yield name, arguments

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from placer.errors import UsageError
@@ -21,7 +22,7 @@ from placer.policies.step import Score, Step
 from placer.policies.topological_sort import TopologicalSort
 from placer.policies.volcano import DEFAULT, DEFAULT_LABELS, Session
 
-__all__ = ["POLICIES", "PROFILES", "SORTED", "run"]
+__all__ = ["POLICIES", "PROFILES", "SORTED", "Mimicry", "mimic", "run"]
 
 #: Profiles of kube-scheduler without a configuration: as the plug-ins' own samples have them. The sample of
 #: NetworkOverhead takes away the filter of NodeResourcesFit with its score; here only the score, as KEP-260 says.
@@ -49,10 +50,33 @@ POLICIES = ("as-is", *PROFILES, *_VOLCANO)
 SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
 
 
+@dataclass(frozen=True, slots=True)
+class Mimicry:
+    """What a policy binds.
+
+    Parameters
+    ----------
+    placement
+        Pods to nodes in the order in which they are bound. It may break rules of ours.
+    notes
+        What its configuration says and is not mimicked, or is read in one of several ways, each with its field.
+    """
+
+    placement: Placement
+    notes: tuple[str, ...] = ()
+
+
 def run(
     instance: Instance, policy_name: str, *, seed: int = 0, arguments: Mapping[str, Any] | None = None
 ) -> Placement:
-    """Place pods as another scheduler would.
+    """Place pods as another scheduler would: the placement of :func:`mimic`."""
+    return mimic(instance, policy_name, seed=seed, arguments=arguments).placement
+
+
+def mimic(
+    instance: Instance, policy_name: str, *, seed: int = 0, arguments: Mapping[str, Any] | None = None
+) -> Mimicry:
+    """Place pods as another scheduler would, and say what of it is not mimicked.
 
     Parameters
     ----------
@@ -69,8 +93,8 @@ def run(
 
     Returns
     -------
-    Placement
-        Pods to nodes in the order in which they are bound. It may break rules of ours.
+    Mimicry
+        The placement, and notes.
 
     Raises
     ------
@@ -83,16 +107,16 @@ def run(
         raise UsageError(f"policy: found {policy_name}, expected one of {', '.join((*POLICIES, *SORTED))}")
     policy_name, _, algorithm = policy_name.partition(":")
     if policy_name == "as-is":
-        return Placement()
+        return Mimicry(Placement())
     ledger, written = Ledger(instance, seed), arguments
     reader = Reader("arguments", policy_name)
     if policy_name in _VOLCANO:
         session = Session(ledger, _VOLCANO[policy_name] if written is None else written, reader)
-        return schedule(session)
+        return Mimicry(schedule(session), tuple(reader.remarks))
     profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
     scheduler: Scheduler[Task | Settlement] = pod_by_pod(ledger, profile, reader, algorithm)
     reader.raise_any()
-    return schedule(scheduler)
+    return Mimicry(schedule(scheduler), tuple(reader.remarks))
 
 
 def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader, algorithm: str = "") -> PodByPod:
@@ -105,13 +129,13 @@ def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader, algorithm: str 
     profile
         The plug-ins.
     reader
-        Takes the faults of their arguments.
+        Takes the faults of their arguments, and remarks.
     algorithm
         The one of the six sorts that TopologicalSort goes by; empty: as its arguments or the AppGroups say.
     """
-    filters, scores = filters_of(profile, ledger), scores_of(profile, ledger, reader)
+    filters, scores = filters_of(profile, ledger, reader), scores_of(profile, ledger, reader)
     if "NetworkOverhead" in profile.filters or "NetworkOverhead" in profile.scores:
-        overhead = Overhead(ledger)
+        overhead = Overhead(ledger, profile.arguments.get("NetworkOverhead"), reader)
         if "NetworkOverhead" in profile.filters:
             filters.append(overhead.filter)
         if "NetworkOverhead" in profile.scores:
@@ -130,13 +154,7 @@ def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader, algorithm: str 
     if gang is not None:
         orders["Coscheduling"] = gang.order
     if profile.queue_sort == "TopologicalSort":
-        orders["TopologicalSort"] = TopologicalSort(ledger, algorithm or _algorithm(profile, reader))
+        arguments = profile.arguments.get("TopologicalSort")
+        orders["TopologicalSort"] = TopologicalSort(ledger, arguments, reader, algorithm)
     step = Step(ledger, filters, scores, profile.percentage)
     return PodByPod(ledger, step, orders[profile.queue_sort], gang if "Coscheduling" in profile.permit else None)
-
-
-def _algorithm(profile: Profile, reader: Reader) -> str | None:
-    """A sort in place of what AppGroups say: no argument of the plug-in, but a way to try another one."""
-    arguments = profile.arguments.get("TopologicalSort", {})
-    at = "pluginConfig[TopologicalSort].args.topologySortingAlgorithm"
-    return reader.text(arguments.get("topologySortingAlgorithm"), at, "", tuple(ALGORITHMS)) or None

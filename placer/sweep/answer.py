@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.deciding import ask, high_water
 from placer.errors import PlacerError
-from placer.placement import Placement
+from placer.policies import Mimicry
 from placer.result import Termination, Verdict
 from placer.sweep.line import Line
 from placer.sweep.plan import Run
@@ -85,16 +85,17 @@ def _decide(run: Run, path: str, target: str, began: float) -> tuple[Instance, d
 
     instance = read(path)
     said = ask(instance, run.asked, began)
-    return instance, _of_policy(instance, said, target) if isinstance(said, Placement) else _of_method(said, target)
+    return instance, _of_policy(instance, said, target) if isinstance(said, Mimicry) else _of_method(said, target)
 
 
-def _of_policy(instance: Instance, placement: Placement, target: str) -> dict[str, Any]:
+def _of_policy(instance: Instance, said: Mimicry, target: str) -> dict[str, Any]:
     """Judge as the call of a method does, and write."""
     from placer.document import ValuePart, bindings_document
     from placer.manifests import dump
     from placer.score import placed_weight, score
     from placer.verify import RULES, verify
 
+    placement = said.placement
     broken = Counter(violation.rule for violation in verify(instance, placement))
     unproved = {"bound": None, "gap": None, "proved_by": None}
     figures = {
@@ -107,6 +108,7 @@ def _of_policy(instance: Instance, placement: Placement, target: str) -> dict[st
         "violations": {rule: broken[rule] for rule, _ in RULES if broken[rule]},
         "verdict": None if broken else Verdict.FEASIBLE,
         "termination": Termination.FINISHED,
+        "notes": list(said.notes),
     }
     dump(bindings_document(placement), target)
     return figures

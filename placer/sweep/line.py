@@ -62,6 +62,8 @@ class Line(BaseModel):
         Of the whole call, reading to writing.
     peak_memory_mib
         The most that the process and the ones it started held at once, in MiB: the sum of their high-water marks.
+    notes
+        What the configuration of a policy says and is not mimicked.
     error
         Why there is no result, or why it cannot be trusted.
     """
@@ -92,6 +94,7 @@ class Line(BaseModel):
     seconds_to_first: float | None = None
     seconds: float | None = None
     peak_memory_mib: float | None = Field(default=None, alias="peakMemoryMiB")
+    notes: list[str] = []
     error: str | None = None
 
     @property

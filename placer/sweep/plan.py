@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from placer.deciding import NAMES, Asked
+from placer.deciding import NAMES, Asked, configuration_of
 from placer.errors import UsageError
 from placer.sweep.line import KEY, Key, Line
 from placer.sweep.subject import Subject, parse_subject
@@ -101,6 +101,7 @@ def plan(
         With every fault of every word.
     """
     configured = arguments or {}
+    bare = {name.partition(":")[0] for name in policies}
     faults = [
         f"{name}: found {found}, expected {expected}"
         for name, found, expected, fine in (
@@ -111,7 +112,7 @@ def plan(
             ("policies", "none", "at least one", bool(policies)),
             *(("seed", seed, "0 to 2147483647", 0 <= seed < 2**31) for seed in seeds),
             *(("policy", repr(name), f"one of {', '.join(NAMES)}", name in NAMES) for name in policies),
-            *(("configuration", f"one for {name}", "it among the policies", name in policies) for name in configured),
+            *(("configuration", f"one for {name}", "it among the policies", name in bare) for name in configured),
         )
         if not fine
     ]
@@ -124,7 +125,7 @@ def plan(
     if faults:
         raise UsageError("; ".join(faults))
     return [
-        Run(subject, seed, policy, time_limit, workers, configured.get(policy))
+        Run(subject, seed, policy, time_limit, workers, configuration_of(policy, configured))
         for subject in subjects
         for seed in dict.fromkeys(seeds)
         for policy in dict.fromkeys(policies)

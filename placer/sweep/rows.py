@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from placer.result import Verdict
 from placer.sweep.line import Line
@@ -41,6 +42,8 @@ class Row:
         Of the whole call.
     peak_memory_mib
         Largest of all runs.
+    notes
+        What is not mimicked, of any run.
     """
 
     instance: str
@@ -58,6 +61,7 @@ class Row:
     worst_seconds: float | None
     peak_memory_mib: float | None
     violations: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def rows(lines: Iterable[Line]) -> list[Row]:
@@ -97,6 +101,7 @@ def _row(instance: str, policy: str, lines: list[Line], bounds: Mapping[tuple[st
         worst_seconds=max(seconds, default=None),
         peak_memory_mib=max((line.peak_memory_mib for line in good if line.peak_memory_mib is not None), default=None),
         violations={rule: violations[rule] for rule, _ in RULES if violations[rule]},
+        notes=tuple(dict.fromkeys(chain.from_iterable(line.notes for line in good))),
     )
 
 

@@ -215,15 +215,17 @@ def two_zones(pods: int) -> list[Document]:
     return [host("n", written), topology("n", written), *(asking(ask, f"p{number}") for number in range(pods))]
 
 
-@pytest.mark.parametrize(("period", "placed"), [(0, 3), (60, 1)])
-def test_what_the_cache_knows(period: int, placed: int) -> None:
+@pytest.mark.parametrize(("period", "discards", "placed"), [(0, False, 3), (60, False, 1), (60, True, 3)])
+def test_what_the_cache_knows(period: int, discards: bool, placed: int) -> None:
     """Without one three pods of 16 see 30 + 30 free each time, and node capacity 60 is all that holds the fourth off.
 
     OverReserve takes the first pod's 16 from both zones: 14 and 14 are left, though one of the zones has 30.
+    DiscardReserved, which counts where both are asked for, knows of no pod that is bound.
     """
     instance = instance_of(*two_zones(4))
     profile = {
         "plugins": {"multiPoint": {"enabled": [{"name": "NodeResourceTopologyMatch"}]}},
         "pluginConfig": [{"name": "NodeResourceTopologyMatch", "args": {"cacheResyncPeriodSeconds": period}}],
     }
+    profile["pluginConfig"][0]["args"]["discardReservedNodes"] = discards
     assert len(run(instance, "numa-match", arguments=profile).bindings) == placed

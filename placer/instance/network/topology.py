@@ -26,7 +26,7 @@ from placer.kube import diktyo
 from placer.kube.core import ConfigMap
 from placer.quantity import from_nano
 
-__all__ = ["read_network"]
+__all__ = ["read_cost_lists", "read_network"]
 
 #: API group in use; should a NetworkTopology be there under an older group as well, the one under this group counts.
 GROUP = "networktopology.diktyo.x-k8s.io"
@@ -104,6 +104,17 @@ def _measured(
     measured = read_measurements(config_map, areas)
     findings.update(measured.findings)
     return measured_costs(measured.latencies, areas)
+
+
+def read_cost_lists(written: Iterable[diktyo.NetworkTopology]) -> dict[Key, dict[str, dict[Link, int]]]:
+    """Read every list of every NetworkTopology: object to list to costs; what is wrong with them is not told here."""
+    quiet = Findings()
+    found: dict[Key, dict[str, dict[Link, int]]] = {}
+    for each in only_one_each(written, "NetworkTopology", GROUP, quiet).values():
+        key = Key(each.namespace, each.name)
+        lists = (each.spec.weights if each.spec is not None else None) or ()
+        found[key] = {weights.name: _costs(weights, key, quiet) for weights in lists}
+    return found
 
 
 def _chosen(
