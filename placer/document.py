@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from placer.instance import Group, Instance, Key, NetworkTopology, SubGroup
+from placer.instance import Group, Instance, SubGroup
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Judged, Reason, Result, Termination, Verdict
@@ -241,7 +241,7 @@ def _numbers(judged: Judged) -> dict[str, Any]:
 
 def _group(outcome: Outcome, group: Group, reason: Reason | None) -> GroupPart:
     new = outcome.added(group.pending)
-    tier, hyper_node = _common(outcome, group.topology, (*group.bound, *new))
+    tier, hyper_node = outcome.common(group.topology, (*group.bound, *new))
     return GroupPart(
         kind="PodGroup" if group.key.api_group else "Pod",
         namespace=group.key.namespace,
@@ -258,19 +258,8 @@ def _group(outcome: Outcome, group: Group, reason: Reason | None) -> GroupPart:
 
 def _sub_group(outcome: Outcome, group: Group, part: SubGroup) -> SubGroupPart:
     placed = (*part.bound, *outcome.added(part.pending))
-    tier, hyper_node = _common(outcome, group.policies[part.policy].topology, placed)
+    tier, hyper_node = outcome.common(group.policies[part.policy].topology, placed)
     return SubGroupPart(name=part.name, placed=len(placed), tier=tier, hyper_node=hyper_node)
-
-
-def _common(
-    outcome: Outcome, topology: NetworkTopology | None, placed: tuple[Key, ...]
-) -> tuple[int | None, str | None]:
-    """Tier and name of the smallest common HyperNode; nothing where no topology is asked or nothing is placed."""
-    if topology is None or not placed:
-        return None, None
-    tree = outcome.instance.topology
-    hyper_node = tree.smallest_common(outcome.new.get(key) or outcome.instance.pods[key].node or "" for key in placed)
-    return tree.tier(hyper_node), hyper_node
 
 
 def bindings_document(placement: Placement) -> dict[str, Any]:

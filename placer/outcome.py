@@ -131,6 +131,14 @@ class Outcome:
         """Those of the pods that this placement adds."""
         return [key for key in pending if key in self.new]
 
+    def common(self, topology: NetworkTopology | None, placed: Sequence[Key]) -> tuple[int | None, str | None]:
+        """Tier and name of the smallest common HyperNode of pods with a node; nothing where no topology is asked."""
+        if topology is None or not placed:
+            return None, None
+        tree = self.instance.topology
+        hyper_node = tree.smallest_common(self.new.get(key) or self.instance.pods[key].node or "" for key in placed)
+        return tree.tier(hyper_node), hyper_node
+
     def scopes(self) -> Iterator[Scope]:
         """Every group and subgroup with a networkTopology (hard or soft), the group before its parts."""
         for group in self.instance.groups.values():

@@ -49,6 +49,7 @@ KEYS = [
     "objective",
     "violations",
     "metrics",
+    "groups",
     "seconds",
     "peakMemoryMiB",
 ]
@@ -176,6 +177,7 @@ def test_what_fails_is_a_row_with_its_error(here: list[Asked], monkeypatch: pyte
         "policy": "exact",
         "objective": [],
         "violations": {},
+        "groups": [],
         "error": exact.error,
     }
     assert (greedy.error, greedy.placed_pods, greedy.exit_code) == (None, 1, 0)
@@ -294,10 +296,10 @@ def test_the_table_says_what_was_reached_and_what_was_broken(apart: str, here: l
     assert lines[0] == "2 pending pods, 2 nodes, 3 HyperNodes"
     words = [line.split() for line in lines]
     kube, greedy = words[3:5]
-    assert kube[:-2] == ["kube-default", "2", "1", "2", "-", "100.0%", "0/0/0/0", "0", "2:", "100%", "C7", "1"]
+    assert kube[:-2] == ["kube-default", "2", "1", "2", "-*", "100.0%", "0/0/0/0", "0", "2:", "100%", "C7", "1"]
     assert greedy[:-2] == ["greedy", "0", "0", "0", "100.00%", "0.0%", "2/0/0/0", "0", "-"]
     assert ["bound", "0", "0"] in [line[:3] for line in words]
-    assert ["kube-default", "2,000,000", "2,000,000", "4", "2"] in [line[:5] for line in words]
+    assert ["kube-default", "2,000,000*", "2,000,000", "4", "2"] in [line[:5] for line in words]
     assert lines[-4:] == [
         "",
         "kube-default is not valid here:",
@@ -374,3 +376,148 @@ def test_an_instance_that_cannot_be_read_is_one_error(here: list[Asked], tmp_pat
     assert main(["compare", str(path)]) == 3
     assert "broken.json" in capsys.readouterr().err
     assert here == []
+
+
+# ------------------------------------------------------------------------------- groups, marks, notes, narrow terminals
+
+
+def test_every_group_is_in_json_with_what_becomes_of_it(apart: str, here: list[Asked], capsys: Capture) -> None:
+    more = ["--with", written(Path(apart).with_name("more.json"), [node("c"), pod("alone", cpu=1)])]
+    assert main(["compare", apart, *more, "--policies", "kube-default,greedy", "--json"]) == 0
+    kube, greedy = (row["groups"] for row in json.loads(capsys.readouterr().out))
+    gang = {"kind": "PodGroup", "namespace": "default", "name": "g"}
+    alone = {"kind": "Pod", "namespace": "default", "name": "alone"}
+    assert kube == [
+        {**alone, "admitted": True, "placed": 1, "tier": None, "hyperNode": None},
+        {**gang, "admitted": True, "placed": 2, "tier": 2, "hyperNode": "s"},
+    ]
+    assert greedy == [
+        {**alone, "admitted": True, "placed": 1, "tier": None, "hyperNode": None},
+        {**gang, "admitted": False, "placed": 0, "tier": None, "hyperNode": None},
+    ]
+
+
+#: Gangs of four pods and of two, a node with room for five: who has gangs leaves one, who has not tears one apart.
+CONTENDED: list[Document] = [
+    node("a", gpu=5),
+    *(pod_group(name, minMember=size, namespace="ml") for name, size in (("big", 4), ("small", 2))),
+    *(pod(f"big-{index}", group="big", gpu=1, namespace="ml") for index in range(4)),
+    *(pod(f"small-{index}", group="small", gpu=1, namespace="ml") for index in range(2)),
+    pod("alone", cpu=1),
+]
+
+
+def test_groups_that_fare_differently_are_printed(tmp_path: Path, here: list[Asked], capsys: Capture) -> None:
+    path = written(tmp_path / "contended.json", CONTENDED)
+    # What is bound already is beside the point: it places nothing.
+    assert main(["compare", path, "--policies", "as-is,kube-default,greedy"]) == 0
+    out = capsys.readouterr().out
+    shown = out[out.index("Groups that fare") :].split("\n\n")[0].splitlines()
+    assert [line.split() for line in shown] == [
+        ["Groups", "that", "fare", "differently:", "new", "pods", "of", "each"],
+        ["group", "pods", "kube-default", "greedy"],
+        ["ml/small", "2", "1!", "-"],
+    ]
+    assert "! bound although the gang is not ready" in out
+    assert main(["compare", path, "--policies", "greedy,as-is"]) == 0
+    assert "Groups that fare" not in capsys.readouterr().out
+
+
+def test_of_many_groups_the_first_are_printed_and_the_rest_are_counted(
+    tmp_path: Path, here: list[Asked], capsys: Capture
+) -> None:
+    # Thirty gangs of two that must be on one leaf of one node: kube-default spreads them, volcano places none.
+    leaves = [hyper_node(f"l{index}", 1, nodes=(f"n{index}",)) for index in range(30)]
+    documents = [*(node(f"n{index}", gpu=2) for index in range(30)), *leaves]
+    for index in range(30):
+        documents.append(pod_group(f"g{index:02}", minMember=2, networkTopology={"highestTierAllowed": 0}))
+        documents += [pod(f"g{index:02}-{number}", group=f"g{index:02}", gpu=1) for number in range(2)]
+    path = written(tmp_path / "many.json", documents)
+    assert main(["compare", path, "--policies", "coscheduling,greedy"]) == 0
+    out = capsys.readouterr().out
+    assert "Groups that fare differently: new pods of each, the first 20 of 30; --json has all" in out
+    table = out[out.index("Groups that fare") :].split("\n\n")[0].splitlines()
+    assert len(table) == 22
+    assert table[2].split() == ["default/g00", "2", "2", "-"]
+
+
+def test_a_row_that_breaks_rules_is_marked_beside_what_is_proved(
+    apart: str, here: list[Asked], capsys: Capture
+) -> None:
+    more = ["--with", written(Path(apart).with_name("more.json"), [node("c"), pod("alone", cpu=1)])]
+    assert main(["compare", apart, *more, "--policies", "kube-default,auto", "--time-limit", "20"]) == 0
+    out = capsys.readouterr().out
+    kube, auto = (next(line.split() for line in out.splitlines() if line.startswith(name)) for name in ("kube", "auto"))
+    share = kube[4]
+    assert share.endswith("%*")
+    assert float(share.removesuffix("%*")) > 100
+    assert auto[4] == "100.00%"
+    assert "* breaks rules: what is proved is proved of placements that break none" in out
+    values = [line.split() for line in out.splitlines() if line.startswith("kube-default")][1]
+    assert values[1].endswith("*")
+
+
+def test_a_valid_row_beyond_the_bound_of_better_ones_says_so(capsys: Capture) -> None:
+    from placer.cli.common import console
+    from placer.cli.compared import print_rows
+
+    instance = instance_of(node("a"), pod("p", cpu=1))
+    (found,) = compare(instance, ["greedy"])
+    assert found.weight is not None
+    weight = Judged(found.weight.value, Bound(found.weight.value.value // 2, "exact"))
+    print_rows(instance, [replace(found, weight=weight)], console())
+    out = capsys.readouterr().out
+    assert "200.00%+" in out
+    assert "+ more in all, and less of what counts first" in out
+
+
+def test_what_is_not_mimicked_is_in_the_table_and_in_json(tmp_path: Path, here: list[Asked], capsys: Capture) -> None:
+    config = tmp_path / "volcano-scheduler.conf"
+    config.write_text("tiers:\n- plugins: [{name: gang}, {name: predicates}, {name: capacity}, {name: deviceshare}]\n")
+    path = written(tmp_path / "one.json", [node("a"), pod("p", cpu=1)])
+    command = ["compare", path, "--policies", "volcano,greedy", "--scheduler-config", str(config)]
+    assert main([*command, "--json"]) == 0
+    volcano, greedy = json.loads(capsys.readouterr().out)
+    assert volcano["placedPods"] == 1
+    assert volcano["notes"] == [
+        f"tiers[0].plugins[{index}].name: the plug-in {name} is not mimicked"
+        for index, name in ((2, "capacity"), (3, "deviceshare"))
+    ]
+    assert "notes" not in greedy
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:] == [
+        "Not mimicked, or to be read in more than one way",
+        *(f"  volcano: {note}" for note in volcano["notes"]),
+    ]
+
+
+def test_a_configuration_goes_to_a_policy_with_a_sort_in_its_name(
+    tmp_path: Path, here: list[Asked], capsys: Capture
+) -> None:
+    config = tmp_path / "kube.yaml"
+    plugins = {"queueSort": {"enabled": [{"name": "TopologicalSort"}], "disabled": [{"name": "*"}]}}
+    profile = {"plugins": {**plugins, "score": {"enabled": [{"name": "Mine"}]}}}
+    config.write_text(json.dumps({"profiles": [profile]}))
+    path = written(tmp_path / "one.json", [node("a"), pod("p", cpu=1)])
+    sorts = "network-overhead:KahnSort,network-overhead:TarjanSort"
+    assert main(["compare", path, "--policies", sorts, "--scheduler-config", str(config)]) == 0
+    assert all(asked.arguments is not None for asked in here)
+    assert f"{sorts.replace(',', ', ')}: plugins.score.enabled: the plug-in Mine" in capsys.readouterr().out
+
+
+def test_no_line_is_wider_than_a_narrow_terminal_and_no_figure_is_cut(
+    tmp_path: Path, here: list[Asked], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    from rich.console import Console
+
+    common = importlib.import_module("placer.cli.comparing")
+    path = written(tmp_path / "contended.json", CONTENDED)
+    monkeypatch.setattr(common, "console", lambda: Console(width=80, highlight=False))
+    names = "kube-default,coscheduling,volcano,volcano-labels,network-overhead:AlternateTarjan,greedy"
+    assert main(["compare", path, "--policies", names]) == 0
+    out = capsys.readouterr().out
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
+    assert "…" not in out
+    for heading in ("weight", "excess", "MiB", "packedNodes", "gangs by tier"):
+        assert heading in out

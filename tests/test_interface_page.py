@@ -165,7 +165,7 @@ def test_a_line_of_sweep_has_these_keys() -> None:
 
 
 def test_a_row_of_compare_has_these_keys() -> None:
-    assert told("### A row of `compare`") == list(Row("greedy", error="none").as_dict())
+    assert told("### A row of `compare`") == list(Row("greedy", notes=("x",), error="none").as_dict())
 
 
 def test_the_line_of_run_has_these_keys() -> None:

@@ -174,6 +174,18 @@ def test_a_configuration_goes_to_its_policy_and_makes_another_run(
     assert "configuration: found one for volcano, expected it among the policies" in capsys.readouterr().err
 
 
+def test_notes_are_in_the_lines_and_below_the_tables(tmp_path: Path, capsys: Capture) -> None:
+    config, cluster = tmp_path / "volcano-scheduler.conf", tmp_path / "cluster.json"
+    config.write_text("tiers:\n- plugins: [{name: gang}, {name: predicates}, {name: capacity}]\n")
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("a"), pod("p", cpu=1)]}))
+    target = tmp_path / "lines.jsonl"
+    command = ["sweep", str(cluster), "--seeds", "1", "--policies", "volcano,greedy", "-o", str(target)]
+    assert main([*command, "--scheduler-config", str(config)]) == 0
+    note = "tiers[0].plugins[2].name: the plug-in capacity is not mimicked"
+    assert [line["notes"] for line in lines_of(target)] == [[note], []]
+    assert f"  volcano: {note}\n" in capsys.readouterr().out
+
+
 def test_no_executor_of_that_name_is_a_usage_error(tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "lines.jsonl"
     assert main(["sweep", "clos", "-o", str(target), "--executor", "cloud"]) == 2

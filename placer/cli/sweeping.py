@@ -7,13 +7,16 @@ import contextlib
 import itertools
 import json
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.common import OK, add_command, add_scheduler_config, console, scheduler_configs, writable
+from placer.cli.tables import BREAKS, BROKEN, Column, columns_of, print_notes, tables
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from placer.sweep import Duel, Line, Median, Row, Run
 
 __all__ = ["add_sweep"]
@@ -126,9 +129,9 @@ def _print(lines: list[Line], known: int) -> None:
     from placer.sweep import duels, rows
 
     terminal = console()
-    for instance, of_instance in itertools.groupby(rows(lines), key=lambda row: row.instance):
-        terminal.print(escape(instance), style="bold", soft_wrap=True)
-        terminal.print(_table(of_instance))
+    found_rows = rows(lines)
+    _print_tables(found_rows, terminal)
+    print_notes(_notes(found_rows), terminal)
     found = duels(lines)
     if found:
         terminal.print(
@@ -147,49 +150,54 @@ def _print(lines: list[Line], known: int) -> None:
         terminal.print(f"  ... and {len(failed) - SHOWN:,} more")
 
 
-def _table(found: Iterable[Row]) -> Any:
-    """Make the table of one instance; ``-`` where nothing is known."""
-    from rich.table import Table
+#: What stands above a column of an instance's table to what stands in it; ``-`` where nothing is known.
+_FIGURES: Mapping[str, Callable[[Row], str]] = {
+    "runs": lambda row: f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
+    "% of planted\nmedian": lambda row: _median(row.over_planted, 100),
+    "% of planted\nworst": lambda row: _shown(row.worst_over_planted, 100),
+    "% of bound\nmedian": lambda row: _marked(_median(row.of_bound, 100), row),
+    "% of bound\nworst": lambda row: _marked(_shown(row.worst_of_bound, 100), row),
+    "OPTI-\nMAL": lambda row: str(row.optimal),
+    "first s\nmedian": lambda row: _shown(None if row.first is None else row.first.value),
+    "total s\nmedian": lambda row: _median(row.seconds),
+    "total s\nworst": lambda row: _shown(row.worst_seconds),
+    "peak\nMiB": lambda row: "-" if row.peak_memory_mib is None else f"{row.peak_memory_mib:,.0f}",
+    "breaks": lambda row: ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
+}
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("policy", no_wrap=True)
-    heads = (
-        "runs",
-        "% of planted\nmedian",
-        "\nworst",
-        "% of bound\nmedian",
-        "\nworst",
-        "OPTI-\nMAL",
-        "first s\nmedian",
-    )
-    for head in (*heads, "total s\nmedian", "\nworst", "peak\nMiB"):
-        table.add_column(head, justify="right", no_wrap=True)
-    table.add_column("breaks", overflow="fold")
+
+def _print_tables(found: list[Row], terminal: Console) -> None:
+    """Print a table for each instance, and what a mark in them says."""
+    from rich.markup import escape
+
+    for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
+        shown = list(of_instance)
+        terminal.print(escape(instance), style="bold", soft_wrap=True)
+        names = Column("policy", [row.policy for row in shown])
+        for table in tables(names, columns_of(shown, _FIGURES, ("breaks",)), terminal.width):
+            terminal.print(table)
+    if any(row.violations and row.of_bound is not None for row in found):
+        terminal.print(f"\n{BREAKS}")
+
+
+def _notes(found: Iterable[Row]) -> dict[str, dict[str, None]]:
+    """Policy to what is not mimicked of it, on any instance."""
+    notes: dict[str, dict[str, None]] = {}
     for row in found:
-        table.add_row(
-            row.policy,
-            f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
-            _median(row.over_planted, 100),
-            _shown(row.worst_over_planted, 100),
-            _median(row.of_bound, 100),
-            _shown(row.worst_of_bound, 100),
-            str(row.optimal),
-            _shown(None if row.first is None else row.first.value),
-            _median(row.seconds),
-            _shown(row.worst_seconds),
-            "-" if row.peak_memory_mib is None else f"{row.peak_memory_mib:,.0f}",
-            ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
-        )
-    return table
+        notes.setdefault(row.policy, {}).update(dict.fromkeys(row.notes))
+    return notes
+
+
+def _marked(share: str, row: Row) -> str:
+    """A share of what is proved, marked where a run breaks rules."""
+    return f"{share}{BROKEN}" if row.violations and row.of_bound is not None else share
 
 
 def _median(value: Median | None, factor: int = 1) -> str:
     """The median and, of more than one run, its interval."""
-    from rich.markup import escape
-
     if value is None or not value.confidence:
         return _shown(None if value is None else value.value, factor)
-    return escape(f"{_shown(value.value, factor)} [{_shown(value.low, factor)} {_shown(value.high, factor)}]")
+    return f"{_shown(value.value, factor)} [{_shown(value.low, factor)} {_shown(value.high, factor)}]"
 
 
 def _competition(found: list[Duel]) -> Any:
@@ -198,7 +206,7 @@ def _competition(found: list[Duel]) -> Any:
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for head in ("", "against"):
-        table.add_column(head, no_wrap=True)
+        table.add_column(head, overflow="fold")
     for head in ("better", "equal", "worse", "undecided"):
         table.add_column(head, justify="right", no_wrap=True)
     for duel in found:

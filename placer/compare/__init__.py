@@ -1,14 +1,16 @@
 """Side by side on one instance: what other schedulers would place, what the methods of placer place, what is proved.
 
 Belongs here: one decision in a process of its own (``decide``), the measures of any placement (``metrics``, ``span``),
-the rows that a comparison is made of (``rows``, ``compare``). Does not: how a policy or a method decides (``policies``,
-``solve``), what is valid and how good it is (``verify``, ``score``), printing (``cli``).
+what becomes of each group (``fates``), the rows that a comparison is made of (``rows``, ``compare``). Does not: how a
+policy or a method decides (``policies``, ``solve``), what is valid and how good it is (``verify``, ``score``), printing
+(``cli``).
 
 A comparison is of one snapshot: what each scheduler would bind now, from one queue, with nothing arriving or ending.
 """
 
 from placer.compare.compare import DEFAULT, NAMES, compare
+from placer.compare.fates import GroupFate, differing
 from placer.compare.metrics import Metrics, measure
 from placer.compare.rows import Row
 
-__all__ = ["DEFAULT", "NAMES", "Metrics", "Row", "compare", "measure"]
+__all__ = ["DEFAULT", "NAMES", "GroupFate", "Metrics", "Row", "compare", "differing", "measure"]

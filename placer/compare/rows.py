@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from placer.compare.decide import Decided, Failed
+from placer.compare.fates import GroupFate, fates
 from placer.compare.metrics import Metrics, admitted_groups, gpus_placed, measure
 from placer.deciding import Asked
 from placer.errors import VerificationFailed
@@ -49,6 +50,10 @@ class Row:
         Rule to what the first violation of it says.
     metrics
         See there; None in a row that failed.
+    groups
+        What becomes of every group with pending pods, in the order of the groups; empty in a row that failed.
+    notes
+        What the configuration of a policy says and is not mimicked (:class:`placer.policies.Mimicry`).
     seconds
         From having the instance to having the placement; reading and judging are not in it.
     peak_memory_mib
@@ -69,13 +74,15 @@ class Row:
     violations: Mapping[str, int] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     metrics: Metrics | None = None
+    groups: tuple[GroupFate, ...] = ()
+    notes: tuple[str, ...] = ()
     seconds: float | None = None
     peak_memory_mib: float | None = None
     error: str | None = None
     exit_code: int = 0
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md; a row that failed has ``error`` beside them."""
+        """Plain data with the names of models/interface.md; beside them ``notes`` and ``error`` where there are any."""
         metrics = None
         if self.metrics is not None and self.weight is not None:
             metrics = {"weight": _numbers(self.weight), **self.metrics.as_dict()}
@@ -87,8 +94,10 @@ class Row:
             "objective": [_value(judged) for judged in self.objective],
             "violations": dict(self.violations),
             "metrics": metrics,
+            "groups": [fate.as_dict() for fate in self.groups],
             "seconds": self.seconds,
             "peakMemoryMiB": self.peak_memory_mib,
+            **({"notes": list(self.notes)} if self.notes else {}),
             **({} if self.error is None else {"error": self.error}),
         }
 
@@ -140,6 +149,8 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Row:
         violations={name: broken[name] for name, _ in RULES if broken[name]},
         examples={each.rule: each.message for each in reversed(violations)},
         metrics=measure(instance, placement),
+        groups=fates(instance, placement),
+        notes=decided.notes,
         seconds=round(decided.seconds, 3),
         peak_memory_mib=round(memory / 1024, 1) or None,
     )

@@ -178,7 +178,8 @@ def read_profile(written: Mapping[str, Any], reader: Reader, at: str = "") -> Pr
     others = reader.items(written.get("profiles"), f"{at}profiles")
     if others:
         reader.remark(f"{at}profiles", f"{', '.join(map(str, others))} not mimicked: one profile for each policy")
-    _remark_filters(profile, sets, reader, f"{at}plugins")
+    _remark_filters(profile, sets, reader, f"{at}plugins.filter")
+    _remark_scores(sets, reader, f"{at}plugins")
     _remark_arguments(profile, reader, f"{at}pluginConfig")
     return profile
 
@@ -194,19 +195,25 @@ def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: Reader, at: 
 
 
 def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: Reader, at: str) -> None:
-    """Say which filters stay on that a profile takes away, and which scores there are none of."""
+    """Say which filters stay that a profile takes away."""
     stay = [name for name in _ALWAYS_ON if name not in profile.filters]
     if stay:
-        reader.remark(f"{at}.filter", f"{', '.join(stay)} kept: taints, cordons and affinity are one filter here")
-    off = {name for point in ("multiPoint", "filter") if point in sets for name in sets[point].disabled}
+        reader.remark(at, f"{', '.join(stay)} kept: taints, cordons and affinity are one filter here")
+    off = set[str]().union(*(sets[point].disabled for point in ("multiPoint", "filter") if point in sets))
     refused = [name for name in _REFUSED if name in off]
     if refused:
-        reader.remark(f"{at}.filter", f"{', '.join(refused)} off or on: pods that ask for it stay pending")
+        reader.remark(at, f"{', '.join(refused)} off or on: pods that ask for it stay pending")
+
+
+def _remark_scores(sets: Mapping[str, _Set], reader: Reader, at: str) -> None:
+    """Say which plug-ins with a weight have no score here."""
     for point in ("multiPoint", "score"):
-        weighted = {name for name in _PREFERENCES if point in sets and sets[point].enabled.get(name)}
-        if weighted:
-            names = ", ".join(name for name in _PREFERENCES if name in weighted)
-            reader.remark(f"{at}.{point}", f"scores of {names} not mimicked: preferences score every node alike")
+        enabled = sets[point].enabled if point in sets else {}
+        names = [name for name in _PREFERENCES if enabled.get(name)]
+        if names:
+            reader.remark(
+                f"{at}.{point}", f"scores of {', '.join(names)} not mimicked: preferences score every node alike"
+            )
 
 
 def _remark_arguments(profile: Profile, reader: Reader, at: str) -> None:

@@ -1,0 +1,181 @@
+"""What ``compare`` prints: figures, values, the groups that fare differently, and what is wrong with a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from placer.cli.tables import BREAKS, BROKEN, Column, columns_of, print_notes, tables
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placer.compare import GroupFate, Row
+    from placer.instance import Group, Instance
+    from placer.result import Judged
+
+__all__ = ["print_rows"]
+
+#: Groups that fare differently; ``--json`` has all.
+SHOWN = 20
+
+#: Mark of a valid placement beyond a bound of placements that are better by what counts first; and what it says.
+_MORE = "+"
+_MORE_SAYS = f"{_MORE} more in all, and less of what counts first: the bound is of placements that have no less of that"
+#: Mark of pods that were bound although their gang is not ready; and what it says.
+_HALF = "!"
+_HALF_SAYS = f"{_HALF} bound although the gang is not ready"
+
+
+def print_rows(instance: Instance, rows: list[Row], terminal: Console) -> None:
+    """Print a comparison."""
+    from rich.markup import escape
+
+    head = f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes, "
+    terminal.print(f"{head}{len(instance.topology.hyper_nodes):,} HyperNodes", style="bold")
+    good = [row for row in rows if row.metrics is not None]
+    if good:
+        _print_tables(good, terminal)
+        _print_fates(instance, good, terminal)
+        _explain(good, terminal)
+    print_notes({row.policy: row.notes for row in rows}, terminal)
+    for row in rows:
+        if row.error is not None:
+            error = row.error.replace("\n", "\n    ")
+            terminal.print(f"[bold red]{row.policy}[/bold red]: {escape(error)}")
+
+
+def _print_tables(rows: list[Row], terminal: Console) -> None:
+    """Print figures and values, and what their marks say."""
+    names = [row.policy for row in rows]
+    figures = columns_of(rows, _FIGURES, ("gangs by tier", "breaks"))
+    for table in tables(Column("policy", names), figures, terminal.width):
+        terminal.print(table)
+    terminal.print("\nValues, in the order they are compared (priority below the name)")
+    for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
+        terminal.print(table)
+    shares = [_of_bound(row) for row in rows]
+    if any(share.endswith(BROKEN) for share in shares):
+        terminal.print(f"\n{BREAKS}")
+    if any(share.endswith(_MORE) for share in shares):
+        terminal.print(f"\n{_MORE_SAYS}")
+
+
+def _explain(rows: list[Row], terminal: Console) -> None:
+    """What is wrong with rows that break rules: of each rule how often, and one of the times."""
+    from rich.markup import escape
+
+    for row in rows:
+        if row.violations:
+            terminal.print(f"\n[bold]{row.policy}[/bold] is not valid here:")
+        for rule, count in row.violations.items():
+            more = f" (and {count - 1:,} more)" if count > 1 else ""
+            terminal.print(f"  {rule}: {escape(row.examples[rule])}{more}")
+
+
+# ------------------------------------------------------------------------------------------------------------ figures
+
+
+#: What stands above a column of the first table to what stands in it; one of these is of words.
+_FIGURES: Mapping[str, Callable[[Row], str]] = {
+    "pods": lambda row: f"{row.placed_pods:,}",
+    "groups": lambda row: f"{row.placed_groups:,}",
+    "GPUs": lambda row: f"{row.gpus_placed:,}",
+    "weight\nof bound": lambda row: _of_bound(row),
+    "GPUs\nin use": lambda row: _in_use(row),
+    "more pods of\n1/2/4/8 GPUs": lambda row: _more_pods(row),
+    "excess\nspan": lambda row: "-" if row.metrics is None else f"{row.metrics.excess_span:,}",
+    "gangs by tier": lambda row: _by_tier(row),
+    "breaks": lambda row: ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
+    "s": lambda row: f"{row.seconds:.2f}",
+    "MiB": lambda row: "-" if row.peak_memory_mib is None else f"{row.peak_memory_mib:,.0f}",
+}
+
+
+def _in_use(row: Row) -> str:
+    ratio = row.metrics.gpu_allocation_ratio if row.metrics is not None else None
+    return "-" if ratio is None else f"{ratio:.1%}"
+
+
+def _more_pods(row: Row) -> str:
+    placeable = row.metrics.placeable if row.metrics is not None else ()
+    return "/".join(f"{each.pods:,}" for each in placeable) or "-"
+
+
+def _by_tier(row: Row) -> str:
+    tiers = row.metrics.tiers if row.metrics is not None else {}
+    return ", ".join(f"{tier}: {share:.0%}" for tier, share in tiers.items()) or "-"
+
+
+def _of_bound(row: Row) -> str:
+    """Share of the bound, marked where the bound is not one of such a placement."""
+    weight = row.weight
+    if weight is None or weight.bound is None:
+        return "-"
+    mark = BROKEN if row.violations else _MORE if weight.beyond else ""
+    if not weight.bound.value:
+        return f"-{mark}" if weight.value.value else f"100.00%{mark}"
+    return f"{weight.value.value / weight.bound.value:.2%}{mark}"
+
+
+# ------------------------------------------------------------------------------------------------------------- values
+
+
+def _values(rows: Sequence[Row]) -> Iterator[Column]:
+    """A column for each value; the first line is what is proved of the best."""
+    for index, judged in enumerate(rows[0].objective):
+        value = judged.value
+        head = value.name if value.priority is None else f"{value.name}\n{value.priority}"
+        bound = _bound(rows, index)
+        yield Column(head, ["-" if bound is None else f"{bound:,}", *(_value(row, index) for row in rows)])
+
+
+def _value(row: Row, index: int) -> str:
+    judged: Judged = row.objective[index]
+    return f"{judged.value.value:,}{BROKEN if judged.beyond and row.violations else ''}"
+
+
+def _bound(rows: Sequence[Row], index: int) -> int | None:
+    """What is proved of a value: of the first the same in all rows, further down only in those as good as the best."""
+    judged = (row.objective[index].bound for row in rows)
+    return next((bound.value for bound in judged if bound is not None), None)
+
+
+# ------------------------------------------------------------------------------------------------------------- groups
+
+
+def _print_fates(instance: Instance, rows: list[Row], terminal: Console) -> None:
+    """Print the groups that fare differently, the most important and largest first."""
+    # What is bound already places nothing, so that every group would differ.
+    asked = [row for row in rows if row.policy != "as-is"]
+    groups = _differing(instance, asked)
+    if not groups:
+        return
+    shown = groups[:SHOWN]
+    rest = f", the first {SHOWN} of {len(groups):,}; --json has all" if len(groups) > SHOWN else ""
+    terminal.print(f"\nGroups that fare differently: new pods of each{rest}")
+    names = Column("group", [f"{group.key.namespace}/{group.key.name}" for group in shown], text=True, most=36)
+    columns = [Column("pods", [f"{len(group.pending):,}" for group in shown]), *(_fates(shown, row) for row in asked)]
+    for table in tables(names, columns, terminal.width):
+        terminal.print(table)
+    if any(_HALF in cell for column in columns for cell in column.cells):
+        terminal.print(f"\n{_HALF_SAYS}")
+
+
+def _differing(instance: Instance, rows: list[Row]) -> list[Group]:
+    from placer.compare import differing
+
+    groups = [instance.groups[key] for key in differing(row.groups for row in rows)]
+    return sorted(groups, key=lambda group: (-group.priority, -instance.need_weights[group.key], group.key))
+
+
+def _fates(groups: list[Group], row: Row) -> Column:
+    """What becomes of groups under one policy."""
+    fates = {fate.group: fate for fate in row.groups}
+    return Column(row.policy.replace(":", ":\n"), [_fate(group, fates[group.key]) for group in groups])
+
+
+def _fate(group: Group, fate: GroupFate) -> str:
+    """How many of its pending pods are bound; ``-`` for none."""
+    new = fate.placed - len(group.bound)
+    return f"{new:,}{'' if fate.admitted else _HALF}" if new else "-"
