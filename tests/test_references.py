@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,10 +32,13 @@ _URL = re.compile(r"https?:\S+")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
-def files() -> list[Path]:
+@cache
+def files() -> tuple[Path, ...]:
     top = [path for path in ROOT.iterdir() if path.is_file() and path.suffix in ENDINGS and path.name != "LICENSE"]
     inner = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
-    return sorted(path for path in top + inner if path.suffix in ENDINGS and not name_of(path).startswith(OTHERS))
+    return tuple(
+        sorted(path for path in top + inner if path.suffix in ENDINGS and not name_of(path).startswith(OTHERS))
+    )
 
 
 def name_of(path: Path) -> str:
@@ -49,7 +53,11 @@ def references(text: str) -> Iterator[str]:
 
 
 def is_there(word: str, folder: Path) -> bool:
-    """Whether a word names something, from the root of the repository or from the folder of who says it."""
+    """Whether a word names something, from the root of the repository or from the folder of who says it; the name of a
+    page alone, any such page: code puts paths together.
+    """
+    if "/" not in word and any(path.name == word for path in files()):
+        return True
     word = word.lstrip("/")
     found = (path.resolve() for base in (ROOT, folder) for path in (base / word, *base.glob(word)))
     return any(path.exists() and path.is_relative_to(ROOT) for path in found)
