@@ -5,7 +5,7 @@ Each item leaves this list once it is modelled.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from placer.instance.anti_affinity import StandingAntiAffinity
@@ -59,7 +59,7 @@ def scheduled_jobs(jobs: Iterable[Job]) -> frozenset[Key]:
     return frozenset(Key(job.namespace, job.name) for job in jobs if job.spec.scheduling is not None)
 
 
-def upstream_gangs(pod: Pod, jobs: Container[Key]) -> Iterator[str]:
+def upstream_gangs(pod: Pod, jobs: frozenset[Key]) -> Iterator[str]:
     """Gangs of ``scheduling.k8s.io`` that a pod is of, by the field that says so: half a gang is worse than none.
 
     Parameters
@@ -69,14 +69,14 @@ def upstream_gangs(pod: Pod, jobs: Container[Key]) -> Iterator[str]:
     jobs
         Batch Jobs whose pods are a gang, whether or not their pods say so yet.
     """
-    spec, job = pod.spec, _job_of(pod)
+    spec = pod.spec
     if spec.scheduling_group is not None:
         name = spec.scheduling_group.pod_group_name
         yield f"spec.schedulingGroup.podGroupName: gang {name or 'without a name'} of {_UPSTREAM}, which is not read"
     elif spec.workload_ref is not None:
         name = spec.workload_ref.name
         yield f"spec.workloadRef: gang {name or 'without a name'} of a Workload of scheduling.k8s.io, which is not read"
-    elif job in jobs:
+    elif jobs and (job := _job_of(pod)) in jobs:
         yield f"spec.scheduling of Job {job}: a gang of {_UPSTREAM}, which is not read"
 
 

@@ -245,6 +245,20 @@ def test_a_policy_that_is_not_known_takes_no_pod_that_would_be_aligned(case: str
         assert {key.name: reason.code for key, reason in result.reasons.items()} == {"aligned": "NumaAlignment"}, method
 
 
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2"])
+@pytest.mark.parametrize("spelling", ["SingleNumaNode", "SingleNUMANode", "single-numa-node", "SingleNUMANodePodLevel"])
+def test_six_cores_do_not_go_onto_two_zones_of_four(spelling: str, version: str) -> None:
+    asks = {"limits": {"cpu": 6, "memory": "1Gi"}}
+    large = pod("large", spec={"containers": [{"name": "main", "resources": asks}]})
+    zones = (PLAIN, zone("node-1", cpu=4, memory="16Gi"))
+    instance = instance_of(
+        node("n1", cpu=8, memory="32Gi"), large, topology(*zones, policies=(spelling,), version=version)
+    )
+    result = solve(instance, method="greedy")
+    assert result.placement == Placement(())
+    assert [reason.code for reason in result.reasons.values()] == ["NumaAlignment"]
+
+
 def test_a_policy_that_is_not_known_says_nothing_of_bound_pods() -> None:
     asks = {"requests": {"cpu": 2, "memory": "1Gi"}, "limits": {"cpu": 2, "memory": "1Gi"}}
     bound = pod("bound", node="n1", spec={"containers": [{"name": "main", "resources": asks}]})
