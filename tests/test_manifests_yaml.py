@@ -123,6 +123,13 @@ def test_merge_key_twice() -> None:
     assert refused("a: &a {}\nb:\n  <<: *a\n  <<: *a\n")[:2] == ("line 4, column 3", "the key '<<' a second time")
 
 
+def test_two_objects_without_a_line_between_them() -> None:
+    """As ``cat *.yaml`` writes them."""
+    where, found, expected = refused("apiVersion: v1\nkind: Node\napiVersion: v1\nkind: Pod\n")
+    assert (where, found) == ("line 3, column 1", "the key 'apiVersion' a second time")
+    assert expected == "each key once in a mapping, and --- between two objects"
+
+
 def test_alias_limit_counts_what_aliases_stand_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yamltext, "ALIAS_VALUES", 20)
     assert len(loaded("a: &a [1, 2, 3, 4]\nb: [*a, *a, *a, *a]")[0]["b"]) == 4

@@ -131,7 +131,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Take one of them out of the other's members.",
     ),
     "HyperNodeMember": Code(
-        "A member of a HyperNode adds nothing: it does not exist, or its selector cannot be used.",
+        "A member of a HyperNode adds nothing: it does not exist, or its selector takes no node or cannot be used.",
         "HyperNode leaf-1: its member Node n7 is not in the instance",
         "Correct the member or its selector, or give the missing object too.",
     ),

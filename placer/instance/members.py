@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from placer.instance.constraints import Requirement
 from placer.instance.findings import Findings
 from placer.instance.node import Node
 from placer.instance.patterns import names_found, pattern_error
@@ -85,7 +86,10 @@ class _Reader:
         if error is not None:
             self._report(owner, f"its pattern {pattern!r} is no regular expression of RE2: {error}")
             return ()
-        return self._by_pattern[pattern]
+        names = self._by_pattern[pattern]
+        if not names:
+            self._report(owner, f"its pattern {pattern!r} takes no node")
+        return names
 
     def _found_by_labels(self, owner: str, selector: LabelSelector) -> Iterable[str]:
         requirements = label_requirements(selector)
@@ -95,10 +99,19 @@ class _Reader:
         # A label that must have one value narrows the search from all nodes to those that carry it.
         label = next(((each.key, *each.values) for each in requirements if _single(each.operator, each.values)), None)
         names = self._nodes if label is None else self._labelled.get((label[0], label[1]), ())
-        return [name for name in names if matches(requirements, self._nodes[name].labels)]
+        found = [name for name in names if matches(requirements, self._nodes[name].labels)]
+        if not found:
+            self._report(owner, f"its labelMatch {', '.join(map(_worded, requirements))} takes no node")
+        return found
 
     def _report(self, owner: str, what: str) -> None:
         self._findings.add(CODE, f"HyperNode {owner}", f"HyperNode {owner}: {what}")
+
+
+def _worded(requirement: Requirement) -> str:
+    if _single(requirement.operator, requirement.values):
+        return f"{requirement.key}={requirement.values[0]}"
+    return " ".join((requirement.key, requirement.operator, ", ".join(requirement.values))).rstrip()
 
 
 def _single(operator: str, values: tuple[str, ...]) -> bool:

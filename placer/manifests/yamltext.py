@@ -311,7 +311,10 @@ class _Reader:
             raise self._error(event, f"a key that is {what}", "a key that is a scalar")
         value = event.value
         if value in keys:
-            raise self._error(event, f"the key {shown(value)!r} a second time", "each key once in a mapping")
+            expected = "each key once in a mapping"
+            if value == "apiVersion":
+                expected += ", and --- between two objects"
+            raise self._error(event, f"the key {shown(value)!r} a second time", expected)
         keys.add(value)
         text = self._keys.get(value)
         if text is None or event.anchor is not None or event.tag is not None:

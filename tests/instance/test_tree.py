@@ -103,6 +103,12 @@ MEMBERS = {
         ("Node", regex("n(1")),
         "its pattern 'n(1' is no regular expression of RE2: missing ): n(1",
     ),
+    "a pattern without a node": (("Node", regex("^m")), "its pattern '^m' takes no node"),
+    "a label without a node": (("Node", label(rack="R0")), "its labelMatch rack=R0 takes no node"),
+    "labels without a node": (
+        ("Node", {"labelMatch": {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["a", "b"]}]}}),
+        "its labelMatch rack In a, b takes no node",
+    ),
     "an empty label selector": (("Node", label()), "an empty labelMatch selects no node"),
 }
 
