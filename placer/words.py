@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["amount_digits", "and_list", "is_amount", "nodes_worth", "number_word", "prover_word", "value_word"]
+__all__ = [
+    "amount_digits",
+    "and_list",
+    "counted",
+    "is_amount",
+    "nodes_worth",
+    "number_word",
+    "prover_word",
+    "value_word",
+]
 
 #: Most digits after the point of an amount: an amount is an integer number of micro-nodes.
 _MOST_DIGITS = 6
@@ -63,6 +72,11 @@ def nodes_worth(amount: int, digits: int | None = None) -> str:
 def number_word(name: str, value: int, *beside: int | None) -> str:
     """A value as people say it, with the digits that tell it from what stands beside it."""
     return nodes_worth(value, amount_digits(value, *beside)) if is_amount(name) else f"{value:,}"
+
+
+def counted(count: int, word: str) -> str:
+    """``1 pod``, ``2,000 pods``."""
+    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def and_list(words: Iterable[str]) -> str:

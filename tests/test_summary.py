@@ -166,8 +166,23 @@ def test_everything_placed_needs_no_proof_by_capacity() -> None:
     assert "total capacity" not in text
 
 
+def test_a_value_of_nothing_is_left_out_though_nothing_is_proved_of_it(answer: Result) -> None:
+    found = with_values(
+        answer,
+        *amounts(0, 2_000_000),
+        Judged(Value("networkCost", 7), Bound(1, "counting")),
+        Judged(Value("packedHyperNodes", 0)),
+        verdict=Verdict.FEASIBLE,
+    )
+    text = loose(shown(found))
+    assert "HyperNodes newly opened" not in text
+    assert "placed pods 0.0 nodes' worth at most 2.0" in text  # more than nothing is possible
+
+
 def test_rows_that_are_zero_on_both_sides_are_left_out() -> None:
-    text = shown(solved(node("a"), pod("p", cpu=1)))
+    text = shown(solved(node("a"), node("b"), pod("p", cpu=6), pod("r", cpu=6, node="b")))
+    assert "cluster          2 nodes, 1 pod running\n" in text
+    assert "groups admitted  1 of 1 single pod\n" in text
     assert ("network distance" in text, "HyperNodes newly opened" in text, "nodes newly opened" in text) == (
         False,
         False,

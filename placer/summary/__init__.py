@@ -14,13 +14,13 @@ from rich.text import Text
 
 from placer.document import PlacementDocument, placement_document
 from placer.gpus import Placeable, placeable
-from placer.instance import Finding, Instance
+from placer.instance import Finding, Instance, PodState
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.result import Judged, Result
 from placer.summary.groups import SHOWN, print_groups
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
-from placer.words import amount_digits, nodes_worth, number_word, prover_word
+from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
 __all__ = ["as_html", "print_findings", "print_summary", "print_violations"]
 
@@ -93,8 +93,9 @@ def _nothing_to_place(instance: Instance) -> Text:
 
 def _counts(document: PlacementDocument, result: Result) -> Table:
     instance, part = result.instance, document.instance
-    tree = f", {part.hyper_nodes:,} HyperNodes" if part.hyper_nodes else ""
-    rows = [("cluster", f"{part.nodes:,} nodes{tree}, {part.pods:,} pods")]
+    running = sum(pod.state in (PodState.BOUND, PodState.TERMINATING) for pod in instance.pods.values())
+    sizes = ((part.nodes, "node"), *([(part.hyper_nodes, "HyperNode")] if part.hyper_nodes else []), (running, "pod"))
+    rows = [("cluster", f"{', '.join(counted(count, word) for count, word in sizes)} running")]
     if instance.pending:
         rows += [
             ("pods placed", f"{len(document.bindings):,} of {part.pending:,} pending"),
@@ -125,10 +126,10 @@ def _admitted(document: PlacementDocument) -> str:
     asked = Counter(group.kind for group in document.groups)
     admitted = Counter(group.kind for group in document.groups if group.admitted)
     counts = (
-        (admitted["PodGroup"], asked["PodGroup"], "PodGroups"),
-        (admitted["Pod"], asked["Pod"], "single pods"),
+        (admitted["PodGroup"], asked["PodGroup"], "PodGroup"),
+        (admitted["Pod"], asked["Pod"], "single pod"),
     )
-    return ", ".join(f"{some:,} of {every:,} {word}" for some, every, word in counts if every)
+    return ", ".join(f"{some:,} of {counted(every, word)}" for some, every, word in counts if every)
 
 
 def _weight(result: Result) -> str:

@@ -14,6 +14,7 @@ from placer.instance import Group, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
+from placer.words import and_list, counted
 
 __all__ = ["SHOWN", "print_groups"]
 
@@ -67,8 +68,7 @@ def _count(pairs: Sequence[Pair]) -> str:
 
 def counted_groups(gangs: int, singles: int) -> str:
     """``3 PodGroups and 1 single pod``."""
-    words = [(gangs, "PodGroup"), (singles, "single pod")]
-    return " and ".join(f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in words if count)
+    return and_list(counted(count, word) for count, word in ((gangs, "PodGroup"), (singles, "single pod")) if count)
 
 
 def _print(pairs: Sequence[Pair], what: Callable[[Group, GroupPart], list[Text]], console: Console) -> None:
@@ -85,14 +85,10 @@ def _print(pairs: Sequence[Pair], what: Callable[[Group, GroupPart], list[Text]]
         console.print(f"  ... and {len(pairs) - SHOWN:,} more (all of them are in the Placement: -o FILE, or --json)")
 
 
-def _pods(count: int) -> str:
-    return f"{count:,} pod{'' if count == 1 else 's'}"
-
-
 def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[Text]:
     new = outcome.added(group.pending)
     on = Counter(outcome.new[key] for key in new)
-    count = _pods(len(new)) if not part.pending else f"{len(new):,} of {_pods(len(group.pending))}"
+    count = counted(len(new), "pod") if not part.pending else f"{len(new):,} of {counted(len(group.pending), 'pod')}"
     cells = [Text(count), Text(_domain(outcome.instance, group.bound, on))]
     if wide:
         nodes = (name if count == 1 else f"{name}({count})" for name, count in sorted(on.items()))
@@ -109,11 +105,11 @@ def _domain(instance: Instance, bound: Sequence[Key], on: Counter[str]) -> str:
     if tree.hyper_nodes:
         name = tree.smallest_common(nodes)
         return f"{'no common HyperNode' if name is None else name} (tier {tree.tier(name)})"
-    return next(iter(nodes)) if len(nodes) == 1 else f"{len(nodes):,} nodes"
+    return next(iter(nodes)) if len(nodes) == 1 else counted(len(nodes), "node")
 
 
 def _why(part: GroupPart) -> list[Text]:
     reason = part.reason
     if reason is None:
-        return [Text(_pods(part.pending)), Text()]
-    return [Text(_pods(part.pending)), Text.assemble((reason.code, "bold"), f" {reason.message}")]
+        return [Text(counted(part.pending, "pod")), Text()]
+    return [Text(counted(part.pending, "pod")), Text.assemble((reason.code, "bold"), f" {reason.message}")]

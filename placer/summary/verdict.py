@@ -14,8 +14,10 @@ def _several_priorities(result: Result) -> bool:
 
 
 def is_shown(judged: Judged) -> bool:
-    """Whether a value says anything: not where it is 0 and can be nothing else."""
-    return judged.value.value != 0 or judged.bound is None or judged.bound.value != 0
+    """Whether a value says anything: not where it is 0 and cannot be better."""
+    if judged.value.value:
+        return True
+    return is_amount(judged.value.name) and (judged.bound is None or judged.bound.value != 0)
 
 
 def name_of(judged: Judged, result: Result) -> str:
