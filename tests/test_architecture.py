@@ -59,6 +59,7 @@ ROOMS = {
     "kubernetes": ("cluster.client",),
     "urllib3": ("cluster.client",),
     "distributed": ("executors",),
+    "argcomplete": ("cli.completing",),
     "rich": ("summary", "progress", "cli"),
 }
 

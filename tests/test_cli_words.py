@@ -149,7 +149,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
         "sweep": ["sweep", str(cluster), "--policies", "greedy", "--seeds", "1"],
         "topology": ["topology", "costs", str(cluster), str(network)],
     }
-    assert {*calls, "snapshot", "run"} == {*children(parser())}
+    assert {*calls, "snapshot", "run", "completion"} == {*children(parser())}
     for words in calls.values():
         assert main([*words, "--json"]) == 0
         assert json.loads(capsys.readouterr().out) is not None

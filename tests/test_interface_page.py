@@ -28,7 +28,18 @@ ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "models/interface.md").read_text(encoding="utf-8")
 READING = (ROOT / "models/reading.md").read_text(encoding="utf-8")
 #: Commands in the words of the page; options of a family are told by ``placer generate FAMILY --help``.
-COMMANDS = ("solve", "verify", "expand", "generate", "compare", "sweep", "topology costs", "snapshot", "run")
+COMMANDS = (
+    "solve",
+    "verify",
+    "expand",
+    "generate",
+    "compare",
+    "sweep",
+    "topology costs",
+    "snapshot",
+    "run",
+    "completion",
+)
 
 
 def table(page: str, header: str) -> list[list[str]]:

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from placer.cli import comparing, generating, running, snapshotting, solving, sweeping, topology
+from placer.cli import comparing, completing, generating, running, snapshotting, solving, sweeping, topology
 from placer.cli.common import OK
 from placer.cli.parser import Parser
 from placer.cli.signals import Signals
@@ -55,8 +55,10 @@ def run(arguments: Sequence[str], began: float, signals: Signals, output: Output
 
 
 def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool) -> int:
+    words = parser(as_json)
+    completing.complete(words)
     try:
-        options = parser(as_json).parse_args(arguments)
+        options = words.parse_args(arguments)
     except SystemExit:  # --help and --version have said it
         return OK
     options.began = began
@@ -100,4 +102,5 @@ def parser(as_json: bool = False) -> Parser:
     topology.add_topology(commands)
     snapshotting.add_snapshot(commands)
     running.add_run(commands)
+    completing.add_completion(commands)
     return top

@@ -1,0 +1,102 @@
+"""``completion``: what a shell needs to complete commands, options and values; argcomplete does it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from placer.cli.common import ENDINGS, OK, add_command
+from placer.errors import UsageError
+
+__all__ = ["add_completion", "complete"]
+
+SHELLS = ("bash", "zsh", "fish")
+
+TEXT = """Print what makes a shell complete commands, options, choices, policies, families and files. For bash put
+`eval "$(placer completion bash)"` into ~/.bashrc; for zsh put `eval "$(placer completion zsh)"` into ~/.zshrc, after
+compinit; for fish run `placer completion fish > ~/.config/fish/completions/placer.fish`."""
+
+Completer = Callable[..., Any]
+
+
+def add_completion(commands: Any) -> None:
+    """Add ``completion`` and its flags."""
+    parser = add_command(commands, "completion", "print what makes a shell complete what is typed", _completion)
+    parser.description = TEXT
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from argcomplete.shell_integration import shellcode
+
+    if options.json:
+        raise UsageError("--json: found it with completion, which prints a script for a shell, expected none")
+    print(shellcode(["placer"], use_defaults=False, shell=options.shell))  # files are completed here, where they fit
+    return OK
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer a shell that asks what could stand where the cursor is, and end; return where none asks."""
+    if "_ARGCOMPLETE" not in os.environ:
+        return
+    import argcomplete
+
+    for each in _tree(parser):
+        for action in each._actions:
+            if action.choices is None and action.nargs != 0:
+                action.completer = _completer(action)  # type: ignore[attr-defined]  # where argcomplete looks for it
+    argcomplete.autocomplete(parser, always_complete_options=False)
+
+
+def _tree(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from _tree(each)
+
+
+def _completer(action: argparse.Action) -> Completer:
+    """What completes a value, by the word that the help has for it."""
+    from argcomplete.completers import DirectoriesCompleter, FilesCompleter
+
+    word = str(action.metavar)
+    objects = FilesCompleter([ending.removeprefix(".") for ending in ENDINGS])
+    if word in ("INSTANCE", "PLACEMENT") or action.dest == "with_":
+        return objects
+    if word == "FAMILY|INSTANCE":
+        return _Families(objects)
+    if word == "FILE":
+        return FilesCompleter()
+    if word == "FOLDER":
+        return DirectoriesCompleter()
+    if action.dest == "policies":
+        return _policies
+    return _nothing
+
+
+class _Families:
+    """Completes families and files."""
+
+    def __init__(self, files: Completer) -> None:
+        self._files = files
+
+    def __call__(self, prefix: str, **more: Any) -> list[str]:
+        from placer.generate import FAMILIES
+
+        return [*(name for name in FAMILIES if name.startswith(prefix)), *self._files(prefix, **more)]
+
+
+def _nothing(**_: Any) -> list[str]:
+    """Complete nothing: a number, or a name of the user's own. (A SuppressCompleter would hide the option, too.)"""
+    return []
+
+
+def _policies(prefix: str, **_: Any) -> list[str]:
+    """Complete the last name of a list with commas, by those that are not in it."""
+    from placer.deciding import NAMES
+
+    *before, _last = prefix.split(",")
+    return [",".join([*before, name]) for name in NAMES if name not in before]
