@@ -80,10 +80,15 @@ def read_expansion(
         As :func:`read`.
     """
     from placer.instance.expand import documents, expand
+    from placer.instance.findings import Findings
+    from placer.instance.ignored import note_ignored
     from placer.manifests import load
 
     objects = load(paths)
-    findings = expand(objects).findings
+    noted = Findings()
+    noted.update(expand(objects).findings)
+    note_ignored(objects, noted)
+    findings = noted.all()
     _refuse_findings(paths, findings, strict)
     return list(documents(objects)), findings
 

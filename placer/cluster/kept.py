@@ -8,19 +8,19 @@ annotations of their own are skipped by the parser and never become a value. The
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import Any, Union, cast, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 import msgspec
-from pydantic import AliasChoices, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import ValidationError
 
 from placer.errors import BadInstance, ClusterError, Fault
 from placer.instance.numa.lag import UPDATED
 from placer.kube import KindInfo
 from placer.kube.base import Metadata
+from placer.kube.shapes import fields_of, is_closed, is_schema, names_of, without_none
 
 __all__ = ["Page", "Pages", "is_kept", "pages_of", "readable"]
 
@@ -162,14 +162,14 @@ def pages_of(info: KindInfo, api_version: str) -> Pages:
 def _struct(model: Any, name: str = "") -> Any:
     """What msgspec reads of a schema: objects keep their fields, everything else its text."""
     fields: list[tuple[str, Any, Any]] = []
-    for field_name, field in _fields(model).items():
+    for field_name, field in fields_of(model).items():
         kept = _kept(field.annotation)
-        fields += ((alias, kept, msgspec.UNSET) for alias in _aliases(field_name, field))
+        fields += ((alias, kept, msgspec.UNSET) for alias in names_of(field_name, field))
     if issubclass(model, Metadata):
         fields = [each for each in fields if each[0] not in ("annotations", "managedFields")]
         fields.append(("annotations", dict[str, str] | None, msgspec.UNSET))
         fields.append(("resourceVersion", msgspec.Raw, msgspec.UNSET))
-        if "managed_fields" in _fields(model):
+        if "managed_fields" in fields_of(model):
             fields.append(("managedFields", list[_Written] | None, msgspec.UNSET))
     return msgspec.defstruct(name or model.__name__, fields, gc=False, omit_defaults=True)
 
@@ -182,12 +182,12 @@ class _Written(msgspec.Struct):
 
 def _kept(annotation: Any) -> Any:
     """What is kept of a field by its type."""
-    inner = _without_none(annotation)
+    inner = without_none(annotation)
     if _is_object(inner):
         return _struct(inner) | None
     arguments = get_args(inner)
-    if get_origin(inner) is tuple and _is_object(_without_none(arguments[0])):
-        return _list_of(_struct(_without_none(arguments[0])))
+    if get_origin(inner) is tuple and _is_object(without_none(arguments[0])):
+        return _list_of(_struct(without_none(arguments[0])))
     return msgspec.Raw
 
 
@@ -198,29 +198,4 @@ def _list_of(shape: Any) -> Any:
 
 def _is_object(annotation: Any) -> bool:
     """Whether a type is a schema of others' kinds; in our own an unknown field is a fault, so they stay whole."""
-    config: Mapping[str, Any] | None = getattr(annotation, "__pydantic_config__", None)
-    return config is not None and config.get("extra") != "forbid"
-
-
-def _without_none(annotation: Any) -> Any:
-    """The type that stands in ``Annotated`` or beside None."""
-    while True:
-        if hasattr(annotation, "__metadata__"):
-            annotation = annotation.__origin__
-        elif get_origin(annotation) in (Union, types.UnionType):
-            annotation = next(each for each in get_args(annotation) if each is not type(None))
-        else:
-            return annotation
-
-
-def _fields(model: type[Any]) -> Mapping[str, FieldInfo]:
-    found: Mapping[str, FieldInfo] = cast(Any, model).__pydantic_fields__
-    return found
-
-
-def _aliases(name: str, field: FieldInfo) -> list[str]:
-    """Names of a field in the text."""
-    alias = field.validation_alias
-    if isinstance(alias, AliasChoices):
-        return [str(each) for each in alias.choices]
-    return [alias if isinstance(alias, str) else name]
+    return is_schema(annotation) and not is_closed(annotation)

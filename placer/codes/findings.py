@@ -19,6 +19,7 @@ FindingCode = Literal[
     "DependsOn",
     "DependsOnItself",
     "DisruptionIgnored",
+    "FileIgnored",
     "GroupNameMisplaced",
     "HardWithoutLimit",
     "HyperNodeCycle",
@@ -58,6 +59,7 @@ FindingCode = Literal[
     "TierNameUnknown",
     "TopologyKeyUnknown",
     "TwoGroups",
+    "UnknownField",
     "UnknownReference",
     "UnsupportedKind",
     "WorkloadTwice",
@@ -112,6 +114,11 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "The Policy allows pods to be evicted or moved without being asked for by name, which is not done yet.",
         "disruption.evict lower-priority of Policy default decides nothing yet: nothing that runs is disturbed",
         "Leave it out until it decides something; what the Policy protects is left alone in any case.",
+    ),
+    "FileIgnored": Code(
+        "A file that was named gives the instance nothing: it holds no object, or only a Placement.",
+        "gangs.yaml holds no object",
+        "Look at what was to be in the file. A Placement is judged by `placer verify INSTANCE... PLACEMENT`.",
     ),
     "GroupNameMisplaced": Code(
         "The name of a PodGroup is a label where an annotation is read, or the reverse: its pods are in no gang.",
@@ -320,6 +327,14 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Pod ml/train-0 names a PodGroup of scheduling.volcano.sh and one of scheduling.x-k8s.io; it counts for the "
         "first",
         "Remove one of the two.",
+    ),
+    "UnknownField": Code(
+        "An object has a field that no object of its kind has, or a kind that is like one that is read: it decides "
+        "nothing. A field is told once, with the first object that has it. What placer takes for fields is in "
+        "`placer/kube/fields.json`; a Kubernetes that is newer may have others.",
+        "spec.minMembr is no field of scheduling.volcano.sh/v1beta1 PodGroup and decides nothing, here and in 2 more; "
+        "found like it: spec.minMember",
+        "Write the field, or the kind, as its definition spells it.",
     ),
     "UnknownReference": Code(
         "Something is named that is not in the instance; whoever names it goes without.",

@@ -14,7 +14,7 @@ modules                                            what they read
 ``pods``, ``requests``, ``eligibility``            the pods themselves
 ``refusal``, ``volumes``, ``anti_affinity``        what is not modelled and refused (C4)
 ``network``                                        AppGroup and NetworkTopology, and which pod is of which workload
-``notices``, ``standing``                          findings about the whole
+``ignored``, ``notices``, ``standing``             findings about the whole
 =================================================  ========================================================
 """
 
@@ -31,6 +31,7 @@ from placer.instance.expand import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import COSCHEDULING, Gang, GangReader
 from placer.instance.group import Group, GroupKey
+from placer.instance.ignored import note_ignored
 from placer.instance.label_tree import label_tree
 from placer.instance.model import Instance
 from placer.instance.network import Network
@@ -234,6 +235,7 @@ def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Ent
 
 def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findings: Findings) -> None:
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
+    note_ignored(objects, findings)
     pending = [entry for entry in entries if entry.state is PodState.PENDING]
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]

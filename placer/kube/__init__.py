@@ -16,7 +16,9 @@ file               kinds
 ``numa``           NodeResourceTopology
 ``apps``           Deployment, StatefulSet, ReplicaSet, batch Job
 ``policy``         our own Policy
+``shapes``         what schemas say of themselves
 ``kinds``          which model reads which apiVersion and kind, and how kubectl calls it
+``fields``         every field that those kinds have, and which of them are read
 =================  =======================================================================
 """
 

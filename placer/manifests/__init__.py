@@ -8,15 +8,17 @@ The way of a text, one file for each step::
 
     files      read_texts   paths -> texts, unpacked within the limits
     objects    split        texts -> one slice of JSON text for each object   (with jsontext, yamltext, scalars)
-    edits      edit         the what-if options
+    edits      edit         the what-if options   (with settable: whether anything reads the field)
     probe      Probe        whether the rest of a YAML text is worth reading
-    validation validate     slices -> typed objects   (with wording)
+    useless    ...          files that give an instance nothing
+    validation validate     slices -> typed objects   (with wording; unknown, shape: fields that no kind has)
     writing    dump         plain values -> a file
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from placer.manifests.edits import edit
@@ -24,6 +26,7 @@ from placer.manifests.files import Text, read_texts
 from placer.manifests.header import SNAPSHOT
 from placer.manifests.limits import Faults
 from placer.manifests.objects import RawObject, from_documents, split
+from placer.manifests.useless import UselessFile, useless_files
 from placer.manifests.validation import Objects, validate
 from placer.manifests.writing import dump
 
@@ -75,8 +78,17 @@ def load(
         An edit names what is not there, or names several things.
     """
     faults = Faults()
-    raws = split(read_texts(paths, faults), faults)
-    added = split(read_texts(with_, faults), faults, added=True)
+    raws, useless = _objects(paths, faults)
+    added, useless_too = _objects(with_, faults, added=True)
     if not faults:
         raws = edit(raws, with_=added, without=without, set_=set_)
-    return validate(raws, faults)
+    return replace(validate(raws, faults), useless_files=(*useless, *useless_too))
+
+
+def _objects(
+    paths: Sequence[str | Path], faults: Faults, *, added: bool = False
+) -> tuple[list[RawObject], list[UselessFile]]:
+    """Objects of files, and the files that hold none or only what no instance has."""
+    texts = read_texts(paths, faults)
+    raws = split(texts, faults, added=added)
+    return raws, [] if faults else list(useless_files(texts, raws))

@@ -154,7 +154,7 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
     else:
         place[key] = value
     file = f"{raw.file} with {shown(option, 200)}"
-    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file)
+    return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file, fits=False)
 
 
 def _key(place: Any, step: str, steps: list[str], option: str) -> Any:

@@ -27,6 +27,7 @@ from placer.manifests.header import (
 )
 from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, OBJECTS, Faults, shown
 from placer.manifests.probe import Probe
+from placer.manifests.shape import shape_of
 
 __all__ = ["Identity", "RawObject", "from_documents", "split"]
 
@@ -39,6 +40,10 @@ _FLOW_YAML = re.compile(rb"\s*[\[{]\s*(?![\"{}\[\]\s0-9tfn-])")
 _HALF_PAIR = re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F])")
 #: Lists may hold lists, as kubectl get of several resources once printed them, but not lists of lists.
 _LISTS_DEEP = 2
+#: After so many objects of one kind in a row the next is expected to be another; one that has an unknown field takes so
+#: many away.
+_ALIKE = 64
+_MISFIT = 8
 
 
 class RawObject(msgspec.Struct, frozen=True, gc=False):
@@ -56,6 +61,8 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
         Whether it came by ``--with``.
     snapshot
         Of an object out of a cluster's snapshot, the name of the scheduler that it was taken for; else empty.
+    fits
+        Whether it is known already that it has only fields that its kind has.
     """
 
     api_version: str
@@ -67,6 +74,7 @@ class RawObject(msgspec.Struct, frozen=True, gc=False):
     document: int
     added: bool = False
     snapshot: str = ""
+    fits: bool = False
 
     @property
     def group(self) -> str:
@@ -163,6 +171,7 @@ class _Splitter:
         self._probe: Probe | None = None
         self._snapshot = ""
         self._stopped = False
+        self._headers = _Headers()
 
     def run(self, probe: Probe) -> bool:
         """Add every object of the text, or faults; say whether there is a point in reading more texts."""
@@ -266,7 +275,7 @@ class _Splitter:
             if self._faults.enough or self._stopped:
                 return
             try:
-                header = read_header(item)
+                header, fits = self._headers.read(item)
             except (msgspec.DecodeError, RecursionError):
                 self._slowly(item, typed)
                 continue
@@ -276,7 +285,7 @@ class _Splitter:
                 self._list_in_list(item, depth)
             else:
                 self._position += 1
-                self._add(header, item)
+                self._add(header, item, fits)
 
     def _list_in_list(self, text: msgspec.Raw, depth: int) -> None:
         top = read_top(text)
@@ -308,7 +317,7 @@ class _Splitter:
             setattr(header, key, value)
         self._add(header, completed(text, inherited) if inherited else text)
 
-    def _add(self, header: Header, text: msgspec.Raw) -> None:
+    def _add(self, header: Header, text: msgspec.Raw, fits: bool = False) -> None:
         metadata = header.metadata
         name, namespace = (metadata.name or "", metadata.namespace or "") if metadata else ("", "")
         raw = RawObject(
@@ -321,6 +330,7 @@ class _Splitter:
             self._position,
             self._added,
             self._snapshot,
+            fits,
         )
         size = len(memoryview(text))
         if size > OBJECT_TEXT:
@@ -341,6 +351,28 @@ class _Splitter:
             if self._probe is not None and self._probe.finds_enough(raw):
                 self._fault("", "wrong objects all the way to here, where reading stops", "objects that are right")
                 self._stopped = True
+
+
+class _Headers:
+    """Reads headers of one object after another; of many of one kind, by the kind's shape."""
+
+    def __init__(self) -> None:
+        self._kind: tuple[str, str] | None = None
+        self._count = 0
+
+    def read(self, text: msgspec.Raw) -> tuple[Header, bool]:
+        """Header of an object, and whether it is known to have only fields that its kind has."""
+        if self._kind is not None and self._count >= _ALIKE:
+            shape = shape_of(*self._kind)
+            header = shape.header(text) if shape is not None else None
+            if header is not None and (header.apiVersion, header.kind) == self._kind:
+                return header, True
+            self._count -= _MISFIT
+        header = read_header(text)
+        kind = (header.apiVersion or "", header.kind or "")
+        self._count = self._count + 1 if kind == self._kind else 0
+        self._kind = kind
+        return header, False
 
 
 def _malformed(error: Exception, view: memoryview, start: int) -> tuple[str, int]:

@@ -19,9 +19,12 @@ from pydantic import ValidationError
 from placer.errors import Fault
 from placer.kube import BY_ATTRIBUTE, apps, core, coscheduling, diktyo, numa, policy, volcano
 from placer.kube.base import CONTROL
+from placer.kube.fields import nearest_kind
 from placer.kube.pod import Pod
 from placer.manifests.limits import KINDS_MOST, Faults, memory_allowed, shown
 from placer.manifests.objects import Identity, RawObject
+from placer.manifests.unknown import Strays, UnknownField
+from placer.manifests.useless import UselessFile
 from placer.manifests.wording import MOST, wrongs
 
 __all__ = ["Objects", "validate"]
@@ -45,6 +48,10 @@ class Objects:
         Hash of the text of all objects, skipped ones included, in order; edits are part of it.
     snapshot
         Name of the scheduler that the cluster's snapshot among the input was taken for; None where there is none.
+    unknown_fields
+        Fields that no object of their kind has, each place once, and kinds that are like one that is read.
+    useless_files
+        Files that give the instance nothing.
     """
 
     nodes: tuple[core.Node, ...] = ()
@@ -71,6 +78,8 @@ class Objects:
     skipped_names: frozenset[Identity] = frozenset()
     sha256: str = ""
     snapshot: str | None = None
+    unknown_fields: tuple[UnknownField, ...] = ()
+    useless_files: tuple[UselessFile, ...] = ()
     _origins: Mapping[str, _Origins] = field(default_factory=dict, repr=False)
 
     def source(self, item: object) -> str:
@@ -176,7 +185,9 @@ class _Kind:
         self.is_namespaced = self.info is not None and self.info.namespaced
         self.seen = seen
         self.items, self.raws = held
+        self.first = raw
         self.count = 0
+        self.strays = Strays(self.info) if self.is_read and self.info is not None else None
 
 
 class _Validation:
@@ -262,6 +273,8 @@ class _Validation:
         elif not self._faults:
             kind.items.append(item)
             kind.raws.append(raw)
+            if kind.strays is not None:
+                kind.strays.look(raw, text)
 
     def _wrong(self, raw: RawObject, error: ValidationError) -> None:
         if not self._faults.tells:
@@ -285,10 +298,19 @@ class _Validation:
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
             sha256=self._hash.hexdigest(),
+            unknown_fields=tuple(self._unknown()),
             snapshot=self._snapshot.snapshot if self._snapshot is not None else None,
             _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in held.items()},
             **{attribute: tuple(items) for attribute, (items, _) in held.items()},
         )
+
+    def _unknown(self) -> Iterator[UnknownField]:
+        for (api_version, name), kind in sorted(self._kinds.items()):
+            if kind.strays is not None:
+                yield from kind.strays.all(f"{api_version} {name}")
+            elif kind.info is None and (like := nearest_kind(kind.first.group, name)) is not None:
+                meant = f"{like.group}/{like.versions[-1]} {like.kind}".lstrip("/")
+                yield UnknownField(kind.first.label, f"{api_version} {name}", "kind", meant, kind.count)
 
 
 class _Memory:

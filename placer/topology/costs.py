@@ -13,6 +13,7 @@ from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Area, Finding, Key, Link
 from placer.instance.build import build
 from placer.instance.findings import Findings
+from placer.instance.ignored import note_ignored
 from placer.instance.network.measured import MILLISECOND, measured_costs
 from placer.instance.network.model import REGION, UNKNOWN_COST, ZONE
 from placer.instance.network.netperf import find_config_map, read_measurements
@@ -183,6 +184,7 @@ def read_costs(*paths: str | Path, percentile: int = 90, unit: int = MILLISECOND
         raise UsageError(f"unit: found {unit}, expected microseconds, at least 1")
     objects = load(paths)
     findings = Findings()
+    note_ignored(objects, findings)
     policy, nodes = read_policy(objects.policies), read_nodes(objects.nodes)
     network = read_network(objects.network_topologies, policy, nodes, findings, objects.config_maps)
     if network is None:

@@ -88,6 +88,11 @@ INPUTS: dict[str, Callable[[], str]] = {
     ),
     "json-wrong-quantities": lambda: listed(numbered(lambda n: pod(n, f'"overhead":{{{pairs(0, 300_000, "-1")}}}'))),
     "json-small-pods": lambda: listed(numbered(pod) + "," + WRONG),
+    "json-unknown-fields": lambda: listed(numbered(lambda n: pod(n, pairs(8 * n, 8))) + "," + WRONG),
+    "json-many-unknown-fields": lambda: listed(numbered(lambda n: pod(n, pairs(n, 300_000, "1"))) + "," + WRONG),
+    "json-unknown-items": lambda: listed(
+        numbered(lambda n: pod(n, f'"volumes":[{repeated("{},", 6 * 2**20)}{{"x":1}}]')) + "," + WRONG
+    ),
     "json-small-wrong-pods": lambda: listed(numbered(lambda n: pod(n, '"hostNetwork":1'))),
     "json-kinds": lambda: listed(numbered(lambda n: f'{{"apiVersion":"v1","kind":"K{n}","metadata":{{"name":"a"}}}}')),
     "json-documents": lambda: repeated('{"apiVersion":"v1","kind":"X"}\n'),
