@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from placer.compare import DEFAULT, Row, compare
+from placer.placement import Value
 from placer.policies import POLICIES, SORTED, run
 from placer.read import read
 from placer.score import score
+from placer.words import is_amount
 
 ROOT = Path(__file__).parent.parent
 NETWORK, NUMA, PLANTED = (ROOT / "instances" / family for family in ("network", "numa", "planted"))
@@ -116,6 +119,11 @@ def by_policy(table: str) -> dict[str, list[str]]:
     return {words[0]: words[1:] for line in table.splitlines() if (words := line.split())}
 
 
+def as_shown(values: Iterable[Value]) -> list[str]:
+    """Values as README shows them: amounts in nodes' worth."""
+    return [f"{each.value / 1e6:,.1f}" if is_amount(each.name) else f"{each.value:,}" for each in values]
+
+
 def test_readme_shows_what_the_command_prints() -> None:
     """Of policies, which do not change; seconds and memory do, and methods get better."""
     command, figures, values = shown()
@@ -129,9 +137,7 @@ def test_readme_shows_what_the_command_prints() -> None:
         cells = " ".join(figures[row.policy][:-2])
         assert cells.startswith(f"{row.placed_pods:,} {row.placed_groups:,} {row.gpus_placed:,} ")
         assert cells.endswith(broken)
-        assert [cell.replace(",", "") for cell in values[row.policy]] == [
-            str(judged.value.value) for judged in row.objective
-        ]
+        assert values[row.policy] == as_shown(judged.value for judged in row.objective)
     # Everything is planted, and placed.
     assert int(figures["greedy"][0]) == int(figures["auto"][0]) == len(instance.pending)
 
@@ -147,8 +153,7 @@ def test_readme_shows_the_six_sorts_and_numa_match_as_they_come_out() -> None:
     assert other.split(",") == ["kube-default", "numa-match", "auto"]
     boutique, zones = read(NETWORK / "online-boutique-2.yaml"), read(NUMA / "numa-50.json.gz")
     for name in SORTED:
-        values = [each.value for each in score(boutique, run(boutique, name))]
-        assert [int(cell.replace(",", "")) for cell in sorts[name]] == values
+        assert sorts[name] == as_shown(score(boutique, run(boutique, name)))
     assert sorts["auto"] == sorts["bound"]
     assert sorts["auto"][4] == str(OPTIMUM[2])
     for row in compare(zones, ["kube-default", "numa-match"]):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.cli.tables import BREAKS, BROKEN, Column, columns_of, print_notes, tables
+from placer.words import amount_digits, is_amount, value_word
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from placer.compare import GroupFate, Row
     from placer.instance import Group, Instance
-    from placer.result import Judged
 
 __all__ = ["print_rows"]
+
+_HEAD = 12  #: characters of a line of what stands above a value
 
 #: Groups that fare differently; ``--json`` has all.
 SHOWN = 20
@@ -51,7 +54,8 @@ def _print_tables(rows: list[Row], terminal: Console) -> None:
     figures = columns_of(rows, _FIGURES, ("gangs by tier", "breaks"))
     for table in tables(Column("policy", names), figures, terminal.width):
         terminal.print(table)
-    terminal.print("\nValues, in the order they are compared (priority below the name)")
+    amounts = "priority below the name; needs and placed pods in nodes' worth"
+    terminal.print(f"\nValues, in the order they are compared ({amounts})")
     for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
         terminal.print(table)
     shares = [_of_bound(row) for row in rows]
@@ -124,15 +128,27 @@ def _of_bound(row: Row) -> str:
 def _values(rows: Sequence[Row]) -> Iterator[Column]:
     """A column for each value; the first line is what is proved of the best."""
     for index, judged in enumerate(rows[0].objective):
-        value = judged.value
-        head = value.name if value.priority is None else f"{value.name}\n{value.priority}"
-        bound = _bound(rows, index)
-        yield Column(head, ["-" if bound is None else f"{bound:,}", *(_value(row, index) for row in rows)])
+        value, bound = judged.value, _bound(rows, index)
+        lines = textwrap.wrap(value_word(value.name), _HEAD)
+        lines += [] if value.priority is None else [f"({value.priority:,})"]
+        digits = amount_digits(bound, *(row.objective[index].value.value for row in rows))
+        number = _amount(digits) if is_amount(value.name) else _count
+        cells = [f"{number(row.objective[index].value.value)}{_beyond(row, index)}" for row in rows]
+        yield Column("\n".join(lines), ["-" if bound is None else number(bound), *cells])
 
 
-def _value(row: Row, index: int) -> str:
-    judged: Judged = row.objective[index]
-    return f"{judged.value.value:,}{BROKEN if judged.beyond and row.violations else ''}"
+def _amount(digits: int) -> Callable[[int], str]:
+    """Write amounts (micro-nodes) in nodes' worth, with so many digits after the point."""
+    return lambda value: f"{value / 1e6:,.{digits}f}"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"
+
+
+def _beyond(row: Row, index: int) -> str:
+    """The mark of a value that is better than its bound, because rules are broken."""
+    return BROKEN if row.objective[index].beyond and row.violations else ""
 
 
 def _bound(rows: Sequence[Row], index: int) -> int | None:

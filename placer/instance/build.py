@@ -138,7 +138,7 @@ def build(
         policy=policy,
         app_groups={key: each.app_group for key, each in applications.items()},
         network=network,
-        network_costs=read_cost_lists(objects.network_topologies),
+        network_costs=read_cost_lists(objects.network_topologies, nodes, objects.config_maps),
         digest=objects.sha256,
         skipped=objects.skipped,
         scheduler_name=ownership.wanted,

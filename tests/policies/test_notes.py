@@ -465,3 +465,13 @@ def test_defaults_have_nothing_to_say() -> None:
     reader = Reader("-", "test")
     read_profile({}, reader)
     assert reader.remarks == []
+
+
+def test_a_list_that_was_measured_and_not_written_yet_is_the_one_that_would_be() -> None:
+    """From c to a takes 1, from b to a 50; by hand it is the other way round."""
+    measured = {f"netperf.p90.latency.milliseconds.origin.n-{region}.destination.n-a": "1" for region in "c"}
+    measured |= {"netperf.p90.latency.milliseconds.origin.n-b.destination.n-a": "50"}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "netperf"}, "data": measured}
+    instance = called(regions("nt-default", "b"), config_map)
+    found = decided(instance, kube(configured("NetworkOverhead", weightsName="NetperfCosts")))
+    assert (nodes_of(found), found.notes) == ({"web": "n-c"}, ())

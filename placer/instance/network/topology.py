@@ -106,14 +106,22 @@ def _measured(
     return measured_costs(measured.latencies, areas)
 
 
-def read_cost_lists(written: Iterable[diktyo.NetworkTopology]) -> dict[Key, dict[str, dict[Link, int]]]:
-    """Read every list of every NetworkTopology: object to list to costs; what is wrong with them is not told here."""
+def read_cost_lists(
+    written: Iterable[diktyo.NetworkTopology], nodes: Mapping[str, Node], config_maps: Sequence[ConfigMap] = ()
+) -> dict[Key, dict[str, dict[Link, int]]]:
+    """Read every list of every NetworkTopology: object to list to costs; what is wrong with them is not told here.
+
+    The list of measured costs that no controller has written yet is the one that it would write.
+    """
     quiet = Findings()
     found: dict[Key, dict[str, dict[Link, int]]] = {}
     for each in only_one_each(written, "NetworkTopology", GROUP, quiet).values():
         key = Key(each.namespace, each.name)
         lists = (each.spec.weights if each.spec is not None else None) or ()
         found[key] = {weights.name: _costs(weights, key, quiet) for weights in lists}
+        if config_maps and NETPERF_COSTS not in found[key]:
+            measured = _measured(each, config_maps, areas_of(nodes), quiet)
+            found[key] |= {NETPERF_COSTS: measured} if measured else {}
     return found
 
 
