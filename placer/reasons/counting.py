@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.dense import DenseGroup
 from placer.dense.amounts import free_on
@@ -20,6 +21,8 @@ from placer.reasons.nearest import Nearest
 from placer.reasons.words import counted, plural, shape_text
 
 __all__ = ["Counting", "countable"]
+
+IntArray = npt.NDArray[np.int64]
 
 #: Class to how many of its pods could be placed.
 Most = dict[int, int]
@@ -163,7 +166,7 @@ class Counting:
             return self._room_cause(target, short, rooms[short])
         if len(most) == 1:
             return None
-        room = self._joint(most, self.layout.domains.root)
+        room = int(self._joints(most, [self.layout.domains.root])[0])
         if room < target.least_pods:
             kinds = ", ".join(self._kinds(index for index in most if most[index]))
             lack = target.least_pods - room
@@ -238,10 +241,9 @@ class Counting:
                 demand[self.layout.shape_of[index]] += self.dense.classes[index].size
             fits = any(True for _ in candidates(self.state, scope, root, demand))
         else:
-            fits = any(
-                self._joint(most, domain) >= target.least_pods and self._enough(target, self._room(most, domain))
-                for domain in tops(self.state, scope, root)
-            )
+            domains = tops(self.state, scope, root)
+            enough = np.flatnonzero(self._joints(most, domains) >= target.least_pods).tolist()
+            fits = any(self._enough(target, self._room(most, domains[place])) for place in enough)
         return None if fits else self._narrow(scope, "", target.least_pods, self._asked(target.gang))
 
     def _asked(self, gang: DenseGroup, sub: int | None = None) -> NetworkTopology | None:
@@ -254,22 +256,26 @@ class Counting:
         fits = {index: int(self.state.fits(self.layout.shape_of[index])[begin:end].sum()) for index in most}
         return {index: min(count, fits[index]) for index, count in most.items()}
 
-    def _joint(self, most: Most, domain: int) -> int:
-        """At most how many pods a domain holds: no more of all classes that fit the same nodes than there is room."""
-        begin, end = self.layout.slice_of(domain)
+    def _joints(self, most: Most, domains: Sequence[int]) -> IntArray:
+        """At most how many pods domains hold: no more of all classes that fit the same nodes than there is room."""
         counts: Counter[int] = Counter()
         for index, count in most.items():
             counts[self.layout.shape_of[index]] += count
-        return sum(min(count, int(self.state.fits(shape)[begin:end].sum())) for shape, count in counts.items())
+        begin, end = np.array([self.layout.slice_of(domain) for domain in domains], dtype=np.int64).reshape(-1, 2).T
+        found: IntArray = np.zeros(len(domains), dtype=np.int64)
+        for shape, count in counts.items():
+            room = np.concatenate(([0], np.cumsum(self.state.fits(shape))))
+            found += np.minimum(count, room[end] - room[begin])
+        return found
 
     def _roomiest(self, scope: int, pods: Most) -> tuple[int, int | None]:
         """Most pods of some classes that one domain within the limit holds, counted shape by shape; and which."""
-        best, where = 0, None
-        for domain in tops(self.state, scope, self.layout.domains.root):
-            count = self._joint(pods, domain)
-            if where is None or count > best:
-                best, where = count, domain
-        return best, where
+        domains = tops(self.state, scope, self.layout.domains.root)
+        if not domains:
+            return 0, None
+        counts = self._joints(pods, domains)
+        best = int(np.argmax(counts))
+        return int(counts[best]), domains[best]
 
     def _narrow(self, scope: int, who: str, asked: int, topology: NetworkTopology | None) -> Cause:
         """Say what the roomiest domain within the limit lacks."""
