@@ -161,7 +161,7 @@ def test_the_readmes_table_of_rooms_is_complete() -> None:
     named = [name for row in rooms() for name in row]
     there -= {"__init__.py", "__pycache__"}
     assert len(named) == len(set(named))
-    assert set(named) == there, "README.md, The house: what is directly under placer/, and nothing else"
+    assert set(named) == there, "README.md, table of rooms: what is directly under placer/, and nothing else"
 
 
 def test_the_readmes_table_of_rooms_is_in_the_order_of_the_layers() -> None:
