@@ -77,6 +77,21 @@ def test_a_pipe_gets_a_fixed_width_and_no_progress(cluster: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_tables_are_cut_between_columns_and_never_in_a_number(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Links between areas with long names, and capacities of eleven digits."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    path = Path(__file__).parent.parent / "instances" / "network" / "online-boutique-3.yaml"
+    assert main(["topology", "costs", str(path)]) == 0
+    found = capsys.readouterr().out
+    assert max(map(len, found.splitlines())) <= width
+    assert found.count("10,737,418,240") == 2
+    assert found.count("1,073,741,824") == 4
+    assert "zone z1 -> z2" in found
+
+
 # ----------------------------------------------------------------------------------------------------- the moving line
 
 

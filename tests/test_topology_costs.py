@@ -142,7 +142,7 @@ def test_an_unknown_cost_is_100_and_marked(written: Any, capsys: Capture) -> Non
     assert [each["unknown"] for each in found["zones"]] == [[["b", "a"]], []]
     assert main(["topology", "costs", path]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines if line.startswith("  b ")] == [["b", "100*", "1"]]
+    assert [line.split() for line in lines if line.startswith("b ")] == [["b", "100*", "1"]]
     assert "* no entry, counts as 100" in lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ BROKEN = "*"
 BREAKS = f"{BROKEN} breaks rules: what is proved is proved of placements that break none"
 
 _GAP = 2  #: spaces between columns
+_LEAST = 8  #: characters that a column of names keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,9 @@ def tables(names: Column, columns: Sequence[Column], width: int, bold: int | Non
     bold
         Index of a row that stands out; None: none does.
     """
+    widest = max((column.width for column in columns), default=0)
+    if names.width > width - _GAP - widest:  # names go on in the next line before a number is cut
+        names = replace(names, text=True, most=max(_LEAST, width - _GAP - widest))
     while columns:
         room, count = width - names.width - _GAP, 0
         while count < len(columns) and (count == 0 or room >= columns[count].width):

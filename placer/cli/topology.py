@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.common import OK, add_command, add_reading, console
+from placer.cli.tables import Column, tables
 from placer.errors import Fault, StrictFindings
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from placer.topology import CostReport, Matrix
 
@@ -76,8 +76,7 @@ def _print(report: CostReport, terminal: Console) -> None:
     if unknown:
         terminal.print("\n* no entry, counts as 100", markup=False)
     if report.capacities or report.allocated:
-        terminal.print()
-        terminal.print(_links(report))
+        _print_links(report, terminal)
     if report.findings:
         terminal.print()
         print_findings(report.findings, terminal)
@@ -97,7 +96,8 @@ def _print_matrix(matrix: Matrix, terminal: Console) -> bool:
         terminal.print(f"{title}: {len(matrix.names)} of them, too many for a table (--json has all)", markup=False)
     else:
         terminal.print(title, markup=False)
-        terminal.print(_table(matrix))
+        for table in tables(Column("from \\ to", list(matrix.names)), list(_columns(matrix)), terminal.width):
+            terminal.print(table)
     return any(not matrix.known(one, two) for one in matrix.names for two in matrix.names)
 
 
@@ -107,17 +107,11 @@ def _title(matrix: Matrix) -> str:
     return f"Between zones of region {matrix.region}" if matrix.region else "Between zones that no node is in"
 
 
-def _table(matrix: Matrix) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2))
-    table.add_column("from \\ to", no_wrap=True)
-    for name in matrix.names:
-        table.add_column(escape(name), justify="right", no_wrap=True)
-    for name in matrix.names:
-        table.add_row(escape(name), *_cells(matrix, name))
-    return table
+def _columns(matrix: Matrix) -> Iterator[Column]:
+    """A column for each place that is called."""
+    rows = [list(_cells(matrix, name)) for name in matrix.names]
+    for index, name in enumerate(matrix.names):
+        yield Column(name, [row[index] for row in rows])
 
 
 def _cells(matrix: Matrix, origin: str) -> Iterator[str]:
@@ -129,24 +123,23 @@ def _cells(matrix: Matrix, origin: str) -> Iterator[str]:
             yield f"{cost:,}" if matrix.known(origin, destination) else f"{cost:,}*"
 
 
-def _links(report: CostReport) -> Table:
-    """Links that carry most of what they can come first."""
-    from rich.markup import escape
-    from rich.table import Table
+def _print_links(report: CostReport, terminal: Console) -> None:
+    """Print links, those first that carry most of what they can."""
 
     def used(link: Any) -> float:
         capacity, taken = report.capacities.get(link), report.allocated.get(link, 0)
         return taken / max(capacity, 1) if capacity is not None else 0.0
 
+    terminal.print("\nBandwidth, bit/s; the fullest links first", style="bold")
     links = sorted({*report.capacities, *report.allocated}, key=lambda link: (-used(link), link))
-    table = Table(title="Bandwidth, bit/s; the fullest links first", title_justify="left", box=None, padding=(0, 2))
-    table.add_column("link", overflow="fold")
-    for column in ("capacity", "taken by pods that run", "full"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for link in links[:SHOWN]:
-        capacity, taken = report.capacities.get(link), report.allocated.get(link, 0)
-        room = ("unlimited", "-") if capacity is None else (f"{capacity:,}", f"{used(link):.0%}")
-        table.add_row(escape(f"{link.kind} {link.origin} -> {link.destination}"), room[0], f"{taken:,}", room[1])
+    capacities = [report.capacities.get(link) for link in links[:SHOWN]]
+    names = [f"{link.kind} {link.origin} -> {link.destination}" for link in links[:SHOWN]]
+    columns = [
+        Column("capacity", ["unlimited" if each is None else f"{each:,}" for each in capacities]),
+        Column("in use", [f"{report.allocated.get(link, 0):,}" for link in links[:SHOWN]]),
+        Column("full", ["-" if link not in report.capacities else f"{used(link):.0%}" for link in links[:SHOWN]]),
+    ]
+    for table in tables(Column("link", names, text=True, most=48), columns, terminal.width):
+        terminal.print(table)
     if len(links) > SHOWN:
-        table.add_row(f"... and {len(links) - SHOWN:,} more", "", "", "")
-    return table
+        terminal.print(f"... and {len(links) - SHOWN:,} more")
