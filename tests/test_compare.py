@@ -506,6 +506,18 @@ def test_a_configuration_goes_to_a_policy_with_a_sort_in_its_name(
     assert f"{sorts.replace(',', ', ')}: plugins.score.enabled: the plug-in Mine" in capsys.readouterr().out
 
 
+def test_a_sort_that_is_left_to_chance_is_told_on_the_command_line(here: list[Asked], capsys: Capture) -> None:
+    boutique = str(Path(__file__).parent.parent / "instances/network/online-boutique-2.yaml")
+    assert main(["compare", boutique, "--policies", "network-overhead:KahnSort,network-overhead:TarjanSort"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    told = (
+        "AppGroup default/online-boutique: TarjanSort takes the workloads as a Go map has them, in another order each"
+    )
+    assert f"network-overhead:TarjanSort: {told}" in out
+    assert "which gives P1 P10 P9 P8 P7 P5 P6 P4 P3 P2 P11." in out
+    assert "KahnSort takes" not in out
+
+
 def test_no_line_is_wider_than_a_narrow_terminal_and_no_figure_is_cut(
     tmp_path: Path, here: list[Asked], monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

@@ -475,3 +475,23 @@ def test_a_list_that_was_measured_and_not_written_yet_is_the_one_that_would_be()
     instance = called(regions("nt-default", "b"), config_map)
     found = decided(instance, kube(configured("NetworkOverhead", weightsName="NetperfCosts")))
     assert (nodes_of(found), found.notes) == ({"web": "n-c"}, ())
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        *("priority", "gang", "drf", "predicates", "proportion", "nodeorder", "binpack", "overcommit"),
+        *("network-topology-aware", "network-topology"),
+    ],
+)
+def test_no_argument_of_volcano_is_dropped(plugin: str) -> None:
+    arguments = {"mystery": 1, **({"network-topology.keys": "rack"} if plugin == "network-topology" else {})}
+    entry = {"name": plugin, "arguments": arguments, "enableMystery": False, "riddle": "x"}
+    notes = decided(TWO, json.dumps({"tiers": [{"plugins": [entry]}], "metrics": {"type": "none"}})).notes
+    at = f"tiers[0].plugins[0] ({plugin})"
+    assert notes == (
+        "metrics: not mimicked",
+        f"{at}.enableMystery: not mimicked",
+        f"{at}.riddle: not mimicked",
+        f"{at}.arguments.mystery: not mimicked",
+    )
