@@ -176,7 +176,18 @@ def test_a_value_of_nothing_is_left_out_though_nothing_is_proved_of_it(answer: R
     )
     text = loose(shown(found))
     assert "HyperNodes newly opened" not in text
-    assert "placed pods 0.0 nodes' worth at most 2.0" in text  # more than nothing is possible
+    assert "placed pods 0.0 nodes' worth at most 2.0, proved by total capacity" in text  # more than nothing is possible
+    assert "%" not in text.partition("network cost")[0].partition("Values")[2]
+    nothing = with_values(answer, Judged(Value("locality", 0), Bound(0, "counting")), verdict=Verdict.OPTIMAL)
+    assert "Values" not in shown(nothing)
+
+
+def test_what_more_is_possible_than_nothing_is_an_amount(answer: Result) -> None:
+    weight = Judged(Value("weight", 0), Bound(2_100_000, "volume"))
+    text = shown(replace(answer, weight=weight, verdict=Verdict.FEASIBLE))
+    assert "0.0 nodes' worth of 4.2 asked for; at most 2.1 is possible (total capacity)" in text
+    more = Judged(Value("weight", 2_000_000), Bound(2_100_000, "volume"))
+    assert "at most 5.00% more is possible (total capacity)" in shown(replace(answer, weight=more))
 
 
 def test_rows_that_are_zero_on_both_sides_are_left_out() -> None:

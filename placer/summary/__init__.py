@@ -48,7 +48,7 @@ def print_summary(result: Result, console: Console, *, wide: bool = False) -> No
     console.print()
     console.print(_counts(document, result))
     if result.instance.pending:
-        if result.objective:
+        if any(map(is_shown, result.objective)):
             console.print()
             console.print("Values, in the order they are compared", style="bold")
             console.print(_objective(result, console.width))
@@ -140,6 +140,8 @@ def _weight(result: Result) -> str:
     if weight.gap is None or result.everything_placed or weight.bound is None:
         return said
     more = f"at most {weight.gap:.2%} more is possible" if weight.gap else "no more is possible"
+    if weight.gap and not weight.value.value:
+        more = f"at most {weight.bound.value / 1e6:,.{digits}f} is possible"
     return f"{said}; {more} ({prover_word(weight.bound.by)})"
 
 

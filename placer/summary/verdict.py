@@ -80,7 +80,8 @@ def bound_words(judged: Judged, result: Result) -> str:
     if _is_all(judged, result):
         return "best: nothing more is asked for"
     by = f"proved by {prover_word(bound.by)}"
-    return f"best, {by}" if judged.met else f"{_limit(judged)} (gap {judged.gap:.2%}), {by}"
+    gap = f" (gap {judged.gap:.2%})" if judged.value.value else ""  # of nothing there is no share
+    return f"best, {by}" if judged.met else f"{_limit(judged)}{gap}, {by}"
 
 
 def stopped(result: Result) -> str:
