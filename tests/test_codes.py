@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -32,18 +32,13 @@ CATALOGUES: dict[str, tuple[Mapping[str, Code], object]] = {
     "events": (EVENTS, EventReason),
 }
 
-#: What makes a thing with a code: name of the call, place of the code among its arguments, codes that it may have.
-#: Codes that reach it by way of a variable are held by their type (``FindingCode`` and the like).
-MAKERS: tuple[tuple[str, int, Mapping[str, Code]], ...] = (
-    ("Finding", 0, FINDINGS),
-    ("findings.add", 0, FINDINGS),
-    ("_findings.add", 0, FINDINGS),
-    ("Reason", 0, REASONS),
-    ("_Rule", 0, REASONS),
-    ("_Wait", 0, CONDITIONS),
-    ("_of_gang", 2, EVENTS),
-    ("_Event", 1, EVENTS),
-)
+#: What an annotation says of the codes that may stand there.
+TYPES: dict[str, Mapping[str, Code]] = {
+    "FindingCode": FINDINGS,
+    "ReasonCode": REASONS,
+    "ConditionReason": CONDITIONS,
+    "EventReason": EVENTS,
+}
 
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:
@@ -63,8 +58,37 @@ def called(call: ast.Call) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
+def makers() -> Iterator[tuple[str, int, Mapping[str, Code]]]:
+    """What makes a thing with a code: what is called, place of the code among its arguments, codes that it may have.
+
+    A class with such a field, a function or method with such a parameter; a method is told by an owner that is called
+    like its class. Codes that come by way of a variable are held by their type.
+    """
+    for _, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+                yield from _places(node.name, [each.annotation for each in fields])
+                for method in (each for each in node.body if isinstance(each, ast.FunctionDef)):
+                    yield from _places(f"{node.name.lower()}.{method.name}", _annotations(method)[1:])
+            elif isinstance(node, ast.FunctionDef) and not any(each.arg == "self" for each in node.args.args):
+                yield from _places(node.name, _annotations(node))
+
+
+def _annotations(function: ast.FunctionDef) -> list[ast.expr | None]:
+    return [argument.annotation for argument in function.args.args]
+
+
+def _places(name: str, annotations: Sequence[ast.expr | None]) -> Iterator[tuple[str, int, Mapping[str, Code]]]:
+    for place, annotation in enumerate(annotations):
+        if isinstance(annotation, ast.Name) and annotation.id in TYPES:
+            yield name, place, TYPES[annotation.id]
+
+
 def said() -> Iterator[tuple[str, str, Mapping[str, Code]]]:
     """Where a code is written where a thing is made, the code, and the catalogue it must be in."""
+    known = {name: (place, catalogue) for name, place, catalogue in makers()}
+    assert known.keys() >= {"Finding", "findings.add", "Reason", "Cause", "_Wait", "_Event", "_of_gang"}
     for path, tree in trees():
         constants = {
             target.id: node.value.value
@@ -74,13 +98,13 @@ def said() -> Iterator[tuple[str, str, Mapping[str, Code]]]:
             if isinstance(target, ast.Name)
         }
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            for name, place, catalogue in MAKERS:
-                if called(call) != name or len(call.args) <= place:
-                    continue
-                code = call.args[place]
-                text = constants.get(code.id) if isinstance(code, ast.Name) else getattr(code, "value", None)
-                if isinstance(text, str):
-                    yield f"{path.relative_to(ROOT)}:{call.lineno}", text, catalogue
+            place, catalogue = known.get(called(call).lstrip("_"), known.get(called(call), (-1, {})))
+            if not 0 <= place < len(call.args):
+                continue
+            code = call.args[place]
+            text = constants.get(code.id) if isinstance(code, ast.Name) else getattr(code, "value", None)
+            if isinstance(text, str):
+                yield f"{path.relative_to(ROOT)}:{call.lineno}", text, catalogue
 
 
 def test_every_code_that_is_said_is_in_the_catalogue() -> None:
