@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,10 @@ from placer.placement import Binding, Placement
 if TYPE_CHECKING:
     from placer.manifests import Objects, RawObject
 
-__all__ = ["read", "read_expansion", "read_placement"]
+__all__ = ["Unread", "read", "read_expansion", "read_placement", "read_whole_placement"]
+
+#: Unknown keys of a placement that are told.
+_MOST_KEYS = 200
 
 
 def read(
@@ -101,6 +107,25 @@ def _refuse_findings(paths: Sequence[str | Path], findings: Sequence[Finding], s
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What a file says of a placement and no judgement of it looks at.
+
+    Parameters
+    ----------
+    unknown
+        Keys that neither a Placement nor a Binding has, those in a list once (``bindings[].foo``).
+    not_judged
+        Keys that a Placement has, of what placer says about it beside the bindings.
+    findings
+        Of each unknown key, that it is, and which known one is like it.
+    """
+
+    unknown: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
 def read_placement(path: str | Path) -> Placement:
     """Read a placement: a Placement of placer, v1 Bindings, or a List of them.
 
@@ -114,6 +139,24 @@ def read_placement(path: str | Path) -> Placement:
     BadInstance
         The file does not parse, or holds something else, or a binding lacks pod or node.
     """
+    return read_whole_placement(path)[0]
+
+
+def read_whole_placement(path: str | Path, *, strict: bool = False) -> tuple[Placement, Unread]:
+    """Read a placement, and say what in its file is not read.
+
+    Parameters
+    ----------
+    path
+        As of :func:`read_placement`.
+    strict
+        Unknown keys are errors.
+
+    Raises
+    ------
+    BadInstance, StrictFindings
+        As :func:`read_placement`; there are unknown keys, and ``strict`` was asked for.
+    """
     from placer.manifests import read_texts, split
 
     raws = split(read_texts([path]))
@@ -121,12 +164,17 @@ def read_placement(path: str | Path) -> Placement:
     bindings: list[Binding] = []
     one_by_one: set[str] = set()
     others: list[RawObject] = []
+    keys = _Keys()
     for raw in raws:
         if (raw.group, raw.kind) == ("placer.dev", "Placement"):
-            bindings += _of_placement(raw, faults)
-            one_by_one.update(_names(raw, _value(raw).get("oneByOne"), "oneByOne", faults))
+            value = _value(raw)
+            bindings += _of_placement(raw, value, faults)
+            one_by_one.update(_names(raw, value.get("oneByOne"), "oneByOne", faults))
+            keys.of_placement(value)
         elif (raw.group, raw.kind) == ("", "Binding"):
-            bindings += _of_binding(raw, faults)
+            value = _value(raw)
+            bindings += _of_binding(raw, value, faults)
+            keys.of_binding(value)
         else:
             others.append(raw)
     if others:
@@ -135,11 +183,71 @@ def read_placement(path: str | Path) -> Placement:
         faults.append(_fault(others[0], "kind", found, "Placement (placer.dev/v1alpha1) or Binding (v1)"))
     if faults:
         raise BadInstance(faults)
-    return Placement(tuple(bindings), tuple(sorted(one_by_one)))
+    unread = keys.unread()
+    _refuse_findings([path], unread.findings, strict)
+    return Placement(tuple(bindings), tuple(sorted(one_by_one))), unread
 
 
-def _of_placement(raw: RawObject, faults: list[Fault]) -> list[Binding]:
-    entries = _value(raw).get("bindings")
+class _Keys:
+    """Keys of Placements and Bindings that are not read."""
+
+    #: Of a binding in a Placement, of a Binding, and of its target: what it may have.
+    _ENTRY = ("namespace", "pod", "node", "numaZones")
+    _BINDING = ("apiVersion", "kind", "metadata", "target")
+    _TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
+    #: Of a Placement: what is judged, and what it may have that its schema does not name.
+    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne"))
+    _BESIDE = ("metadata", "evictions", "moves", "steps")
+
+    def __init__(self) -> None:
+        self._unknown: Counter[tuple[str, str]] = Counter()
+        self._like: dict[tuple[str, str], str] = {}
+        self._not_judged: set[str] = set()
+
+    def of_placement(self, value: Mapping[str, Any]) -> None:
+        """Look at the keys of a Placement and of its bindings."""
+        known = (*_placement_keys(), *self._BESIDE)
+        self._look("Placement", "", value, known)
+        self._not_judged.update(key for key in value if key in known and key not in self._JUDGED)
+        for entry in value.get("bindings") or ():
+            self._look("Placement", "bindings[].", entry, self._ENTRY)
+
+    def of_binding(self, value: Mapping[str, Any]) -> None:
+        """Look at the keys of a v1 Binding."""
+        self._look("Binding", "", value, self._BINDING)
+        self._look("Binding", "target.", value.get("target"), self._TARGET)
+
+    def _look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
+        from placer.kube.fields import alike
+        from placer.manifests.limits import shown
+
+        for key in value if isinstance(value, Mapping) else ():
+            if key not in known and len(self._unknown) < _MOST_KEYS:
+                place = kind, path + shown(key)
+                self._unknown[place] += 1
+                if place not in self._like:
+                    like = alike(key, known)
+                    self._like[place] = f"; found like it: {path}{like}" if like else ""
+
+    def unread(self) -> Unread:
+        """All that was found, sorted."""
+        findings = []
+        for (kind, key), count in sorted(self._unknown.items()):
+            others = f", here and in {count - 1:,} more" if count > 1 else ""
+            words = f"{key} is no key of a {kind} and is not judged{others}{self._like[kind, key]}"
+            findings.append(Finding("UnknownField", kind, words))
+        unknown = dict.fromkeys(key for _, key in sorted(self._unknown))
+        return Unread(tuple(unknown), tuple(sorted(self._not_judged)), tuple(findings))
+
+
+def _placement_keys() -> tuple[str, ...]:
+    """Keys of a Placement, as its schema has them."""
+    text = (importlib.resources.files("placer") / "schemas" / "placement.schema.json").read_text(encoding="utf-8")
+    return tuple(json.loads(text)["properties"])
+
+
+def _of_placement(raw: RawObject, value: Mapping[str, Any], faults: list[Fault]) -> list[Binding]:
+    entries = value.get("bindings")
     if not isinstance(entries, list):
         faults.append(_fault(raw, "bindings", _type(entries), "a list"))
         return []
@@ -153,8 +261,7 @@ def _of_placement(raw: RawObject, faults: list[Fault]) -> list[Binding]:
     return found
 
 
-def _of_binding(raw: RawObject, faults: list[Fault]) -> list[Binding]:
-    value = _value(raw)
+def _of_binding(raw: RawObject, value: Mapping[str, Any], faults: list[Fault]) -> list[Binding]:
     node = _text(raw, value.get("target"), "target", "name", faults)
     pod = _text(raw, value.get("metadata"), "metadata", "name", faults)
     if node is None or pod is None:

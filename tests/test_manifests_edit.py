@@ -167,3 +167,58 @@ def test_a_fault_of_a_changed_object_names_the_option() -> None:
     (fault,) = caught.value.faults
     assert fault.file == "memory with --set podgroup.scheduling.volcano.sh/gang:spec.minMember=x"
     assert (fault.field, fault.found) == ("spec.minMember", "'x'")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (
+            "pg.scheduling.volcano.sh/gang:spec.minMembr=3",
+            "spec.minMembr is no field of {pg}; found like it: spec.minMember",
+        ),
+        (
+            "pod/a:spec.containers[0].resources.request.cpu=3",
+            "spec.containers[0].resources.request is no field of v1 Pod; "
+            "found like it: spec.containers[0].resources.requests",
+        ),
+        (
+            "pod/a:spec.containers[0].image=x",
+            "spec.containers[0].image is a field of v1 Pod that nothing reads, so it decides nothing",
+        ),
+        (
+            "pod/a:spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=3",
+            "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight "
+            "is a field of v1 Pod that nothing reads, so it decides nothing",
+        ),
+        (
+            "node/n:metadata.labels.topology.kubernetes.io/zone=x",
+            "nothing reads metadata.labels.topology.kubernetes; a key that has dots stands in brackets: "
+            "metadata.labels[topology.kubernetes.io/zone]",
+        ),
+        ("node/n:Spec.unschedulable=true", "Spec is no field of v1 Node; found like it: spec"),
+        ("pod/a:spec.tolerations.first.key=x", "spec.tolerations is a list, 'first' is no index of it"),
+        ("service/web:spec.type=x", "v1 Service is not read, so nothing that is set in it decides anything"),
+    ],
+)
+def test_set_what_nothing_reads(words: str, why: str) -> None:
+    kind = "scheduling.volcano.sh/v1beta1 PodGroup"
+    assert refused(set_=[words]) == f"--set {words}: {why.replace('{pg}', kind)}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "node/n:metadata.labels[topology.kubernetes.io/zone]=x",
+        "node/n:metadata.annotations.any=x",
+        "node/n:status.allocatable[example.com/any]=1",
+        "node/n:spec.taints=[{key: a, effect: NoSchedule}]",
+        "pod/a:spec.nodeSelector.any=x",
+        "pod/a:spec.containers[1]={name: b, image: c}",
+        "pod/a:metadata.ownerReferences=[{apiVersion: v1, kind: Node, name: n}]",
+        "pod/a:spec.topologySpreadConstraints=null",
+        "pg.scheduling.volcano.sh/gang:spec.subGroupPolicy=[{name: a, matchLabelKeys: [any]}]",
+        "pg.scheduling.volcano.sh/gang:spec.minTaskMember.any=1",
+    ],
+)
+def test_set_what_is_read(words: str) -> None:
+    assert edited(set_=[words]).pods

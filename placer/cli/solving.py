@@ -110,15 +110,15 @@ def _time_limit(options: argparse.Namespace) -> float | None:
 
 def _verify(options: argparse.Namespace) -> int:
     from placer.alignment import misstated
-    from placer.read import read_placement
+    from placer.read import read_whole_placement
     from placer.score import score
     from placer.summary import print_findings, print_violations
     from placer.verify import verify
 
     instance = read_instance(options, options.instance)
-    placement = read_placement(options.placement)
+    placement, unread = read_whole_placement(options.placement, strict=options.strict)
     violations = verify(instance, placement)
-    findings = [*instance.findings, *misstated(instance, placement)]
+    findings = [*instance.findings, *misstated(instance, placement), *unread.findings]
     if options.json:
         document = {
             "valid": not violations,
@@ -131,11 +131,14 @@ def _verify(options: argparse.Namespace) -> int:
                 for v in score(instance, placement)
             ],
             "findings": [{"code": f.code, "object": f.object, "message": f.message} for f in findings],
+            "notRead": {"unknown": list(unread.unknown), "notJudged": list(unread.not_judged)},
         }
         print(json.dumps(document, indent=2))
     else:
         terminal = console()
         print_violations(instance, len(placement.bindings), violations, terminal)
+        if unread.not_judged:
+            terminal.print(f"Not judged: {', '.join(unread.not_judged)}", highlight=False, markup=False, soft_wrap=True)
         print_findings(findings, terminal)
     return VIOLATIONS if violations else OK
 

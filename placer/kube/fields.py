@@ -19,7 +19,7 @@ from placer.kube.base import Present
 from placer.kube.kinds import KINDS, KindInfo
 from placer.kube.shapes import fields_of, is_closed, is_schema, names_of, without_none
 
-__all__ = ["Fields", "Steps", "known_fields", "nearest", "nearest_kind", "read_fields"]
+__all__ = ["Fields", "Steps", "alike", "known_fields", "nearest", "nearest_kind", "read_fields"]
 
 #: How like a name must be to one that is known to be shown beside it, from 0 to 1.
 _ALIKE = 0.7
@@ -49,11 +49,14 @@ class Fields:
         What stands under a key, where keys are free: labels, resources.
     open
         Whether it is not known, or does not matter, what stands there.
+    is_list
+        Whether it is a list that stands there; said of fields that are read only.
     """
 
     names: dict[str, Fields] = field(default_factory=dict)
     values: Fields | None = None
     open: bool = False
+    is_list: bool = False
 
     def under(self, key: str) -> Fields | None:
         """What may stand under a key; None where there is no such field."""
@@ -100,7 +103,8 @@ def _of_annotation(annotation: Any) -> Fields:
         return _of_schema(inner)
     arguments = get_args(inner)
     if get_origin(inner) is tuple:
-        return _of_annotation(arguments[0])
+        item = _of_annotation(arguments[0])
+        return Fields(item.names, item.values, is_list=True)
     return Fields(values=_of_annotation(arguments[1])) if get_origin(inner) is dict else _VALUE
 
 
@@ -174,7 +178,7 @@ def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
         its neighbours that has one; empty where there is none.
     """
     place, here = above[-1]
-    like = _like(key, here.names, _ALIKE)
+    like = alike(key, here.names)
     if like is not None:
         return (*place, like)
     for other, fields in reversed(above[:-1]):
@@ -209,7 +213,7 @@ def nearest_kind(group: str, kind: str) -> KindInfo | None:
     here = {info.kind: info for (each, _), info in KINDS.items() if each == group}
     anywhere = {info.kind: info for info in reversed(tuple(KINDS.values()))}
     for kinds in (here, anywhere):
-        like = _like(kind, kinds, _KINDS_ALIKE)
+        like = alike(kind, kinds, _KINDS_ALIKE)
         if like is not None:
             return kinds[like]
     return None
@@ -218,11 +222,11 @@ def nearest_kind(group: str, kind: str) -> KindInfo | None:
 def _is_familiar(group: str) -> bool:
     """Whether a group is one that placer reads from, or like one, or of Kubernetes itself."""
     groups = {each for each, _ in KINDS}
-    return group in groups or group in _OWN_GROUPS or _like(group, groups, _GROUPS_ALIKE) is not None
+    return group in groups or group in _OWN_GROUPS or alike(group, groups, _GROUPS_ALIKE) is not None
 
 
-def _like(word: str, known: Iterable[str], least: float) -> str | None:
-    """The known word that is most like another, whatever the case; None where none is like it."""
+def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
+    """Find the known word that is most like another, whatever the case; None where none is at least so much like it."""
     if len(word) > _LONGEST:
         return None
     by_lower = {each.lower(): each for each in known}

@@ -13,6 +13,7 @@ from placer.manifests import yamltext
 from placer.manifests.limits import shown
 from placer.manifests.objects import Identity, RawObject
 from placer.manifests.paths import parse_path, path_text
+from placer.manifests.settable import unread
 
 __all__ = ["edit"]
 
@@ -37,7 +38,8 @@ def edit(
         name in ``default``, else the only one.
     set_
         Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty
-        VALUE or ``null`` leaves the field out, an index one beyond the end of a list adds to it.
+        VALUE or ``null`` leaves the field out, an index one beyond the end of a list adds to it. Something must read
+        the field.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def edit(
     Raises
     ------
     UsageError
-        An option does not parse, or what it names is not there or not one thing.
+        An option does not parse, or what it names is not there or not one thing, or nothing reads what it sets.
     """
     result = _added(list(raws), with_)
     for words in without:
@@ -55,7 +57,11 @@ def edit(
     for words in set_:
         target, steps, value = _assignment(words)
         index = _find(result, target, f"--set {words}")
-        result[index] = _changed(result[index], steps, value, f"--set {words}")
+        raw = result[index]
+        result[index] = _changed(raw, steps, value, f"--set {words}")
+        why = unread(raw.info, f"{raw.api_version} {raw.kind}", steps)
+        if why:
+            raise UsageError(f"--set {words}: {why}")
     return result
 
 

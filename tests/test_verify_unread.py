@@ -1,0 +1,85 @@
+"""What verify does not read of a placement, it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer.cli import main
+from placer.errors import StrictFindings
+from placer.read import read_whole_placement
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n"},
+    "status": {"allocatable": {"cpu": "4", "pods": "9"}},
+}
+PODS = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {}} for name in ("a", "b")]
+BINDINGS = [{"namespace": "default", "pod": name, "node": "n"} for name in ("a", "b")]
+
+
+def written(path: Path, document: dict[str, Any]) -> str:
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> str:
+    return written(tmp_path / "instance.json", {"apiVersion": "v1", "kind": "List", "items": [NODE, *PODS]})
+
+
+def placement(folder: Path, **keys: Any) -> str:
+    document = {"apiVersion": "placer.dev/v1alpha1", "kind": "Placement", "bindings": BINDINGS, **keys}
+    return written(folder / "placement.json", document)
+
+
+def test_keys_of_a_placement(tmp_path: Path, instance: str, capsys: pytest.CaptureFixture[str]) -> None:
+    bindings = [{**each, "foo": 1, "numaZone": []} for each in BINDINGS]
+    path = placement(tmp_path, bindings=bindings, bindngs=[], evictions=[], groups=[], oneByOne=[])
+    assert main(["verify", instance, path, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["valid"]
+    assert found["notRead"] == {
+        "unknown": ["bindings[].foo", "bindings[].numaZone", "bindngs"],
+        "notJudged": ["evictions", "groups"],
+    }
+    assert [each["message"] for each in found["findings"] if each["code"] == "UnknownField"] == [
+        "bindings[].foo is no key of a Placement and is not judged, here and in 1 more",
+        "bindings[].numaZone is no key of a Placement and is not judged, here and in 1 more; "
+        "found like it: bindings[].numaZones",
+        "bindngs is no key of a Placement and is not judged; found like it: bindings",
+    ]
+    assert main(["verify", instance, path]) == 0
+    text = capsys.readouterr().out
+    assert "Not judged: evictions, groups" in text
+    assert "bindings[].foo is no key of a Placement" in text
+
+
+def test_unknown_keys_are_errors_where_asked(tmp_path: Path, instance: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = placement(tmp_path, verdit="OPTIMAL", verdict="OPTIMAL")
+    assert main(["verify", instance, path]) == 0
+    assert main(["verify", instance, path, "--strict"]) == 3
+    assert "verdit is no key of a Placement" in capsys.readouterr().err
+    with pytest.raises(StrictFindings):
+        read_whole_placement(path, strict=True)
+
+
+def test_keys_of_bindings(tmp_path: Path) -> None:
+    target = {"apiVersion": "v1", "kind": "Node", "name": "n"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "a", "uid": "u"}, "target": target}
+    assert read_whole_placement(written(tmp_path / "a.json", binding))[1].unknown == ()
+    wrong = {**binding, "target": {**target, "node": "m"}, "spec": {}}
+    unread = read_whole_placement(written(tmp_path / "b.json", wrong))[1]
+    assert (unread.unknown, unread.not_judged) == (("spec", "target.node"), ())
+
+
+def test_own_placement_has_no_unknown_key(tmp_path: Path, instance: str) -> None:
+    target = tmp_path / "out.json"
+    assert main(["solve", instance, "--method", "greedy", "-o", str(target), "--quiet"]) == 0
+    unread = read_whole_placement(target)[1]
+    assert unread.unknown == ()
+    assert {"objective", "groups", "verdict"} <= set(unread.not_judged)
