@@ -24,6 +24,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -95,6 +96,7 @@ class _Process(SpawnProcess):
     """A process that Ctrl-C does not reach before it is a worker: until then it would end with a traceback."""
 
     def start(self) -> None:
+        resource_tracker.ensure_running()  # else it would be started in between, and let the signal through
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))  # a child has its parent's mask
         try:
             super().start()

@@ -17,7 +17,7 @@ from placer.placement import Binding, Placement
 if TYPE_CHECKING:
     from placer.manifests import Objects, RawObject
 
-__all__ = ["Unread", "read", "read_expansion", "read_placement", "read_whole_placement"]
+__all__ = ["Unread", "read", "read_expansion", "read_placement", "read_whole_placement", "refuse_findings"]
 
 #: Unknown keys of a placement that are told.
 _MOST_KEYS = 200
@@ -66,14 +66,22 @@ def read(
     objects: Objects = load(paths, with_=with_, without=without, set_=set_)
     of_cluster = objects.snapshot is not None
     instance = build(objects, scheduler_name=scheduler_name or objects.snapshot, cluster=of_cluster)
-    _refuse_findings(paths, instance.findings, strict)
+    if strict:
+        refuse_findings(paths, instance.findings)
     return instance
 
 
 def read_expansion(
-    paths: Sequence[str | Path], *, strict: bool = False
+    paths: Sequence[str | Path], *, scheduler_name: str | None = None, strict: bool = False
 ) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
     """Read workloads and make the PodGroups and Pods that their controllers would make.
+
+    Parameters
+    ----------
+    paths, strict
+        As :func:`read` takes them.
+    scheduler_name
+        Whose pods are made; None: any scheduler's.
 
     Returns
     -------
@@ -95,12 +103,43 @@ def read_expansion(
     noted.update(expand(objects).findings)
     note_ignored(objects, noted)
     findings = noted.all()
-    _refuse_findings(paths, findings, strict)
-    return list(documents(objects)), findings
+    if strict:
+        refuse_findings(paths, findings)
+    return _of_scheduler(list(documents(objects)), scheduler_name), findings
 
 
-def _refuse_findings(paths: Sequence[str | Path], findings: Sequence[Finding], strict: bool) -> None:
-    if strict and findings:
+def _of_scheduler(documents: list[dict[str, Any]], name: str | None) -> list[dict[str, Any]]:
+    """Pods of a scheduler, and PodGroups but those all of whose pods are of others."""
+    from placer.instance import ANY_SCHEDULER
+    from placer.instance.roster import GROUP_ANNOTATIONS
+
+    if name in (None, ANY_SCHEDULER):
+        return documents
+    groups: dict[tuple[str, str], bool] = {}
+    kept = []
+    for document in reversed(documents):  # pods stand behind their groups
+        metadata = document["metadata"]
+        if document["kind"] == "Pod":
+            ours = document["spec"].get("schedulerName", "default-scheduler") == name
+            notes = metadata.get("annotations") or {}
+            for key in {(metadata["namespace"], notes[each]) for each in GROUP_ANNOTATIONS if each in notes}:
+                groups[key] = groups.get(key, False) or ours
+        else:
+            ours = groups.get((metadata["namespace"], metadata["name"]), True)
+        if ours:
+            kept.append(document)
+    return kept[::-1]
+
+
+def refuse_findings(paths: Sequence[str | Path], findings: Sequence[Finding]) -> None:
+    """Make findings errors, as ``--strict`` asks.
+
+    Raises
+    ------
+    StrictFindings
+        There are any.
+    """
+    if findings:
         name = ", ".join(map(str, paths))
         raise StrictFindings(
             [Fault(name, None, f.object, f.code, f.message, "no finding (--strict)") for f in findings]
@@ -184,7 +223,8 @@ def read_whole_placement(path: str | Path, *, strict: bool = False) -> tuple[Pla
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()
-    _refuse_findings([path], unread.findings, strict)
+    if strict:
+        refuse_findings([path], unread.findings)
     return Placement(tuple(bindings), tuple(sorted(one_by_one))), unread
 
 

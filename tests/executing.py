@@ -63,3 +63,7 @@ def waits_for_a_file(mine: str, other: str) -> int:
             raise TimeoutError(other)
         time.sleep(0.02)
     return os.getpid()
+
+
+def writes_whether_ctrl_c_is_held_back(path: str) -> None:
+    Path(path).write_text(str(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())))

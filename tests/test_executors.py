@@ -15,9 +15,15 @@ from pathlib import Path
 
 import pytest
 
+from placer import executors
 from placer.errors import UsageError
 from placer.executors import open_executor
-from tests.executing import is_interrupted, process_id, writes_its_id_and_sleeps
+from tests.executing import (
+    is_interrupted,
+    process_id,
+    writes_its_id_and_sleeps,
+    writes_whether_ctrl_c_is_held_back,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -118,6 +124,16 @@ def test_killing_the_parent_alone_ends_the_workers(tmp_path: Path) -> None:
     with parent(tmp_path) as (process, worker):
         process.kill()
         assert until(lambda: not runs(worker))
+
+
+def test_ctrl_c_does_not_reach_a_process_before_it_is_a_worker(tmp_path: Path) -> None:
+    """While it imports, it would end with a traceback on the terminal of its parent."""
+    written = tmp_path / "held"
+    process = executors._Starting().Process(target=writes_whether_ctrl_c_is_held_back, args=(str(written),))
+    process.start()
+    process.join()
+    assert written.read_text() == "True"
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_ctrl_c_ends_the_parent_and_with_it_the_workers(tmp_path: Path) -> None:

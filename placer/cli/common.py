@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ __all__ = [
     "scheduler_configs",
     "writable",
     "write",
+    "written",
 ]
 
 OK = 0
@@ -119,10 +121,15 @@ def write(document: Any, target: str, as_json: bool | None = True) -> None:
     """Write to a file by its ending; to standard output as JSON, which YAML readers take too."""
     from placer.manifests import dump
 
-    try:
+    with written(target):
         dump(document, target, as_json=as_json if target == "-" else None)
-    except BrokenPipeError:
-        raise
+
+
+@contextmanager
+def written(target: str) -> Iterator[None]:
+    """Say what cannot be written, where what is done in the block cannot write it."""
+    try:
+        yield
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
 

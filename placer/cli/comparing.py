@@ -20,8 +20,8 @@ from placer.cli.common import (
     scheduler_configs,
     writable,
     write,
+    written,
 )
-from placer.errors import UsageError
 
 if TYPE_CHECKING:
     from placer.compare import Row
@@ -98,7 +98,5 @@ def _write(documents: list[dict[str, Any]], text: str, target: str) -> None:
         write(documents, target)
         return
     data = text.encode()
-    try:
+    with written(target):
         Path(target).write_bytes(gzip.compress(data, mtime=0) if target.endswith(".gz") else data)
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror}") from error

@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.common import ENDINGS, OK, add_command, writable
+from placer.cli.common import ENDINGS, OK, add_command, writable, written
 
 if TYPE_CHECKING:
     from placer.cluster import Snapshot
@@ -28,6 +28,7 @@ def add_snapshot(commands: Any) -> None:
         default="placer",
         help="whose pending pods are ours, '*': any scheduler's (default placer)",
     )
+    parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is written")
     parser.add_argument(
         "--anonymize",
         action="store_true",
@@ -72,6 +73,8 @@ def _snapshot(options: argparse.Namespace) -> int:
         cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
         snapshot = marked(taken, cooling)
+        if options.strict:
+            _refuse_findings(snapshot)
         if options.anonymize:
             progress.phase("replacing names")
             snapshot = anonymized(snapshot)
@@ -82,13 +85,22 @@ def _snapshot(options: argparse.Namespace) -> int:
     return OK
 
 
+def _refuse_findings(snapshot: Snapshot) -> None:
+    from placer.instance.build import build
+    from placer.read import refuse_findings
+
+    instance = build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
+    refuse_findings(["cluster"], instance.findings)
+
+
 def _write(snapshot: Snapshot, target: str) -> None:
     """Write JSON as it came, anything else by way of its values."""
     if target == "-":
         snapshot.write_text(sys.stdout.buffer)
         sys.stdout.flush()
     elif target.removesuffix(".gz").endswith(".json"):
-        snapshot.write(target)
+        with written(target):
+            snapshot.write(target)
     else:
         from placer.cli.common import write
 

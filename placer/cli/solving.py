@@ -146,7 +146,8 @@ def _verify(options: argparse.Namespace) -> int:
 def _expand(options: argparse.Namespace) -> int:
     from placer.read import read_expansion
 
-    documents, findings = read_expansion(options.instance, strict=options.strict)
+    writable([Path(options.output)] if options.output != "-" else [])
+    documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)
     write(documents, options.output, as_json=options.json or None)
     for finding in findings:
         print(f"placer: {finding.code} {finding.object}: {finding.message}", file=sys.stderr)

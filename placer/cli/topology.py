@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.common import OK, add_command, add_reading, console
+from placer.cli.common import OK, add_command, add_reading, console, writable, write
+from placer.cli.snapshotting import add_cluster
 from placer.cli.tables import Column, tables
-from placer.errors import Fault, StrictFindings
+from placer.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,28 +34,55 @@ def add_topology(commands: Any) -> None:
 
 def _add_costs(topics: Any) -> None:
     parser = add_command(topics, "costs", "print what calls between regions and between zones cost", _costs)
-    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
+    parser.add_argument(
+        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; none: what is in a cluster"
+    )
     add_reading(parser)
+    add_cluster(parser)
     group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
     group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
     group.add_argument(
         "--unit", type=int, default=1000, metavar="MICROSECONDS", help="what costs 1 (default 1000: a millisecond)"
     )
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", help="what --json prints: .json, .yaml, each also .gz; - is stdout"
+    )
 
 
 def _costs(options: argparse.Namespace) -> int:
-    from placer.topology import read_costs
+    from placer.read import refuse_findings
 
-    report = read_costs(*options.instance, percentile=options.percentile, unit=options.unit)
-    if options.strict and report.findings:
-        name = ", ".join(options.instance)
-        faults = [Fault(name, None, f.object, f.code, f.message, "no finding (--strict)") for f in report.findings]
-        raise StrictFindings(faults)
+    if options.output not in (None, "-"):
+        writable([Path(options.output)])
+    report = _report(options)
+    if options.strict:
+        refuse_findings(options.instance or ["cluster"], report.findings)
+    if options.output is not None:
+        write(report.as_dict(), options.output)
+    if options.output == "-":
+        return OK
     if options.json:
-        print(json.dumps(report.as_dict(), indent=2))
+        write(report.as_dict(), "-")
     else:
         _print(report, console())
     return OK
+
+
+def _report(options: argparse.Namespace) -> CostReport:
+    """Of files, or of the cluster where none are given."""
+    from placer.topology import costs_of, read_costs
+
+    if options.instance:
+        if options.kubeconfig is not None or options.context is not None:
+            raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+        return read_costs(*options.instance, percentile=options.percentile, unit=options.unit)
+    from placer.cluster import Client, take
+    from placer.progress import Progress
+
+    client = Client.connect(options.kubeconfig, options.context)
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        snapshot = take(client, watch=lambda name, count: progress.phase(f"{name} {count:,}"))
+    return costs_of(snapshot.objects(), "cluster", percentile=options.percentile, unit=options.unit)
 
 
 def _print(report: CostReport, terminal: Console) -> None:

@@ -22,7 +22,7 @@ from placer.kube.pod import Pod
 __all__ = ["Entry", "Slot", "assemble", "call_roster", "find_slot", "named_group", "note_misplaced_names", "role"]
 
 #: The older name comes second, as in Volcano.
-_GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+GROUP_ANNOTATIONS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 _GROUP_LABELS = (
     "scheduling.x-k8s.io/pod-group",
     "scheduling.sigs.k8s.io/pod-group",
@@ -67,7 +67,7 @@ def named_group(metadata: Metadata, namespace: str, known: Container[GroupKey], 
         Of two that are named Volcano's, unless only the other exists; a group that nobody has made where none exists;
         None where the pod names none.
     """
-    volcano = _first(metadata.annotations, _GROUP_ANNOTATIONS)
+    volcano = _first(metadata.annotations, GROUP_ANNOTATIONS)
     coscheduling = _first(metadata.labels, _GROUP_LABELS)
     pairs = ((VOLCANO, volcano), (COSCHEDULING, coscheduling))
     named = [GroupKey(api_group, namespace, name) for api_group, name in pairs if name]
@@ -92,7 +92,7 @@ def note_misplaced_names(pods: Iterable[Pod], findings: Findings) -> None:
     found: dict[tuple[str, str, str], set[str]] = {}
     for pod in pods:
         for stands, written, keys, read in (
-            ("label", pod.metadata.labels, _GROUP_ANNOTATIONS, "an annotation"),
+            ("label", pod.metadata.labels, GROUP_ANNOTATIONS, "an annotation"),
             ("annotation", pod.metadata.annotations, _GROUP_LABELS, "a label"),
         ):
             for key in keys:

@@ -4,6 +4,6 @@ Belongs here: putting together what a person asks about the network of an instan
 (``cli``), what costs mean (``instance.network``), what is computed from measurements (``controllers``).
 """
 
-from placer.topology.costs import CostReport, Matrix, read_costs
+from placer.topology.costs import CostReport, Matrix, costs_of, read_costs
 
-__all__ = ["CostReport", "Matrix", "read_costs"]
+__all__ = ["CostReport", "Matrix", "costs_of", "read_costs"]

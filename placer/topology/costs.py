@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from placer.kube.diktyo import NetworkTopology
     from placer.manifests import Objects
 
-__all__ = ["CostReport", "Matrix", "Measured", "read_costs"]
+__all__ = ["CostReport", "Matrix", "Measured", "costs_of", "read_costs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +178,30 @@ def read_costs(*paths: str | Path, percentile: int = 90, unit: int = MILLISECOND
     """
     from placer.manifests import load
 
+    return costs_of(load(paths), ", ".join(map(str, paths)), percentile=percentile, unit=unit)
+
+
+def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = MILLISECOND) -> CostReport:
+    """Read the costs that decide among objects; parameters and faults as of :func:`read_costs`.
+
+    Parameters
+    ----------
+    objects
+        Of files or of a cluster.
+    name
+        Where they are from, for messages.
+    percentile, unit
+        As there.
+    """
     if not 0 <= percentile <= 100:
         raise UsageError(f"percentile: found {percentile}, expected a number from 0 to 100")
     if unit < 1:
         raise UsageError(f"unit: found {unit}, expected microseconds, at least 1")
-    objects = load(paths)
     findings = Findings()
     note_ignored(objects, findings)
     policy, nodes = read_policy(objects.policies), read_nodes(objects.nodes)
     network = read_network(objects.network_topologies, policy, nodes, findings, objects.config_maps)
     if network is None:
-        name = ", ".join(map(str, paths))
         raise BadInstance([Fault(name, None, "NetworkTopology", "", "none", "at least one")])
     note_network(network, {}, findings)
     chosen = _written(objects, network.topology)
