@@ -294,6 +294,8 @@ def test_the_table_says_what_was_reached_and_what_was_broken(apart: str, here: l
     assert main(["compare", apart, "--policies", "kube-default,exact,greedy", "--time-limit", "0"]) == 4
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "2 pending pods, 2 nodes, 3 HyperNodes"
+    assert "still fits:" in lines[1]
+    assert "1/2/4/8-GPU pods" in lines[2]
     words = [line.split() for line in lines]
     kube, greedy = words[3:5]
     assert kube[:-2] == ["kube-default", "2", "1", "2", "-*", "100.0%", "0/0/0/0", "0", "2:", "100%", "C7", "1"]

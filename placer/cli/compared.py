@@ -87,7 +87,7 @@ _FIGURES: Mapping[str, Callable[[Row], str]] = {
     "GPUs": lambda row: f"{row.gpus_placed:,}",
     "weight\nof bound": lambda row: _of_bound(row),
     "GPUs\nin use": lambda row: _in_use(row),
-    "more pods of\n1/2/4/8 GPUs": lambda row: _more_pods(row),
+    "still fits:\n1/2/4/8-GPU pods": lambda row: _more_pods(row),
     "excess\nspan": lambda row: "-" if row.metrics is None else f"{row.metrics.excess_span:,}",
     "gangs by tier": lambda row: _by_tier(row),
     "breaks": lambda row: ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
