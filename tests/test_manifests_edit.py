@@ -196,7 +196,7 @@ def test_a_fault_of_a_changed_object_names_the_option() -> None:
             "metadata.labels[topology.kubernetes.io/zone]",
         ),
         ("node/n:Spec.unschedulable=true", "Spec is no field of v1 Node; found like it: spec"),
-        ("pod/a:spec.tolerations.first.key=x", "spec.tolerations is a list, 'first' is no index of it"),
+        ("pod/a:spec.tolerations.first.key=x", "spec.tolerations has 0 items, 'first' is none of them"),
         ("service/web:spec.type=x", "v1 Service is not read, so nothing that is set in it decides anything"),
     ],
 )
@@ -216,6 +216,8 @@ def test_set_what_nothing_reads(words: str, why: str) -> None:
         "pod/a:spec.containers[1]={name: b, image: c}",
         "pod/a:metadata.ownerReferences=[{apiVersion: v1, kind: Node, name: n}]",
         "pod/a:spec.topologySpreadConstraints=null",
+        "pod/a:metadata.ownerReferences[0]={apiVersion: v1, kind: Node, name: n}",
+        "pg.scheduling.volcano.sh/gang:spec.subGroupPolicy[0].matchLabelKeys[0]=any",
         "pg.scheduling.volcano.sh/gang:spec.subGroupPolicy=[{name: a, matchLabelKeys: [any]}]",
         "pg.scheduling.volcano.sh/gang:spec.minTaskMember.any=1",
     ],

@@ -13,7 +13,7 @@ from placer.manifests import yamltext
 from placer.manifests.limits import shown
 from placer.manifests.objects import Identity, RawObject
 from placer.manifests.paths import parse_path, path_text
-from placer.manifests.settable import unread
+from placer.manifests.settable import is_list, unread
 
 __all__ = ["edit"]
 
@@ -149,7 +149,7 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
         if isinstance(place, list) and key == len(place):
             place.append({})
         if isinstance(place, dict) and place.get(key) is None:
-            place[key] = {}
+            place[key] = [] if is_list(raw.info, steps[:done]) else {}
         place = place[key]
     key = _key(place, steps[-1], steps, option)
     if isinstance(place, list) and key == len(place):

@@ -8,7 +8,7 @@ from placer.kube import KindInfo
 from placer.kube.fields import Fields, Steps, known_fields, nearest, read_fields
 from placer.manifests.paths import path_text
 
-__all__ = ["unread"]
+__all__ = ["is_list", "unread"]
 
 
 def unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
@@ -28,8 +28,6 @@ def unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
     above: list[tuple[Steps, Fields]] = [((), read_fields(info))]
     for number, step in enumerate(steps):
         place, here = above[-1]
-        if here.is_list and not step.isdecimal():
-            return f"{path_text(place)} is a list, {step!r} is no index of it"
         if here.is_list:
             above[-1] = ((*place, int(step)), Fields(here.names, here.values))
             continue
@@ -38,6 +36,16 @@ def unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
             return _why(info, kind, above, steps[number:])
         above.append(((*place, step), below))
     return ""
+
+
+def is_list(info: KindInfo | None, steps: Sequence[str]) -> bool:
+    """Whether the field at a path is a list; of what nothing reads it is not known."""
+    here: Fields | None = read_fields(info) if info is not None else None
+    for step in steps:
+        if here is None:
+            break
+        here = Fields(here.names, here.values) if here.is_list and step.isdecimal() else here.under(step)
+    return here is not None and here.is_list
 
 
 def _why(info: KindInfo, kind: str, above: Sequence[tuple[Steps, Fields]], rest: Sequence[str]) -> str:
