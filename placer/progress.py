@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from placer.words import number_word, value_word
+from placer.words import counted, number_word, value_word
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +77,8 @@ class Progress:
 
         if self._live is not None:
             self._levels = score(instance, Placement())
-            self.phase(f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes: greedy")
+            nodes = counted(len(instance.nodes), "node")
+            self.phase(f"{counted(len(instance.pending), 'pending pod')}, {nodes}: greedy")
 
     def point(self, point: TracePoint) -> None:
         """Show a new best answer or bound: the first value that is not proved, for what comes after it is open."""

@@ -219,7 +219,9 @@ def read_whole_placement(path: str | Path, *, strict: bool = False) -> tuple[Pla
     if others:
         more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
         found = f"{others[0].label or 'no kind'}{more}"
-        faults.append(_fault(others[0], "kind", found, "Placement (placer.dev/v1alpha1) or Binding (v1)"))
+        expected = "Placement (placer.dev/v1alpha1) or Binding (v1)"
+        hint = "" if faults or bindings else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
+        faults.append(_fault(others[0], "kind", found, expected + hint))
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()

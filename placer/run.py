@@ -28,6 +28,7 @@ from placer.manifests import dump
 from placer.placement import Placement
 from placer.result import Result, Termination
 from placer.solve import solve
+from placer.words import counted
 
 __all__ = ["Pass", "PassOptions", "run_pass"]
 
@@ -152,7 +153,7 @@ def run_pass(
         if options.dry_run != "client":
             bind_gently()
             with done.step("bind"):
-                watch(f"binding {sum(len(batch.bindings) for batch in done.plan.batches):,} pods")
+                watch(f"binding {counted(sum(len(batch.bindings) for batch in done.plan.batches), 'pod')}")
                 if done.result is not None and done.result.termination is Termination.INTERRUPTED:
                     stop.set()
                 done.gangs = apply(client, ledger, instance, done.plan, options.binding, stop)
@@ -185,7 +186,7 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
     """Where the pending pods go; kept, where that was asked for."""
     options = done.options
     with done.step("solve"):
-        watch(f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes")
+        watch(f"{counted(len(instance.pending), 'pending pod')}, {counted(len(instance.nodes), 'node')}")
         done.result = solve(
             instance,
             method=options.method,

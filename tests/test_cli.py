@@ -101,6 +101,15 @@ def test_bindings_on_standard_output_stand_alone(cluster: Path, capsys: Capture)
     assert len(json.loads(capsys.readouterr().out)["items"]) == 3
 
 
+def test_one_of_a_thing_is_no_plural(cluster: Path, tmp_path: Path, capsys: Capture) -> None:
+    instance, placement = tmp_path / "one.json", tmp_path / "placement.json"
+    instance.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n"), pod("p")]}))
+    assert main(["solve", str(instance), "-o", str(placement)]) == 0
+    capsys.readouterr()
+    assert main(["verify", str(instance), str(placement)]) == 0
+    assert capsys.readouterr().out == "VALID  1 binding on 1 node; no rule is broken\n"
+
+
 def test_verify_prints_every_violation_and_exits_1(cluster: Path, tmp_path: Path, capsys: Capture) -> None:
     bindings = [
         {"namespace": "default", "pod": "p0", "node": "a"},
@@ -123,6 +132,10 @@ def test_verify_prints_every_violation_and_exits_1(cluster: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        (
+            '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}',
+            "; the Placement comes last: placer verify ",
+        ),
         ('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}', "found Pod default/x, expected Placement"),
         ('{"apiVersion": "placer.dev/v1alpha1", "kind": "Placement"}', "bindings: found nothing, expected a list"),
         (
@@ -210,7 +223,10 @@ def test_strict_makes_findings_errors(cluster: Path, tmp_path: Path, capsys: Cap
     [
         (["solve"], "INSTANCE"),
         (["solve", "x", "--method", "magic"], "argument --method: found 'magic', expected one of auto, greedy, "),
-        (["solve", "x", "--time-limit", "soon"], "invalid float value: 'soon'"),
+        (["solve", "x", "--workers", "many"], "--workers: found 'many', expected a whole number"),
+        (["solve", "x", "--fast"], "\nusage: placer solve INSTANCE... [OPTION...] ("),
+        (["verify", "x"], "\nusage: placer verify INSTANCE... PLACEMENT [OPTION...] ("),
+        (["solve", "x", "--time-limit", "soon"], "--time-limit: found 'soon', expected a number"),
         (["fly"], "argument COMMAND: found 'fly', expected one of solve, verify, "),
     ],
 )

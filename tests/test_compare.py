@@ -535,3 +535,15 @@ def test_no_line_is_wider_than_a_narrow_terminal_and_no_figure_is_cut(
     assert "…" not in out
     for heading in ("weight", "excess", "MiB", "switches", "nodes newly", "gangs by tier"):
         assert heading in out
+
+
+def test_findings_stand_below_the_table(tmp_path: Path, here: list[Asked], capsys: Capture) -> None:
+    lone = [node("n"), pod_group("g", minMember=1, queue="research"), pod("p", group="g")]
+    path = written(tmp_path / "queue.json", lone)
+    assert main(["compare", path, "--policies", "volcano"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 pending pod, 1 node, 0 HyperNodes\n")
+    assert out.endswith(
+        "\nFindings (1):\n  UnknownReference Queue research, named by PodGroup default/g, is not in the instance\n"
+    )
+    assert [each.name for each in here] == ["volcano"]

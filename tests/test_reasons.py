@@ -16,6 +16,7 @@ from placer.placement import Placement
 from placer.reasons import reasons
 from placer.result import Reason
 from tests.oracle import best, placements
+from tests.support import hyper_node, instance_of, node, pod, pod_group
 from tests.test_greedy import carried_out
 from tests.tiny import tiny
 from tests.world import World, hard, port
@@ -479,3 +480,19 @@ def test_reasons_are_true() -> None:
     names = "InvalidGroup GangIncomplete Unsupported NoEligibleNode QueueCapability InsufficientResources"
     assert set(codes) >= {*names.split(), "TopologyTooNarrow", "Outcompeted"}
     assert codes["NotDecided"] <= 0.02 * codes.total()
+
+
+def test_hyper_nodes_that_are_left_out_are_named_where_nothing_else_holds_a_node() -> None:
+    rack_0, rack_1 = hyper_node("rack-0", 1, nodes=("a", "b")), hyper_node("rack-1", 1, nodes=("b", "c"))
+    limit = {"mode": "hard", "highestTierAllowed": 1}
+    instance = instance_of(
+        *(node(name) for name in "abc"),
+        rack_0,
+        rack_1,
+        pod_group("g", minMember=1, networkTopology=limit),
+        pod("p", group="g"),
+    )
+    reason = found(instance)["g"]
+    assert reason.code == "TopologyTooNarrow"
+    says = "needs a HyperNode of tier <= 1; none holds a node (left out, as the findings say why: rack-0, rack-1)"
+    assert reason.message == says

@@ -337,3 +337,26 @@ def test_html_of_names_is_escaped(answer: Result) -> None:
     html = as_html(replace(answer, findings=(Finding("NoHyperNodes", "x", "<script>"),)))
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
+
+
+# ------------------------------------------------------------------------------------------------------------- findings
+
+
+@pytest.mark.parametrize(
+    ("subject", "message", "line"),
+    [
+        ("Queue a", "Queue a, named by Pod b, is not there", "NumaZones Queue a, named by Pod b, is not there"),
+        ("Pod x/a", "preference of Pod x/a decides nothing", "NumaZones preference of Pod x/a decides nothing"),
+        ("Pod x/a", "preference of Pod x/ab is lost", "NumaZones Pod x/a: preference of Pod x/ab is lost"),
+        ("Node n1", "spec.x is no field", "NumaZones Node n1: spec.x is no field"),
+        ("Node n", "a node such as Node n.", "NumaZones a node such as Node n."),
+    ],
+)
+def test_a_finding_names_its_object_once(subject: str, message: str, line: str) -> None:
+    assert str(Finding("NumaZones", subject, message)) == line
+
+
+def test_the_findings_of_the_summary_name_their_objects_once() -> None:
+    result = solved(node("n"), pod_group("g", minMember=1, queue="research"), pod("p", group="g"))
+    says = "  UnknownReference Queue research, named by PodGroup default/g, is not in the instance"
+    assert says in shown(result).splitlines()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.cli.tables import BREAKS, BROKEN, Column, columns_of, print_notes, tables
-from placer.words import amount_digits, is_amount, value_word
+from placer.summary import print_findings
+from placer.words import amount_digits, counted, is_amount, value_word
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,8 +35,12 @@ def print_rows(instance: Instance, rows: list[Row], terminal: Console) -> None:
     """Print a comparison."""
     from rich.markup import escape
 
-    head = f"{len(instance.pending):,} pending pods, {len(instance.nodes):,} nodes, "
-    terminal.print(f"{head}{len(instance.topology.hyper_nodes):,} HyperNodes", style="bold")
+    sizes = (
+        (len(instance.pending), "pending pod"),
+        (len(instance.nodes), "node"),
+        (len(instance.topology.hyper_nodes), "HyperNode"),
+    )
+    terminal.print(", ".join(counted(count, word) for count, word in sizes), style="bold")
     good = [row for row in rows if row.metrics is not None]
     if good:
         _print_tables(good, terminal)
@@ -46,6 +51,9 @@ def print_rows(instance: Instance, rows: list[Row], terminal: Console) -> None:
         if row.error is not None:
             error = row.error.replace("\n", "\n    ")
             terminal.print(f"[bold red]{row.policy}[/bold red]: {escape(error)}")
+    if instance.findings:
+        terminal.print()
+        print_findings(instance.findings, terminal)
 
 
 def _print_tables(rows: list[Row], terminal: Console) -> None:

@@ -56,6 +56,7 @@ def add_compare(commands: Any) -> None:
 def _compare(options: argparse.Namespace) -> int:
     from placer.compare import DEFAULT, compare
     from placer.progress import Progress
+    from placer.words import counted
 
     if options.output not in (None, "-"):
         writable([Path(options.output)])
@@ -73,7 +74,7 @@ def _compare(options: argparse.Namespace) -> int:
             workers=options.workers,
             seed=options.seed,
             arguments=arguments,
-            begin=lambda name: progress.phase(f"{len(instance.pending):,} pending pods: {name}"),
+            begin=lambda name: progress.phase(f"{counted(len(instance.pending), 'pending pod')}: {name}"),
         )
     _show(instance, rows, options)
     return min((row.exit_code for row in rows if row.error is not None), default=OK)

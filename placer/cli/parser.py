@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -16,6 +16,9 @@ ELSEWHERE = (
     *("explain", "preempt", "defrag", "repair", "audit", "report", "plot", "check"),
     *("show", "discover"),  # topics of ``topology``
 )
+
+#: What an option takes whose words are read as numbers.
+_NUMBERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 
 ALIKE = 0.7  #: how alike two names must be for one to be proposed for the other, as difflib measures it
 
@@ -63,7 +66,24 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse."""
-        raise UsageError(f"{message} (`{self.prog} --help` lists what there is)")
+        raise UsageError(f"{message}\nusage: {self._short_usage()} (`{self.prog} --help` lists what there is)")
+
+    def _short_usage(self) -> str:
+        """The command and what it takes, in one line: options by themselves would fill the screen."""
+        words = []
+        for action in self._get_positional_actions():
+            word = str(action.metavar or action.dest)
+            words.append(f"{word}..." if action.nargs == "+" else word)
+        return " ".join([self.prog, *words, "[OPTION...]"])
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            expected = _NUMBERS.get(action.type)
+            if expected is None:
+                raise
+            raise argparse.ArgumentError(action, f"found {arg_string!r}, expected {expected}") from None
 
 
 def _hint(word: str, names: Iterable[str], others: Sequence[str] = ()) -> str:

@@ -150,5 +150,5 @@ def _expand(options: argparse.Namespace) -> int:
     documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)
     write(documents, options.output, as_json=options.json or None)
     for finding in findings:
-        print(f"placer: {finding.code} {finding.object}: {finding.message}", file=sys.stderr)
+        print(f"placer: {finding}", file=sys.stderr)
     return OK

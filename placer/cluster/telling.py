@@ -40,6 +40,7 @@ from placer.instance import GroupKey, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
+from placer.words import counted
 
 __all__ = ["Telling", "Told", "tell"]
 
@@ -223,7 +224,7 @@ def _assigned(gang: Gang) -> str:
     if not gang.key.api_group:
         return f"Successfully assigned {gang.bound[0].pod} to {gang.bound[0].node}"
     nodes = len({bind.node for bind in gang.bound})
-    return f"Successfully assigned {len(gang.bound)} pods to {nodes} {'nodes' if nodes > 1 else 'node'}"
+    return f"Successfully assigned {counted(len(gang.bound), 'pod')} to {counted(nodes, 'node')}"
 
 
 # -------------------------------------------------------------------------------------------------------------- hands

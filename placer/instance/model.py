@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -43,6 +44,11 @@ class Finding:
     code: FindingCode
     object: str
     message: str
+
+    def __str__(self) -> str:
+        """Code and message, with the object between them where the message does not name it."""
+        named = re.search(rf"(?<![\w./-]){re.escape(self.object)}(?![\w/-]|\.\w)", self.message)
+        return f"{self.code} {self.message}" if named else f"{self.code} {self.object}: {self.message}"
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,13 @@ class TopologyTree:
         Name to HyperNode, sorted by name.
     root_tier
         Tier of the virtual root: 1 + the highest tier of all HyperNode objects, those left out included; 1 without any.
+    left_out
+        Names of the broken HyperNodes and of their ancestors, sorted.
     """
 
     hyper_nodes: Mapping[str, HyperNode]
     root_tier: int = 1
+    left_out: tuple[str, ...] = ()
 
     @cached_property
     def leaf(self) -> Mapping[str, str]:

@@ -93,7 +93,7 @@ def read_tree(hyper_nodes: Sequence[volcano.HyperNode], nodes: Mapping[str, Node
         for name, tier in tiers.items()
         if name not in left_out
     }
-    return TopologyTree(sound, root_tier=1 + max(tiers.values(), default=0))
+    return TopologyTree(sound, root_tier=1 + max(tiers.values(), default=0), left_out=tuple(sorted(left_out)))
 
 
 def _cycles(between: _Memberships, findings: Findings) -> set[str]:

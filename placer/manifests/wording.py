@@ -22,7 +22,12 @@ MOST = 20_000
 
 _TIME = "a time such as 2026-01-31T12:00:00Z"
 #: What a field should hold that is left out.
-_MISSING = {"metadata": "an object with a name", "name": "a name", "spec": "an object"}
+_MISSING = {
+    "metadata": "an object with a name",
+    "name": "a name",
+    "spec": "an object",
+    "selector": "an object with one of exactMatch, regexMatch and labelMatch",
+}
 _EXPECTED = {
     "string_type": "text",
     "int_type": "a whole number",

@@ -23,7 +23,8 @@ from placer.reasons.words import counted, plural, shape_text
 __all__ = ["Counting", "countable"]
 
 IntArray = npt.NDArray[np.int64]
-
+#: So many of the HyperNodes that are left out are named.
+_NAMED = 8
 #: Class to how many of its pods could be placed.
 Most = dict[int, int]
 
@@ -289,7 +290,7 @@ class Counting:
         elif it.limit is not None and anchor is not None and tree.tier[anchor] > it.limit:
             text = f"runs under {self._name(anchor)} already, above the highest tier {it.limit} allowed"
         elif where is None:
-            text = f"needs a HyperNode of tier <= {it.limit}; none holds a node"
+            text = f"needs a HyperNode of tier <= {it.limit}; none holds a node{self._left_out()}"
         else:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
             text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(eligible))}) in one HyperNode{tier}; "
@@ -299,6 +300,12 @@ class Counting:
             )
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
         return Cause("TopologyTooNarrow", who + text, nodes)
+
+    def _left_out(self) -> str:
+        """Which HyperNodes are there and do not count, because they are broken."""
+        names = self.instance.topology.left_out
+        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+        return f" (left out, as the findings say why: {', '.join(names[:_NAMED])}{more})" if names else ""
 
     def _lacking(self, pods: Most, count: int, domain: int) -> str:
         """What a domain lacks that has room enough for each class on its own."""

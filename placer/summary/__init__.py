@@ -188,7 +188,7 @@ def print_findings(findings: Iterable[Finding], console: Console) -> None:
         return
     console.print(f"Findings ({len(found):,}):", style="bold")
     for finding in found[:SHOWN]:
-        console.print(Text(f"  {finding.code} {finding.object}: {finding.message}"))
+        console.print(Text(f"  {finding}"))
     if len(found) > SHOWN:
         console.print(f"  ... and {len(found) - SHOWN:,} more")
 
@@ -196,11 +196,11 @@ def print_findings(findings: Iterable[Finding], console: Console) -> None:
 def print_violations(instance: Instance, bindings: int, violations: Iterable[Violation], console: Console) -> None:
     """Print the judgement of a placement: every violation, or that there is none."""
     found = list(violations)
-    head = f"{bindings:,} bindings on {len(instance.nodes):,} nodes"
+    head = f"{counted(bindings, 'binding')} on {counted(len(instance.nodes), 'node')}"
     if not found:
         console.print(f"[bold green]VALID[/bold green]  {head}; no rule is broken")
         return
     rules = ", ".join(f"{rule} {count}" for rule, count in sorted(Counter(v.rule for v in found).items()))
-    console.print(f"[bold red]INVALID[/bold red]  {head}; {len(found):,} violations: {rules}", highlight=False)
+    console.print(f"[bold red]INVALID[/bold red]  {head}; {counted(len(found), 'violation')}: {rules}", highlight=False)
     for violation in found:
         console.print(f"  {violation.rule} {violation.message}", highlight=False, markup=False)

@@ -189,7 +189,14 @@ FINDINGS: dict[str, tuple[Document, str]] = {
     "no cpu": (topology(zone("node-0", memory="1Gi")), "zone node-0 lists no cpu"),
     "no memory": (topology(zone("node-0", cpu=1)), "zone node-0 lists no memory"),
     "neither": (topology(PLAIN, zone("node-1", gpu=1)), "zone node-1 lists no cpu and no memory"),
-    "no zones": (topology(zone("socket-0", kind="Socket", cpu=1)), "no zone of type Node, so nothing is aligned"),
+    "no zones": (
+        topology(zone("socket-0", kind="Socket", cpu=1)),
+        "no zone of type Node is read (found type Socket), so nothing is aligned, and C10 keeps no pod off Node n1",
+    ),
+    "a type in small letters": (
+        topology(zone("node-0", kind="node", cpu=1, memory="1Gi")),
+        "zone node-0: found type node, expected Node, as which it is read",
+    ),
     "a strange name": (
         topology(PLAIN, zone("numa-node-1", cpu=1, memory="1Gi")),
         "zone numa-node-1 is left out: expected node-<id> with an id of 0 to 63",
@@ -296,3 +303,10 @@ def test_kubelets_of_an_instance_are_the_strict_ones() -> None:
     ]
     assert list(instance_of(*docs).kubelets) == ["n2", "n3"]
     assert dict(instance_of(*docs, policy(rules={"C10": False})).kubelets) == {}
+
+
+def test_zones_of_a_type_in_small_letters_are_zones() -> None:
+    zones = [zone(f"node-{number}", kind="node", cpu=4, memory="16Gi") for number in (0, 1)]
+    found, _ = read(topology(*zones, policies=("SingleNUMANode",)))
+    assert found is not None
+    assert [each.name for each in found.zones] == ["node-0", "node-1"]

@@ -247,3 +247,14 @@ def test_patterns_that_do_not_fit_into_one_automaton_are_matched_one_by_one(monk
     assert len(together["node-1"]) == 11
     assert together["x"] == []
     assert together[""] == names
+
+
+def test_what_is_left_out_is_kept_by_name() -> None:
+    instance = tree(
+        hyper_node("a", 1, nodes=("n0", "n1")),
+        hyper_node("b", 1, nodes=("n1", "n2")),
+        hyper_node("c", 1, nodes=("n4",)),
+        hyper_node("top", 2, children=("a", "c")),
+    )
+    assert instance.topology.left_out == ("a", "b", "top")
+    assert tree(*SOUND).topology.left_out == ()

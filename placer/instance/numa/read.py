@@ -131,7 +131,7 @@ class _Reader:
         """The NUMA zones in the order of their ids; zones of other types (sockets, cores) are none."""
         found: dict[int, NumaZone] = {}
         for zone in self.item.zones or ():
-            if zone.type != "Node":
+            if not self._is_numa(zone):
                 continue
             match = _ZONE_NAME.fullmatch(zone.name)
             number = int(match[1]) if match is not None else _MOST_ZONES
@@ -142,6 +142,14 @@ class _Reader:
             else:
                 found[number] = self._zone(number, zone)
         return tuple(zone for _, zone in sorted(found.items()))
+
+    def _is_numa(self, zone: Zone) -> bool:
+        """Whether a zone is of type Node; in letters of another case it is meant to be."""
+        if zone.type is None or zone.type.lower() != "node":
+            return False
+        if zone.type != "Node":
+            self.note(f"zone {zone.name}: found type {zone.type}, expected Node, as which it is read")
+        return True
 
     def _zone(self, number: int, zone: Zone) -> NumaZone:
         parts: tuple[dict[str, int], dict[str, int], dict[str, int]] = ({}, {}, {})
@@ -155,10 +163,16 @@ class _Reader:
         costs = tuple(sorted((cost.name, cost.value) for cost in zone.costs or ()))
         return NumaZone(number, zone.name, capacity, available, allocatable, frozenset(parts[0]), costs)
 
+    def _no_zones(self) -> None:
+        types = sorted({zone.type or "none" for zone in self.item.zones or ()})
+        there = f" (found type {', '.join(types)})" if types else ""
+        what = f"so nothing is aligned, and C10 keeps no pod off Node {self.item.name}"
+        self.note(f"no zone of type Node is read{there}, {what}")
+
     def check(self, numa: NumaNode, allocatable: Resources) -> None:
         """Note sums that the node does not have, zones that contradict themselves, and zones without cpu or memory."""
         if not numa.zones:
-            self.note("no zone of type Node, so nothing is aligned")
+            self._no_zones()
         for zone in numa.zones:
             missing = [name for name in ("cpu", "memory") if name not in zone.lists]
             if missing:
