@@ -240,7 +240,7 @@ def interrupted(
 #: Modules that a ``solve`` imports, in order: of the command line, of reading, of deciding.
 MOMENTS = [
     "placer.cli.signals", "placer.cli.streams", "argparse", "placer.generate.clos", "placer.document", "pydantic",
-    "yaml", "networkx",
+    "yaml", "placer.instance.build",
 ]  # fmt: skip
 
 
