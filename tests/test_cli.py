@@ -107,7 +107,7 @@ def test_one_of_a_thing_is_no_plural(cluster: Path, tmp_path: Path, capsys: Capt
     assert main(["solve", str(instance), "-o", str(placement)]) == 0
     capsys.readouterr()
     assert main(["verify", str(instance), str(placement)]) == 0
-    assert capsys.readouterr().out == "VALID  1 binding on 1 node; no rule is broken\n"
+    assert capsys.readouterr().out.startswith("VALID  1 binding on 1 node; no rule is broken\n")
 
 
 def test_verify_prints_every_violation_and_exits_1(cluster: Path, tmp_path: Path, capsys: Capture) -> None:
