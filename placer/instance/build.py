@@ -236,16 +236,20 @@ def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Ent
 def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findings: Findings) -> None:
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     note_ignored(objects, findings)
-    pending = [entry for entry in entries if entry.state is PodState.PENDING]
-    jobs = scheduled_jobs(objects.jobs)
-    alone = [entry.pod for entry in pending if entry.group is None]
-    note_unread_owners((pod for pod in alone if not any(upstream_gangs(pod, jobs))), findings)
-    note_misplaced_names(alone, findings)
+    _note_pending(objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
     note_queue_shares(instance, objects.queues, findings)
     note_disruption(objects.policies, findings)
-    note_preferences([entry.pod for entry in pending], objects.nodes, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
     note_broken_rules(instance, findings)
+
+
+def _note_pending(objects: Objects, pending: Sequence[Entry], findings: Findings) -> None:
+    """Note what pending pods say that decides nothing."""
+    jobs = scheduled_jobs(objects.jobs)
+    alone = [entry.pod for entry in pending if entry.group is None]
+    note_unread_owners((pod for pod in alone if not any(upstream_gangs(pod, jobs))), findings)
+    note_misplaced_names(alone, findings)
+    note_preferences([entry.pod for entry in pending], objects.nodes, findings)
