@@ -19,7 +19,6 @@ from typing import Any
 import yaml
 
 import placer
-from placer.alignment import aligned
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import Dense, Solution, make_dense
 from placer.instance import Instance
@@ -27,6 +26,7 @@ from placer.manifests import dump
 from placer.methods.events import SearchOptions
 from placer.methods.greedy import complete, greedy
 from placer.methods.incumbent import Incumbent
+from placer.methods.numa.binding_order import aligned
 from placer.methods.process import run_apart
 from placer.placement import Placement
 from placer.result import Bound, Judged, judge

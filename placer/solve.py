@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from placer.alignment import aligned
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, Value
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
 from placer.score import placed_weight, score
@@ -109,7 +109,7 @@ def solve(
     if method != "greedy":
         ended = job.search(incumbent, method if method in SEARCH else "decomposed")
     job.complete(incumbent)
-    job.by_age(incumbent)
+    job.by_creation(incumbent)
     return job.result(incumbent, ended, require_all)
 
 
@@ -275,11 +275,11 @@ class _Job:
             incumbent.offer(complete(self.dense, incumbent.solution), incumbent.method, "complete")
             self._count(incumbent)
 
-    def by_age(self, incumbent: Incumbent) -> None:
+    def by_creation(self, incumbent: Incumbent) -> None:
         """Have pods change places where kubelets sort them by age; all values stay as they are (C10)."""
         if self.dense.numa is None or not incumbent.solution:
             return
-        from placer.methods.gather import by_age
+        from placer.methods.numa.creation_order import swap_towards_creation_order
 
         start = time.monotonic()
         left = math.inf
@@ -288,7 +288,7 @@ class _Job:
         if not left:
             return
         created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
-        incumbent.instead(by_age(self.dense, incumbent.solution, created, self.seed, left))
+        incumbent.instead(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, left))
         self.seconds["solve"] += time.monotonic() - start
 
     def _placement(self, solution: dict[tuple[int, int], int]) -> Placement:

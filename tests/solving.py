@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
-from placer.alignment import aligned
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import make_dense, score_solution
 from placer.instance import Instance
 from placer.methods.events import Event, Improved, SearchOptions
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, Score
 from placer.score import score
 from placer.solve import SEARCH, solve

@@ -23,7 +23,7 @@ LAYERS = [
     ["instance"],
     ["placement"],
     ["outcome"],
-    ["verify", "score", "alignment", "gpus"],
+    ["verify", "score", "gpus"],
     ["result", "words"],
     ["dense"],
     ["bounds"],

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 from ortools.sat.python import cp_model
 
-from placer.alignment import aligned
 from placer.dense import Dense, Solution, make_dense
 from placer.generate import generate
 from placer.methods.decomposed.part import make_part
@@ -22,6 +21,7 @@ from placer.methods.exact.places import make_places
 from placer.methods.exact.variables import count_sizes
 from placer.methods.exact.zones import count_choices
 from placer.methods.greedy import greedy
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.verify import verify
 from tests.numa_words import demand, numa

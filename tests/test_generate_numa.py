@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.alignment import aligned
 from placer.errors import UsageError
 from placer.generate import Generated, NumaOptions, bindings, generate, numa
 from placer.instance.build import build
 from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
 from placer.manifests import from_documents, validate
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.quantity import Resources
 from placer.verify import verify

@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from placer.alignment import aligned
 from placer.dense import make_dense
 from placer.generate import generate
 from placer.instance import Instance
@@ -17,6 +16,7 @@ from placer.methods.greedy import greedy
 from placer.methods.greedy.layout import Layout
 from placer.methods.greedy.moves import move_pods
 from placer.methods.greedy.state import State
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, better
 from placer.read import read
 from placer.score import score

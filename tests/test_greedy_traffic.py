@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
-from placer.alignment import aligned
 from placer.dense import Dense, Solution, make_dense
 from placer.instance import Instance
 from placer.methods.greedy.again import place_again
@@ -15,6 +14,7 @@ from placer.methods.greedy.layout import Layout
 from placer.methods.greedy.moves import move_pods
 from placer.methods.greedy.state import State
 from placer.methods.greedy.traffic import LIMITLESS
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.score import score
 from placer.verify import verify

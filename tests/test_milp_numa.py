@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.alignment import aligned
 from placer.dense import Dense, DenseNuma, make_dense
 from placer.instance import Instance
 from placer.instance.numa import NumaDemand, NumaNode, Ordering, Orders
@@ -21,6 +20,7 @@ from placer.methods.milp import search, variables, zones
 from placer.methods.milp.model import Model
 from placer.methods.milp.program import TooLarge
 from placer.methods.milp.zones import ByCrowd, ByZone, size_of_plans
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Score
 from placer.verify import verify
 from tests.judge import placement

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from placer.alignment import aligned
 from placer.instance import Instance, Key
 from placer.instance.numa import NumaNode, Orders, find_order
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.read import read
 from placer.score import score

@@ -9,8 +9,8 @@ from itertools import permutations, product
 
 import pytest
 
-from placer.alignment import aligned
 from placer.instance import Instance
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, Score, better
 from placer.score import score
 from placer.verify import verify

@@ -109,7 +109,7 @@ def _time_limit(options: argparse.Namespace) -> float | None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from placer.alignment import misstated
+    from placer.methods.numa.binding_order import misstated
     from placer.read import read_whole_placement
     from placer.score import score
     from placer.summary import print_findings, print_violations

@@ -21,11 +21,11 @@ from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 
-from placer.alignment import aligned
 from placer.cluster.snapshot import Identity
 from placer.errors import VerificationFailed
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.numa import Orders, find_order
+from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Violation
 from placer.verify import verify

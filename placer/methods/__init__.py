@@ -1,7 +1,7 @@
 """Things that propose placements.
 
-Belongs here: ``greedy`` (numpy), ``exact`` (CP-SAT), the process a solver runs in, and what they tell each other
-(``events``). Does not: judging a placement (``verify``, ``score``), choosing a method or keeping the clock of the whole
-call (``solve``). Every method reads a :class:`placer.dense.Dense` and answers with solutions by index; it is never
-believed: what it claims is verified and scored by name.
+Belongs here: ``greedy`` (numpy), ``exact`` (CP-SAT), ``numa`` (zones, ejection chains), the process a solver runs in,
+and what they tell each other (``events``). Does not: judging a placement (``verify``, ``score``), choosing a method or
+keeping the clock of the whole call (``solve``). Every method reads a :class:`placer.dense.Dense` and answers with
+solutions by index; it is never believed: what it claims is verified and scored by name.
 """

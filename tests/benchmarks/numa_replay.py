@@ -1,7 +1,8 @@
 """How fast kubelets are replayed and put in order: pods per second of one replay, seconds for a whole placement.
 
 ``python -m tests.benchmarks.numa_replay [NODES]`` makes nodes of 2, 4 and 8 zones, filled (default 1,000), and prints
-a line each for the replay of all their pods and for :func:`placer.alignment.aligned`; seconds are those of the CPU.
+a line each for the replay of all their pods and for :func:`placer.methods.numa.binding_order.aligned`; seconds are
+those of the CPU.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import sys
 import time
 from collections import defaultdict
 
-from placer.alignment import aligned
 from placer.generate import generate
 from placer.instance import Instance
 from placer.instance.build import build
 from placer.instance.numa import Kubelet, State, Units
 from placer.manifests import from_documents, validate
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 
 

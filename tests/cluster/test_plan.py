@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import placer
-from placer.alignment import aligned
 from placer.cluster.plan import Plan, Wait, make_plan
 from placer.cluster.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key, Policy
+from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.verify import verify
 from tests.cluster.snapshots import snapshot_of

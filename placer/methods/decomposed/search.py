@@ -12,7 +12,7 @@ from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.neighbourhoods import FIRST, Crew, Neighbourhoods
 from placer.methods.events import Emit, SearchOptions
 from placer.methods.exact.search import ExactSearch
-from placer.methods.gather import gather
+from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
 __all__ = ["search"]
@@ -112,7 +112,7 @@ class _Search(ExactSearch):
         seed, work = (self.options.seed + self.walks) % 2**31, min(self.limits.work, budget)
         # With one worker only the work ends it, so that the same seed walks the same way.
         seconds = self.limits.seconds if self.options.workers == 1 else min(self.limits.seconds, budget)
-        found, spent = gather(self.dense, self.solution, seed, work, seconds)
+        found, spent = place_by_ejection_chains(self.dense, self.solution, seed, work, seconds)
         self.limits.spent += spent
         self.offer(found, name)
         return self.met(level)

@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.exact.model import Model, Must, TooLarge
 from placer.methods.exact.variables import Linear
-from placer.methods.gather import gather
+from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
 __all__ = ["Step", "Stepped", "carry_out"]
@@ -92,7 +92,7 @@ def carry_out(step: Step) -> Stepped:
 
 
 def _walked(step: Step) -> Stepped:
-    found, work = gather(step.dense, step.start, step.seed, step.work, step.seconds)
+    found, work = place_by_ejection_chains(step.dense, step.start, step.seed, step.work, step.seconds)
     start, values = score_solution(step.dense, step.start), score_solution(step.dense, found)
     if beats(step.dense, start, values, step.level + 1):
         return Stepped(None, work=work)

@@ -10,7 +10,6 @@ from math import inf
 import numpy as np
 
 from placer.dense import Dense, Solution, score_solution
-from placer.methods.gather import gather
 from placer.methods.greedy.again import place_again
 from placer.methods.greedy.complete import complete
 from placer.methods.greedy.gang import Style
@@ -19,6 +18,7 @@ from placer.methods.greedy.moves import move_pods
 from placer.methods.greedy.orders import CALLS, ORDERS, Measures, Order
 from placer.methods.greedy.run import run
 from placer.methods.greedy.state import STEP, State
+from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
 __all__ = ["greedy"]
@@ -160,7 +160,7 @@ class _Search:
         if self.dense.numa is None or not levels or levels[0][0] not in MAXIMISED:
             return
         seconds = inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
-        found, _ = gather(self.dense, self.solution, 0, GATHERING, seconds)
+        found, _ = place_by_ejection_chains(self.dense, self.solution, 0, GATHERING, seconds)
         self.rank = self._rank(self.solution)
         self.offer(complete(self.dense, found))
 

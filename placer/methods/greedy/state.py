@@ -12,7 +12,7 @@ from placer.dense import Solution
 from placer.instance import HostPort
 from placer.methods.greedy.layout import IntArray, Layout, Shape
 from placer.methods.greedy.traffic import Traffic
-from placer.methods.greedy.zones import ZoneRooms
+from placer.methods.numa.zone_rooms import ZoneRooms
 
 __all__ = ["STEP", "BoolArray", "State"]
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from placer.dense import Dense, Solution, score_solution
-from placer.methods.gather.bins import SINGLE, Bins
+from placer.methods.numa.zone_bins import SINGLE, ZoneBins
 
-__all__ = ["by_age"]
+__all__ = ["swap_towards_creation_order"]
 
 #: Pairs of pods that are tried per node where some would be refused, and in all.
 TRIES, MOST_TRIES = 400, 40_000
@@ -27,7 +27,9 @@ ZONES, PARTNERS = 64, 12
 SIDEWAYS = 0.3
 
 
-def by_age(dense: Dense, solution: Solution, created: Sequence[float], seed: int, seconds: float) -> Solution:
+def swap_towards_creation_order(
+    dense: Dense, solution: Solution, created: Sequence[float], seed: int, seconds: float
+) -> Solution:
     """Exchange pods between nodes so that more nodes admit theirs by age.
 
     Parameters
@@ -49,18 +51,18 @@ def by_age(dense: Dense, solution: Solution, created: Sequence[float], seed: int
         Keeps all rules and has the same values, the pods of each node in an order that its kubelet admits.
     """
     end = time.monotonic() + seconds
-    ages = _Ages(dense, solution, created, seed)
-    ages.run(end)
-    found = ages.bins.ordered()
+    swaps = _SwapsByCreation(dense, solution, created, seed)
+    swaps.run(end)
+    found = swaps.bins.ordered()
     if found is None or score_solution(dense, found) != score_solution(dense, solution):
         return solution
     return found
 
 
-class _Ages:
+class _SwapsByCreation:
     def __init__(self, dense: Dense, solution: Solution, created: Sequence[float], seed: int) -> None:
         self.dense, self.created, self.chance = dense, created, random.Random(seed)
-        self.bins = Bins(dense, solution, self.chance)
+        self.bins = ZoneBins(dense, solution, self.chance)
         self.numa, self.facts = self.bins.numa, self.bins.facts
         self.exchanged = np.array([self._alone(index) for index in range(len(dense.classes))], dtype=bool)
         self.refused = {node: self._refused(node, order) for node, order in self.bins.order.items()}

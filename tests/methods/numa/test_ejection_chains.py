@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from placer.alignment import aligned
 from placer.dense import Dense, Solution, beats, make_dense, score_solution
 from placer.generate import generate
 from placer.instance import Instance
@@ -16,9 +15,10 @@ from placer.methods.decomposed.part import make_part
 from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, carry_out
 from placer.methods.events import SearchOptions
-from placer.methods.gather import EXCHANGE_WORK, gather
-from placer.methods.gather.bins import Bins
 from placer.methods.greedy import complete, greedy
+from placer.methods.numa.binding_order import aligned
+from placer.methods.numa.ejection_chains import EXCHANGE_WORK, place_by_ejection_chains
+from placer.methods.numa.zone_bins import ZoneBins
 from placer.verify import verify
 from tests.numa_words import demand, numa
 from tests.numa_worlds import assigned
@@ -26,7 +26,7 @@ from tests.support import instance_of
 from tests.tiny_numa import tiny_numa
 from tests.world import World, hard
 
-#: Deterministic time of a walk over a handful of zones.
+#: Deterministic time of ejection chains over a handful of zones.
 WORK = 200 * EXCHANGE_WORK
 
 
@@ -55,9 +55,9 @@ def on_nodes(instance: Instance, **nodes: str) -> tuple[Dense, Solution]:
     return dense, solution
 
 
-def walked(instance: Instance, dense: Dense, solution: Solution, seed: int = 0, work: float = WORK) -> Solution:
-    """What comes of a walk, verified."""
-    found, spent = gather(dense, solution, seed, work, math.inf)
+def chained(instance: Instance, dense: Dense, solution: Solution, seed: int = 0, work: float = WORK) -> Solution:
+    """What comes of ejection chains, verified."""
+    found, spent = place_by_ejection_chains(dense, solution, seed, work, math.inf)
     assert spent <= work + 32 * EXCHANGE_WORK
     assert dense.numa is not None
     ordered = dense.numa.ordered(found)
@@ -80,7 +80,7 @@ def test_one_pod_goes_elsewhere_so_that_another_fits() -> None:
     world = halves("a", "b")
     cores(world, five=5, two=2, seven=7, four=4, more=2, six=6, three=3)
     dense, start = on_nodes(world.instance(), five="a", two="a", seven="a", four="b", more="b", six="b")
-    assert sum(walked(world.instance(), dense, start).values()) == 7
+    assert sum(chained(world.instance(), dense, start).values()) == 7
 
 
 def test_a_pod_goes_to_an_empty_zone_so_that_another_fits() -> None:
@@ -90,7 +90,7 @@ def test_a_pod_goes_to_an_empty_zone_so_that_another_fits() -> None:
         world.node(name, pods=20, numa=numa("single", "container", f"{size} cpu {size} memory"))
     cores(world, five=5, eight=8)
     dense, start = on_nodes(world.instance(), five="a")
-    assert sum(walked(world.instance(), dense, start).values()) == 2
+    assert sum(chained(world.instance(), dense, start).values()) == 2
 
 
 def test_pods_change_places_so_that_another_fits() -> None:
@@ -98,7 +98,7 @@ def test_pods_change_places_so_that_another_fits() -> None:
     world = halves("a", "b")
     cores(world, five=5, two=2, full=8, four=4, three=3, whole=8, last=2)
     dense, start = on_nodes(world.instance(), five="a", two="a", full="a", four="b", three="b", whole="b")
-    assert sum(walked(world.instance(), dense, start).values()) == 7
+    assert sum(chained(world.instance(), dense, start).values()) == 7
 
 
 def test_a_pod_that_counts_more_takes_the_place_of_one_that_counts_less() -> None:
@@ -108,7 +108,7 @@ def test_a_pod_that_counts_more_takes_the_place_of_one_that_counts_less() -> Non
     world.pod("low", gpu=0, numa=demand("5 cpu 5 memory"))
     world.pod("high", gpu=0, priority=9, numa=demand("6 cpu 6 memory"))
     dense, start = on_nodes(world.instance(), low="a")
-    found = walked(world.instance(), dense, start)
+    found = chained(world.instance(), dense, start)
     assert [dense.classes[index].pods[0].name for index, _ in found] == ["high"]
 
 
@@ -119,7 +119,7 @@ def test_a_queue_that_is_full_stays_so() -> None:
     for name in ("one", "two"):
         world.pod(name, gpu=0, queue="tight", numa=demand("4 cpu 4 memory"))
     dense, start = on_nodes(world.instance(), one="a")
-    assert sum(walked(world.instance(), dense, start).values()) == 1
+    assert sum(chained(world.instance(), dense, start).values()) == 1
 
 
 def test_a_gang_stays_below_its_hyper_node() -> None:
@@ -132,7 +132,7 @@ def test_a_gang_stays_below_its_hyper_node() -> None:
         world.pod(name, gang, gpu=0, numa=demand("4 cpu 4 memory"))
     cores(world, six=6, seven=7, eight=8)
     dense, start = on_nodes(world.instance(), one="a", two="a", six="b", seven="b")
-    found = walked(world.instance(), dense, start)
+    found = chained(world.instance(), dense, start)
     assert {dense.nodes[node] for index, node in found if dense.groups[dense.classes[index].group].short == 2} == {"a"}
 
 
@@ -142,9 +142,9 @@ def test_pods_of_two_containers_stay_where_containers_are_aligned_one_by_one() -
     world.pod("pair", gpu=0, numa=demand("5 cpu 5 memory", "5 cpu 5 memory"))
     cores(world, two=2, more=2, six=6, less=1, three=3)
     dense, start = on_nodes(world.instance(), pair="a", two="a", more="b", six="b", less="b")
-    bins = Bins(dense, start, random.Random(0))
+    bins = ZoneBins(dense, start, random.Random(0))
     assert bins.mixed == {dense.node_index["a"]}
-    found = walked(world.instance(), dense, start)
+    found = chained(world.instance(), dense, start)
     names = {dense.classes[index].pods[0].name: dense.nodes[node] for index, node in found}
     assert names["pair"] == "a"
     assert len(names) == 6
@@ -153,13 +153,13 @@ def test_pods_of_two_containers_stay_where_containers_are_aligned_one_by_one() -
 def test_a_node_whose_pods_are_admitted_in_no_order_is_left_alone() -> None:
     dense = make_dense(assigned().instance())
     start = {(index, 0): each.size for index, each in enumerate(dense.classes)}
-    bins = Bins(dense, start, random.Random(0))
+    bins = ZoneBins(dense, start, random.Random(0))
     assert bins.solution() == start
     assert not any(bins.facts.free(index, 0) for index, _ in start)
     assert not bins.facts.allowed[:-1].any()
 
 
-def pairs() -> tuple[Dense, Bins]:
+def pairs() -> tuple[Dense, ZoneBins]:
     """5 + 3 and 8 + 8 cores on ``a``, which aligns each container; 8 on ``b``, which does not; 8 and 8 on ``c``."""
     world = World()
     for name, scope, zones in (("a", "container", 4), ("b", "pod", 1), ("c", "container", 2)):
@@ -168,7 +168,7 @@ def pairs() -> tuple[Dense, Bins]:
     world.pod("large", gpu=0, numa=demand("8 cpu 8 memory", "8 cpu 8 memory"))
     cores(world, one=8, two=8, three=8)
     dense, start = on_nodes(world.instance(), small="a", large="a", one="b", two="c", three="c")
-    return dense, Bins(dense, start, random.Random(0))
+    return dense, ZoneBins(dense, start, random.Random(0))
 
 
 @pytest.mark.parametrize(
@@ -181,21 +181,21 @@ def pairs() -> tuple[Dense, Bins]:
         ("large", "b", ["one"], False),  # no zone is large enough
     ],
 )
-def test_pods_of_two_containers_are_traded_for_one_or_two(gone: str, second: str, come: list[str], fine: bool) -> None:
+def test_pods_of_two_containers_are_swapped_for_one_or_two(gone: str, second: str, come: list[str], fine: bool) -> None:
     """Rooms are those of a fresh start afterwards, also where nothing came of it."""
     dense, bins = pairs()
     number = {pod.name: index for pod, index in dense.class_of.items()}
     there = dense.node_index[second]
     before = bins.solution()
-    assert bins.trade(dense.node_index["a"], number[gone], there, [number[name] for name in come]) == fine
+    assert bins.swap(dense.node_index["a"], number[gone], there, [number[name] for name in come]) == fine
     assert ((number[gone], there) in bins.solution()) == fine
     assert fine or bins.solution() == before
-    fresh = Bins(dense, bins.solution(), random.Random(0))
+    fresh = ZoneBins(dense, bins.solution(), random.Random(0))
     assert (fresh.room == bins.room).all()
     assert fresh.mixed == bins.mixed
 
 
-def test_pods_that_take_no_part_are_traded_for_others() -> None:
+def test_pods_that_take_no_part_are_swapped_for_others() -> None:
     """5 + 5 cores of 7 + 7 leave no room for 6; on ``b`` they are one unit, and 7 and 6 share the zones of ``a``."""
     world = World()
     world.node("a", pods=20, numa=numa("single", "container", "7 cpu 7 memory", "7 cpu 7 memory"))
@@ -203,7 +203,7 @@ def test_pods_that_take_no_part_are_traded_for_others() -> None:
     world.pod("pair", gpu=0, numa=demand("5 cpu 5 memory", "5 cpu 5 memory"))
     cores(world, seven=7, six=6)
     dense, start = on_nodes(world.instance(), pair="a", seven="b")
-    found = walked(world.instance(), dense, start, work=2000 * EXCHANGE_WORK)
+    found = chained(world.instance(), dense, start, work=2000 * EXCHANGE_WORK)
     assert {dense.classes[index].pods[0].name: dense.nodes[node] for index, node in found} == {
         "pair": "b",
         "seven": "a",
@@ -218,7 +218,7 @@ def test_the_rows_of_the_bins_say_what_is_left() -> None:
     dense = make_dense(instance)
     chance, start = random.Random(5), greedy(dense, seed=0)
     kept = {place: count for place, count in start.items() if chance.random() < 0.9}
-    bins = Bins(dense, kept, random.Random(0))
+    bins = ZoneBins(dense, kept, random.Random(0))
     done = 0
     for _ in range(400):
         one, other = (chance.randrange(len(bins.node)) for _ in range(2))
@@ -230,7 +230,7 @@ def test_the_rows_of_the_bins_say_what_is_left() -> None:
         gain = asked[0] - asked[1]
         if (bins.room[one] + gain >= 0).all() and (bins.room[other] - gain >= 0).all():
             done += bins.exchange(first, second)
-    fresh = Bins(dense, bins.solution(), random.Random(0))
+    fresh = ZoneBins(dense, bins.solution(), random.Random(0))
     assert done >= 20
     assert (fresh.room == bins.room).all()
     assert [sorted(pods) for pods in fresh.pods] == [sorted(pods) for pods in bins.pods]
@@ -249,7 +249,7 @@ def test_what_the_kubelet_refuses_as_the_last_one_is_added_in_another_order() ->
     assert verify(world.instance(), dense.placement(found)) == []
 
 
-def test_with_one_worker_only_work_ends_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_one_worker_only_work_ends_ejection_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the same seed would not give the same answer."""
     dense = make_dense(instance_of(*generate("numa", nodes=30, zones=(2,), seed=3).documents))
     start = dict(list(greedy(dense, seed=0).items())[:-40])
@@ -258,9 +258,9 @@ def test_with_one_worker_only_work_ends_a_walk(monkeypatch: pytest.MonkeyPatch) 
 
     def recorded(dense: Dense, solution: Solution, seed: int, work: float, most: float) -> tuple[Solution, float]:
         seconds.append(most)
-        return gather(dense, solution, seed, work, most)
+        return place_by_ejection_chains(dense, solution, seed, work, most)
 
-    monkeypatch.setattr(module, "gather", recorded)
+    monkeypatch.setattr(module, "place_by_ejection_chains", recorded)
     module.search(dense, SearchOptions(work=0.5, workers=1, hint=start), lambda _: None)
     assert set(seconds) == {math.inf}
 
@@ -278,8 +278,8 @@ def test_no_rule_is_broken_and_nothing_lost(first: int) -> None:
         if dense.numa is None or dense.levels[0][0] != "admitted":
             continue
         start = without_some(dense, greedy(dense, seed=seed), chance)
-        found = walked(instance, dense, start, seed)
-        assert found == walked(instance, dense, start, seed), "the same seed walks the same way"
+        found = chained(instance, dense, start, seed)
+        assert found == chained(instance, dense, start, seed), "the same seed finds the same chains"
         better += beats(dense, score_solution(dense, found), score_solution(dense, start), ahead(dense))
     assert better >= 10
 
@@ -295,7 +295,7 @@ def without_some(dense: Dense, solution: Solution, chance: random.Random) -> Sol
 
 
 @pytest.mark.parametrize("first", range(0, 240, 60))
-def test_a_walk_through_a_part_keeps_every_rule(first: int) -> None:
+def test_ejection_chains_through_a_part_keeps_every_rule(first: int) -> None:
     """What it gains in the part it gains in the whole."""
     gained = 0
     for seed in range(first, first + 60):
@@ -324,7 +324,7 @@ def test_a_walk_through_a_part_keeps_every_rule(first: int) -> None:
 
 @pytest.mark.parametrize(("zones", "pod_scope"), [((2,), 0.5), ((4,), 1.0), ((2, 4, 8), 0.0), ((8,), 0.5)])
 def test_what_was_planted_is_found(zones: tuple[int, ...], pod_scope: float) -> None:
-    """Sixteen nodes filled to 95 to 100 %: the greedy, which ends with a walk, places all of it."""
+    """Sixteen nodes filled to 95 to 100 %: the greedy, which ends with ejection chains, places all of it."""
     made = generate("numa", nodes=16, zones=zones, pod_scope=pod_scope, seed=11)
     instance = instance_of(*made.documents)
     dense = make_dense(instance)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.alignment import aligned, misstated
 from placer.dense import make_dense
 from placer.document import placement_document
 from placer.errors import BadInstance
@@ -20,6 +19,7 @@ from placer.instance import Key, PodState, Policy
 from placer.instance.numa import NumaDemand, NumaNode
 from placer.manifests import dump
 from placer.methods.greedy import greedy
+from placer.methods.numa.binding_order import aligned, misstated
 from placer.placement import Binding, Placement
 from placer.read import read_placement
 from placer.solve import solve

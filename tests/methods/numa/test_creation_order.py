@@ -6,18 +6,18 @@ import math
 
 import pytest
 
-from placer.alignment import aligned
 from placer.dense import Dense, Solution, make_dense, score_solution
 from placer.generate import generate
 from placer.instance import Instance
-from placer.methods.gather import by_age
 from placer.methods.greedy import greedy
 from placer.methods.incumbent import Incumbent
+from placer.methods.numa.binding_order import aligned
+from placer.methods.numa.creation_order import swap_towards_creation_order
 from placer.solve import solve
 from placer.verify import verify
+from tests.methods.numa.test_ejection_chains import on_nodes
 from tests.numa_words import demand, numa
 from tests.support import instance_of
-from tests.test_gather import on_nodes
 from tests.tiny_numa import tiny_numa
 from tests.world import World
 
@@ -25,7 +25,7 @@ from tests.world import World
 def aged(instance: Instance, dense: Dense, solution: Solution, seconds: float = math.inf) -> Solution:
     """What comes of it, verified; the values are what they were."""
     created = [instance.pods[each.pods[0]].created for each in dense.classes]
-    found = by_age(dense, solution, created, 0, seconds)
+    found = swap_towards_creation_order(dense, solution, created, 0, seconds)
     assert score_solution(dense, found) == score_solution(dense, solution)
     assert verify(instance, aligned(instance, dense.placement(found))) == []
     return found

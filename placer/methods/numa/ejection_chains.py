@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution
-from placer.methods.gather.bins import SINGLE, Bins, Bundle
+from placer.methods.numa.zone_bins import SINGLE, Bundle, ZoneBins
 
-__all__ = ["EXCHANGE_WORK", "gather"]
+__all__ = ["EXCHANGE_WORK", "place_by_ejection_chains"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ HARM = 0.8
 #: How often waiting and placed pods change places.
 TURNS = 0.2
 #: How often a pod that takes no part where it is is exchanged for one that does, and how often for another such pod.
-TRADES, SIDEWAYS = 0.3, 0.3
+SWAPS, SIDEWAYS = 0.3, 0.3
 #: By how much a zone that lacks more may be chosen, in shares of a zone; drawn each time.
 SPREADS = (0.1, 0.3, 1.0, 2.0)
 #: How far sizes are blurred where they decide who waits, in shares of a zone.
@@ -47,7 +47,9 @@ BLUR = 0.3
 TRIES = 3
 
 
-def gather(dense: Dense, solution: Solution, seed: int, work: float, seconds: float) -> tuple[Solution, float]:
+def place_by_ejection_chains(
+    dense: Dense, solution: Solution, seed: int, work: float, seconds: float
+) -> tuple[Solution, float]:
     """Place more pods by exchanging pods between NUMA zones.
 
     Parameters
@@ -67,16 +69,16 @@ def gather(dense: Dense, solution: Solution, seed: int, work: float, seconds: fl
         A solution that keeps all rules, in which nothing counts less in O1, the pods of each node in an order that its
         kubelet admits; and the deterministic time it took.
     """
-    walk = _Walk(dense, solution, seed)
-    spent = walk.run(work, time.monotonic() + seconds)
-    return walk.bins.ordered() or solution, spent
+    chains = _EjectionChains(dense, solution, seed)
+    spent = chains.run(work, time.monotonic() + seconds)
+    return chains.bins.ordered() or solution, spent
 
 
-class _Walk:
+class _EjectionChains:
     def __init__(self, dense: Dense, solution: Solution, seed: int) -> None:
         self.chance = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
-        self.bins = Bins(dense, solution, self.chance)
+        self.bins = ZoneBins(dense, solution, self.chance)
         self.facts = self.bins.facts
         self.scale: FloatArray = np.maximum(self.bins.room.max(axis=0, initial=0), self.facts.asked.max(axis=0)) + 1.0
         self.looks = 0
@@ -86,9 +88,9 @@ class _Walk:
         while self.bins.waiting and self.looks * EXCHANGE_WORK < work and time.monotonic() < end:
             self.looks += 1
             if self.chance.random() < TURNS:
-                self._change_places()
-            if self.bins.mixed and self.chance.random() < TRADES:
-                self._trade()
+                self._replace_waiting()
+            if self.bins.mixed and self.chance.random() < SWAPS:
+                self._swap()
             index = self._draw()
             zone = self._zone(index)
             if zone is not None:
@@ -187,7 +189,7 @@ class _Walk:
             order = self.numbers.choice(harmless, 1) if len(harmless) else harmless
         return [divmod(int(place), width) for place in order]
 
-    def _change_places(self) -> None:
+    def _replace_waiting(self) -> None:
         """Have a pod that waits take the place of one that counts no more: the one that counts least and is largest."""
         bins, facts = self.bins, self.facts
         index = self.chance.choice(bins.waiting)
@@ -205,7 +207,7 @@ class _Walk:
             _, _, zone, placed = min(found)
             bins.replace(zone, (placed,), (index,))
 
-    def _trade(self) -> None:
+    def _swap(self) -> None:
         """Exchange a pod that takes no part where it is for one or two of another node, so that fewer such are left.
 
         Pods of two containers take part where the kubelet aligns pods as a whole, if one zone can hold them.
@@ -221,11 +223,11 @@ class _Walk:
             left = -int(part(index, second)) + sum(part(each, second) - part(each, node) for each in others)
             if left > 0 or (left == 0 and self.chance.random() > SIDEWAYS):
                 continue
-            if self._have_room(index, node, others, second) and bins.trade(node, index, second, others):
+            if self._have_room(index, node, others, second) and bins.swap(node, index, second, others):
                 return
 
     def _partners_of(self, index: int, node: int, second: int) -> Iterator[tuple[int, ...]]:
-        """Pods of another node to trade a pod for: one, or one for each of its units, about as large as these."""
+        """Pods of another node to swap a pod for: one, or one for each of its units, about as large as these."""
         pods = self.bins.order[second]
         yield from ((other,) for other in self.chance.sample(pods, len(pods)))
         units = self.facts.units(index, node)
