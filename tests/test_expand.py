@@ -11,7 +11,7 @@ import pytest
 
 from placer.errors import BadInstance
 from placer.instance.expand import LIMIT, Expansion, documents, expand
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 from placer.manifests import Objects, dump, from_documents, load, validate
 
 Document = dict[str, Any]
@@ -77,11 +77,11 @@ def names(expansion: Expansion) -> list[str]:
     return [each.name for each in expansion.pods]
 
 
-def labels(each: Pod) -> dict[str, str]:
+def labels(each: PodManifest) -> dict[str, str]:
     return each.metadata.labels or {}
 
 
-def marks(each: Pod) -> dict[str, str]:
+def marks(each: PodManifest) -> dict[str, str]:
     return each.metadata.annotations or {}
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from placer import manifests
 from placer.kube import BY_ATTRIBUTE, KINDS, find_kinds
 from placer.kube.base import Quantities
-from placer.kube.core import Node
+from placer.kube.core import NodeManifest
 from placer.manifests import Objects
 
 SAMPLES = Path(__file__).parent / "data" / "samples"
@@ -159,7 +159,7 @@ def test_last_applied_is_not_kept() -> None:
 )
 def test_allocatable_falls_back_on_capacity(status: object, found: Quantities) -> None:
     node = one({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": status})
-    assert isinstance(node, Node)
+    assert isinstance(node, NodeManifest)
     assert node.allocatable == found
 
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from placer.document import PlacementDocument
-from placer.kube.policy import Policy
+from placer.kube.policy import PolicyManifest
 
 POLICY = {"apiVersion": "placer.dev/v1alpha1", "kind": "Policy", "metadata": {"name": "default"}}
 
@@ -77,7 +77,7 @@ def test_placement_schema_is_that_of_the_document() -> None:
 def test_policy_schema_and_reader_accept(spec: dict[str, Any]) -> None:
     document = {**POLICY, "spec": spec}
     jsonschema.validate(document, shipped("policy"))
-    TypeAdapter(Policy).validate_json(json.dumps(document))
+    TypeAdapter(PolicyManifest).validate_json(json.dumps(document))
 
 
 @pytest.mark.parametrize("spec", BAD, ids=json.dumps)
@@ -86,4 +86,4 @@ def test_policy_schema_and_reader_refuse(spec: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, shipped("policy"))
     with pytest.raises(ValidationError):
-        TypeAdapter(Policy).validate_json(json.dumps(document))
+        TypeAdapter(PolicyManifest).validate_json(json.dumps(document))

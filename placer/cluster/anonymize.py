@@ -28,7 +28,7 @@ from placer.instance.network.netperf import NETPERF_COSTS
 from placer.instance.numa.lag import UPDATED
 from placer.instance.patterns import names_found, pattern_error
 from placer.instance.set_aside import ANY_SCHEDULER
-from placer.kube.core import ConfigMap
+from placer.kube.core import ConfigMapManifest
 from placer.quantity import format_amount
 
 __all__ = ["anonymized"]
@@ -265,7 +265,9 @@ def _chooses_measured(document: Document) -> bool:
     return isinstance(network, dict) and network.get("weights") == NETPERF_COSTS
 
 
-def _state_measured(documents: Iterable[Document], instance: Instance, config_maps: Iterable[ConfigMap]) -> None:
+def _state_measured(
+    documents: Iterable[Document], instance: Instance, config_maps: Iterable[ConfigMapManifest]
+) -> None:
     """State the costs that measurements come to in the NetworkTopology that decides, where they are what decides."""
     network = instance.network
     if network is None or instance.policy.network_weights != NETPERF_COSTS:

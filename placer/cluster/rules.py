@@ -29,7 +29,7 @@ from placer.instance.build import build
 from placer.instance.network.model import areas_of
 from placer.instance.numa.demand import DemandPool
 from placer.kube import BY_ATTRIBUTE
-from placer.kube.pod import Pod as Written
+from placer.kube.pod import PodManifest
 from placer.manifests import Objects
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -60,9 +60,9 @@ class Rules:
         self._standing: dict[Key, Pod] = {}  # pods of AppGroups and of queues
         self._requested: Counter[tuple[str, str]] = Counter()  # by queue and resource
         self._paths: dict[str, tuple[str, ...]] = {}
-        self._unread: dict[Key, Written] = {}
+        self._unread: dict[Key, PodManifest] = {}
         self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
-        self._keeping_off: dict[Key, tuple[Written, str]] = {}
+        self._keeping_off: dict[Key, tuple[PodManifest, str]] = {}
         self._aligned: dict[Key, str] = {}
         self._stirred: set[str] = set()
         self._calls_changed = False
@@ -84,7 +84,7 @@ class Rules:
         if kubelet is not None and pod.state is not PodState.NOMINATED and kubelet.units(pod.numa):
             self._aligned[key] = node
 
-    def came(self, key: Key, written: Written, node: str, state: PodState) -> None:
+    def came(self, key: Key, written: PodManifest, node: str, state: PodState) -> None:
         """Note a pod that somebody else bound, or that is not as it was."""
         if state is PodState.NOMINATED:
             return

@@ -22,9 +22,9 @@ from placer.instance.findings import Findings
 from placer.instance.network.app_groups import GROUP, read_app_groups, workload_name
 from placer.instance.network.members import read_members
 from placer.instance.sorts import sort_workloads
-from placer.kube.apps import ReplicaSet
-from placer.kube.diktyo import AppGroup, AppGroupStatus, Workload
-from placer.kube.pod import Pod
+from placer.kube.apps import ReplicaSetManifest
+from placer.kube.diktyo import AppGroupManifest, AppGroupStatus, AppGroupWorkload
+from placer.kube.pod import PodManifest
 
 __all__ = ["app_group_status", "app_group_statuses"]
 
@@ -32,7 +32,10 @@ Document = dict[str, Any]
 
 
 def app_group_statuses(
-    app_groups: Iterable[AppGroup], pods: Iterable[Pod], replica_sets: Iterable[ReplicaSet], now: datetime
+    app_groups: Iterable[AppGroupManifest],
+    pods: Iterable[PodManifest],
+    replica_sets: Iterable[ReplicaSetManifest],
+    now: datetime,
 ) -> dict[Key, Document]:
     """Make the status of every AppGroup.
 
@@ -55,7 +58,7 @@ def app_group_statuses(
     written = sorted(app_groups, key=lambda each: each.group == GROUP)  # the group in use wins over an older one
     all_pods = list(pods)
     members = read_members(all_pods, read_app_groups(written, Findings()), replica_sets, Findings())
-    inside: dict[Key, list[Pod]] = {Key(each.namespace, each.name): [] for each in written}
+    inside: dict[Key, list[PodManifest]] = {Key(each.namespace, each.name): [] for each in written}
     for pod in all_pods:
         member = members.get(Key(pod.namespace, pod.name))
         if member is not None:
@@ -64,7 +67,7 @@ def app_group_statuses(
     return {key: app_group_status(latest[key], inside[key], now) for key in sorted(latest)}
 
 
-def app_group_status(app_group: AppGroup, pods: Iterable[Pod], now: datetime) -> Document:
+def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], now: datetime) -> Document:
     """Make the status of one AppGroup.
 
     Parameters
@@ -106,7 +109,7 @@ def app_group_status(app_group: AppGroup, pods: Iterable[Pod], now: datetime) ->
     return status if started is None else status | {"scheduleStartTime": timestamp(started)}
 
 
-def _topology_order(app_group: AppGroup) -> list[Document]:
+def _topology_order(app_group: AppGroupManifest) -> list[Document]:
     """Every workload with its place, sorted by selector."""
     (application,) = read_app_groups([app_group], Findings()).values()
     calls: dict[str, list[str]] = {}
@@ -117,14 +120,14 @@ def _topology_order(app_group: AppGroup) -> list[Document]:
     return [{"workload": _document(references[name]), "index": index} for name, index in sorted(found.indices.items())]
 
 
-def _references(app_group: AppGroup) -> dict[str, Workload]:
+def _references(app_group: AppGroupManifest) -> dict[str, AppGroupWorkload]:
     """What a workload is called to how it is referred to: by the list of workloads, else by who calls it."""
     listed = (app_group.spec.workloads if app_group.spec is not None else None) or ()
     called = [each.workload for one in listed for each in one.dependencies or ()]
     return {workload_name(each): each for each in [*called, *(one.workload for one in reversed(listed))]}
 
 
-def _document(workload: Workload) -> Document:
+def _document(workload: AppGroupWorkload) -> Document:
     fields = {
         "kind": workload.kind,
         "apiVersion": workload.api_version,
@@ -135,12 +138,12 @@ def _document(workload: Workload) -> Document:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _runs(pod: Pod) -> bool:
+def _runs(pod: PodManifest) -> bool:
     phase = pod.status.phase if pod.status is not None else None
     return phase == "Running" and pod.metadata.deletion_timestamp is None
 
 
-def _bound_at(pod: Pod, now: datetime) -> datetime | None:
+def _bound_at(pod: PodManifest, now: datetime) -> datetime | None:
     """When a pod got its node; where the object does not say, the first moment that it is known; None without node."""
     if not pod.spec.node_name:
         return None

@@ -22,7 +22,7 @@ from placer.instance import Finding, Link, Node
 from placer.instance.network.measured import MILLISECOND, measured_costs
 from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL, areas_of
 from placer.instance.network.netperf import NETPERF_COSTS, read_measurements
-from placer.kube.core import ConfigMap
+from placer.kube.core import ConfigMapManifest
 
 __all__ = ["NetworkTopologyUpdate", "network_topology_update"]
 
@@ -69,7 +69,7 @@ def network_topology_update(
     written: Document,
     *,
     nodes: Mapping[str, Node],
-    config_map: ConfigMap | None,
+    config_map: ConfigMapManifest | None,
     allocated: Mapping[Link, int],
     now: datetime,
     percentile: int = 90,

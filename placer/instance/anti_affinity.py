@@ -15,8 +15,8 @@ from placer.instance.constraints import Requirement
 from placer.instance.node import Node
 from placer.instance.selectors import Requirements, label_requirements, matches
 from placer.kube.base import Labels
-from placer.kube.core import Namespace
-from placer.kube.pod import Pod, PodAffinityTerm
+from placer.kube.core import NamespaceManifest
+from placer.kube.pod import PodAffinityTerm, PodManifest
 
 __all__ = ["StandingAntiAffinity", "anti_affinity_terms"]
 
@@ -44,7 +44,10 @@ class StandingAntiAffinity:
     """
 
     def __init__(
-        self, pods: Iterable[tuple[Pod, str]], nodes: Mapping[str, Node], namespaces: Sequence[Namespace]
+        self,
+        pods: Iterable[tuple[PodManifest, str]],
+        nodes: Mapping[str, Node],
+        namespaces: Sequence[NamespaceManifest],
     ) -> None:
         self._namespace_labels = {each.name: each.metadata.labels or {} for each in namespaces}
         self._owners: dict[_Term, str] = {}
@@ -56,7 +59,7 @@ class StandingAntiAffinity:
                 if _has_domain(written, nodes.get(node)):
                     self._add(written, pod)
 
-    def refusals(self, pod: Pod) -> Iterator[str]:
+    def refusals(self, pod: PodManifest) -> Iterator[str]:
         """Say whose anti-affinity keeps the pod off somewhere: the first by name."""
         labels = pod.metadata.labels or {}
         candidates = [term for label in labels.items() for term in self._by_label.get(label, ())]
@@ -68,7 +71,7 @@ class StandingAntiAffinity:
         if owners:
             yield f"spec.affinity.podAntiAffinity of bound {min(owners)}: required, and matches this pod"
 
-    def _add(self, written: PodAffinityTerm, pod: Pod) -> None:
+    def _add(self, written: PodAffinityTerm, pod: PodManifest) -> None:
         term = _read(written, pod)
         if term is None or term in self._owners:
             return
@@ -90,7 +93,7 @@ class StandingAntiAffinity:
         return labels is None or matches(term.namespace_requirements, labels)
 
 
-def anti_affinity_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
+def anti_affinity_terms(pod: PodManifest) -> tuple[PodAffinityTerm, ...]:
     """Required anti-affinity terms of a pod."""
     affinity = pod.spec.affinity
     anti = affinity.pod_anti_affinity if affinity is not None else None
@@ -102,7 +105,7 @@ def _has_domain(term: PodAffinityTerm, node: Node | None) -> bool:
     return node is None or not term.topology_key or term.topology_key in node.labels
 
 
-def _read(written: PodAffinityTerm, pod: Pod) -> _Term | None:
+def _read(written: PodAffinityTerm, pod: PodManifest) -> _Term | None:
     """Bring a term to its canonical form; None where it has no label selector, which matches no pod."""
     if written.label_selector is None:
         return None

@@ -170,7 +170,9 @@ def _topology(
 
 
 def _gangs(
-    of_volcano: Iterable[volcano.PodGroup], of_coscheduling: Iterable[coscheduling.PodGroup], reader: GangReader
+    of_volcano: Iterable[volcano.PodGroupManifest],
+    of_coscheduling: Iterable[coscheduling.CoschedulingPodGroupManifest],
+    reader: GangReader,
 ) -> dict[GroupKey, Gang]:
     """Every PodGroup, of either kind."""
     # Should a PodGroup be there under the API group in use and an older one, the former counts: it comes last.

@@ -7,8 +7,7 @@ from placer.instance.pod import HostPort
 from placer.instance.requests import is_sidecar
 from placer.instance.selectors import node_terms
 from placer.kube.base import NodeSelector
-from placer.kube.pod import Container, PodSpec
-from placer.kube.pod import Toleration as KubeToleration
+from placer.kube.pod import Container, PodSpec, TolerationEntry
 
 __all__ = ["ConstraintsPool", "host_ports"]
 
@@ -58,7 +57,7 @@ def _required(spec: PodSpec) -> NodeSelector | None:
 
 
 def _constraints(
-    tolerations: tuple[KubeToleration, ...] | None,
+    tolerations: tuple[TolerationEntry, ...] | None,
     selector: tuple[tuple[str, str], ...],
     required: NodeSelector | None,
     volumes: tuple[NodeSelector, ...],
@@ -73,10 +72,10 @@ def _constraints(
     )
 
 
-def _compares_text(toleration: KubeToleration) -> bool:
+def _compares_text(toleration: TolerationEntry) -> bool:
     """Leave out Lt and Gt: Kubernetes matches them only behind a feature gate that is off by default."""
     return toleration.operator not in ("Lt", "Gt")
 
 
-def _toleration(written: KubeToleration) -> Toleration:
+def _toleration(written: TolerationEntry) -> Toleration:
     return Toleration(written.key or "", written.operator or "Equal", written.value or "", written.effect or "")

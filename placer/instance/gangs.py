@@ -75,7 +75,7 @@ class GangReader:
     locality_all: bool
     findings: Findings
 
-    def of_volcano(self, written: volcano.PodGroup) -> Gang:
+    def of_volcano(self, written: volcano.PodGroupManifest) -> Gang:
         """Read a PodGroup of Volcano."""
         key = GroupKey(VOLCANO, written.namespace, written.name)
         spec = written.spec or volcano.PodGroupSpec()
@@ -104,9 +104,9 @@ class GangReader:
             tuple(map(_splitter, spec.sub_group_policy or ())),
         )
 
-    def of_coscheduling(self, written: coscheduling.PodGroup) -> Gang:
+    def of_coscheduling(self, written: coscheduling.CoschedulingPodGroupManifest) -> Gang:
         """Read a PodGroup of the coscheduling plugin, which knows a least number of pods and nothing else."""
-        spec = written.spec or coscheduling.PodGroupSpec()
+        spec = written.spec or coscheduling.CoschedulingPodGroupSpec()
         group = Group(
             GroupKey(COSCHEDULING, written.namespace, written.name),
             min_member=spec.min_member or 0,
@@ -123,7 +123,9 @@ class GangReader:
     def _wanted(self, topology: NetworkTopology | None) -> NetworkTopology | None:
         return NetworkTopology(hard=False) if topology is None and self.locality_all else topology
 
-    def _policy(self, written: volcano.SubGroupPolicy, field: str, subject: str) -> tuple[SubGroupPolicy, str | None]:
+    def _policy(
+        self, written: volcano.SubGroupPolicyEntry, field: str, subject: str
+    ) -> tuple[SubGroupPolicy, str | None]:
         if not written.match_label_keys:
             name = f" ({written.name})" if written.name else ""
             message = f"{field}{name} of {subject} has no matchLabelKeys and takes no pod"
@@ -138,7 +140,7 @@ class GangReader:
         return policy, invalid
 
     def _topology(
-        self, written: volcano.NetworkTopologySpec | None, subject: str, field: str = "spec.networkTopology"
+        self, written: volcano.GangTopologySpec | None, subject: str, field: str = "spec.networkTopology"
     ) -> tuple[NetworkTopology | None, str | None]:
         """What a scope asks of the tree, and why its group is invalid where it is."""
         if written is None:
@@ -166,6 +168,6 @@ def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     return dict(sorted(roles.items())) if (spec.min_member or 0) >= sum(roles.values()) else {}
 
 
-def _splitter(policy: volcano.SubGroupPolicy) -> Splitter:
+def _splitter(policy: volcano.SubGroupPolicyEntry) -> Splitter:
     requirements = label_requirements(policy.label_selector) if policy.label_selector is not None else ()
     return Splitter(requirements, policy.match_label_keys or ())

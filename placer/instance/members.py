@@ -16,7 +16,7 @@ from placer.instance.node import Node
 from placer.instance.patterns import names_found, pattern_error
 from placer.instance.selectors import label_requirements, matches
 from placer.kube.base import LabelSelector
-from placer.kube.volcano import HyperNode, HyperNodeMember
+from placer.kube.volcano import HyperNodeManifest, HyperNodeMember
 
 __all__ = ["Members", "read_members"]
 
@@ -31,7 +31,9 @@ class Members:
     children: frozenset[str]
 
 
-def read_members(hyper_nodes: Sequence[HyperNode], nodes: Mapping[str, Node], findings: Findings) -> dict[str, Members]:
+def read_members(
+    hyper_nodes: Sequence[HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
+) -> dict[str, Members]:
     """Find the members of every HyperNode; what leads nowhere is a finding and adds nothing."""
     reader = _Reader(hyper_nodes, nodes, findings)
     return {each.name: reader.members(each) for each in hyper_nodes}
@@ -40,7 +42,7 @@ def read_members(hyper_nodes: Sequence[HyperNode], nodes: Mapping[str, Node], fi
 class _Reader:
     """Looks members up among the nodes and HyperNodes there are."""
 
-    def __init__(self, hyper_nodes: Sequence[HyperNode], nodes: Mapping[str, Node], findings: Findings) -> None:
+    def __init__(self, hyper_nodes: Sequence[HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings) -> None:
         self._nodes = nodes
         self._hyper_nodes = frozenset(each.name for each in hyper_nodes)
         self._findings = findings
@@ -50,7 +52,7 @@ class _Reader:
             for label in node.labels.items():
                 self._labelled.setdefault(label, []).append(node.name)
 
-    def members(self, hyper_node: HyperNode) -> Members:
+    def members(self, hyper_node: HyperNodeManifest) -> Members:
         nodes: set[str] = set()
         children: set[str] = set()
         for member in hyper_node.spec.members:
@@ -118,7 +120,7 @@ def _single(operator: str, values: tuple[str, ...]) -> bool:
     return operator == "In" and len(values) == 1
 
 
-def _patterns(hyper_nodes: Sequence[HyperNode]) -> Iterator[str]:
+def _patterns(hyper_nodes: Sequence[HyperNodeManifest]) -> Iterator[str]:
     """Patterns without error that take nodes."""
     for member in (member for hyper_node in hyper_nodes for member in hyper_node.spec.members):
         regex = member.selector.regex_match

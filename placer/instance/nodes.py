@@ -15,7 +15,7 @@ __all__ = ["read_nodes"]
 _EFFECTS = ("NoSchedule", "NoExecute")
 
 
-def read_nodes(written: Iterable[core.Node]) -> dict[str, Node]:
+def read_nodes(written: Iterable[core.NodeManifest]) -> dict[str, Node]:
     """Read nodes, by name; one without a Ready condition is ready."""
     vectors: dict[frozenset[tuple[str, int]], Resources] = {}
     nodes = {}
@@ -34,11 +34,11 @@ def read_nodes(written: Iterable[core.Node]) -> dict[str, Node]:
     return nodes
 
 
-def _taints(node: core.Node) -> tuple[Taint, ...]:
+def _taints(node: core.NodeManifest) -> tuple[Taint, ...]:
     taints = (node.spec.taints if node.spec is not None else None) or ()
     return tuple(sorted({Taint(each.key, each.value or "", each.effect) for each in taints if each.effect in _EFFECTS}))
 
 
-def _ready(node: core.Node) -> bool:
+def _ready(node: core.NodeManifest) -> bool:
     conditions = (node.status.conditions if node.status is not None else None) or ()
     return all(each.status == "True" for each in conditions if each.type == "Ready")

@@ -8,10 +8,10 @@ from placer.instance.findings import Findings, counted
 from placer.instance.group import Group
 from placer.instance.model import Instance
 from placer.instance.owners import controller
-from placer.kube.core import Node
-from placer.kube.pod import Pod
-from placer.kube.policy import Policy
-from placer.kube.volcano import Queue, QueueSpec
+from placer.kube.core import NodeManifest
+from placer.kube.pod import PodManifest
+from placer.kube.policy import PolicyManifest
+from placer.kube.volcano import QueueManifest, QueueSpec
 
 __all__ = [
     "note_disruption",
@@ -41,7 +41,7 @@ _SHARES = ("weight", "guarantee", "deserved")
 _GANG_LABELS = {"jobset.sigs.k8s.io/jobset-name": "JobSet", "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet"}
 
 
-def note_unread_owners(pods: Iterable[Pod], findings: Findings) -> None:
+def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note, once per kind, owners and gangs of kinds that are not read: their pods are placed one by one.
 
     Parameters
@@ -60,7 +60,7 @@ def note_unread_owners(pods: Iterable[Pod], findings: Findings) -> None:
         findings.add("UnsupportedKind", kind, message)
 
 
-def note_preferences(pods: Sequence[Pod], nodes: Iterable[Node], findings: Findings) -> None:
+def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], findings: Findings) -> None:
     """Note, once per kind, preferences that decide nothing yet.
 
     Parameters
@@ -84,7 +84,7 @@ def note_preferences(pods: Sequence[Pod], nodes: Iterable[Node], findings: Findi
         findings.add("PreferenceIgnored", min(subjects), f"{kind} of {counted(subjects)} decides nothing")
 
 
-def note_queue_shares(instance: Instance, queues: Iterable[Queue], findings: Findings) -> None:
+def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findings: Findings) -> None:
     """Note, once, what queues with pending pods are given beside each other, where it differs: it decides nothing yet.
 
     Parameters
@@ -113,7 +113,7 @@ def _shares(spec: QueueSpec) -> dict[str, object]:
     return {"weight": spec.weight or 1, **given}
 
 
-def note_disruption(policies: Sequence[Policy], findings: Findings) -> None:
+def note_disruption(policies: Sequence[PolicyManifest], findings: Findings) -> None:
     """Note that a Policy allows what is not done yet; what it protects is left alone in any case.
 
     Parameters
@@ -147,7 +147,7 @@ def _has_limit(group: Group) -> bool:
     return any(topology is not None and topology.limit is not None for topology in topologies)
 
 
-def _unread(pod: Pod) -> Iterator[str]:
+def _unread(pod: PodManifest) -> Iterator[str]:
     labels = pod.metadata.labels or {}
     yield from (kind for label, kind in _GANG_LABELS.items() if label in labels)
     owner = controller(pod.metadata)
@@ -157,7 +157,7 @@ def _unread(pod: Pod) -> Iterator[str]:
             yield f"{owner.kind}.{group}" if group else owner.kind
 
 
-def _preferences(pod: Pod) -> Iterator[str]:
+def _preferences(pod: PodManifest) -> Iterator[str]:
     affinity = pod.spec.affinity
     if affinity is not None:
         parts = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)

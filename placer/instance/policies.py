@@ -11,7 +11,7 @@ from placer.kube import policy as kube
 __all__ = ["read_policy"]
 
 
-def read_policy(written: Sequence[kube.Policy]) -> Policy:
+def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
     """Read the policy of an instance: the only one there is (reading refuses a second), else the default."""
     spec = written[0].spec if written else None
     return _policy(spec) if spec is not None else Policy()
@@ -30,6 +30,6 @@ def _policy(spec: kube.PolicySpec) -> Policy:
     )
 
 
-def _off(rules: kube.Rules) -> frozenset[str]:
+def _off(rules: kube.RuleSwitches) -> frozenset[str]:
     written = {"C8": rules.c8, "C9": rules.c9, "C10": rules.c10, "C11": rules.c11}
     return frozenset(rule for rule, value in written.items() if value is not None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placer.instance.findings import Findings
-from placer.kube.core import PriorityClass
+from placer.kube.core import PriorityClassManifest
 from placer.kube.pod import PodSpec
 
 __all__ = ["Priorities"]
@@ -28,7 +28,7 @@ class Priorities:
         Takes a finding for each class that is named and not there.
     """
 
-    def __init__(self, classes: Sequence[PriorityClass], findings: Findings) -> None:
+    def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
         # Of several global defaults Kubernetes takes the lowest.
         self._default = min((each.value for each in classes if each.global_default), default=0)

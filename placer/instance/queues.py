@@ -32,7 +32,7 @@ class Queues:
     """
 
     def __init__(
-        self, queues: Sequence[volcano.Queue], namespaces: Sequence[core.Namespace], findings: Findings
+        self, queues: Sequence[volcano.QueueManifest], namespaces: Sequence[core.NamespaceManifest], findings: Findings
     ) -> None:
         self._findings = findings
         known = {each.name for each in queues}
@@ -63,7 +63,7 @@ class Queues:
         return name
 
 
-def _queue(written: volcano.Queue, known: Container[str]) -> Queue:
+def _queue(written: volcano.QueueManifest, known: Container[str]) -> Queue:
     spec = written.spec
     parent = spec.parent if spec is not None else None
     state = written.status.state if written.status is not None else None

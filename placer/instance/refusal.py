@@ -13,8 +13,8 @@ from placer.instance.constraints import DEFAULT_OS
 from placer.instance.owners import controller
 from placer.instance.pod import Key
 from placer.instance.volumes import Volumes
-from placer.kube.apps import Job
-from placer.kube.pod import Pod, PodAffinity
+from placer.kube.apps import JobManifest
+from placer.kube.pod import PodAffinity, PodManifest
 
 __all__ = ["Refusals", "scheduled_jobs", "upstream_gangs"]
 
@@ -42,11 +42,11 @@ class Refusals:
     systems: frozenset[str] = frozenset({DEFAULT_OS})
     scheduled_jobs: frozenset[Key] = frozenset()
 
-    def of(self, pod: Pod) -> tuple[str, ...]:
+    def of(self, pod: PodManifest) -> tuple[str, ...]:
         """List what keeps a pending pod from being bound at all, as ``field: what``; empty where nothing does."""
         return *self._own(pod), *self.volumes.refusals(pod), *self.anti_affinity.refusals(pod)
 
-    def _own(self, pod: Pod) -> Iterator[str]:
+    def _own(self, pod: PodManifest) -> Iterator[str]:
         yield from _own(pod)
         yield from upstream_gangs(pod, self.scheduled_jobs)
         system = pod.spec.os.name if pod.spec.os is not None else None
@@ -54,12 +54,12 @@ class Refusals:
             yield f"spec.os.name: {system}, and no node is of that operating system"
 
 
-def scheduled_jobs(jobs: Iterable[Job]) -> frozenset[Key]:
+def scheduled_jobs(jobs: Iterable[JobManifest]) -> frozenset[Key]:
     """Batch Jobs whose pods their controller makes an upstream gang."""
     return frozenset(Key(job.namespace, job.name) for job in jobs if job.spec.scheduling is not None)
 
 
-def upstream_gangs(pod: Pod, jobs: frozenset[Key]) -> Iterator[str]:
+def upstream_gangs(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
     """Gangs of ``scheduling.k8s.io`` that a pod is of, by the field that says so: half a gang is worse than none.
 
     Parameters
@@ -80,14 +80,14 @@ def upstream_gangs(pod: Pod, jobs: frozenset[Key]) -> Iterator[str]:
         yield f"spec.scheduling of Job {job}: a gang of {_UPSTREAM}, which is not read"
 
 
-def _job_of(pod: Pod) -> Key | None:
+def _job_of(pod: PodManifest) -> Key | None:
     owner = controller(pod.metadata)
     if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", "batch"):
         return None
     return Key(pod.namespace, owner.name)
 
 
-def _own(pod: Pod) -> Iterator[str]:
+def _own(pod: PodManifest) -> Iterator[str]:
     """Fields of the pod's own spec."""
     spec = pod.spec
     if spec.affinity is not None:

@@ -17,7 +17,7 @@ from placer.instance.pod import Key, PodState
 from placer.instance.priority import Priorities
 from placer.instance.state import Ownership, has_succeeded
 from placer.kube.base import Labels, Metadata
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 
 __all__ = ["Entry", "Slot", "assemble", "call_roster", "find_slot", "named_group", "note_misplaced_names", "role"]
 
@@ -40,7 +40,7 @@ Slot = tuple[int, tuple[str, ...]]
 class Entry:
     """A pod with what its group has to know of it; ``state`` None: it has succeeded."""
 
-    pod: Pod
+    pod: PodManifest
     key: Key
     state: PodState | None
     priority: int
@@ -79,7 +79,7 @@ def named_group(metadata: Metadata, namespace: str, known: Container[GroupKey], 
     return next(iter(existing or named), None)
 
 
-def note_misplaced_names(pods: Iterable[Pod], findings: Findings) -> None:
+def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note, once per key, names of PodGroups that stand as a label where an annotation is read, or the other way round.
 
     Parameters
@@ -118,7 +118,7 @@ def find_slot(splitters: Iterable[Splitter], labels: Labels) -> Slot | None:
 
 
 def call_roster(
-    pods: Iterable[Pod],
+    pods: Iterable[PodManifest],
     ownership: Ownership,
     gangs: Mapping[GroupKey, Gang],
     priorities: Priorities,

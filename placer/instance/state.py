@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from placer.instance.pod import PodState
 from placer.instance.set_aside import ANY_SCHEDULER, SetAside
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 
 __all__ = ["HOLD_GATE", "Ownership", "has_succeeded", "set_aside"]
 
@@ -18,7 +18,7 @@ _DEFAULT_SCHEDULER = "default-scheduler"
 _TERMINAL = ("Succeeded", "Failed")
 
 
-def has_succeeded(pod: Pod) -> bool:
+def has_succeeded(pod: PodManifest) -> bool:
     """Whether the pod ran to its end: a PodGroup of Volcano counts it as placed."""
     return pod.status is not None and pod.status.phase == "Succeeded"
 
@@ -41,7 +41,7 @@ class Ownership:
     cluster: bool = False
     gates: bool = False
 
-    def state(self, pod: Pod) -> PodState | None:
+    def state(self, pod: PodManifest) -> PodState | None:
         """What a pod is to us; None where it neither holds room nor asks us for any."""
         phase = pod.status.phase if pod.status is not None else None
         if phase in _TERMINAL:
@@ -62,12 +62,12 @@ class Ownership:
         wanted = self.scheduler_name or ("placer" if self.cluster else ANY_SCHEDULER)
         return None if wanted == ANY_SCHEDULER else wanted
 
-    def gated(self, pod: Pod) -> bool:
+    def gated(self, pod: PodManifest) -> bool:
         """Whether scheduling gates keep a pod without a node from being anybody's to place."""
         gates = {gate.name for gate in pod.spec.scheduling_gates or ()}
         return bool(gates) and (gates != {HOLD_GATE} or (self.cluster and not self.gates))
 
-    def _ours(self, pod: Pod) -> bool:
+    def _ours(self, pod: PodManifest) -> bool:
         if self.gated(pod):
             return False
         if self.cluster and pod.spec.scheduling_gates:
@@ -76,12 +76,12 @@ class Ownership:
         return wanted is None or scheduler_of(pod) == wanted
 
 
-def scheduler_of(pod: Pod) -> str:
+def scheduler_of(pod: PodManifest) -> str:
     """Name of the scheduler that a pod is for."""
     return pod.spec.scheduler_name or _DEFAULT_SCHEDULER
 
 
-def set_aside(pods: Iterable[Pod], ownership: Ownership) -> SetAside:
+def set_aside(pods: Iterable[PodManifest], ownership: Ownership) -> SetAside:
     """Count the pods that wait for a node and are not ours to place.
 
     Parameters
@@ -102,7 +102,7 @@ def set_aside(pods: Iterable[Pod], ownership: Ownership) -> SetAside:
     return SetAside(dict(sorted(others.items(), key=lambda each: (-each[1], each[0]))), gated)
 
 
-def _waits(pod: Pod) -> bool:
+def _waits(pod: PodManifest) -> bool:
     """Whether a pod without a node waits for one: it has not begun, and nobody deletes it."""
     phase = pod.status.phase if pod.status is not None else None
     return pod.metadata.deletion_timestamp is None and phase in (None, "", "Pending")

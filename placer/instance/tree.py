@@ -61,7 +61,9 @@ class _Memberships:
                     yield circle
 
 
-def read_tree(hyper_nodes: Sequence[volcano.HyperNode], nodes: Mapping[str, Node], findings: Findings) -> TopologyTree:
+def read_tree(
+    hyper_nodes: Sequence[volcano.HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
+) -> TopologyTree:
     """Build the tree of all sound HyperNodes.
 
     Parameters

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from placer.instance.findings import Findings
 from placer.instance.pod import Key
 from placer.kube.base import NodeSelector
-from placer.kube.core import PersistentVolume, PersistentVolumeClaim
-from placer.kube.pod import Pod, Volume
+from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
+from placer.kube.pod import PodManifest, VolumeEntry
 
 __all__ = ["Volumes"]
 
@@ -31,9 +31,9 @@ class Volumes:
 
     def __init__(
         self,
-        claims: Sequence[PersistentVolumeClaim],
-        volumes: Sequence[PersistentVolume],
-        users: Iterable[Pod],
+        claims: Sequence[PersistentVolumeClaimManifest],
+        volumes: Sequence[PersistentVolumeManifest],
+        users: Iterable[PodManifest],
         findings: Findings,
     ) -> None:
         self._claims = {Key(each.namespace, each.name): each for each in claims}
@@ -44,7 +44,7 @@ class Volumes:
         if exclusive:
             self._taken.update(key for pod in users for _, key in _claimed(pod) if key in exclusive)
 
-    def affinities(self, pod: Pod) -> tuple[NodeSelector, ...]:
+    def affinities(self, pod: PodManifest) -> tuple[NodeSelector, ...]:
         """Node affinity of every bound volume of the pod."""
         if not pod.spec.volumes:
             return ()
@@ -52,7 +52,7 @@ class Volumes:
         affinities = (each.spec.node_affinity for each in bound if each is not None and each.spec is not None)
         return tuple(each.required for each in affinities if each is not None and each.required is not None)
 
-    def refusals(self, pod: Pod) -> Iterator[str]:
+    def refusals(self, pod: PodManifest) -> Iterator[str]:
         """What its volumes ask for that is not modelled."""
         for field, key in _claimed(pod):
             reason = self._refusal(key)
@@ -69,7 +69,7 @@ class Volumes:
             return f"is {_ONE_POD} and more than one pod names it"
         return None
 
-    def _volume(self, key: Key) -> PersistentVolume | None:
+    def _volume(self, key: Key) -> PersistentVolumeManifest | None:
         spec = self._claims[key].spec
         name = spec.volume_name if spec is not None else None
         if not name:
@@ -79,7 +79,7 @@ class Volumes:
         return self._volumes.get(name)
 
 
-def _claimed(pod: Pod) -> Iterator[tuple[str, Key]]:
+def _claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
     """Field and claim of every volume that a claim backs; a generic ephemeral one has a claim of its own name."""
     for volume in pod.spec.volumes or ():
         name = _claim_name(pod, volume)
@@ -88,11 +88,11 @@ def _claimed(pod: Pod) -> Iterator[tuple[str, Key]]:
             yield f"spec.volumes[{volume.name or ''}].{kind}", Key(pod.namespace, name)
 
 
-def _claim_name(pod: Pod, volume: Volume) -> str | None:
+def _claim_name(pod: PodManifest, volume: VolumeEntry) -> str | None:
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod.name}-{volume.name}" if volume.ephemeral is not None else None
 
 
-def _for_one_pod(claim: PersistentVolumeClaim) -> bool:
+def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
     return claim.spec is not None and _ONE_POD in (claim.spec.access_modes or ())

@@ -4,6 +4,10 @@ Here belongs what a field is called, its type and the limits that the API server
 *means* for a placement (defaults that depend on other objects, findings, expansion) belongs to ``placer.instance``; how
 text becomes objects belongs to ``placer.manifests``.
 
+A schema of a whole object is called after its kind and ``Manifest``: ``PodManifest`` is a Pod as it is written, and
+:class:`placer.instance.Pod` what it means for the problem. Parts of an object bear the name of the API's type, and end
+with ``Entry`` where the problem has a word of that name: ``TaintEntry`` is one entry of a node's ``taints``.
+
 =================  =======================================================================
 file               kinds
 =================  =======================================================================

@@ -7,14 +7,14 @@ from placer.kube.pod import PodTemplateSpec
 
 __all__ = [
     "ClaimTemplate",
-    "Deployment",
-    "Job",
+    "DeploymentManifest",
     "JobCondition",
+    "JobManifest",
     "JobSpec",
     "JobStatus",
     "Ordinals",
-    "ReplicaSet",
-    "StatefulSet",
+    "ReplicaSetManifest",
+    "StatefulSetManifest",
     "StatefulSetSpec",
     "WorkloadSpec",
 ]
@@ -30,7 +30,7 @@ class WorkloadSpec:
 
 
 @schema
-class Deployment(NamespacedObject):
+class DeploymentManifest(NamespacedObject):
     """apps/v1 Deployment."""
 
     spec: WorkloadSpec
@@ -66,14 +66,14 @@ class StatefulSetSpec(WorkloadSpec):
 
 
 @schema
-class StatefulSet(NamespacedObject):
+class StatefulSetManifest(NamespacedObject):
     """apps/v1 StatefulSet."""
 
     spec: StatefulSetSpec
 
 
 @schema
-class ReplicaSet(NamespacedObject):
+class ReplicaSetManifest(NamespacedObject):
     """apps/v1 ReplicaSet; read as the link between a pod and its Deployment."""
 
 
@@ -105,7 +105,7 @@ class JobStatus:
 
 
 @schema
-class Job(NamespacedObject):
+class JobManifest(NamespacedObject):
     """batch/v1 Job."""
 
     spec: JobSpec

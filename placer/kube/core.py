@@ -9,23 +9,23 @@ from pydantic import Field
 from placer.kube.base import NamespacedObject, NodeSelector, ObjectBase, Quantities, schema
 
 __all__ = [
-    "ConfigMap",
-    "Namespace",
-    "Node",
+    "ConfigMapManifest",
+    "NamespaceManifest",
     "NodeCondition",
+    "NodeManifest",
     "NodeSpec",
     "NodeStatus",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
+    "PersistentVolumeClaimManifest",
     "PersistentVolumeClaimSpec",
+    "PersistentVolumeManifest",
     "PersistentVolumeSpec",
-    "PriorityClass",
-    "Taint",
+    "PriorityClassManifest",
+    "TaintEntry",
 ]
 
 
 @schema
-class Taint:
+class TaintEntry:
     """What keeps pods off a node unless they tolerate it."""
 
     key: str
@@ -38,7 +38,7 @@ class NodeSpec:
     """What is wanted of a node."""
 
     unschedulable: bool | None = None
-    taints: tuple[Taint, ...] | None = None
+    taints: tuple[TaintEntry, ...] | None = None
 
 
 @schema
@@ -59,7 +59,7 @@ class NodeStatus:
 
 
 @schema
-class Node(ObjectBase):
+class NodeManifest(ObjectBase):
     """v1 Node."""
 
     spec: NodeSpec | None = None
@@ -76,14 +76,14 @@ class Node(ObjectBase):
 
 
 @schema
-class ConfigMap(NamespacedObject):
+class ConfigMapManifest(NamespacedObject):
     """v1 ConfigMap."""
 
     data: dict[str, str] | None = None
 
 
 @schema
-class Namespace(ObjectBase):
+class NamespaceManifest(ObjectBase):
     """v1 Namespace."""
 
 
@@ -103,7 +103,7 @@ class PersistentVolumeClaimStatus:
 
 
 @schema
-class PersistentVolumeClaim(NamespacedObject):
+class PersistentVolumeClaimManifest(NamespacedObject):
     """v1 PersistentVolumeClaim."""
 
     spec: PersistentVolumeClaimSpec | None = None
@@ -135,14 +135,14 @@ class PersistentVolumeSpec:
 
 
 @schema
-class PersistentVolume(ObjectBase):
+class PersistentVolumeManifest(ObjectBase):
     """v1 PersistentVolume."""
 
     spec: PersistentVolumeSpec | None = None
 
 
 @schema
-class PriorityClass(ObjectBase):
+class PriorityClassManifest(ObjectBase):
     """scheduling.k8s.io/v1 PriorityClass."""
 
     value: Annotated[int, Field(ge=-(2**31), lt=2**31)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from placer.kube.base import Count, NamespacedObject, Quantities, schema
 
-__all__ = ["PodGroup", "PodGroupSpec"]
+__all__ = ["CoschedulingPodGroupManifest", "CoschedulingPodGroupSpec"]
 
 
 @schema
-class PodGroupSpec:
+class CoschedulingPodGroupSpec:
     """What a gang needs."""
 
     min_member: Count | None = None
@@ -16,7 +16,7 @@ class PodGroupSpec:
 
 
 @schema
-class PodGroup(NamespacedObject):
+class CoschedulingPodGroupManifest(NamespacedObject):
     """scheduling.x-k8s.io/v1alpha1 PodGroup."""
 
-    spec: PodGroupSpec | None = None
+    spec: CoschedulingPodGroupSpec | None = None

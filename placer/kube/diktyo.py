@@ -23,17 +23,17 @@ from pydantic import AliasChoices, AwareDatetime, Field
 from placer.kube.base import Count, Name, NamespacedObject, Quantity, schema
 
 __all__ = [
-    "AppGroup",
+    "AppGroupManifest",
     "AppGroupSpec",
+    "AppGroupWorkload",
     "Cost",
-    "Dependency",
-    "NetworkTopology",
+    "CostList",
+    "DependencyEntry",
+    "NetworkTopologyManifest",
     "NetworkTopologySpec",
     "OriginCosts",
     "TopologyCosts",
     "TopologyOrder",
-    "Weights",
-    "Workload",
     "WorkloadDependencies",
 ]
 
@@ -44,7 +44,7 @@ def _either(shipped: str, proposed: str) -> Any:
 
 
 @schema
-class Workload:
+class AppGroupWorkload:
     """Reference to a workload; the KEP knows no selector."""
 
     kind: str
@@ -55,10 +55,10 @@ class Workload:
 
 
 @schema
-class Dependency:
+class DependencyEntry:
     """A workload that is called, and what the calls need; a cost left out is 0."""
 
-    workload: Workload
+    workload: AppGroupWorkload
     min_bandwidth: Quantity | None = None
     max_network_cost: Annotated[int, Field(ge=0, le=10000)] | None = None
 
@@ -67,8 +67,8 @@ class Dependency:
 class WorkloadDependencies:
     """A workload and those that it calls."""
 
-    workload: Workload
-    dependencies: tuple[Dependency, ...] | None = None
+    workload: AppGroupWorkload
+    dependencies: tuple[DependencyEntry, ...] | None = None
 
 
 @schema
@@ -84,7 +84,7 @@ class AppGroupSpec:
 class TopologyOrder:
     """Place of a workload in the order that the controller computed."""
 
-    workload: Workload
+    workload: AppGroupWorkload
     index: Count | None = None
 
 
@@ -98,7 +98,7 @@ class AppGroupStatus:
 
 
 @schema
-class AppGroup(NamespacedObject):
+class AppGroupManifest(NamespacedObject):
     """appgroup.diktyo.x-k8s.io/v1alpha1 AppGroup."""
 
     spec: AppGroupSpec | None = None
@@ -131,7 +131,7 @@ class TopologyCosts:
 
 
 @schema
-class Weights:
+class CostList:
     """One named list of costs."""
 
     name: str
@@ -143,11 +143,11 @@ class NetworkTopologySpec:
     """Costs by hand or from measurements in a ConfigMap."""
 
     configmap_name: Annotated[str | None, _either("configmapName", "configMapName")] = None
-    weights: tuple[Weights, ...] | None = None
+    weights: tuple[CostList, ...] | None = None
 
 
 @schema
-class NetworkTopology(NamespacedObject):
+class NetworkTopologyManifest(NamespacedObject):
     """networktopology.diktyo.x-k8s.io/v1alpha1 NetworkTopology."""
 
     spec: NetworkTopologySpec | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from placer.kube import apps, core, coscheduling, diktyo, numa, policy, volcano
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 
 __all__ = ["BY_ATTRIBUTE", "KINDS", "KindInfo", "find_kinds"]
 
@@ -85,16 +85,16 @@ _NETWORK = (
 _V1, _ALPHA, _BETA = ("v1",), ("v1alpha1",), ("v1beta1",)
 
 _ALL = (
-    KindInfo("nodes", "Node", ("",), _V1, core.Node, "nodes", ("no",), namespaced=False),
-    KindInfo("pods", "Pod", ("",), _V1, Pod, "pods", ("po",)),
-    KindInfo("config_maps", "ConfigMap", ("",), _V1, core.ConfigMap, "configmaps", ("cm",)),
-    KindInfo("namespaces", "Namespace", ("",), _V1, core.Namespace, "namespaces", ("ns",), namespaced=False),
+    KindInfo("nodes", "Node", ("",), _V1, core.NodeManifest, "nodes", ("no",), namespaced=False),
+    KindInfo("pods", "Pod", ("",), _V1, PodManifest, "pods", ("po",)),
+    KindInfo("config_maps", "ConfigMap", ("",), _V1, core.ConfigMapManifest, "configmaps", ("cm",)),
+    KindInfo("namespaces", "Namespace", ("",), _V1, core.NamespaceManifest, "namespaces", ("ns",), namespaced=False),
     KindInfo(
         "persistent_volume_claims",
         "PersistentVolumeClaim",
         ("",),
         _V1,
-        core.PersistentVolumeClaim,
+        core.PersistentVolumeClaimManifest,
         "persistentvolumeclaims",
         ("pvc",),
     ),
@@ -103,7 +103,7 @@ _ALL = (
         "PersistentVolume",
         ("",),
         _V1,
-        core.PersistentVolume,
+        core.PersistentVolumeManifest,
         "persistentvolumes",
         ("pv",),
         namespaced=False,
@@ -113,22 +113,33 @@ _ALL = (
         "PriorityClass",
         ("scheduling.k8s.io",),
         _V1,
-        core.PriorityClass,
+        core.PriorityClassManifest,
         "priorityclasses",
         ("pc",),
         namespaced=False,
     ),
-    KindInfo("pod_groups", "PodGroup", (_VOLCANO,), _BETA, volcano.PodGroup, "podgroups", ("pg", "podgroup-v1beta1")),
-    KindInfo("queues", "Queue", (_VOLCANO,), _BETA, volcano.Queue, "queues", ("q", "queue-v1beta1"), namespaced=False),
     KindInfo(
-        "volcano_jobs", "Job", ("batch.volcano.sh",), _ALPHA, volcano.Job, "jobs", ("vcjob", "vj"), keeps_text=True
+        "pod_groups", "PodGroup", (_VOLCANO,), _BETA, volcano.PodGroupManifest, "podgroups", ("pg", "podgroup-v1beta1")
+    ),
+    KindInfo(
+        "queues", "Queue", (_VOLCANO,), _BETA, volcano.QueueManifest, "queues", ("q", "queue-v1beta1"), namespaced=False
+    ),
+    KindInfo(
+        "volcano_jobs",
+        "Job",
+        ("batch.volcano.sh",),
+        _ALPHA,
+        volcano.VolcanoJobManifest,
+        "jobs",
+        ("vcjob", "vj"),
+        keeps_text=True,
     ),
     KindInfo(
         "hyper_nodes",
         "HyperNode",
         ("topology.volcano.sh",),
         _ALPHA,
-        volcano.HyperNode,
+        volcano.HyperNodeManifest,
         "hypernodes",
         ("hn",),
         namespaced=False,
@@ -138,31 +149,53 @@ _ALL = (
         "PodGroup",
         _COSCHEDULING,
         _ALPHA,
-        coscheduling.PodGroup,
+        coscheduling.CoschedulingPodGroupManifest,
         "podgroups",
         ("pg", "pgs"),
     ),
-    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, diktyo.AppGroup, "appgroups", ("ag",)),
+    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, diktyo.AppGroupManifest, "appgroups", ("ag",)),
     KindInfo(
-        "network_topologies", "NetworkTopology", _NETWORK, _ALPHA, diktyo.NetworkTopology, "networktopologies", ("nt",)
+        "network_topologies",
+        "NetworkTopology",
+        _NETWORK,
+        _ALPHA,
+        diktyo.NetworkTopologyManifest,
+        "networktopologies",
+        ("nt",),
     ),
     KindInfo(
         "node_resource_topologies",
         "NodeResourceTopology",
         ("topology.node.k8s.io",),
         ("v1alpha1", "v1alpha2"),
-        numa.NodeResourceTopology,
+        numa.NodeResourceTopologyManifest,
         "noderesourcetopologies",
         ("node-res-topo",),
         namespaced=False,
     ),
-    KindInfo("deployments", "Deployment", ("apps",), _V1, apps.Deployment, "deployments", ("deploy",), keeps_text=True),
     KindInfo(
-        "stateful_sets", "StatefulSet", ("apps",), _V1, apps.StatefulSet, "statefulsets", ("sts",), keeps_text=True
+        "deployments",
+        "Deployment",
+        ("apps",),
+        _V1,
+        apps.DeploymentManifest,
+        "deployments",
+        ("deploy",),
+        keeps_text=True,
     ),
-    KindInfo("replica_sets", "ReplicaSet", ("apps",), _V1, apps.ReplicaSet, "replicasets", ("rs",)),
-    KindInfo("jobs", "Job", ("batch",), _V1, apps.Job, "jobs", keeps_text=True),
-    KindInfo("policies", "Policy", ("placer.dev",), _ALPHA, policy.Policy, "policies", namespaced=False),
+    KindInfo(
+        "stateful_sets",
+        "StatefulSet",
+        ("apps",),
+        _V1,
+        apps.StatefulSetManifest,
+        "statefulsets",
+        ("sts",),
+        keeps_text=True,
+    ),
+    KindInfo("replica_sets", "ReplicaSet", ("apps",), _V1, apps.ReplicaSetManifest, "replicasets", ("rs",)),
+    KindInfo("jobs", "Job", ("batch",), _V1, apps.JobManifest, "jobs", keeps_text=True),
+    KindInfo("policies", "Policy", ("placer.dev",), _ALPHA, policy.PolicyManifest, "policies", namespaced=False),
 )
 
 #: (API group, kind) to how it is read; an older group leads to the same entry as the one in use.

@@ -6,7 +6,15 @@ from pydantic import AwareDatetime
 
 from placer.kube.base import Metadata, Name, ObjectBase, Quantity, schema
 
-__all__ = ["Attribute", "ManagedField", "NodeResourceTopology", "NumaMetadata", "Zone", "ZoneCost", "ZoneResource"]
+__all__ = [
+    "Attribute",
+    "ManagedField",
+    "NodeResourceTopologyManifest",
+    "NumaMetadata",
+    "ZoneCost",
+    "ZoneEntry",
+    "ZoneResource",
+]
 
 
 @schema
@@ -36,7 +44,7 @@ class ZoneResource:
 
 
 @schema
-class Zone:
+class ZoneEntry:
     """A NUMA zone."""
 
     name: Name
@@ -60,10 +68,10 @@ class NumaMetadata(Metadata):
 
 
 @schema
-class NodeResourceTopology(ObjectBase):
+class NodeResourceTopologyManifest(ObjectBase):
     """topology.node.k8s.io NodeResourceTopology; its name is that of the node."""
 
     metadata: NumaMetadata
     topology_policies: tuple[str, ...] | None = None
     attributes: tuple[Attribute, ...] | None = None
-    zones: tuple[Zone, ...] | None = None
+    zones: tuple[ZoneEntry, ...] | None = None

@@ -24,18 +24,18 @@ __all__ = [
     "ContainerPort",
     "ContainerStatus",
     "NodeAffinity",
-    "Pod",
     "PodAffinity",
     "PodAffinityTerm",
     "PodCondition",
+    "PodManifest",
     "PodSpec",
     "PodStatus",
     "PodTemplateSpec",
     "ResourceRequirements",
     "SchedulingGate",
     "SpreadConstraint",
-    "Toleration",
-    "Volume",
+    "TolerationEntry",
+    "VolumeEntry",
 ]
 
 _REQUIRED = Field(alias="requiredDuringSchedulingIgnoredDuringExecution")
@@ -110,7 +110,7 @@ class Affinity:
 
 
 @schema
-class Toleration:
+class TolerationEntry:
     """A taint that the pod bears; an operator left out is Equal, an effect left out means every effect."""
 
     key: str | None = None
@@ -135,7 +135,7 @@ class ClaimVolume:
 
 
 @schema
-class Volume:
+class VolumeEntry:
     """A volume; those backed by claims decide where a pod can run."""
 
     name: str | None = None
@@ -189,9 +189,9 @@ class PodSpec:
     node_name: str | None = None
     node_selector: Labels | None = None
     affinity: Affinity | None = None
-    tolerations: tuple[Toleration, ...] | None = None
+    tolerations: tuple[TolerationEntry, ...] | None = None
     topology_spread_constraints: tuple[SpreadConstraint, ...] | None = None
-    volumes: tuple[Volume, ...] | None = None
+    volumes: tuple[VolumeEntry, ...] | None = None
     resource_claims: tuple[ResourceClaim, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     scheduler_name: str | None = None
@@ -238,7 +238,7 @@ class PodStatus:
 
 
 @schema
-class Pod(NamespacedObject):
+class PodManifest(NamespacedObject):
     """v1 Pod."""
 
     spec: PodSpec

@@ -9,7 +9,16 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from placer.kube.base import Count, LabelRequirement, Labels, Metadata, Name, closed_schema, problem
 
-__all__ = ["LEVELS", "Disruption", "Network", "Policy", "PolicySpec", "Protected", "ProtectedLabels", "Rules"]
+__all__ = [
+    "LEVELS",
+    "Disruption",
+    "NetworkChoice",
+    "PolicyManifest",
+    "PolicySpec",
+    "Protected",
+    "ProtectedLabels",
+    "RuleSwitches",
+]
 
 Level = Literal["placed", "locality", "networkCost", "packing"]
 LEVELS: tuple[Level, ...] = ("placed", "locality", "networkCost", "packing")
@@ -52,7 +61,7 @@ Weight = Annotated[Decimal, BeforeValidator(_weight)]
 
 
 @closed_schema
-class Network:
+class NetworkChoice:
     """Which NetworkTopology (NAMESPACE/NAME) and which of its lists to use."""
 
     topology: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] | None = None
@@ -60,7 +69,7 @@ class Network:
 
 
 @closed_schema
-class Rules:
+class RuleSwitches:
     """Rules that this cluster does not know."""
 
     c8: Annotated[Off | None, Field(alias="C8")] = None
@@ -101,17 +110,17 @@ class PolicySpec:
 
     levels: Annotated[tuple[Level, ...], AfterValidator(_distinct)] | None = None
     network_cost: Literal["all", "majority"] | None = None
-    network: Network | None = None
+    network: NetworkChoice | None = None
     topology_keys: Annotated[tuple[Name, ...], AfterValidator(_distinct)] | None = None
     locality: Literal["marked", "all"] | None = None
     resource_weights: dict[Name, Weight] | None = None
-    rules: Rules | None = None
+    rules: RuleSwitches | None = None
     gangs: Gangs | None = None
     disruption: Disruption | None = None
 
 
 @closed_schema
-class Policy:
+class PolicyManifest:
     """placer.dev/v1alpha1 Policy."""
 
     api_version: str

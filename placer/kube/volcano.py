@@ -24,26 +24,26 @@ from placer.kube.pod import PodTemplateSpec
 
 __all__ = [
     "DependsOn",
-    "HyperNode",
+    "GangTopologySpec",
+    "HyperNodeManifest",
     "HyperNodeMember",
     "HyperNodeSpec",
-    "Job",
-    "JobSpec",
     "JobVolume",
     "MemberSelector",
-    "NetworkTopologySpec",
     "PartitionPolicy",
-    "PodGroup",
+    "PodGroupManifest",
     "PodGroupSpec",
-    "Queue",
+    "QueueManifest",
     "QueueSpec",
-    "SubGroupPolicy",
-    "Task",
+    "SubGroupPolicyEntry",
+    "TaskEntry",
+    "VolcanoJobManifest",
+    "VolcanoJobSpec",
 ]
 
 
 @schema
-class NetworkTopologySpec:
+class GangTopologySpec:
     """How near to each other the pods of a group or subgroup must be; a mode left out is hard."""
 
     mode: Literal["hard", "soft"] | None = None
@@ -52,11 +52,11 @@ class NetworkTopologySpec:
 
 
 @schema
-class SubGroupPolicy:
+class SubGroupPolicyEntry:
     """How pods of a group are split into subgroups."""
 
     name: Annotated[str, Field(max_length=253)] | None = None
-    network_topology: NetworkTopologySpec | None = None
+    network_topology: GangTopologySpec | None = None
     sub_group_size: Positive | None = None
     min_sub_groups: Count | None = None
     label_selector: LabelSelector | None = None
@@ -72,12 +72,12 @@ class PodGroupSpec:
     min_resources: Quantities | None = None
     queue: str | None = None
     priority_class_name: str | None = None
-    network_topology: NetworkTopologySpec | None = None
-    sub_group_policy: tuple[SubGroupPolicy, ...] | None = None
+    network_topology: GangTopologySpec | None = None
+    sub_group_policy: tuple[SubGroupPolicyEntry, ...] | None = None
 
 
 @schema
-class PodGroup(NamespacedObject):
+class PodGroupManifest(NamespacedObject):
     """scheduling.volcano.sh/v1beta1 PodGroup."""
 
     spec: PodGroupSpec | None = None
@@ -109,7 +109,7 @@ class QueueStatus:
 
 
 @schema
-class Queue(ObjectBase):
+class QueueManifest(ObjectBase):
     """scheduling.volcano.sh/v1beta1 Queue."""
 
     spec: QueueSpec | None = None
@@ -123,7 +123,7 @@ class PartitionPolicy:
     total_partitions: Positive
     partition_size: Positive
     min_partitions: Count | None = None
-    network_topology: NetworkTopologySpec | None = None
+    network_topology: GangTopologySpec | None = None
 
 
 @schema
@@ -134,7 +134,7 @@ class DependsOn:
 
 
 @schema
-class Task:
+class TaskEntry:
     """One role of a job."""
 
     name: str | None = None
@@ -154,38 +154,38 @@ class JobVolume:
 
 
 @schema
-class JobSpec:
+class VolcanoJobSpec:
     """What a job runs."""
 
     min_available: Count | None = None
     queue: str | None = None
     priority_class_name: str | None = None
     scheduler_name: str | None = None
-    network_topology: NetworkTopologySpec | None = None
-    tasks: tuple[Task, ...] | None = None
+    network_topology: GangTopologySpec | None = None
+    tasks: tuple[TaskEntry, ...] | None = None
     volumes: tuple[JobVolume, ...] | None = None
 
 
 @schema
-class JobState:
+class VolcanoJobState:
     """Phase of a job."""
 
     phase: str | None = None
 
 
 @schema
-class JobStatus:
+class VolcanoJobStatus:
     """What the controller reports of a job."""
 
-    state: JobState | None = None
+    state: VolcanoJobState | None = None
 
 
 @schema
-class Job(NamespacedObject):
+class VolcanoJobManifest(NamespacedObject):
     """batch.volcano.sh/v1alpha1 Job."""
 
-    spec: JobSpec
-    status: JobStatus | None = None
+    spec: VolcanoJobSpec
+    status: VolcanoJobStatus | None = None
 
 
 @schema
@@ -236,7 +236,7 @@ class HyperNodeSpec:
 
 
 @schema
-class HyperNode(ObjectBase):
+class HyperNodeManifest(ObjectBase):
     """topology.volcano.sh/v1alpha1 HyperNode."""
 
     spec: HyperNodeSpec

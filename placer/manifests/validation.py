@@ -20,7 +20,7 @@ from placer.errors import Fault
 from placer.kube import BY_ATTRIBUTE, apps, core, coscheduling, diktyo, numa, policy, volcano
 from placer.kube.base import CONTROL
 from placer.kube.fields import nearest_kind
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 from placer.manifests.limits import KINDS_MOST, Faults, memory_allowed, shown
 from placer.manifests.objects import Identity, RawObject
 from placer.manifests.unknown import Strays, UnknownField
@@ -54,26 +54,26 @@ class Objects:
         Files that give the instance nothing.
     """
 
-    nodes: tuple[core.Node, ...] = ()
-    pods: tuple[Pod, ...] = ()
-    config_maps: tuple[core.ConfigMap, ...] = ()
-    namespaces: tuple[core.Namespace, ...] = ()
-    persistent_volume_claims: tuple[core.PersistentVolumeClaim, ...] = ()
-    persistent_volumes: tuple[core.PersistentVolume, ...] = ()
-    priority_classes: tuple[core.PriorityClass, ...] = ()
-    pod_groups: tuple[volcano.PodGroup, ...] = ()
-    queues: tuple[volcano.Queue, ...] = ()
-    volcano_jobs: tuple[volcano.Job, ...] = ()
-    hyper_nodes: tuple[volcano.HyperNode, ...] = ()
-    coscheduling_pod_groups: tuple[coscheduling.PodGroup, ...] = ()
-    app_groups: tuple[diktyo.AppGroup, ...] = ()
-    network_topologies: tuple[diktyo.NetworkTopology, ...] = ()
-    node_resource_topologies: tuple[numa.NodeResourceTopology, ...] = ()
-    deployments: tuple[apps.Deployment, ...] = ()
-    stateful_sets: tuple[apps.StatefulSet, ...] = ()
-    replica_sets: tuple[apps.ReplicaSet, ...] = ()
-    jobs: tuple[apps.Job, ...] = ()
-    policies: tuple[policy.Policy, ...] = ()
+    nodes: tuple[core.NodeManifest, ...] = ()
+    pods: tuple[PodManifest, ...] = ()
+    config_maps: tuple[core.ConfigMapManifest, ...] = ()
+    namespaces: tuple[core.NamespaceManifest, ...] = ()
+    persistent_volume_claims: tuple[core.PersistentVolumeClaimManifest, ...] = ()
+    persistent_volumes: tuple[core.PersistentVolumeManifest, ...] = ()
+    priority_classes: tuple[core.PriorityClassManifest, ...] = ()
+    pod_groups: tuple[volcano.PodGroupManifest, ...] = ()
+    queues: tuple[volcano.QueueManifest, ...] = ()
+    volcano_jobs: tuple[volcano.VolcanoJobManifest, ...] = ()
+    hyper_nodes: tuple[volcano.HyperNodeManifest, ...] = ()
+    coscheduling_pod_groups: tuple[coscheduling.CoschedulingPodGroupManifest, ...] = ()
+    app_groups: tuple[diktyo.AppGroupManifest, ...] = ()
+    network_topologies: tuple[diktyo.NetworkTopologyManifest, ...] = ()
+    node_resource_topologies: tuple[numa.NodeResourceTopologyManifest, ...] = ()
+    deployments: tuple[apps.DeploymentManifest, ...] = ()
+    stateful_sets: tuple[apps.StatefulSetManifest, ...] = ()
+    replica_sets: tuple[apps.ReplicaSetManifest, ...] = ()
+    jobs: tuple[apps.JobManifest, ...] = ()
+    policies: tuple[policy.PolicyManifest, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()
     sha256: str = ""

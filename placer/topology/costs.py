@@ -23,7 +23,7 @@ from placer.instance.nodes import read_nodes
 from placer.instance.policies import read_policy
 
 if TYPE_CHECKING:
-    from placer.kube.diktyo import NetworkTopology
+    from placer.kube.diktyo import NetworkTopologyManifest
     from placer.manifests import Objects
 
 __all__ = ["CostReport", "Matrix", "Measured", "costs_of", "read_costs"]
@@ -226,7 +226,7 @@ def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = M
     )
 
 
-def _written(objects: Objects, key: Key) -> NetworkTopology:
+def _written(objects: Objects, key: Key) -> NetworkTopologyManifest:
     """The object of a name; of two, that of the group in use."""
     found = [each for each in objects.network_topologies if Key(each.namespace, each.name) == key]
     return max(found, key=lambda each: (each.group == GROUP, each.group))

@@ -20,7 +20,7 @@ from placer.instance import Node
 from placer.instance.numa import Kubelet, State
 from placer.instance.numa.demand import DemandPool
 from placer.instance.requests import pod_requests
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 from placer.quantity import Resources
 from tests.cluster.api import Api, Refused
 from tests.support import Document, instance_of, objects_of
@@ -102,7 +102,7 @@ class Admission:
         if uid in self.taken:
             self.state = tuple(map(int.__add__, self.state, self.taken.pop(uid)))
 
-    def _zones(self, pod: Pod) -> Rejection | None:
+    def _zones(self, pod: PodManifest) -> Rejection | None:
         demand = self._demands.of(pod.spec)
         if self.kubelet is None or demand is None or not self.kubelet.refusal(self.state, demand):
             return None
@@ -242,7 +242,7 @@ def _path(pod: Mapping[str, Any]) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
 
-def _ports(pod: Pod) -> frozenset[_Port]:
+def _ports(pod: PodManifest) -> frozenset[_Port]:
     containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
     return frozenset(
         (port.host_ip or _EVERYWHERE, port.protocol or "TCP", port.host_port)

@@ -10,8 +10,8 @@ import pytest
 
 from placer.controllers import app_group_status, app_group_statuses
 from placer.instance import Key
-from placer.kube.diktyo import AppGroup
-from placer.kube.pod import Pod
+from placer.kube.diktyo import AppGroupManifest
+from placer.kube.pod import PodManifest
 from tests.support import objects_of, pod
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,11 +49,11 @@ def app_group(
     }
 
 
-def read(document: Document) -> AppGroup:
+def read(document: Document) -> AppGroupManifest:
     return objects_of(document).app_groups[0]
 
 
-def status_of(document: Document, *pods: Pod, now: datetime = NOW) -> dict[str, Any]:
+def status_of(document: Document, *pods: PodManifest, now: datetime = NOW) -> dict[str, Any]:
     return app_group_status(read(document), pods, now)
 
 
@@ -62,7 +62,7 @@ def indices(document: Document) -> dict[str, int]:
     return {each["workload"].get("selector") or each["workload"]["name"]: each["index"] for each in order}
 
 
-def member(name: str, phase: str, **written: Any) -> Pod:
+def member(name: str, phase: str, **written: Any) -> PodManifest:
     body = pod(name, labels={LABEL: "shop"}, node=written.pop("node", None), status={"phase": phase}, **written)
     return objects_of(body).pods[0]
 

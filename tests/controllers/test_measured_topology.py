@@ -12,7 +12,7 @@ from placer.instance import Link, Node
 from placer.instance.network.model import REGION, ZONE
 from placer.instance.network.netperf import NETPERF_COSTS
 from placer.instance.nodes import read_nodes
-from placer.kube.core import ConfigMap
+from placer.kube.core import ConfigMapManifest
 from tests.support import node, objects_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -44,7 +44,7 @@ def nodes() -> dict[str, Node]:
     return read_nodes(objects_of(*(node(name, each) for name, each in labels.items())).nodes)
 
 
-def config_map(latencies: Mapping[tuple[str, str], int]) -> ConfigMap:
+def config_map(latencies: Mapping[tuple[str, str], int]) -> ConfigMapManifest:
     """Latencies in milliseconds."""
     data = {
         f"netperf.p90.latency.milliseconds.origin.{one}.destination.{two}": str(latency)
@@ -236,7 +236,7 @@ def test_unit_and_percentile_are_the_callers() -> None:
         "netperf_p99_latency_microseconds.origin.n1.destination.n2": "650",
         "netperf_p50_latency_microseconds.origin.n1.destination.n2": "130",
     }
-    measured = ConfigMap(api_version="v1", kind="ConfigMap", metadata=MEASURED.metadata, data=data)
+    measured = ConfigMapManifest(api_version="v1", kind="ConfigMap", metadata=MEASURED.metadata, data=data)
     made = update(topology(), config_map=measured, percentile=99, unit=100)
     assert entries(made)["a", "b"]["networkCost"] == 7
     assert [finding.code for finding in update(topology(), config_map=measured).findings] == ["NetperfPercentile"]

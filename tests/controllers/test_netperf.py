@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from placer.instance.network.netperf import Measurements, Pair, read_measurements
-from placer.kube.core import ConfigMap
+from placer.kube.core import ConfigMapManifest
 from tests.support import objects_of
 
 NODES = ("n1", "n2", "ip-10-0-0-1.eu.internal", "a.destination.b")
 
 
-def config_map(data: dict[str, str] | None) -> ConfigMap:
+def config_map(data: dict[str, str] | None) -> ConfigMapManifest:
     document: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "netperf-metrics"}}
     return objects_of(document if data is None else document | {"data": data}).config_maps[0]
 

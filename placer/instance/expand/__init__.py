@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from placer.instance.expand.plan import LIMIT, Plan, make_plan
 from placer.instance.expand.written import documents
 from placer.instance.model import Finding
-from placer.kube.pod import Pod
-from placer.kube.volcano import PodGroup
+from placer.kube.pod import PodManifest
+from placer.kube.volcano import PodGroupManifest
 
 if TYPE_CHECKING:
     from placer.manifests import Objects
@@ -35,8 +35,8 @@ class Expansion:
         Tasks that could not be expanded or are odd, and names that are taken; sorted.
     """
 
-    pods: tuple[Pod, ...] = ()
-    pod_groups: tuple[PodGroup, ...] = ()
+    pods: tuple[PodManifest, ...] = ()
+    pod_groups: tuple[PodGroupManifest, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 

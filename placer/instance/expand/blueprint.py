@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from placer.kube.base import Labels, Metadata, NamespacedObject, OwnerReference
-from placer.kube.pod import ClaimVolume, Pod, PodSpec, PodTemplateSpec, Volume
+from placer.kube.pod import ClaimVolume, PodManifest, PodSpec, PodTemplateSpec, VolumeEntry
 
 __all__ = ["Blueprint", "Marks", "owner_reference"]
 
@@ -101,7 +101,7 @@ class Blueprint:
         """Volumes backed by claims, of one pod."""
         return {volume: claim.replace("{pod}", name) for volume, claim in self.claims.items()}
 
-    def pods(self) -> Iterator[Pod]:
+    def pods(self) -> Iterator[PodManifest]:
         """Make the pods; they share their spec, and with it everything that is looked up once per template."""
         shared = self._spec(self.name(0))
         single = any("{pod}" in claim for claim in self.claims.values())
@@ -117,7 +117,7 @@ class Blueprint:
                 owner_references=owners,
             )
             spec = self._spec(name) if single else shared
-            yield Pod(api_version="v1", kind="Pod", metadata=metadata, spec=spec)
+            yield PodManifest(api_version="v1", kind="Pod", metadata=metadata, spec=spec)
 
     def _spec(self, name: str) -> PodSpec:
         """Spec of a pod."""
@@ -139,8 +139,8 @@ def owner_reference(owner: NamespacedObject) -> OwnerReference:
     )
 
 
-def _claimed(volume: str, claim: str) -> Volume:
-    return Volume(name=volume, persistent_volume_claim=ClaimVolume(claim_name=claim))
+def _claimed(volume: str, claim: str) -> VolumeEntry:
+    return VolumeEntry(name=volume, persistent_volume_claim=ClaimVolume(claim_name=claim))
 
 
 def _changed(value: T, **fields: Any) -> T:

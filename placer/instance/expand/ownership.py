@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from placer.instance.expand.blueprint import Blueprint
 from placer.instance.owners import controller
 from placer.instance.selectors import label_requirements, matches
-from placer.kube.apps import ReplicaSet
+from placer.kube.apps import ReplicaSetManifest
 from placer.kube.base import Labels, LabelSelector, Metadata, NamespacedObject, OwnerReference
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 
 __all__ = ["Census", "owned_by"]
 
@@ -39,10 +39,10 @@ class Census:
         The links between pods and Deployments; where one is missing, its name tells.
     """
 
-    def __init__(self, pods: Iterable[Pod], replica_sets: Iterable[ReplicaSet]) -> None:
+    def __init__(self, pods: Iterable[PodManifest], replica_sets: Iterable[ReplicaSetManifest]) -> None:
         self._above = {(each.namespace, each.name): controller(each.metadata) for each in replica_sets}
         self._owned: dict[_Owner, set[str]] = defaultdict(set)
-        self._orphans: dict[tuple[str, str], Pod] = {}
+        self._orphans: dict[tuple[str, str], PodManifest] = {}
         self._by_label: set[tuple[str, str, str]] = set()
         self._by_stem: dict[tuple[str, str], list[Labels]] = defaultdict(list)
         seen: set[tuple[str, str, str, str, str, str]] = set()
@@ -71,7 +71,7 @@ class Census:
     def _note(self, namespace: str, owner: OwnerReference) -> None:
         self._owned[(namespace, _group(owner), owner.kind, owner.name)].add(owner.uid or "")
 
-    def _add_orphan(self, pod: Pod) -> None:
+    def _add_orphan(self, pod: PodManifest) -> None:
         self._orphans[(pod.namespace, pod.name)] = pod
         labels = pod.metadata.labels or {}
         for source in (labels, pod.metadata.annotations or {}):

@@ -13,7 +13,7 @@ from placer.instance.expand.ownership import Census, owned_by
 from placer.instance.model import Finding
 from placer.kube import apps
 from placer.kube.base import LabelSelector, NamespacedObject
-from placer.kube.volcano import Job, PodGroup
+from placer.kube.volcano import PodGroupManifest, VolcanoJobManifest
 
 if TYPE_CHECKING:
     from placer.manifests import Objects
@@ -38,7 +38,7 @@ class Plan:
         Sorted.
     """
 
-    pod_groups: tuple[tuple[Job, PodGroup], ...] = ()
+    pod_groups: tuple[tuple[VolcanoJobManifest, PodGroupManifest], ...] = ()
     blueprints: tuple[Blueprint, ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -50,7 +50,7 @@ class _Candidate:
     workload: NamespacedObject
     blueprints: tuple[Blueprint, ...]
     selector: LabelSelector | None = None
-    pod_group: tuple[Job, PodGroup] | None = None
+    pod_group: tuple[VolcanoJobManifest, PodGroupManifest] | None = None
     findings: tuple[Finding, ...] = ()
 
 
@@ -106,12 +106,12 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
 class _PodGroups:
     """PodGroups that are there already."""
 
-    def __init__(self, groups: Iterable[PodGroup]) -> None:
-        self._by_namespace: dict[str, dict[str, PodGroup]] = {}
+    def __init__(self, groups: Iterable[PodGroupManifest]) -> None:
+        self._by_namespace: dict[str, dict[str, PodGroupManifest]] = {}
         for group in groups:
             self._by_namespace.setdefault(group.namespace, {})[group.name] = group
 
-    def of(self, job: Job) -> tuple[str, tuple[Job, PodGroup] | None]:
+    def of(self, job: VolcanoJobManifest) -> tuple[str, tuple[VolcanoJobManifest, PodGroupManifest] | None]:
         """Name of a job's PodGroup, and the job with the PodGroup itself where it is yet to be made."""
         known = self._by_namespace.get(job.namespace, {})
         for name in volcano.pod_group_names(job):
@@ -133,7 +133,7 @@ def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[F
     taken = {(pod.namespace, pod.name) for pod in objects.pods}
     for blueprint in blueprints:
         settled = blueprint
-        if isinstance(blueprint.owner, apps.Deployment | apps.Job) and _clashes(blueprint, taken):
+        if isinstance(blueprint.owner, apps.DeploymentManifest | apps.JobManifest) and _clashes(blueprint, taken):
             settled = replace(blueprint, stem=f"{blueprint.stem}-{blueprint.owner.kind.lower()}")
         clashes = _clashes(settled, taken)
         if clashes:

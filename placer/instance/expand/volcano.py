@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from placer.instance.expand.blueprint import Blueprint, Marks, owner_reference
 from placer.instance.model import Finding
 from placer.kube.base import LabelSelector, Metadata
-from placer.kube.volcano import Job, PodGroup, PodGroupSpec, SubGroupPolicy, Task
+from placer.kube.volcano import PodGroupManifest, PodGroupSpec, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
 
 __all__ = ["blueprints", "findings", "finished", "pod_group", "pod_group_names", "task_minimum", "task_name"]
 
@@ -31,23 +31,23 @@ _INHERITED = (
 )
 
 
-def finished(job: Job) -> bool:
+def finished(job: VolcanoJobManifest) -> bool:
     """Whether the job makes no more pods."""
     state = job.status.state if job.status is not None else None
     return state is not None and state.phase in _FINISHED
 
 
-def task_name(index: int, task: Task) -> str:
+def task_name(index: int, task: TaskEntry) -> str:
     """Name of a task; the webhook gives ``default0``, ``default1``, ... to those without."""
     return task.name or f"default{index}"
 
 
-def replicas(task: Task) -> int:
+def replicas(task: TaskEntry) -> int:
     """Number of pods of a task; 1 where it is left out."""
     return 1 if task.replicas is None else task.replicas
 
 
-def task_minimum(task: Task) -> int:
+def task_minimum(task: TaskEntry) -> int:
     """Pods that a task needs at least: what it says, else its least partitions, else all."""
     if task.min_available is not None:
         return task.min_available
@@ -57,12 +57,12 @@ def task_minimum(task: Task) -> int:
     return replicas(task)
 
 
-def pod_group_names(job: Job) -> tuple[str, ...]:
+def pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
     """Names under which a job's PodGroup may be found, the one in use first; older releases took the job's name."""
     return (f"{job.name}-{job.metadata.uid}", job.name) if job.metadata.uid else (job.name,)
 
 
-def pod_group(job: Job) -> PodGroup:
+def pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
     """Make the PodGroup of a job.
 
     A queue that the job leaves out stays out: the namespace may name one.
@@ -73,7 +73,7 @@ def pod_group(job: Job) -> PodGroup:
     policies = tuple(
         _policy(task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
     )
-    return PodGroup(
+    return PodGroupManifest(
         api_version="scheduling.volcano.sh/v1beta1",
         kind="PodGroup",
         metadata=Metadata(
@@ -95,10 +95,10 @@ def pod_group(job: Job) -> PodGroup:
     )
 
 
-def _policy(name: str, task: Task) -> SubGroupPolicy:
+def _policy(name: str, task: TaskEntry) -> SubGroupPolicyEntry:
     partitions = task.partition_policy
     assert partitions is not None
-    return SubGroupPolicy(
+    return SubGroupPolicyEntry(
         name=name,
         network_topology=partitions.network_topology,
         sub_group_size=partitions.partition_size,
@@ -108,7 +108,7 @@ def _policy(name: str, task: Task) -> SubGroupPolicy:
     )
 
 
-def blueprints(job: Job, group: str) -> Iterator[Blueprint]:
+def blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
     """Blueprint of each task that waits for no other.
 
     Parameters
@@ -123,7 +123,7 @@ def blueprints(job: Job, group: str) -> Iterator[Blueprint]:
             yield _blueprint(job, group, index, task)
 
 
-def _blueprint(job: Job, group: str, index: int, task: Task) -> Blueprint:
+def _blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskEntry) -> Blueprint:
     name, spec, partitions = task_name(index, task), job.spec, task.partition_policy
     shared = {"volcano.sh/job-name": job.name, "volcano.sh/queue-name": spec.queue or DEFAULT_QUEUE, TASK: name}
     number = {"volcano.sh/task-index": 1}
@@ -155,11 +155,11 @@ def _blueprint(job: Job, group: str, index: int, task: Task) -> Blueprint:
     )
 
 
-def _depends_on(task: Task) -> tuple[str, ...]:
+def _depends_on(task: TaskEntry) -> tuple[str, ...]:
     return (task.depends_on.name if task.depends_on is not None else None) or ()
 
 
-def findings(job: Job) -> Iterator[Finding]:
+def findings(job: VolcanoJobManifest) -> Iterator[Finding]:
     """What is odd about a job: partitions that do not come out even, tasks whose pods do not exist yet."""
     subject = f"Job {job.namespace}/{job.name}"
     for index, task in enumerate(job.spec.tasks or ()):

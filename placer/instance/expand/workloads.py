@@ -6,7 +6,7 @@ Source: kubernetes ``pkg/controller/statefulset`` (identity, claims), ``pkg/cont
 from __future__ import annotations
 
 from placer.instance.expand.blueprint import Blueprint, Marks
-from placer.kube.apps import Deployment, Job, StatefulSet
+from placer.kube.apps import DeploymentManifest, JobManifest, StatefulSetManifest
 
 __all__ = ["deployment", "finished", "job", "stateful_set"]
 
@@ -14,13 +14,13 @@ _TEMPLATE = ("spec", "template")
 _INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-def deployment(workload: Deployment) -> Blueprint:
+def deployment(workload: DeploymentManifest) -> Blueprint:
     """Pods of a Deployment; the hash of the template, which only its controller can tell, is left out."""
     count = 1 if workload.spec.replicas is None else workload.spec.replicas
     return Blueprint(workload, _TEMPLATE, workload.spec.template, workload.name, range(count))
 
 
-def stateful_set(workload: StatefulSet) -> Blueprint:
+def stateful_set(workload: StatefulSetManifest) -> Blueprint:
     """Pods of a StatefulSet, numbered from ``spec.ordinals.start``, each with claims of its own."""
     spec = workload.spec
     count = 1 if spec.replicas is None else spec.replicas
@@ -38,7 +38,7 @@ def stateful_set(workload: StatefulSet) -> Blueprint:
     )
 
 
-def job(workload: Job) -> Blueprint:
+def job(workload: JobManifest) -> Blueprint:
     """Pods of a batch Job: as many as may run at once, and no more than are to complete."""
     spec, uid = workload.spec, workload.metadata.uid
     parallelism = spec.parallelism
@@ -61,7 +61,7 @@ def job(workload: Job) -> Blueprint:
     )
 
 
-def finished(workload: Job) -> bool:
+def finished(workload: JobManifest) -> bool:
     """Whether a batch Job makes no more pods."""
     conditions = (workload.status.conditions if workload.status is not None else None) or ()
     return any(each.type in ("Complete", "Failed") and each.status == "True" for each in conditions)

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from placer.instance.expand.blueprint import Blueprint
 from placer.instance.expand.plan import make_plan
 from placer.kube.base import LAST_APPLIED, NamespacedObject
-from placer.kube.volcano import Job, PodGroup, PodGroupSpec
+from placer.kube.volcano import PodGroupManifest, PodGroupSpec, VolcanoJobManifest
 
 if TYPE_CHECKING:
     from placer.manifests import Objects
@@ -49,7 +49,7 @@ def documents(objects: Objects, *, only_added: bool = False) -> Iterator[Documen
         yield from _pods(blueprint, objects.document(blueprint.owner))
 
 
-def _pod_group(job: Job, group: PodGroup) -> Document:
+def _pod_group(job: VolcanoJobManifest, group: PodGroupManifest) -> Document:
     metadata = _metadata(job, group.name, dict(group.metadata.labels or {}), dict(group.metadata.annotations or {}))
     spec = _spec_adapter().dump_python(group.spec, mode="json", by_alias=True, exclude_none=True)
     return {"apiVersion": group.api_version, "kind": group.kind, "metadata": metadata, "spec": spec}

@@ -44,7 +44,7 @@ class Application:
     spec: diktyo.AppGroupSpec
 
 
-def read_app_groups(written: Iterable[diktyo.AppGroup], findings: Findings) -> dict[Key, Application]:
+def read_app_groups(written: Iterable[diktyo.AppGroupManifest], findings: Findings) -> dict[Key, Application]:
     """Read AppGroups, sorted by namespace and name; what their lists cannot mean is a finding."""
     counting = only_one_each(written, "AppGroup", GROUP, findings)
     return {key: _Reader(key, each, findings).read() for key, each in counting.items()}
@@ -53,7 +53,7 @@ def read_app_groups(written: Iterable[diktyo.AppGroup], findings: Findings) -> d
 class _Reader:
     """Reads one AppGroup."""
 
-    def __init__(self, key: Key, written: diktyo.AppGroup, findings: Findings) -> None:
+    def __init__(self, key: Key, written: diktyo.AppGroupManifest, findings: Findings) -> None:
         self.key = key
         self.spec = spec = written.spec or diktyo.AppGroupSpec()
         self.stored = (written.status.topology_order if written.status is not None else None) or ()
@@ -106,7 +106,7 @@ class _Reader:
             )
             self.findings.add("UnknownReference", f"AppGroup {self.key}", message)
 
-    def _callee(self, ref: diktyo.Workload) -> str:
+    def _callee(self, ref: diktyo.AppGroupWorkload) -> str:
         """Name of the workload that a dependency means; the reference's own where no listed one fits."""
         name = workload_name(ref)
         if name in self.workloads:
@@ -120,6 +120,6 @@ class _Reader:
             self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
 
 
-def workload_name(ref: diktyo.Workload) -> str:
+def workload_name(ref: diktyo.AppGroupWorkload) -> str:
     """What a workload is called in its AppGroup, and by the label of its pods."""
     return ref.selector or ref.name

@@ -10,9 +10,9 @@ from placer.instance.findings import Findings, counted
 from placer.instance.network.app_groups import Application
 from placer.instance.owners import controller
 from placer.instance.pod import Key
-from placer.kube.apps import ReplicaSet
+from placer.kube.apps import ReplicaSetManifest
 from placer.kube.base import OwnerReference
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 
 __all__ = ["APP_GROUP_LABEL", "WORKLOAD_LABEL", "Member", "count_members", "read_members"]
 
@@ -41,7 +41,10 @@ class Member(NamedTuple):
 
 
 def read_members(
-    pods: Iterable[Pod], applications: Mapping[Key, Application], replica_sets: Iterable[ReplicaSet], findings: Findings
+    pods: Iterable[PodManifest],
+    applications: Mapping[Key, Application],
+    replica_sets: Iterable[ReplicaSetManifest],
+    findings: Findings,
 ) -> dict[Key, Member]:
     """Find the workload of every pod that has not ended; a pod in no AppGroup is absent.
 
@@ -67,7 +70,7 @@ def read_members(
     return found
 
 
-def count_members(pods: Iterable[Pod], members: Mapping[Key, Member]) -> Counter[Key]:
+def count_members(pods: Iterable[PodManifest], members: Mapping[Key, Member]) -> Counter[Key]:
     """Count the pods of every AppGroup that are there to stay, whoever places them."""
     staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)
     return Counter(members[key].app_group for key in staying if key in members)
@@ -77,7 +80,7 @@ class _Reader:
     """Looks pods up among the AppGroups."""
 
     def __init__(
-        self, applications: Mapping[Key, Application], replica_sets: Iterable[ReplicaSet], findings: Findings
+        self, applications: Mapping[Key, Application], replica_sets: Iterable[ReplicaSetManifest], findings: Findings
     ) -> None:
         self._applications = applications
         self._findings = findings
@@ -93,7 +96,7 @@ class _Reader:
         self._ambiguous: dict[tuple[Key, ...], set[str]] = defaultdict(set)
         self._without: dict[Key, set[str]] = defaultdict(set)
 
-    def member(self, pod: Pod) -> Member | None:
+    def member(self, pod: PodManifest) -> Member | None:
         """Where one pod belongs; None: in no AppGroup."""
         labels = pod.metadata.labels or {}
         name = labels.get(APP_GROUP_LABEL)
@@ -107,7 +110,7 @@ class _Reader:
             return None
         return Member(key, self._workload(self._applications[key], pod), f"metadata.labels[{APP_GROUP_LABEL}]")
 
-    def _workload(self, application: Application, pod: Pod) -> str | None:
+    def _workload(self, application: Application, pod: PodManifest) -> str | None:
         """Workload of a pod whose label names the AppGroup: that of its other label, else that of its owner."""
         name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL) or None
         if name is None:
@@ -121,7 +124,7 @@ class _Reader:
             self._without[application.app_group.key].add(f"Pod {pod.namespace}/{pod.name}")
         return name
 
-    def _by_owner(self, pod: Pod) -> Member | None:
+    def _by_owner(self, pod: PodManifest) -> Member | None:
         for maker in self._makers(pod):
             keys = [key for key in self._owners.get(maker, ()) if self._may_own(key, maker, pod)]
             if keys:
@@ -131,12 +134,12 @@ class _Reader:
                 return Member(key, self._applications[key].owners[maker][0], "metadata.ownerReferences")
         return None
 
-    def _may_own(self, key: Key, maker: tuple[str, str], pod: Pod) -> bool:
+    def _may_own(self, key: Key, maker: tuple[str, str], pod: PodManifest) -> bool:
         """Whether the AppGroup can mean this pod's owner: where it names a namespace, it is the pod's."""
         namespace = self._applications[key].owners[maker][1]
         return namespace is None or namespace == pod.namespace
 
-    def _makers(self, pod: Pod) -> Iterator[tuple[str, str]]:
+    def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:
         """Kind and name of who made a pod, a ReplicaSet's Deployment before it; of a pod without owner its own."""
         owner = controller(pod.metadata)
         if owner is None:
@@ -146,7 +149,7 @@ class _Reader:
             yield from self._above_replica_set(pod, owner)
         yield owner.kind, owner.name
 
-    def _above_replica_set(self, pod: Pod, owner: OwnerReference) -> Iterator[tuple[str, str]]:
+    def _above_replica_set(self, pod: PodManifest, owner: OwnerReference) -> Iterator[tuple[str, str]]:
         """Who made the ReplicaSet; the Deployment that its name tells of where it is not in the instance."""
         key = (pod.namespace, owner.name)
         if key not in self._above:
@@ -157,7 +160,7 @@ class _Reader:
         if above is not None:
             yield above.kind, above.name
 
-    def _choose(self, keys: list[Key], pod: Pod) -> Key | None:
+    def _choose(self, keys: list[Key], pod: PodManifest) -> Key | None:
         """Of AppGroups that a pod may mean the one in its namespace, else the only one, else none."""
         if len(keys) == 1:
             return keys[0]

@@ -28,8 +28,8 @@ from placer.codes import FindingCode
 from placer.instance.findings import counted
 from placer.instance.model import Finding
 from placer.instance.pod import Key
-from placer.kube.core import ConfigMap
-from placer.kube.diktyo import NetworkTopology
+from placer.kube.core import ConfigMapManifest
+from placer.kube.diktyo import NetworkTopologyManifest
 
 __all__ = ["NETPERF_COSTS", "Measurements", "Pair", "find_config_map", "read_measurements"]
 
@@ -75,7 +75,9 @@ class _Entry(NamedTuple):
     nodes: str
 
 
-def find_config_map(topology: NetworkTopology, config_maps: Iterable[ConfigMap]) -> tuple[ConfigMap | None, Key | None]:
+def find_config_map(
+    topology: NetworkTopologyManifest, config_maps: Iterable[ConfigMapManifest]
+) -> tuple[ConfigMapManifest | None, Key | None]:
     """Find the ConfigMap that a NetworkTopology names, in its own namespace; and what it names, None where nothing."""
     name = topology.spec.configmap_name if topology.spec is not None else None
     if not name:
@@ -84,7 +86,7 @@ def find_config_map(topology: NetworkTopology, config_maps: Iterable[ConfigMap])
     return next((each for each in config_maps if Key(each.namespace, each.name) == key), None), key
 
 
-def read_measurements(config_map: ConfigMap, nodes: Container[str], percentile: int = 90) -> Measurements:
+def read_measurements(config_map: ConfigMapManifest, nodes: Container[str], percentile: int = 90) -> Measurements:
     """Read the measurements of one percentile.
 
     Parameters
@@ -144,7 +146,10 @@ def _pair(text: str, nodes: Container[str]) -> Pair | None:
 
 
 def _findings(
-    config_map: ConfigMap, unused: Mapping[FindingCode, set[str]], others: tuple[int, ...] | list[int], percentile: int
+    config_map: ConfigMapManifest,
+    unused: Mapping[FindingCode, set[str]],
+    others: tuple[int, ...] | list[int],
+    percentile: int,
 ) -> Iterator[Finding]:
     subject = f"ConfigMap {config_map.namespace}/{config_map.name}"
     words: dict[FindingCode, str] = {

@@ -16,7 +16,7 @@ from placer.instance.network.model import REGION, REGION_LABEL, UNKNOWN_COST, ZO
 from placer.instance.pod import Key
 from placer.instance.policy import Policy
 from placer.instance.sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
-from placer.kube.pod import Pod
+from placer.kube.pod import PodManifest
 
 __all__ = ["network_matters", "note_app_groups", "note_network", "note_unlimited_bandwidth"]
 
@@ -151,7 +151,7 @@ def _shared_names(network: Network) -> Iterator[tuple[FindingCode, str]]:
         yield "ZoneInTwoRegions", f"zone {name} is in regions {where}, which share the capacity of its links"
 
 
-def note_unlimited_bandwidth(pods: Iterable[Pod], instance: Instance, findings: Findings) -> None:
+def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, findings: Findings) -> None:
     """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to hold them to it."""
     found: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for pod in pods:

@@ -23,7 +23,7 @@ from placer.instance.node import Node
 from placer.instance.pod import Key
 from placer.instance.policy import Policy
 from placer.kube import diktyo
-from placer.kube.core import ConfigMap
+from placer.kube.core import ConfigMapManifest
 from placer.quantity import from_nano
 
 __all__ = ["read_cost_lists", "read_network"]
@@ -36,11 +36,11 @@ _KINDS = {ZONE_LABEL: ZONE, REGION_LABEL: REGION}
 
 
 def read_network(
-    written: Iterable[diktyo.NetworkTopology],
+    written: Iterable[diktyo.NetworkTopologyManifest],
     policy: Policy,
     nodes: Mapping[str, Node],
     findings: Findings,
-    config_maps: Iterable[ConfigMap] = (),
+    config_maps: Iterable[ConfigMapManifest] = (),
 ) -> Network | None:
     """Read the network of an instance.
 
@@ -90,7 +90,10 @@ def read_network(
 
 
 def _measured(
-    chosen: diktyo.NetworkTopology, config_maps: Iterable[ConfigMap], areas: Mapping[str, Area], findings: Findings
+    chosen: diktyo.NetworkTopologyManifest,
+    config_maps: Iterable[ConfigMapManifest],
+    areas: Mapping[str, Area],
+    findings: Findings,
 ) -> dict[Link, int]:
     """What the measurements of a NetworkTopology come to; empty where there are none."""
     config_map, named = find_config_map(chosen, config_maps)
@@ -107,7 +110,9 @@ def _measured(
 
 
 def read_cost_lists(
-    written: Iterable[diktyo.NetworkTopology], nodes: Mapping[str, Node], config_maps: Sequence[ConfigMap] = ()
+    written: Iterable[diktyo.NetworkTopologyManifest],
+    nodes: Mapping[str, Node],
+    config_maps: Sequence[ConfigMapManifest] = (),
 ) -> dict[Key, dict[str, dict[Link, int]]]:
     """Read every list of every NetworkTopology: object to list to costs; what is wrong with them is not told here.
 
@@ -126,8 +131,8 @@ def read_cost_lists(
 
 
 def _chosen(
-    written: Sequence[diktyo.NetworkTopology], named: str | None, findings: Findings
-) -> diktyo.NetworkTopology | None:
+    written: Sequence[diktyo.NetworkTopologyManifest], named: str | None, findings: Findings
+) -> diktyo.NetworkTopologyManifest | None:
     """The one that the policy names, else ``nt-default``, else the only one, else the first by name."""
     if named is not None:
         found = [each for each in written if f"{each.namespace}/{each.name}" == named]
@@ -145,7 +150,7 @@ def _chosen(
     return likely[0]
 
 
-def _list(lists: Sequence[diktyo.Weights], named: str | None, key: Key, findings: Findings) -> diktyo.Weights | None:
+def _list(lists: Sequence[diktyo.CostList], named: str | None, key: Key, findings: Findings) -> diktyo.CostList | None:
     """The list that the policy names, else ``UserDefined``, else the first; None where there is none."""
     if named is not None:
         found = next((each for each in lists if each.name == named), None)
@@ -155,7 +160,7 @@ def _list(lists: Sequence[diktyo.Weights], named: str | None, key: Key, findings
     return next((each for each in lists if each.name == _DEFAULT_LIST), lists[0] if lists else None)
 
 
-def _entries(weights: diktyo.Weights | None) -> Iterable[tuple[Link, diktyo.Cost]]:
+def _entries(weights: diktyo.CostList | None) -> Iterable[tuple[Link, diktyo.Cost]]:
     """Links of a list with their entries, in the order of the text."""
     for topology in (weights.topologies if weights is not None else None) or ():
         kind = _KINDS.get(topology.topology_key)
@@ -164,7 +169,7 @@ def _entries(weights: diktyo.Weights | None) -> Iterable[tuple[Link, diktyo.Cost
                 yield Link(kind or "", origin.origin, cost.destination), cost
 
 
-def _costs(weights: diktyo.Weights, key: Key, findings: Findings) -> dict[Link, int]:
+def _costs(weights: diktyo.CostList, key: Key, findings: Findings) -> dict[Link, int]:
     """Costs of a list; of two entries for one link the later one counts, as in the plugin."""
     subject = f"NetworkTopology {key}"
     for topology_key in sorted({each.topology_key for each in weights.topologies or ()} - set(_KINDS)):
@@ -181,7 +186,7 @@ def _costs(weights: diktyo.Weights, key: Key, findings: Findings) -> dict[Link, 
     return found
 
 
-def _capacities(weights: diktyo.Weights | None) -> dict[Link, int]:
+def _capacities(weights: diktyo.CostList | None) -> dict[Link, int]:
     """Capacities of a list in bit/s; what is finer than that is rounded up, as the API server does."""
     return {
         link: from_nano(BANDWIDTH, cost.bandwidth_capacity)

@@ -22,8 +22,8 @@ from placer.instance.numa.fingerprint import PREFIX, pod_hash, sign
 from placer.instance.numa.kubelet import Kubelet, kubelets_of
 from placer.instance.numa.model import UNKNOWN, NumaDemand, NumaNode, Qos, Stage, is_device
 from placer.instance.numa.read import CODE
-from placer.kube.numa import NodeResourceTopology
-from placer.kube.pod import Pod
+from placer.kube.numa import NodeResourceTopologyManifest
+from placer.kube.pod import PodManifest
 
 __all__ = ["UPDATED", "caught_up"]
 
@@ -65,8 +65,8 @@ class _Bound:
 
 def caught_up(
     numa: Mapping[str, NumaNode],
-    written: Iterable[NodeResourceTopology],
-    pods: Iterable[Pod],
+    written: Iterable[NodeResourceTopologyManifest],
+    pods: Iterable[PodManifest],
     demands: DemandPool,
     findings: Findings,
 ) -> dict[str, NumaNode]:
@@ -103,7 +103,7 @@ def caught_up(
 
 
 def _by_node(
-    pods: Iterable[Pod], nodes: Mapping[str, NumaNode], demands: DemandPool
+    pods: Iterable[PodManifest], nodes: Mapping[str, NumaNode], demands: DemandPool
 ) -> tuple[dict[str, list[_Bound]], dict[str, list[_Bound]]]:
     """Pods that hold room on each node, oldest first, and those that have ended there."""
     standing: dict[str, list[_Bound]] = defaultdict(list)
@@ -118,7 +118,7 @@ def _by_node(
     return standing, ended
 
 
-def _bound(pod: Pod, demands: DemandPool) -> _Bound:
+def _bound(pod: PodManifest, demands: DemandPool) -> _Bound:
     times = []
     if pod.status is not None:
         scheduled = [
@@ -137,7 +137,11 @@ def _bound(pod: Pod, demands: DemandPool) -> _Bound:
 
 
 def _unknown(
-    item: NodeResourceTopology, node: NumaNode, standing: Sequence[_Bound], ended: Sequence[_Bound], findings: Findings
+    item: NodeResourceTopologyManifest,
+    node: NumaNode,
+    standing: Sequence[_Bound],
+    ended: Sequence[_Bound],
+    findings: Findings,
 ) -> list[_Bound]:
     """Pods that the object does not count, oldest first."""
     attributes = {each.name: each.value for each in item.attributes or ()}
@@ -154,7 +158,7 @@ def _unknown(
     return [pod for pod in standing if times and pod.at is not None and pod.at > max(times)]
 
 
-def _updated(item: NodeResourceTopology, findings: Findings) -> list[float]:
+def _updated(item: NodeResourceTopologyManifest, findings: Findings) -> list[float]:
     """When the object was last written, as a snapshot says it."""
     written = (item.metadata.annotations or {}).get(UPDATED)
     if written is None:

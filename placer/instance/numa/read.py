@@ -20,7 +20,7 @@ from typing import Final
 from placer.instance.findings import Findings
 from placer.instance.node import Node
 from placer.instance.numa.model import MAX_NUMA_NODES, POLICIES, SCOPES, STRICT, UNKNOWN, NumaNode, NumaZone
-from placer.kube.numa import NodeResourceTopology, Zone, ZoneResource
+from placer.kube.numa import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
 from placer.quantity import Resources, format_amount, from_nano
 
 __all__ = ["CODE", "read_numa"]
@@ -58,7 +58,7 @@ _SCOPE_NAMES = {scope + suffix: scope for scope in SCOPES for suffix in ("", "le
 
 
 def read_numa(
-    written: Iterable[NodeResourceTopology], nodes: Mapping[str, Node], findings: Findings
+    written: Iterable[NodeResourceTopologyManifest], nodes: Mapping[str, Node], findings: Findings
 ) -> dict[str, NumaNode]:
     """Read what the objects say of the nodes that are there, by name of the node."""
     found = {}
@@ -78,7 +78,7 @@ def read_numa(
 class _Reader:
     """Reads one object and notes what in it cannot be as meant."""
 
-    def __init__(self, item: NodeResourceTopology, findings: Findings) -> None:
+    def __init__(self, item: NodeResourceTopologyManifest, findings: Findings) -> None:
         self.item, self.findings = item, findings
         self.subject = f"NodeResourceTopology {item.name}"
 
@@ -143,7 +143,7 @@ class _Reader:
                 found[number] = self._zone(number, zone)
         return tuple(zone for _, zone in sorted(found.items()))
 
-    def _is_numa(self, zone: Zone) -> bool:
+    def _is_numa(self, zone: ZoneEntry) -> bool:
         """Whether a zone is of type Node; in letters of another case it is meant to be."""
         if zone.type is None or zone.type.lower() != "node":
             return False
@@ -151,7 +151,7 @@ class _Reader:
             self.note(f"zone {zone.name}: found type {zone.type}, expected Node, as which it is read")
         return True
 
-    def _zone(self, number: int, zone: Zone) -> NumaZone:
+    def _zone(self, number: int, zone: ZoneEntry) -> NumaZone:
         parts: tuple[dict[str, int], dict[str, int], dict[str, int]] = ({}, {}, {})
         for resource in zone.resources or ():
             if resource.name in parts[0]:
