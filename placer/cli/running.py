@@ -19,6 +19,7 @@ from placer.errors import ClusterError, UsageError
 from placer.solve import METHODS
 
 if TYPE_CHECKING:
+    from placer.cluster.aftermath import Gang
     from placer.run import Pass, PassOptions
 
 __all__ = ["add_run"]
@@ -211,50 +212,18 @@ def _checked(options: argparse.Namespace) -> PassOptions:
 
 
 def _summary(done: Pass) -> dict[str, Any]:
-    """The one line that tells of the pass."""
-    from placer.cluster.aftermath import State
-    from placer.document import set_aside
-
-    result, plan = done.result, done.plan
-    instance = result.instance if result is not None else None
-    placement = result.placement if result is not None else None
-    left = [gang for gang in done.gangs if gang.state is State.LEFT]
-    ledger = done.ledger
+    """The one line of JSON that reports the pass."""
     return {
         "schedulerName": done.options.scheduler_name,
         "dryRun": done.options.dry_run or None,
         "interrupted": done.interrupted,
         "error": done.error,
-        "nodes": len(instance.nodes) if instance is not None else None,
-        "pending": len(instance.pending) if instance is not None else None,
-        "setAside": set_aside(instance).as_dict() if instance is not None else None,
-        "method": result.method if result is not None else None,
-        "termination": result.termination.value if result is not None else None,
-        "verdict": result.verdict.value if result is not None else None,
-        "placed": len(placement.bindings) if placement is not None else None,
-        "bindings": _some({str(each.pod): each.node for each in placement.bindings})
-        if placement is not None and done.options.dry_run
-        else None,
-        "planned": sum(len(batch.bindings) for batch in plan.batches),
+        **_decision(done),
+        "planned": sum(len(batch.bindings) for batch in done.plan.batches),
         "bound": sum(len(gang.bound) for gang in done.gangs),
-        "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in State}
-        | {"dropped": len(plan.dropped), "waiting": len(result.reasons) if result is not None else 0},
-        "left": _some({str(key): why for key, why in plan.dropped.items()} | {str(g.key): g.reason for g in left}),
-        "incomplete": [
-            {
-                "group": str(gang.key),
-                "state": gang.state.value,
-                "bound": len(gang.bound),
-                "missing": _some({str(pod): why for pod, why in gang.missing.items()}),
-            }
-            for gang in done.gangs
-            if gang.state in (State.SHORT, State.HALF_BOUND, State.ROLLED_BACK)
-        ],
-        "rejected": _some(
-            {str(pod): f"{reason} on {node}" for pod, (node, reason) in ledger.rejected.items()} if ledger else {}
-        ),
+        **_gangs(done),
         "overfull": [str(each) for each in done.overfull],
-        "findings": dict(Counter(each.code for each in result.findings)) if result is not None else {},
+        "findings": dict(Counter(each.code for each in done.result.findings)) if done.result is not None else {},
         "unfinished": done.unfinished[:SHOWN],  # half-bound when the pass began
         "coolingNodes": sorted(done.cooling)[:SHOWN],
         "inqueue": done.let_in,
@@ -266,6 +235,56 @@ def _summary(done: Pass) -> dict[str, Any]:
         },
         "saved": done.saved,
         "seconds": done.seconds,
+    }
+
+
+def _decision(done: Pass) -> dict[str, Any]:
+    """What was decided upon and how; each value is null where the pass ended before the decision."""
+    from placer.document import set_aside
+
+    result = done.result
+    if result is None:
+        names = ("nodes", "pending", "setAside", "method", "termination", "verdict", "placed", "bindings")
+        return dict.fromkeys(names)
+    bindings = result.placement.bindings if result.placement is not None else None
+    shown = bindings if done.options.dry_run else None
+    return {
+        "nodes": len(result.instance.nodes),
+        "pending": len(result.instance.pending),
+        "setAside": set_aside(result.instance).as_dict(),
+        "method": result.method,
+        "termination": result.termination.value,
+        "verdict": result.verdict.value,
+        "placed": len(bindings) if bindings is not None else None,
+        "bindings": _some({str(each.pod): each.node for each in shown}) if shown is not None else None,
+    }
+
+
+def _gangs(done: Pass) -> dict[str, Any]:
+    """What became of the gangs, and which of their pods a kubelet rejected."""
+    from placer.cluster.aftermath import State
+
+    result, dropped = done.result, done.plan.dropped
+    left = {str(gang.key): gang.reason for gang in done.gangs if gang.state is State.LEFT}
+    rejected = done.ledger.rejected if done.ledger is not None else {}
+    return {
+        "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in State}
+        | {"dropped": len(dropped), "waiting": len(result.reasons) if result is not None else 0},
+        "left": _some({str(key): why for key, why in dropped.items()} | left),
+        "incomplete": [
+            _incomplete(gang) for gang in done.gangs if gang.state in (State.SHORT, State.HALF_BOUND, State.ROLLED_BACK)
+        ],
+        "rejected": _some({str(pod): f"{reason} on {node}" for pod, (node, reason) in rejected.items()}),
+    }
+
+
+def _incomplete(gang: Gang) -> dict[str, Any]:
+    """A gang of which something was bound, and not everything."""
+    return {
+        "group": str(gang.key),
+        "state": gang.state.value,
+        "bound": len(gang.bound),
+        "missing": _some({str(pod): why for pod, why in gang.missing.items()}),
     }
 
 
