@@ -363,6 +363,18 @@ def test_partitions_that_do_not_come_out_even_are_a_finding() -> None:
     assert len(expansion.pods) == 5
 
 
+def test_minimums_above_replicas_are_findings() -> None:
+    expansion = grown(vcjob(minAvailable=9, tasks=[task("worker", 5, minAvailable=6), task("head", 1)]))
+    assert [(finding.code, finding.object, finding.message) for finding in expansion.findings] == [
+        (
+            "InvalidObject",
+            "Job default/train",
+            f"minAvailable of {what}; Volcano refuses such a job",
+        )
+        for what in ("task worker is 6, above its replicas 5", "the job is 9, above its replicas 6")
+    ]
+
+
 def test_a_task_that_waits_for_another_is_a_finding() -> None:
     expansion = grown(vcjob(tasks=[task("driver", 1), task("worker", 2, dependsOn={"name": ["driver"]})]))
     assert names(expansion) == ["train-driver-0"]

@@ -27,6 +27,7 @@ FindingCode = Literal[
     "HyperNodeOverlap",
     "HyperNodeTierOrder",
     "HyperNodeTwoParents",
+    "InvalidObject",
     "LinkOneWay",
     "LinkTwice",
     "MaxNetworkCostAbsent",
@@ -156,6 +157,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A HyperNode is a member of two others; it and all above it are left out of the tree.",
         "HyperNode leaf-1 is a member of 2 parents: HyperNodes s0, s1",
         "Take it out of one of them.",
+    ),
+    "InvalidObject": Code(
+        "The API server, or a webhook of Volcano, refuses the object as it is written; offline it is placed.",
+        "container main of Pod ml/train-0 and 3 others requests cpu 500m, above its limit 250m; the API server refuses "
+        "such a pod",
+        "Correct the field that the message names: in a cluster the object cannot be created.",
     ),
     "LinkOneWay": Code(
         "A NetworkTopology gives the cost between two areas in one direction only; the other one is unknown, and "
@@ -342,10 +349,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Correct the name, or give the missing object too.",
     ),
     "UnsupportedKind": Code(
-        "The owner of a pod is of a kind that is not read, and may mean a gang: its pods are placed one by one.",
+        "A kind is not read that makes pods: those that are there are placed one by one, though they may be a gang, "
+        "and those that are not there take no room.",
         "PyTorchJob.kubeflow.org is not read, so Pod ml/train-0 and 3 others count as pods by themselves and not as a "
         "gang of it",
-        "If they are to start together, put them into a PodGroup.",
+        "If they are to start together, put them into a PodGroup. If none of them is there, give the pods too, as "
+        "`kubectl get pods` prints them.",
     ),
     "WorkloadTwice": Code(
         "An AppGroup lists one workload twice; its dependencies are taken together.",

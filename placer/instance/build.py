@@ -32,6 +32,7 @@ from placer.instance.findings import Findings
 from placer.instance.gangs import COSCHEDULING, Gang, GangReader
 from placer.instance.group import Group, GroupKey
 from placer.instance.ignored import note_ignored
+from placer.instance.inadmissible import note_inadmissible
 from placer.instance.label_tree import label_tree
 from placer.instance.model import Instance
 from placer.instance.network import Network
@@ -49,6 +50,7 @@ from placer.instance.nodes import read_nodes
 from placer.instance.notices import (
     note_disruption,
     note_limits_without_tree,
+    note_pods_not_made,
     note_preferences,
     note_queue_shares,
     note_unread_owners,
@@ -107,6 +109,7 @@ def build(
     findings = Findings()
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
+    note_pods_not_made(objects, findings, cluster=cluster)
     policy = read_policy(objects.policies)
     demands = DemandPool()
     nodes = _nodes(objects, policy, demands, findings)
@@ -254,4 +257,6 @@ def _note_pending(objects: Objects, pending: Sequence[Entry], findings: Findings
     alone = [entry.pod for entry in pending if entry.group is None]
     note_unread_owners((pod for pod in alone if not any(upstream_gangs(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
-    note_preferences([entry.pod for entry in pending], objects.nodes, findings)
+    pods = [entry.pod for entry in pending]
+    note_preferences(pods, objects.nodes, findings)
+    note_inadmissible(pods, findings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings, counted
 from placer.instance.group import Group
@@ -13,9 +14,13 @@ from placer.kube.pod import PodManifest
 from placer.kube.policy import PolicyManifest
 from placer.kube.volcano import QueueManifest, QueueSpec
 
+if TYPE_CHECKING:
+    from placer.manifests import Objects
+
 __all__ = [
     "note_disruption",
     "note_limits_without_tree",
+    "note_pods_not_made",
     "note_preferences",
     "note_queue_shares",
     "note_unread_owners",
@@ -33,6 +38,15 @@ _READ_OWNERS = frozenset(
         ("batch", "CronJob"),
         ("batch", "Job"),
         ("batch.volcano.sh", "Job"),
+    }
+)
+#: (API group, kind) of workloads that are not read, and whose pods would have to be there.
+_NOT_MADE = frozenset(
+    {
+        ("", "ReplicationController"),
+        ("apps", "DaemonSet"),
+        ("jobset.x-k8s.io", "JobSet"),
+        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
     }
 )
 #: Fields of a Queue that say what it is given beside others.
@@ -58,6 +72,49 @@ def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
     for kind, subjects in found.items():
         message = f"{kind} is not read, so {counted(subjects)} count as pods by themselves and not as a gang of it"
         findings.add("UnsupportedKind", kind, message)
+
+
+def note_pods_not_made(objects: Objects, findings: Findings, *, cluster: bool) -> None:
+    """Note, once per kind, workloads that no pod is made of offline and of which none is there: they take no room.
+
+    Parameters
+    ----------
+    objects
+        All objects, those of kinds that are not read among them.
+    findings
+        Takes the findings.
+    cluster
+        The objects are those of a live cluster, where the pods that count are there: nothing is noted.
+    """
+    found: dict[str, set[str]] = {}
+    for kind, workload in () if cluster else _not_made(objects):
+        found.setdefault(kind, set()).add(workload)
+    present = set(filter(None, map(_made_by, objects.pods))) if found else set()
+    for kind, workloads in found.items():
+        if workloads - present:
+            what = f"no pod of {counted(workloads - present)} is in the instance"
+            message = f"{kind} is not expanded, and {what}: its pods take no room and are not placed"
+            findings.add("UnsupportedKind", kind, message)
+
+
+def _not_made(objects: Objects) -> Iterator[tuple[str, str]]:
+    """Kind and name of each workload of which no pods are made offline."""
+    for group, kind, namespace, name in objects.skipped_names:
+        if (group, kind) in _NOT_MADE:
+            yield (f"{kind}.{group}" if group else kind), f"{kind} {namespace or 'default'}/{name}"
+    for each in objects.replica_sets:
+        if controller(each.metadata) is None:
+            yield "ReplicaSet.apps", f"ReplicaSet {each.namespace}/{each.name}"
+
+
+def _made_by(pod: PodManifest) -> str | None:
+    """The workload that made a pod, as far as it is of a kind of which no pods are made offline."""
+    for label, kind in _GANG_LABELS.items():
+        name = (pod.metadata.labels or {}).get(label)
+        if name is not None:
+            return f"{kind} {pod.namespace}/{name}"
+    owner = controller(pod.metadata)
+    return None if owner is None else f"{owner.kind} {pod.namespace}/{owner.name}"
 
 
 def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], findings: Findings) -> None:

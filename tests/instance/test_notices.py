@@ -68,10 +68,10 @@ def test_owners_that_may_mean_a_gang(case: str) -> None:
 
 
 def test_kinds_that_are_skipped_are_counted_and_no_finding() -> None:
-    job_set = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "j"}}
-    instance = instance_of(node("n1"), job_set)
+    other = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "j"}}
+    instance = instance_of(node("n1"), other)
     assert instance.findings == ()
-    assert instance.skipped == {"jobset.x-k8s.io/v1alpha2 JobSet": 1}
+    assert instance.skipped == {"kubeflow.org/v1 PyTorchJob": 1}
 
 
 def preferred(kind: str) -> dict[str, Any]:
@@ -185,3 +185,82 @@ def test_gangs_by_owner_are_refused_in_words() -> None:
     (fault,) = caught.value.faults
     assert (fault.field, fault.found) == ("spec.gangs", "'owners'")
     assert fault.expected == "declared: owners are not read as gangs yet, so name their pods in PodGroups"
+
+
+# ----------------------------------------------------------------------------------------- what no server would accept
+
+
+def _with_limits(name: str, requests: dict[str, str], limits: dict[str, str]) -> Document:
+    container = {"name": "main", "resources": {"requests": requests, "limits": limits}}
+    return pod(name, spec={"containers": [container]})
+
+
+def test_requests_above_limits_are_one_finding_of_equal_pods() -> None:
+    pods = [_with_limits(name, {"cpu": "500m"}, {"cpu": "250m"}) for name in ("b", "a")]
+    message = (
+        "container main of Pod default/a and 1 other requests cpu 500m, above its limit 250m; the API server refuses "
+        "such a pod"
+    )
+    assert instance_of(node("n1"), *pods).findings == (Finding("InvalidObject", "Pod default/a", message),)
+
+
+def test_what_cannot_be_overcommitted_is_asked_for_as_it_is_limited() -> None:
+    refused = _with_limits("p", {"nvidia.com/gpu": "1"}, {"nvidia.com/gpu": "2"})
+    (finding,) = instance_of(node("n1", gpu=2), refused).findings
+    assert finding.code == "InvalidObject"
+    assert "requests nvidia.com/gpu 1, below its limit 2, and nvidia.com/gpu cannot be overcommitted" in finding.message
+
+
+@pytest.mark.parametrize("requests", [{"cpu": "250m"}, {"cpu": "100m"}, {"memory": "1Gi"}, {}])
+def test_requests_within_limits_are_no_finding(requests: dict[str, str]) -> None:
+    assert instance_of(node("n1"), _with_limits("p", requests, {"cpu": "250m"})).findings == ()
+
+
+def test_pod_level_requests_above_limits_are_a_finding() -> None:
+    resources = {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}
+    (finding,) = instance_of(node("n1"), pod("p", spec={"resources": resources})).findings
+    assert finding.message.startswith("Pod default/p requests memory 2Gi, above its limit 1Gi; ")
+
+
+# ------------------------------------------------------------------------------------------- pods that are not made
+
+NOT_MADE = {
+    "DaemonSet": ("apps/v1", "DaemonSet.apps"),
+    "ReplicaSet": ("apps/v1", "ReplicaSet.apps"),
+    "ReplicationController": ("v1", "ReplicationController"),
+    "JobSet": ("jobset.x-k8s.io/v1alpha2", "JobSet.jobset.x-k8s.io"),
+}
+
+
+def _workload(kind: str) -> Document:
+    metadata = {"name": "agent", "namespace": "ops"}
+    return {"apiVersion": NOT_MADE[kind][0], "kind": kind, "metadata": metadata, "spec": {}}
+
+
+@pytest.mark.parametrize("kind", NOT_MADE)
+def test_workloads_that_are_not_expanded_take_no_room_and_say_so(kind: str) -> None:
+    name = NOT_MADE[kind][1]
+    message = (
+        f"{name} is not expanded, and no pod of {kind} ops/agent is in the instance: its pods take no room and are not "
+        "placed"
+    )
+    assert instance_of(node("n1"), _workload(kind)).findings == (Finding("UnsupportedKind", name, message),)
+
+
+def test_workloads_whose_pods_are_there_are_no_finding() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
+    made = pod("agent-x", namespace="ops", node="n1", metadata={"ownerReferences": [owner]})
+    part = pod("j-0", namespace="ops", node="n1", labels={"jobset.sigs.k8s.io/jobset-name": "agent"})
+    assert instance_of(node("n1"), _workload("DaemonSet"), made).findings == ()
+    assert instance_of(node("n1"), _workload("JobSet"), part).findings == ()
+
+
+def test_of_a_cluster_nothing_is_expanded_and_nothing_said() -> None:
+    assert instance_of(node("n1"), _workload("DaemonSet"), cluster=True).findings == ()
+
+
+def test_a_replica_set_of_a_deployment_is_no_workload_by_itself() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "controller": True}
+    owned_set = _workload("ReplicaSet")
+    owned_set["metadata"]["ownerReferences"] = [owner]
+    assert instance_of(node("n1"), owned_set).findings == ()

@@ -162,6 +162,7 @@ def _depends_on(task: TaskEntry) -> tuple[str, ...]:
 def findings(job: VolcanoJobManifest) -> Iterator[Finding]:
     """What is odd about a job: partitions that do not come out even, tasks whose pods do not exist yet."""
     subject = f"Job {job.namespace}/{job.name}"
+    yield from _refused(job, subject)
     for index, task in enumerate(job.spec.tasks or ()):
         name, partitions, waits = task_name(index, task), task.partition_policy, _depends_on(task)
         if partitions is not None:
@@ -175,3 +176,14 @@ def findings(job: VolcanoJobManifest) -> Iterator[Finding]:
         if waits:
             message = f"task {name} waits for {', '.join(waits)}: its pods do not exist yet, and none is made"
             yield Finding("DependsOn", subject, message)
+
+
+def _refused(job: VolcanoJobManifest, subject: str) -> Iterator[Finding]:
+    """Minimums that cannot be reached, for which Volcano's webhook refuses a job."""
+    tasks = list(enumerate(job.spec.tasks or ()))
+    minimums = [(f"task {task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
+    minimums.append(("the job", job.spec.min_available, sum(replicas(task) for _, task in tasks)))
+    for what, minimum, most in minimums:
+        if minimum is not None and minimum > most:
+            message = f"minAvailable of {what} is {minimum}, above its replicas {most}; Volcano refuses such a job"
+            yield Finding("InvalidObject", subject, message)
