@@ -17,9 +17,9 @@ from placer.dense import Dense, Solution, beats, make_dense, score_solution
 from placer.generate import generate
 from placer.methods.decomposed import neighbourhoods, search
 from placer.methods.decomposed.choose import Chooser
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.neighbourhoods import Crew, Neighbourhoods, StepLimits
 from placer.methods.decomposed.part import make_part
-from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, Stepped, carry_out
 from placer.methods.events import Improved, SearchOptions
 from placer.methods.exact.model import SolverFault
@@ -49,7 +49,7 @@ def test_a_part_says_what_the_whole_says(first: int) -> None:
     """What a step gains in the part it gains in the whole, on every value, and no rule is broken there."""
     changed = 0
     for seed, dense, solution, chance in starts(range(first, first + 40)):
-        standing = Standing(dense, solution)
+        standing = IncumbentState(dense, solution)
         nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
         pending = chance.sample(range(len(dense.groups)), (1 + len(dense.groups)) // 2)
         part = make_part(standing, nodes, pending)
@@ -71,7 +71,7 @@ def test_a_part_says_what_the_whole_says(first: int) -> None:
 
 def test_a_part_has_no_node_that_it_does_not_need() -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=64, seed=1).documents))
-    standing = Standing(dense, greedy(dense))
+    standing = IncumbentState(dense, greedy(dense))
     part = make_part(standing, [0, 1, 2], [])
     assert set(part.nodes[part.dense.masks.any(axis=0)].tolist()) <= {0, 1, 2}
     leaves = dense.leaf_unit[part.nodes]
@@ -82,7 +82,7 @@ def test_a_part_has_no_node_that_it_does_not_need() -> None:
 
 def test_groups_that_stay_still_keep_their_pods_and_hold_their_room() -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=16, seed=2).documents))
-    standing = Standing(dense, greedy(dense))
+    standing = IncumbentState(dense, greedy(dense))
     nodes = list(range(8))
     still = {dense.classes[index].group for index, node in standing.solution if node == 0}
     part = make_part(standing, nodes, range(len(dense.groups)), still=still)
@@ -97,7 +97,7 @@ def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_queue() -> Non
         solution = greedy(dense)
         if not dense.queue_rows or not solution:
             continue
-        standing = Standing(dense, solution)
+        standing = IncumbentState(dense, solution)
         everywhere = range(len(dense.nodes))
         part = make_part(standing, everywhere, range(len(dense.groups)), slack=False)
         for row in part.dense.queue_rows:
@@ -113,13 +113,13 @@ def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_queue() -> Non
 
 def test_the_standing_solution_is_indexed_as_if_it_were_made_anew() -> None:
     for _, dense, solution, chance in starts(range(30)):
-        standing = Standing(dense, {})
+        standing = IncumbentState(dense, {})
         standing.change({}, solution)
         drop = {place: chance.randint(1, count) for place, count in solution.items() if chance.random() < 0.5}
         standing.change(drop, {})
-        fresh = Standing(dense, standing.solution)
+        fresh = IncumbentState(dense, standing.solution)
         assert (standing.free == fresh.free).all()
-        assert (standing.busy == fresh.busy).all()
+        assert (standing.used == fresh.used).all()
         assert standing.placed == fresh.placed
         assert standing.values == fresh.values == score_solution(dense, standing.solution)
         assert {k: v for k, v in standing.on.items() if v} == fresh.on
@@ -131,7 +131,7 @@ def test_the_standing_solution_is_indexed_as_if_it_were_made_anew() -> None:
 @pytest.mark.parametrize("level", range(6))
 def test_every_way_chooses_allowed_nodes_once(level: int) -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=64, seed=3, overfull=0.3).documents))
-    standing = Standing(dense, greedy(dense))
+    standing = IncumbentState(dense, greedy(dense))
     chooser = Chooser(standing, level, random.Random(1))
     barred = np.arange(64) % 3 == 0
     seen = set()
@@ -152,7 +152,7 @@ def test_where_kubelets_refuse_pods_some_steps_are_walks() -> None:
     made = generate("numa", nodes=40, zones=(2,), seed=3)
     dense = make_dense(instance_of(*made.documents))
     start = {place: count for place, count in greedy(dense).items() if place[0] % 4}
-    chooser = Chooser(Standing(dense, start), 0, random.Random(1))
+    chooser = Chooser(IncumbentState(dense, start), 0, random.Random(1))
     barred = np.arange(40) < 4
     sizes = set()
     for _ in range(60):

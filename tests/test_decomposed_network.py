@@ -14,9 +14,9 @@ from placer.dense.network import network_cost
 from placer.generate import generate
 from placer.methods.decomposed import neighbourhoods, search
 from placer.methods.decomposed.choose import Chooser
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.neighbourhoods import Crew, Neighbourhoods
 from placer.methods.decomposed.part import Part, make_part
-from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, carry_out
 from placer.methods.events import SearchOptions
 from placer.methods.exact import model
@@ -69,8 +69,8 @@ def test_a_part_says_what_the_whole_says(first: int) -> None:
     assert calling >= 3
 
 
-def some_part(dense: Dense, solution: Solution, chance: random.Random) -> tuple[Part, Standing]:
-    standing = Standing(dense, solution)
+def some_part(dense: Dense, solution: Solution, chance: random.Random) -> tuple[Part, IncumbentState]:
+    standing = IncumbentState(dense, solution)
     nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
     groups = range(len(dense.groups))
     pending = chance.sample(groups, (1 + len(groups)) // 2)
@@ -83,32 +83,34 @@ def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_link() -> None
     """The part is everything: it had all that is used, and with slack all there is."""
     dense, solution = planted()
     assert dense.network is not None
-    standing, everything = Standing(dense, solution), (range(len(dense.nodes)), range(len(dense.groups)))
+    standing, everything = IncumbentState(dense, solution), (range(len(dense.nodes)), range(len(dense.groups)))
     own = make_part(standing, *everything, slack=False).dense.network
     ample = make_part(standing, *everything).dense.network
     assert own is not None
     assert ample is not None
-    assert dict(enumerate(own.room)) == {link: standing.traffic.used()[link] for link in range(len(own.room))}
+    assert standing.communication is not None
+    assert list(own.room) == standing.communication.used()
     assert sum(own.room) > 0
     assert ample.room == dense.network.room
 
 
-def test_traffic_is_counted_as_if_it_were_made_anew() -> None:
+def test_calls_are_counted_as_if_it_were_made_anew() -> None:
     for _, dense, solution, chance in starts(range(60)):
-        standing = Standing(dense, {})
-        standing.traffic.used()
+        standing = IncumbentState(dense, {})
         standing.change({}, solution)
-        standing.traffic.costs()
         drop = {place: chance.randint(1, count) for place, count in solution.items() if chance.random() < 0.5}
         standing.change(drop, {})
-        traffic, fresh = standing.traffic, Standing(dense, standing.solution).traffic
-        assert +Counter(traffic.used()) == +Counter(fresh.used())
-        assert traffic.costs() == fresh.costs()
-        assert (traffic.pods == fresh.pods).all()
-        assert traffic.on == fresh.on
-        if dense.network is not None:
-            cost = network_cost(dense.network, standing.solution.items()) - network_cost(dense.network, ())
-            assert sum(traffic.costs().values()) == cost
+        counted, fresh = standing.communication, IncumbentState(dense, standing.solution).communication
+        if dense.network is None or counted is None or fresh is None:
+            assert counted is fresh
+            continue
+        assert counted.used() == fresh.used()
+        assert counted.costs == fresh.costs
+        assert (counted.pull == fresh.pull).all()
+        assert [dict(each) for each in counted.placed] == [dict(each) for each in fresh.placed]
+        assert [dict(each) for each in counted.on] == [dict(each) for each in fresh.on]
+        cost = network_cost(dense.network, standing.solution.items()) - network_cost(dense.network, ())
+        assert counted.cost == cost
 
 
 # Choosing
@@ -118,7 +120,7 @@ def test_every_way_chooses_allowed_nodes_once() -> None:
     """Where one AppGroup is looked at alone, all groups of the others are held, and the part decides about it only."""
     dense, solution = planted()
     level = [name for name, _ in dense.levels].index("networkCost")
-    standing = Standing(dense, solution)
+    standing = IncumbentState(dense, solution)
     chooser, barred = Chooser(standing, level, random.Random(1)), np.arange(len(dense.nodes)) == 4
     seen = Counter[tuple[int, bool]]()
     for _ in range(40):

@@ -12,8 +12,8 @@ from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, make_dense
 from placer.generate import generate
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.part import make_part
-from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, carry_out
 from placer.methods.exact.bundles import make_bundles
 from placer.methods.exact.model import Model, TooLarge
@@ -194,7 +194,7 @@ def test_a_part_says_what_the_whole_says(first: int) -> None:
     """What a step gains in the part it gains in the whole, and kubelets admit what comes of it, with what stayed."""
     changed, aligning = 0, 0
     for seed, dense, solution, chance in starts(range(first, first + 100)):
-        standing = Standing(dense, solution)
+        standing = IncumbentState(dense, solution)
         nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
         groups = range(len(dense.groups))
         still = chance.sample(groups, chance.randint(0, len(groups) // 2))

@@ -20,7 +20,7 @@ from tests.world import World, port
 
 def room_of(dense: Dense, state: State, index: int) -> list[int]:
     """How many pods of a class fit on each node, counted anew."""
-    counts = dense.fits(index, np.ascontiguousarray(state.free.T)).tolist()
+    counts = dense.fits(index, state.free).tolist()
     ports = dense.classes[index].host_ports
     for node, taken in state.ports.items():
         if any(mine.clashes(other) for mine in ports for other in taken):
@@ -49,7 +49,7 @@ def test_room_is_kept_up_to_date_through_taking_and_undoing(seed: int) -> None:
             marks.append(state.mark())
             state.take(index, [int(random.choice(places))], [1])
     state.undo(0)
-    assert (state.free == layout.free).all()
+    assert (state.free == dense.free).all()
     assert (state.used == dense.node_used).all()
     assert state.solution() == {}
     assert not any(state.placed)

@@ -13,8 +13,8 @@ from placer.methods.greedy.again import place_again
 from placer.methods.greedy.layout import Layout
 from placer.methods.greedy.moves import move_pods
 from placer.methods.greedy.state import State
-from placer.methods.greedy.traffic import LIMITLESS
 from placer.methods.numa.binding_order import aligned
+from placer.methods.partial import LIMITLESS
 from placer.placement import Placement
 from placer.score import score
 from placer.verify import verify
@@ -31,12 +31,12 @@ def broken(instance: Instance, dense: Dense, solution: Solution) -> bool:
 
 def may(state: State, workload: int, area: int) -> bool:
     """Whether one more pod may be in an area, by what the state has counted."""
-    traffic = state.traffic
-    assert traffic is not None
-    carried = traffic.carried(workload, area)
-    assert min(carried, LIMITLESS) == traffic.carried_by_area(workload)[area]
-    assert (traffic.most(workload)[area] > 0) == bool(traffic.near(workload)[area] and carried)
-    return bool(traffic.near(workload)[area] and carried)
+    communication = state.communication
+    assert communication is not None
+    carried = communication.carried(workload, area)
+    assert min(carried, LIMITLESS) == communication.carried_by_area(workload)[area]
+    assert (communication.most(workload)[area] > 0) == bool(communication.near(workload)[area] and carried)
+    return bool(communication.near(workload)[area] and carried)
 
 
 def walked(dense: Dense, random: Random) -> Iterator[tuple[State, int, int]]:
@@ -71,9 +71,9 @@ def test_what_may_be_where_is_what_the_rules_say() -> None:
         for state, index, node in walked(dense, Random(seed)):
             solution = state.solution()
             assert not broken(instance, dense, solution)
-            assert state.traffic is not None
+            assert state.communication is not None
             if nothing is not None:
-                assert state.traffic.cost == cost(instance, dense.placement(solution)) - nothing
+                assert state.communication.cost == cost(instance, dense.placement(solution)) - nothing
             if state.left(index):
                 more = {**solution, (index, node): solution.get((index, node), 0) + 1}
                 allowed = may(state, dense.workload_of[index], int(dense.network.area[node]))
@@ -87,14 +87,14 @@ def test_undone_is_as_if_never_done() -> None:
         dense = make_dense(tiny_network(seed).instance)
         if dense.network is not None and dense.workload_of:
             *_, (state, _, _) = walked(dense, Random(seed))
-            fresh = State(state.layout).traffic
-            assert state.traffic is not None
+            fresh = State(state.layout).communication
+            assert state.communication is not None
             assert fresh is not None
-            assert state.traffic.cost == fresh.cost == 0
+            assert state.communication.cost == fresh.cost == 0
             for name in ("far", "pull", "surplus", "room"):
-                assert (getattr(state.traffic, name) == getattr(fresh, name)).all()
+                assert (getattr(state.communication, name) == getattr(fresh, name)).all()
             for name in ("placed", "held", "on"):
-                assert [dict(each) for each in getattr(state.traffic, name)] == [
+                assert [dict(each) for each in getattr(state.communication, name)] == [
                     dict(each) for each in getattr(fresh, name)
                 ]
 

@@ -272,6 +272,15 @@ class Dense:
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.resources))
 
     @cached_property
+    def rows_of(self) -> list[tuple[tuple[int, int], ...]]:
+        """Per class the queue rows it counts in, each with the amount of one pod."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.classes]
+        for number, row in enumerate(self.queue_rows):
+            for index in row.classes:
+                found[index].append((number, int(self.classes[index].request[row.resource])))
+        return [tuple(rows) for rows in found]
+
+    @cached_property
     def workload_of(self) -> dict[int, int]:
         """Class to workload of the network; classes that call nobody and are called by nobody are absent."""
         workloads = self.network.workloads if self.network is not None else ()

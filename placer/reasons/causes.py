@@ -156,7 +156,7 @@ class _Groups:
                 dense.classes[index].role,
                 dense.workload_of.get(index),
                 subs.get(dense.classes[index].sub_group),
-                self.layout.rows_of[index],
+                self.dense.rows_of[index],
             )
             for index in gang.classes
         )

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from placer.dense import Dense
 from placer.methods.decomposed.choose_apps import Apps, draw
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.leaves import cells_of, least_of
-from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.waiting import Waiting
 from placer.placement import MAXIMISED
 
@@ -73,7 +73,7 @@ class Chooser:
         Source of all chance.
     """
 
-    def __init__(self, standing: Standing, level: int, chance: random.Random) -> None:
+    def __init__(self, standing: IncumbentState, level: int, chance: random.Random) -> None:
         self.standing, self.level, self.random = standing, level, chance
         self.dense: Dense = standing.dense
         self.numbers = np.random.default_rng(chance.getrandbits(32))
@@ -184,7 +184,7 @@ class Chooser:
             tops = self.dense.limit_domains(scope)
             if tops:
                 node = next(
-                    (node for each in self.dense.scopes[scope].classes for node in self.standing.at[each]), None
+                    (node for each in self.dense.scopes[scope].classes for node in self.standing.where[each]), None
                 )
                 return tops if node is None else tuple(top for top in tops if self._holds(top, node))
         return None
@@ -262,7 +262,7 @@ class Chooser:
         if scope is None:
             return self._leaves(size, allowed, [])
         tree = self.dense.domains
-        mine = np.array(sorted({node for each in self.dense.scopes[scope].classes for node in self.standing.at[each]}))
+        mine = np.array(sorted(set(self.standing.nodes_of(self.dense.scopes[scope].classes))))
         domain = self._target(scope, mine)
         inside = np.zeros(len(allowed), dtype=bool)
         inside[tree.begin[domain] : tree.end[domain]] = True
@@ -296,7 +296,7 @@ class Chooser:
         """A scope drawn by how much it adds to the value beyond what it would alone; None where none does."""
         dense, best, key = self.dense, None, -1.0
         for number, (lowest, fewest) in self.least.items():
-            nodes = {node for each in dense.scopes[number].classes for node in self.standing.at.get(each, ())}
+            nodes = {node for each in dense.scopes[number].classes for node in self.standing.where.get(each, ())}
             if len(nodes) < 2:
                 continue
             if self.name == "locality":
@@ -319,7 +319,7 @@ class Chooser:
 
     def _hardly_used(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
         """A domain that was empty before and holds little, and others with room for what it holds."""
-        busy = ((self.standing.busy > 0) & ~self.dense.node_used).astype(np.int64)
+        busy = (self.standing.used & ~self.dense.node_used).astype(np.int64)
         sums = np.concatenate(([0], np.cumsum(busy)))
         tree = self.dense.domains
         opened = sums[tree.end] - sums[tree.begin]
@@ -331,7 +331,7 @@ class Chooser:
         inside = np.zeros(len(allowed), dtype=bool)
         inside[tree.begin[domain] : tree.end[domain]] = True
         first = np.flatnonzero(inside & allowed & (busy > 0)).astype(np.int64)[:size]
-        others = allowed & ((self.standing.busy > 0) | self.dense.node_used)
+        others = allowed & self.standing.used
         cells = np.isin(self.cell, np.unique(self.cell[others]))
         rest = allowed & cells & ~inside
         stranded = self._stranded()

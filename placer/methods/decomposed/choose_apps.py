@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from placer.bounds import CallCosts
 from placer.dense import Dense, DenseNetwork
-from placer.methods.decomposed.standing import Standing
+from placer.methods.decomposed.incumbent_state import IncumbentState
 
 __all__ = ["Apps", "company", "draw"]
 
@@ -64,7 +64,7 @@ class Apps:
 
     def around_waiting(
         self,
-        standing: Standing,
+        standing: IncumbentState,
         size: int,
         allowed: BoolArray,
         room: FloatArray,
@@ -106,7 +106,7 @@ class Apps:
         return nodes, sorted(focus)
 
     def around_dear(
-        self, standing: Standing, size: int, allowed: BoolArray, room: FloatArray, still: Collection[int]
+        self, standing: IncumbentState, size: int, allowed: BoolArray, room: FloatArray, still: Collection[int]
     ) -> tuple[int, IntArray] | None:
         """An AppGroup drawn by what its calls cost beyond the least, its nodes and others; None where none costs more.
 
@@ -118,7 +118,8 @@ class Apps:
             Groups that may not take part.
         """
         best, key, others = None, -1.0, frozenset(still)
-        for app, cost in standing.traffic.costs().items():
+        assert standing.communication is not None
+        for app, cost in standing.communication.costs.items():
             excess = cost - self.least.get(app, 0)
             if excess > 0 and others.isdisjoint(self.groups[app]):
                 drawn = self.random.random() ** (1 / excess)
@@ -126,9 +127,9 @@ class Apps:
                     best, key = app, drawn
         return None if best is None else (best, self._around(best, standing, size, allowed, room))
 
-    def _around(self, app: int, standing: Standing, size: int, allowed: BoolArray, room: FloatArray) -> IntArray:
+    def _around(self, app: int, standing: IncumbentState, size: int, allowed: BoolArray, room: FloatArray) -> IntArray:
         """Nodes that an AppGroup is on, others of an area that it is in or could be in, and some anywhere."""
-        nodes = {node for workload in self.workloads[app] for node in standing.traffic.on[workload]}
+        nodes = {node for workload in self.workloads[app] for node in standing.pods_of(workload)}
         mine = np.array(sorted(node for node in nodes if allowed[node]), dtype=np.int64)
         if len(mine) > size * 3 // 4:
             mine = self.numbers.permutation(mine)[: size * 3 // 4]
@@ -139,10 +140,13 @@ class Apps:
         rest[first] = False
         return np.concatenate((mine, first, draw(self.numbers, room, rest, size - len(mine) - len(first))))
 
-    def _area(self, app: int, standing: Standing, allowed: BoolArray, room: FloatArray) -> int:
+    def _area(self, app: int, standing: IncumbentState, allowed: BoolArray, room: FloatArray) -> int:
         """An area where the AppGroup has many pods, or else one where much is left."""
-        workloads = self.workloads[app]
-        pods = (standing.traffic.pods[workloads] + standing.traffic.bound[workloads]).sum(axis=0).astype(np.float64)
+        assert standing.communication is not None
+        pods: FloatArray = np.zeros(len(self.network.cost))
+        for workload in self.workloads[app]:
+            for area, count in standing.communication.placed[workload].items():
+                pods[area] += count
         if not pods.any() or self.random.random() < 0.5:
-            pods = np.bincount(self.network.area[allowed], weights=room[allowed], minlength=len(pods))
+            pods = np.bincount(self.network.area[allowed], weights=room[allowed], minlength=len(pods)).astype(float)
         return int(np.argmax(pods * self.numbers.random(len(pods))))

@@ -22,9 +22,9 @@ from placer.dense import Dense, Solution, beats
 from placer.executors import open_executor
 from placer.methods.decomposed.choose import Chooser
 from placer.methods.decomposed.choose_apps import company
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.leaves import bins_of
 from placer.methods.decomposed.part import Part, make_part
-from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, Stepped, carry_out
 from placer.methods.exact.model import SolverFault
 
@@ -153,7 +153,7 @@ class Neighbourhoods:
         self, dense: Dense, level: int, solution: Solution, seed: int, chance: random.Random, crew: Crew
     ) -> None:
         self.dense, self.level, self.seed, self.random, self.crew = dense, level, seed, chance, crew
-        self.standing = Standing(dense, solution)
+        self.standing = IncumbentState(dense, solution)
         self.chooser = Chooser(self.standing, level, chance)
         self.company = company(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
@@ -167,7 +167,7 @@ class Neighbourhoods:
 
     def again(self, solution: Solution) -> None:
         """Begin with another solution; what has been learnt of sizes and ways stays."""
-        self.standing = Standing(self.dense, solution)
+        self.standing = IncumbentState(self.dense, solution)
         self.chooser.standing = self.standing
         self.spent = 0.0
 

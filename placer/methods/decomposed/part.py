@@ -20,8 +20,8 @@ import numpy.typing as npt
 from placer.dense import Dense, DenseGroup, DenseNuma, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
 from placer.instance import HostPort
 from placer.instance.numa import Units
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.part_network import PartNetwork
-from placer.methods.decomposed.standing import Standing
 from placer.methods.exact.model import Must
 
 __all__ = ["Part", "make_part"]
@@ -61,7 +61,7 @@ class Part:
 
 
 def make_part(
-    standing: Standing,
+    standing: IncumbentState,
     nodes: Collection[int],
     pending: Collection[int],
     *,
@@ -89,7 +89,7 @@ def make_part(
 class _Cut:
     def __init__(
         self,
-        standing: Standing,
+        standing: IncumbentState,
         nodes: Collection[int],
         pending: Iterable[int],
         still: frozenset[int],
@@ -142,7 +142,7 @@ class _Cut:
         scope = self.dense.scopes[index]
         found = list(scope.bound)
         for each in scope.classes:
-            for node, count in self.standing.at.get(each, {}).items():
+            for node, count in self.standing.where.get(each, {}).items():
                 found += [node] * (count - self.freed.get((each, node), 0))
         return found
 
@@ -211,7 +211,7 @@ class _Cut:
 
     def _used(self) -> npt.NDArray[np.bool_]:
         """Nodes that are in use whatever the part does."""
-        used: npt.NDArray[np.bool_] = self.dense.node_used | (self.standing.busy > 0)
+        used = self.standing.used.copy()
         used[self.chosen] = self.dense.node_used[self.chosen]
         for index, node in self.stays:
             used[node] |= not self.dense.classes[index].daemon

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Call, DenseNetwork, Solution, Workload
-from placer.methods.decomposed.standing import Standing
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.exact.calls import surplus_of
 
 __all__ = ["PartNetwork"]
@@ -37,7 +37,7 @@ class PartNetwork:
         Whether the part may use what the links have left; else only what its own pods had of them.
     """
 
-    standing: Standing
+    standing: IncumbentState
     nodes: IntArray
     freed: Solution
     class_number: Mapping[int, int]
@@ -73,7 +73,7 @@ class PartNetwork:
     @cached_property
     def stays(self) -> dict[int, Counter[int]]:
         """Workload to node to its new pods that stay there."""
-        found = {workload: self.standing.traffic.on[workload].copy() for workload in self.number}
+        found = {workload: self.standing.pods_of(workload) for workload in self.number}
         for (index, node), count in self.freed.items():
             workload = self.standing.dense.workload_of.get(index)
             if workload is not None:
@@ -127,19 +127,20 @@ class PartNetwork:
             leaving=tuple(leaving),
         )
 
-    def _rooms(self) -> Mapping[int, int]:
+    def _rooms(self) -> list[int]:
         """What the part may take of each link."""
-        traffic = self.standing.traffic
-        left, fewer = traffic.pods.copy(), set()
+        communication = self.standing.communication
+        assert communication is not None
+        mine: Counter[tuple[int, int]] = Counter()
         for (index, node), count in self.freed.items():
             workload = self.standing.dense.workload_of.get(index)
             if workload is not None:
-                left[workload, self.whole.area[node]] -= count
-                fewer.add(workload)
-        freed = traffic.freed(left, fewer)
+                mine[workload, node] += count
+        freed = communication.freed(mine)
         if not self.slack:
             return freed
-        return {link: room - traffic.used()[link] + freed[link] for link, room in enumerate(self.whole.room)}
+        used = communication.used()
+        return [room - used[link] + freed[link] for link, room in enumerate(self.whole.room)]
 
     def surplus(self) -> dict[tuple[int, int], int]:
         """With ``majority``: workload and area of the part to how many more callees may be too far than near enough.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense
-from placer.methods.decomposed.standing import Standing
+from placer.methods.decomposed.incumbent_state import IncumbentState
 
 __all__ = ["Waiting"]
 
@@ -37,7 +37,7 @@ class Waiting:
     def __init__(self, dense: Dense, priority: int | None, chance: random.Random) -> None:
         self.dense, self.priority, self.random = dense, priority, chance
 
-    def groups(self, standing: Standing, still: Collection[int]) -> list[int]:
+    def groups(self, standing: IncumbentState, still: Collection[int]) -> list[int]:
         """Groups of which something waits and that may take part: of the priority that the value is about, else any."""
         placed, dense = standing.placed, self.dense
         return [
@@ -48,7 +48,7 @@ class Waiting:
             and any(placed[index] < dense.classes[index].size for index in group.classes)
         ]
 
-    def drawn(self, standing: Standing, waiting: list[int], nodes: IntArray, walk: bool) -> list[int]:
+    def drawn(self, standing: IncumbentState, waiting: list[int], nodes: IntArray, walk: bool) -> list[int]:
         """Draw from the groups that wait, those first that there might be room for on the nodes.
 
         Room is what is free there and what pods of lower priority hold.

@@ -32,8 +32,8 @@ def place_again(state: State, limit: int) -> None:
 
 class _Again:
     def __init__(self, state: State, limit: int) -> None:
-        assert state.traffic is not None
-        self.state, self.traffic, self.limit = state, state.traffic, limit
+        assert state.communication is not None
+        self.state, self.communication, self.limit = state, state.communication, limit
         #: AppGroup to its groups, and to their classes.
         self.groups: dict[int, list[int]] = defaultdict(list)
         for group in range(len(state.dense.groups)):
@@ -65,11 +65,11 @@ class _Again:
 
     def _neighbours(self, app: int) -> list[int]:
         """Other AppGroups, those with most pods in the areas where this one is."""
-        here = {area for workload in self._workloads([app]) for area in self.traffic.placed[workload]}
+        here = {area for workload in self._workloads([app]) for area in self.communication.placed[workload]}
         shared = {}
         for other in self.groups:
             if other != app and self._movable(other) and any(self.state.placed[index] for index in self.classes[other]):
-                placed = (self.traffic.placed[workload] for workload in self._workloads([other]))
+                placed = (self.communication.placed[workload] for workload in self._workloads([other]))
                 shared[other] = sum(
                     pods for there in placed for area, pods in there.items() if not here or area in here
                 )
@@ -109,12 +109,12 @@ class _Again:
         items = [(index, self.state.placed[index]) for index in self.classes[app] if self.state.placed[index]]
         if not items:
             return
-        before, mark = (self._placed([app]), -self.traffic.cost), self.state.mark()
+        before, mark = (self._placed([app]), -self.communication.cost), self.state.mark()
         self._clear(app)
         settle_cheaply(self.state, items, self.limit)
-        self._judge([app], mark, better=(self._placed([app]), -self.traffic.cost) > before)
+        self._judge([app], mark, better=(self._placed([app]), -self.communication.cost) > before)
 
     def _judge(self, apps: Sequence[int], mark: int, *, better: bool) -> None:
         """Undo what is no better, and what leaves callers with too many callees too far (C8)."""
-        if not better or not self.traffic.balanced(self._workloads(apps)):
+        if not better or not self.communication.balanced(self._workloads(apps)):
             self.state.undo(mark)

@@ -19,7 +19,7 @@ def place_alike(state: State, groups: Sequence[int], *, reuse: bool) -> list[int
     """
     classes = [state.dense.groups[group].classes[0] for group in sorted(groups)]
     shape = state.layout.shape_of[classes[0]]
-    rows = state.layout.rows_of[classes[0]]
+    rows = state.dense.rows_of[classes[0]]
     count = min([len(classes), *(state.queue_room[row] // amount for row, amount in rows)])
     if count > 1:
         count = min(count, int(state.fits(shape).sum()))

@@ -58,18 +58,18 @@ def _in_turn(state: State, groups: Sequence[int], style: Style) -> tuple[list[in
 
 def _at_home(state: State, groups: Sequence[int], style: Style, area: int) -> tuple[list[int], list[int]]:
     """Place what goes there in one area, then the rest anywhere."""
-    assert state.traffic is not None
-    state.traffic.home = np.arange(state.traffic.calls.areas) == area
+    assert state.communication is not None
+    state.communication.home = np.arange(state.communication.calls.areas) == area
     ready, failed = _in_turn(state, groups, style)
-    state.traffic.home = None
+    state.communication.home = None
     more, failed = _in_turn(state, failed, style)
     return ready + more, failed
 
 
 def _homes(state: State) -> list[int]:
     """The areas with most room."""
-    assert state.traffic is not None
-    room = np.bincount(state.traffic.calls.area, weights=state.price, minlength=state.traffic.calls.areas)
+    assert state.communication is not None
+    room = np.bincount(state.communication.calls.area, weights=state.price, minlength=state.communication.calls.areas)
     return [int(area) for area in np.lexsort((np.arange(len(room)), -room))[:HOMES]]
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.methods.greedy.calls import BoolArray, IntArray, Partner
 from placer.methods.greedy.state import STEP, State
+from placer.methods.partial.communication import BoolArray, IntArray, Partner
 
 __all__ = ["Ground", "Lot", "Part", "Spread", "lots_of"]
 
@@ -49,13 +49,13 @@ def lots_of(state: State, items: Iterable[tuple[int, int]]) -> list[Lot]:
     """Sort pods that call and are called, given as (class, pods), into lots."""
     found: dict[tuple[int, int, object], list[int]] = defaultdict(list)
     for index, count in items:
-        kind = state.dense.workload_of[index], state.layout.shape_of[index], state.layout.rows_of[index]
+        kind = state.dense.workload_of[index], state.layout.shape_of[index], state.dense.rows_of[index]
         found[kind] += [index] * count
     return [Lot(workload, shape, tuple(classes)) for (workload, shape, _), classes in found.items()]
 
 
 class Ground:
-    """Pods to place, and the room of areas: pods are counted in and out here, and as calls by the traffic.
+    """Pods to place, and the room of areas: pods are counted in and out here, and as calls by the communication.
 
     Parameters
     ----------
@@ -68,15 +68,15 @@ class Ground:
     """
 
     def __init__(self, state: State, lots: Sequence[Lot], where: tuple[int, int]) -> None:
-        assert state.traffic is not None
-        self.state, self.lots, self.traffic = state, lots, state.traffic
+        assert state.communication is not None
+        self.state, self.lots, self.communication = state, lots, state.communication
         layout, (begin, end) = state.layout, where
-        area, areas = self.traffic.calls.area[begin:end], self.traffic.calls.areas
+        area, areas = self.communication.calls.area[begin:end], self.communication.calls.areas
         self.workloads = [lot.workload for lot in lots]
         #: int64, shape (lots, resources): what a pod asks for.
         self.request: IntArray = np.array([layout.shapes[lot.shape].request for lot in lots])
         self.price = [layout.shapes[lot.shape].price + 1 for lot in lots]
-        rows = [np.bincount(area, weights=row, minlength=areas) for row in state.free[:, begin:end]]
+        rows = [np.bincount(area, weights=row, minlength=areas) for row in state.room[:, begin:end]]
         #: int64, shape (areas, resources): what is left of each area, over all its nodes.
         self.free: IntArray = np.rint(np.array(rows).T).astype(np.int64)
         kinds = {
@@ -94,7 +94,7 @@ class Ground:
     def count_in(self, lot: int, area: int, count: int) -> None:
         """Count pods of a lot into an area, or out of it where ``count`` is negative."""
         self.state.work += STEP // 2
-        self.traffic.count_in(self.workloads[lot], area, count)
+        self.communication.count_in(self.workloads[lot], area, count)
         self.free[area] -= self.request[lot] * count
         self.counts[lot, area] += count
         self.left[lot] -= count
@@ -122,7 +122,7 @@ class Spread:
     """
 
     def __init__(self, ground: Ground) -> None:
-        self.ground, self.traffic = ground, ground.traffic
+        self.ground, self.communication = ground, ground.communication
         self.parts: list[tuple[Part, int]] = []
         self.urgent: dict[Knot, int] = defaultdict(int)
         self.missing = self.cost = self.steps = 0
@@ -144,8 +144,8 @@ class Spread:
             of_workload[self.ground.workloads[lot]].append(lot)
         knot_of = {lot: {lot} for lot in lots}
         for workload, mine in of_workload.items():
-            for partner in self.traffic.calls.partners[workload]:
-                if partner.other in of_workload and self.traffic.calls.apart(partner):
+            for partner in self.communication.calls.partners[workload]:
+                if partner.other in of_workload and self.communication.calls.apart(partner):
                     joined = set().union(*(knot_of[lot] for lot in (*mine, *of_workload[partner.other])))
                     knot_of.update(dict.fromkeys(joined, joined))
         knots = {tuple(sorted(knot)) for knot in knot_of.values()}
@@ -159,14 +159,14 @@ class Spread:
         everything = tuple(lot for knot in knots for lot in knot)
         for area, count in self._options(everything):
             if not count and self._place(everything, area, count):
-                alone = all(set(self.traffic.placed[each.other]) <= {area} for each in self._partners(everything))
+                alone = all(set(self.communication.placed[each.other]) <= {area} for each in self._partners(everything))
                 self._keep()
                 self._take_back(len(everything))
                 return alone
         return False
 
     def _partners(self, knot: Knot) -> Iterable[Partner]:
-        return (each for lot in knot for each in self.traffic.calls.partners[self.ground.workloads[lot]])
+        return (each for lot in knot for each in self.communication.calls.partners[self.ground.workloads[lot]])
 
     def _apart(self, knots: Sequence[Knot]) -> None:
         """Search from several first areas; knots that have none are left out."""
@@ -225,7 +225,7 @@ class Spread:
             options = self._options(knot)
             if not options:
                 return knot, []
-            pulled = max(int(self.traffic.pull[self.ground.workloads[lot]].max()) for lot in knot)
+            pulled = max(int(self.communication.pull[self.ground.workloads[lot]].max()) for lot in knot)
             key = (len(options) / (1 + self.urgent[knot]), -pulled, number)
             if best is None or key < best:
                 best, found = key, (knot, options)
@@ -233,18 +233,18 @@ class Spread:
 
     def _options(self, knot: Knot) -> list[tuple[int, int]]:
         """Areas for a knot, cheapest first, with 0; where none takes a single lot, with as many pods as each takes."""
-        ground, traffic = self.ground, self.traffic
+        ground, communication = self.ground, self.communication
         ground.state.work += STEP // 2 * len(knot)
         need = sum(ground.request[lot] * ground.left[lot] for lot in knot)
-        able = np.ones(traffic.calls.areas, dtype=bool)
+        able = np.ones(communication.calls.areas, dtype=bool)
         for lot in knot:
-            able &= (ground.fits[lot] > 0) & traffic.near(ground.workloads[lot])
+            able &= (ground.fits[lot] > 0) & communication.near(ground.workloads[lot])
         whole = able & (ground.free >= need).all(axis=1)
         for lot in knot:
             whole &= ground.fits[lot] >= ground.left[lot]
             # Whether the links carry the lot, if it were the only one.
-            whole &= traffic.carried_by_area(ground.workloads[lot]) >= ground.left[lot]
-        pull = sum(traffic.pull[ground.workloads[lot]] * ground.left[lot] for lot in knot)
+            whole &= communication.carried_by_area(ground.workloads[lot]) >= ground.left[lot]
+        pull = sum(communication.pull[ground.workloads[lot]] * ground.left[lot] for lot in knot)
         found = np.flatnonzero(whole)
         order = found[np.lexsort((found, -ground.free[found].sum(axis=1), pull[found]))].tolist()
         options = [(area, 0) for area in order]
@@ -256,7 +256,7 @@ class Spread:
         counts = np.where(able, np.minimum(ground.fits[lot], ground.left[lot]), 0)
         for resource in np.flatnonzero(request):
             np.minimum(counts, ground.free[:, resource] // request[resource], out=counts)
-        np.minimum(counts, self.traffic.carried_by_area(ground.workloads[lot]), out=counts)
+        np.minimum(counts, self.communication.carried_by_area(ground.workloads[lot]), out=counts)
         found = np.flatnonzero(counts > 0)
         order = found[np.lexsort((found, -counts[found], pull[found]))].tolist()
         return [(area, int(counts[area])) for area in order]
@@ -272,14 +272,14 @@ class Spread:
     def _add(self, part: Part) -> bool:
         """Place pods of a lot, one by one where they may close the area to each other."""
         workload = self.ground.workloads[part.lot]
-        step = 1 if self.traffic.calls.network.majority else part.pods
+        step = 1 if self.communication.calls.network.majority else part.pods
         cost = 0
         for done in range(0, part.pods, step):
-            near = self.traffic.near(workload)[part.area]
-            if not near or self.traffic.carried(workload, part.area) < step:
+            near = self.communication.near(workload)[part.area]
+            if not near or self.communication.carried(workload, part.area) < step:
                 self.ground.count_in(part.lot, part.area, -done)
                 return False
-            cost += step * int(self.traffic.pull[workload, part.area])
+            cost += step * int(self.communication.pull[workload, part.area])
             self.ground.count_in(part.lot, part.area, step)
         self.cost += cost
         self.parts.append((part, cost))

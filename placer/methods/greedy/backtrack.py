@@ -128,7 +128,7 @@ class _Search:
             part = self.state.dense.sub_groups[sub]
             if 0 < sum(placed[index] for index in part.classes) < part.short:
                 return False
-        if self.state.traffic is not None and not self.state.traffic.balanced(self.workloads):
+        if self.state.communication is not None and not self.state.communication.balanced(self.workloads):
             return False
         if self.state.zones is not None and not self.state.zones.stand:
             return False
@@ -175,7 +175,7 @@ class _Search:
         """What tells a node from others for the pods of this group."""
         state = self.state
         ports = tuple(sorted(state.ports.get(node, ()))), tuple(sorted(state.dense.ports.get(node, ())))
-        area = -1 if state.traffic is None else int(state.traffic.calls.area[node])
+        area = -1 if state.communication is None else int(state.communication.calls.area[node])
         zones = None if state.zones is None else state.zones.kind(node)
         masks = self.masks[:, node].tobytes()
-        return state.layout.leaf_number[node], area, state.free[:, node].tobytes(), masks, ports, zones
+        return state.layout.leaf_number[node], area, state.free[node].tobytes(), masks, ports, zones

@@ -99,15 +99,15 @@ def candidates(state: State, scope: int, outer: int, demand: Demand, blocks: Ite
 def _called(state: State, blocks: Iterable[Block], inside: Inside, begin: int, end: int) -> tuple[Inside, IntArray]:
     """Domains whose areas may take the pods of blocks that call and are called, and the least that may cost (O3)."""
     costs: IntArray = np.zeros(len(inside.domains), dtype=np.int64)
-    traffic = state.traffic
-    if traffic is None:
+    communication = state.communication
+    if communication is None:
         return inside, costs
-    area = traffic.calls.area[begin:end]
+    area = communication.calls.area[begin:end]
     for index, count in (item for block in blocks for item in block.items):
         workload = state.dense.workload_of.get(index)
         if workload is not None:
             able = state.able(index)[begin:end]
-            least = inside.least(np.where(able, traffic.pull[workload][area], NEVER))
+            least = inside.least(np.where(able, communication.pull[workload][area], NEVER))
             keep = (inside.sums(able) >= count) & (least < NEVER)
             inside, costs = inside.where(keep), (costs + count * least)[keep]
             state.work += STEP + 4 * len(able)
@@ -119,6 +119,6 @@ def _together(state: State, demand: Demand, begin: int, end: int, inside: Inside
     asked = sum(state.layout.shapes[shape].request * count for shape, count in demand.items())
     keep = np.ones(len(inside.domains), dtype=bool)
     for resource in np.flatnonzero(asked):
-        keep &= inside.sums(state.free[resource, begin:end]) >= asked[resource]  # type: ignore[index]
+        keep &= inside.sums(state.room[resource, begin:end]) >= asked[resource]  # type: ignore[index]
         state.work += end - begin
     return keep

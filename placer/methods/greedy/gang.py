@@ -141,7 +141,7 @@ def _queues_allow(state: State, blocks: Sequence[Block]) -> bool:
     asked: dict[int, int] = {}
     for block in blocks:
         for index, count in block.items:
-            for row, amount in state.layout.rows_of[index]:
+            for row, amount in state.dense.rows_of[index]:
                 asked[row] = asked.get(row, 0) + amount * count
     return all(amount <= state.queue_room[row] for row, amount in asked.items())
 
@@ -194,7 +194,7 @@ def pack(state: State, items: Sequence[tuple[int, int]], domain: int, scope: int
     ``scope`` is the one whose leaves shall be few; None: it does not matter.
     """
     mark = state.mark()
-    if state.traffic is not None:
+    if state.communication is not None:
         calling = [item for item in items if item[0] in state.dense.workload_of]
         items = [item for item in items if item[0] not in state.dense.workload_of]
         way = Way(state.layout.slice_of(domain), style.reuse, scope)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from placer.dense import Dense
 from placer.instance import HostPort
-from placer.methods.greedy.calls import Calls
 from placer.methods.greedy.plan import Block, everything, least
+from placer.methods.partial import CallGraph
 
 __all__ = ["Inside", "IntArray", "Layout", "Shape"]
 
@@ -121,11 +121,9 @@ class Layout:
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
         self.domains = dense.domains
-        self.free = np.ascontiguousarray(dense.free.T)
         self.rates = self._rates()
         self.shape_of, self.shapes = self._shapes()
         self.class_prices = [self.shapes[shape].price for shape in self.shape_of]
-        self.rows_of = self._rows_of()
         self._inside: dict[tuple[int, int | None], Inside] = {}
         self._lone: dict[int, tuple[int, tuple[tuple[int, int], ...]] | None] = {}
         self._whole: dict[int, tuple[Block, ...]] = {}
@@ -136,7 +134,7 @@ class Layout:
         #: First node of each leaf (a node in no HyperNode is a leaf of its own), and the number of nodes at the end.
         self.leaf_begin = np.append(changes, len(dense.nodes)).astype(np.int64)
         #: Who calls whom; None where nobody calls.
-        self.calls = None if dense.network is None else Calls(dense.network)
+        self.calls = None if dense.network is None else CallGraph(dense.network)
         #: Running number of the leaf of each node.
         self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
 
@@ -175,14 +173,6 @@ class Layout:
                 Shape(pods.request, asked, pods.mask, pods.host_ports, total[shape], int(prices[index]), index)
             )
         return shape_of, shapes
-
-    def _rows_of(self) -> list[tuple[tuple[int, int], ...]]:
-        """Per class the queue rows it counts in, each with the amount of one pod."""
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for index, row in enumerate(self.dense.queue_rows):
-            for member in row.classes:
-                found[member].append((index, int(self.dense.classes[member].request[row.resource])))
-        return [tuple(found.get(index, ())) for index in range(len(self.dense.classes))]
 
     def _order_domains(self) -> None:
         """Depth-first order of the domains that hold a node, so that what lies in a domain is a slice too."""
@@ -245,7 +235,7 @@ class Layout:
         gang = self.dense.groups[group]
         if not self.is_lone(group) or gang.classes[0] in self.dense.workload_of:
             return None
-        return self.shape_of[gang.classes[0]], self.rows_of[gang.classes[0]]
+        return self.shape_of[gang.classes[0]], self.dense.rows_of[gang.classes[0]]
 
     def app(self, group: int) -> int | None:
         """The AppGroup of a group, of several the first; None where it calls nobody and nobody calls it."""

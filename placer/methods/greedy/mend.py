@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from placer.methods.greedy.areas import Ground, Part
-from placer.methods.greedy.calls import BoolArray, IntArray
 from placer.methods.greedy.state import STEP
+from placer.methods.partial.communication import BoolArray, IntArray
 
 __all__ = ["mend"]
 
@@ -39,7 +39,7 @@ def mend(ground: Ground, drafts: Sequence[Sequence[Part]]) -> list[Part] | None:
     sizes = np.array([len(lot.classes) for lot in ground.lots])
     if (ground.free.sum(axis=0) < sizes @ ground.request).any() or (ground.fits.sum(axis=1) < sizes).any():
         return None
-    if (ground.fits > 0).any(axis=0).sum() < 2 or ground.fits.size * (1 + len(ground.traffic.room)) > ENTRIES:
+    if (ground.fits > 0).any(axis=0).sum() < 2 or ground.fits.size * (1 + len(ground.communication.room)) > ENTRIES:
         return None
     for draft in drafts:
         ground.stand(draft)
@@ -54,8 +54,8 @@ class _Mend:
     """One search, from where pods stand now."""
 
     def __init__(self, ground: Ground) -> None:
-        self.ground, self.traffic = ground, ground.traffic
-        self.partners = [self.traffic.calls.partners[workload] for workload in ground.workloads]
+        self.ground, self.communication = ground, ground.communication
+        self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
         self.lots_of: dict[int, list[int]] = defaultdict(list)
         for lot, workload in enumerate(ground.workloads):
             self.lots_of[workload].append(lot)
@@ -69,13 +69,13 @@ class _Mend:
         self.width = widths[len(widths) // 2] if widths else 1
         #: How dear it is to break pairs of a lot, the room of an area, a link.
         self.of_lot, self.of_area, self.of_link = (
-            np.full(size, DEAR) for size in ((lots, 1), areas, len(self.traffic.room))
+            np.full(size, DEAR) for size in ((lots, 1), areas, len(self.communication.room))
         )
         #: int64, shape (lots, areas, links + 1): what one more pod takes of each link.
-        self.use = np.zeros((lots, areas, len(self.traffic.room) + 1), dtype=np.int64)
+        self.use = np.zeros((lots, areas, len(self.communication.room) + 1), dtype=np.int64)
         for lot, partners in enumerate(self.partners):
             for each in partners:
-                for there, pods in self.traffic.held[each.other].items() if each.bandwidth else ():
+                for there, pods in self.communication.held[each.other].items() if each.bandwidth else ():
                     self.use[lot, self.areas, each.link[:, there]] += pods * each.bandwidth
 
     def run(self) -> bool:
@@ -124,7 +124,7 @@ class _Mend:
         for number in close[gain.ravel()[close] < NEVER].tolist():
             lot, rest = divmod(number, len(self.areas) ** 2)
             origin, target = divmod(rest, len(self.areas))
-            pull = self.traffic.pull[self.ground.workloads[lot]]
+            pull = self.communication.pull[self.ground.workloads[lot]]
             self._move(lot, origin, target)
             after = self._broken() + COST * int(pull[target] - pull[origin])
             self._move(lot, target, origin)
@@ -138,10 +138,10 @@ class _Mend:
 
     def _learn(self) -> None:
         """Let what is broken get dearer. Source: Morris, "The Breakout Method", AAAI 1993."""
-        pairs = (self.traffic.far[self.ground.workloads] * self.ground.counts).sum(axis=1)
+        pairs = (self.communication.far[self.ground.workloads] * self.ground.counts).sum(axis=1)
         self.of_lot[pairs > 0] += 1
         self.of_area[(self.ground.free < 0).any(axis=1)] += 1
-        self.of_link[self.traffic.room < 0] += 1
+        self.of_link[self.communication.room < 0] += 1
 
     def _space(self, amounts: IntArray) -> IntArray:
         """What amounts of resources count, int64 of shape (..., resources) to shape (...)."""
@@ -156,16 +156,16 @@ class _Mend:
     def _broken(self) -> int:
         """How much is broken: pairs too far, room of areas and nodes, links."""
         ground = self.ground
-        pairs = PAIR * (self.of_lot * self.traffic.far[ground.workloads] * ground.counts).sum()
+        pairs = PAIR * (self.of_lot * self.communication.far[ground.workloads] * ground.counts).sum()
         space = self.of_area @ self._space(np.maximum(0, -ground.free))
         places = DEAR * PAIR * np.maximum(0, -ground.fits).sum()
-        return int(pairs + space + places + self._jam(np.maximum(0, -self.traffic.room)))
+        return int(pairs + space + places + self._jam(np.maximum(0, -self.communication.room)))
 
     def _gains(self, lots: slice) -> tuple[IntArray, IntArray, BoolArray]:
         """Per lot and area what one more pod breaks and costs, what one less mends and saves, whether it mends any."""
-        ground, room = self.ground, self.traffic.room
+        ground, room = self.ground, self.communication.room
         request, use, fits = ground.request[lots, None, :], self.use[lots, :, :-1], ground.fits[lots]
-        pairs = PAIR * self.of_lot[lots] * self.traffic.far[ground.workloads[lots]]
+        pairs = PAIR * self.of_lot[lots] * self.communication.far[ground.workloads[lots]]
         over = np.maximum(0, -ground.free)
         more = self.of_area * self._space(np.maximum(0, request - ground.free) - over)
         less = self.of_area * self._space(over - np.maximum(0, -ground.free - request))
@@ -174,5 +174,5 @@ class _Mend:
         calm = self._jam(jam - np.maximum(0, -room - use))
         into = pairs + more + busy + DEAR * PAIR * (fits <= 0)
         out = pairs + less + calm + DEAR * PAIR * (fits < 0)
-        pull = COST * self.traffic.pull[ground.workloads[lots]]
+        pull = COST * self.communication.pull[ground.workloads[lots]]
         return into + pull, out + pull, out > 0

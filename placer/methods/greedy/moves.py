@@ -6,17 +6,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from placer.methods.greedy.calls import BoolArray, IntArray
 from placer.methods.greedy.nodes import cost_on
 from placer.methods.greedy.state import STEP, State
+from placer.methods.partial import Mobility
+from placer.methods.partial.communication import BoolArray, IntArray
 
 __all__ = ["move_pods"]
 
 #: Rounds over all pods, and nodes without room that are looked at for one pod.
 ROUNDS, NODES = 4, 6
-
-#: Who may be moved: nobody, within their leaf, anywhere.
-FIXED, LEAF, FREE = range(3)
 
 
 def move_pods(state: State, classes: Iterable[int], limit: int) -> None:
@@ -39,32 +37,21 @@ def move_pods(state: State, classes: Iterable[int], limit: int) -> None:
 
 class _Moves:
     def __init__(self, state: State, limit: int) -> None:
-        assert state.traffic is not None
-        self.state, self.traffic, self.limit = state, state.traffic, limit
+        assert state.communication is not None
+        self.state, self.communication, self.limit = state, state.communication, limit
         self.of = state.dense.workload_of
-        self.area = self.traffic.calls.area
-        self._known: dict[int, int] = {}
+        self.area = self.communication.calls.area
+        self._known: dict[int, Mobility] = {}
 
-    def _may(self, index: int) -> int:
+    def _may(self, index: int) -> Mobility:
         """Where a pod may be moved."""
         if index not in self._known:
-            self._known[index] = self._find(index)
+            self._known[index] = self.state.mobility(index)
         return self._known[index]
-
-    def _find(self, index: int) -> int:
-        dense = self.state.dense
-        pods = dense.classes[index]
-        if pods.host_ports or pods.zones >= 0:
-            return FIXED
-        scopes = [dense.groups[pods.group].scope]
-        if pods.sub_group >= 0:
-            scopes.append(dense.sub_groups[pods.sub_group].scope)
-        tied = any(dense.scopes[scope].wanted or dense.scopes[scope].limit is not None for scope in scopes)
-        return LEAF if tied else FREE
 
     def run(self, classes: Sequence[int]) -> None:
         """Go over all pods, then over those of AppGroups in which one has moved, until none moves."""
-        workloads = self.traffic.calls.network.workloads
+        workloads = self.communication.calls.network.workloads
         apps = {workloads[self.of[index]].app for index in classes}
         for _ in range(ROUNDS):
             moved = set()
@@ -81,7 +68,7 @@ class _Moves:
         """Move one pod, or exchange it; False where that makes nothing cheaper."""
         state, workload = self.state, self.of[index]
         state.work += STEP // 5
-        if not self.traffic.cost_of(workload, node):
+        if not self.communication.cost_of(workload, node):
             return False
         gain = self._gain(index, node)
         able = np.flatnonzero(gain > 0)
@@ -99,16 +86,16 @@ class _Moves:
 
     def _gain(self, index: int, node: int) -> IntArray:
         """What O3 falls by where a pod moves to each node; at most 0 where rules or O2 keep it away, room apart."""
-        state, traffic, workload = self.state, self.traffic, self.of[index]
+        state, communication, workload = self.state, self.communication, self.of[index]
         state.work += STEP // 2 + 2 * len(self.area)
-        calls_itself = bool(traffic.calls.to_itself[workload])
+        calls_itself = bool(communication.calls.to_itself[workload])
         if calls_itself:
-            traffic.take(workload, node, -1)
-        costs = cost_on(traffic, workload)
+            communication.take(workload, node, -1)
+        costs = cost_on(communication, workload)
         gain: IntArray = np.where(state.dense.masks[state.dense.classes[index].mask], costs[node] - costs, 0)
         if calls_itself:
-            traffic.take(workload, node, 1)
-        if self._may(index) == LEAF:
+            communication.take(workload, node, 1)
+        if self._may(index) == Mobility.LEAF:
             gain[state.layout.leaf_number != state.layout.leaf_number[node]] = 0
         away = self.area != self.area[node]
         if (gain[away] > 0).any():
@@ -117,11 +104,11 @@ class _Moves:
 
     def _near(self, workload: int, node: int) -> BoolArray:
         """Areas to which a pod may move (C8, C9)."""
-        if self.traffic.calls.network.majority:
-            return np.zeros(self.traffic.calls.areas, dtype=bool)
-        self.traffic.take(workload, node, -1)
-        areas: BoolArray = self.traffic.most(workload) > 0
-        self.traffic.take(workload, node, 1)
+        if self.communication.calls.network.majority:
+            return np.zeros(self.communication.calls.areas, dtype=bool)
+        self.communication.take(workload, node, -1)
+        areas: BoolArray = self.communication.most(workload) > 0
+        self.communication.take(workload, node, 1)
         return areas
 
     def _move(self, index: int, origin: int, target: int) -> None:
@@ -132,18 +119,18 @@ class _Moves:
         """Exchange a pod for one on the target, if that costs less than it gains."""
         state, shapes = self.state, self.state.layout.shapes
         mine = shapes[state.layout.shape_of[index]]
-        for other in sorted(state.guests[target]):
+        for other in sorted(state.on[target]):
             theirs = shapes[state.layout.shape_of[other]]
             state.work += STEP // 10
             if other == index or not self._could_go(other, target, node) or self._loss(other, target, node) >= gain:
                 continue
             change = mine.request - theirs.request
-            if (state.free[:, target] >= change).all() and (state.free[:, node] >= -change).all():
-                before = self.traffic.cost
+            if (state.free[target] >= change).all() and (state.free[node] >= -change).all():
+                before = self.communication.cost
                 if self._legal(index, other, node, target):
                     self._move(index, node, target)
                     self._move(other, target, node)
-                    if self.traffic.cost < before:
+                    if self.communication.cost < before:
                         return True
                     self._move(other, node, target)
                     self._move(index, target, node)
@@ -155,33 +142,33 @@ class _Moves:
         if not self._may(index) or not state.dense.masks[state.dense.classes[index].mask, target]:
             return False
         leaf = state.layout.leaf_number
-        return self._may(index) == FREE or bool(leaf[origin] == leaf[target])
+        return self._may(index) == Mobility.FREE or bool(leaf[origin] == leaf[target])
 
     def _loss(self, index: int, origin: int, target: int) -> int:
         """What O3 rises by where one pod of a class moves, the pod it makes way for apart."""
         if index not in self.of:
             return 0
-        return self.traffic.cost_of(self.of[index], target) - self.traffic.cost_of(self.of[index], origin)
+        return self.communication.cost_of(self.of[index], target) - self.communication.cost_of(self.of[index], origin)
 
     def _legal(self, index: int, other: int, node: int, target: int) -> bool:
         """Whether the two may change places (C8, C9): within an area always."""
         if self.area[node] == self.area[target]:
             return True
-        if self.traffic.calls.network.majority:
+        if self.communication.calls.network.majority:
             return False
         ends = [(self.of[index], node, target)]
         if other in self.of:
             ends.append((self.of[other], target, node))
         for workload, origin, _ in ends:
-            self.traffic.take(workload, origin, -1)
+            self.communication.take(workload, origin, -1)
         done: list[tuple[int, int]] = []
         for workload, _, goal in ends:
             area = int(self.area[goal])
-            if self.traffic.near(workload)[area] and self.traffic.carried(workload, area):
-                self.traffic.take(workload, goal, 1)
+            if self.communication.near(workload)[area] and self.communication.carried(workload, area):
+                self.communication.take(workload, goal, 1)
                 done.append((workload, goal))
         for workload, goal in done:
-            self.traffic.take(workload, goal, -1)
+            self.communication.take(workload, goal, -1)
         for workload, origin, _ in ends:
-            self.traffic.take(workload, origin, 1)
+            self.communication.take(workload, origin, 1)
         return len(done) == len(ends)

@@ -12,7 +12,7 @@ from placer.methods.greedy.areas import Lot, Part
 from placer.methods.greedy.domains import touched_leaves
 from placer.methods.greedy.layout import IntArray
 from placer.methods.greedy.state import STEP, State
-from placer.methods.greedy.traffic import Traffic
+from placer.methods.partial import Communication
 
 __all__ = ["Way", "cost_on", "fill", "place_one"]
 
@@ -77,11 +77,17 @@ class _Area:
     """One area: node after node is filled with pods that call each other."""
 
     def __init__(self, state: State, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
-        assert state.traffic is not None
-        self.state, self.traffic, self.lots, self.waiting, self.way = state, state.traffic, lots, waiting, way
+        assert state.communication is not None
+        self.state, self.communication, self.lots, self.waiting, self.way = (
+            state,
+            state.communication,
+            lots,
+            waiting,
+            way,
+        )
         self.shapes = [state.layout.shapes[lot.shape] for lot in lots]
         self.area, (self.begin, self.end) = area, way.where
-        inside = self.traffic.calls.nodes_of(area)
+        inside = self.communication.calls.nodes_of(area)
         self.nodes = inside[np.searchsorted(inside, self.begin) : np.searchsorted(inside, self.end)]
         self.left: dict[int, int] = {}
 
@@ -107,7 +113,7 @@ class _Area:
                 places = self.nodes[self.state.has_room(self.lots[lot].shape)[self.nodes]]
                 if not len(places):
                     break
-                saved = self.traffic.saved(self.lots[lot].workload)
+                saved = self.communication.saved(self.lots[lot].workload)
                 node = min(places.tolist(), key=lambda node: (self.state.price[node], -saved.get(node, 0), node))
                 self._take(lot, node)
 
@@ -126,7 +132,7 @@ class _Area:
         best, found = (0, 0), None
         self.state.work += STEP // 10 * len(self.left)
         for lot in self.left:
-            gain = self.traffic.shared(self.lots[lot].workload, node)
+            gain = self.communication.shared(self.lots[lot].workload, node)
             key = (gain, self.shapes[lot].price)
             if gain and key > best and self.state.takes(self.lots[lot].shape, node):
                 best, found = key, lot
@@ -137,9 +143,9 @@ class _Area:
         best, found = (0, 0), None
         self.state.work += STEP // 5 * len(self.left)
         for lot in self.left:
-            for node, gain in self.traffic.saved(self.lots[lot].workload).items():
+            for node, gain in self.communication.saved(self.lots[lot].workload).items():
                 key = (gain, -int(self.state.price[node]))
-                inside = self.begin <= node < self.end and self.traffic.calls.area[node] == self.area
+                inside = self.begin <= node < self.end and self.communication.calls.area[node] == self.area
                 if inside and key > best and self.state.takes(self.lots[lot].shape, node):
                     best, found = key, (lot, node)
         return found
@@ -151,7 +157,7 @@ class _Area:
             coming[self.lots[lot].workload] += count
 
         def wanted(lot: int) -> tuple[int, int]:
-            partners = self.traffic.calls.partners[self.lots[lot].workload]
+            partners = self.communication.calls.partners[self.lots[lot].workload]
             return sum(coming.get(each.other, 0) for each in partners), self.shapes[lot].price
 
         lot = max(self.left, key=wanted)
@@ -172,25 +178,25 @@ class _Area:
 
 def place_one(state: State, index: int, way: Way) -> bool:
     """Place one pod where it costs least (O3), then best fit; False where no node takes it."""
-    traffic, (begin, end) = state.traffic, way.where
-    assert traffic is not None
+    communication, (begin, end) = state.communication, way.where
+    assert communication is not None
     if state.queue_limit(index) < 1:
         return False
     workload = state.dense.workload_of[index]
-    near = (traffic.most(workload) > 0)[traffic.calls.area[begin:end]]
+    near = (communication.most(workload) > 0)[communication.calls.area[begin:end]]
     nodes = begin + np.flatnonzero(state.has_room(state.layout.shape_of[index])[begin:end] & near)
     state.work += STEP + 3 * (end - begin)
     if not len(nodes):
         return False
     nodes = way.near(state, nodes)
-    costs = cost_on(traffic, workload)[nodes]
+    costs = cost_on(communication, workload)[nodes]
     state.take(index, [way.best(state, nodes[costs == costs.min()])], [1])
     return True
 
 
-def cost_on(traffic: Traffic, workload: int) -> IntArray:
+def cost_on(communication: Communication, workload: int) -> IntArray:
     """What one more pod of a workload adds to O3 on each node: int64, shape (nodes,)."""
-    costs: IntArray = traffic.pull[workload, traffic.calls.area]
-    for node, saved in traffic.saved(workload).items():
+    costs: IntArray = communication.pull[workload, communication.calls.area]
+    for node, saved in communication.saved(workload).items():
         costs[node] -= saved
     return costs

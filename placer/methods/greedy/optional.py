@@ -78,7 +78,7 @@ def _as_many(state: State, classes: Sequence[int], domain: int, least: int, styl
 def _place(state: State, index: int, domain: int, scope: int | None, style: Style) -> None:
     """Place as many pods of a class in a domain as its queues and the room allow; few leaves of ``scope``, if any."""
     begin, end = state.layout.slice_of(domain)
-    if state.traffic is not None and index in state.dense.workload_of:
+    if state.communication is not None and index in state.dense.workload_of:
         while state.left(index) and place_one(state, index, Way((begin, end), style.reuse, scope)):
             pass
         return

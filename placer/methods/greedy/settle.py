@@ -48,14 +48,14 @@ def settle_cheaply(state: State, items: Sequence[tuple[int, int]], limit: int) -
 
     Nothing is placed where none of them has a place for all; ``limit`` as in :func:`~.moves.move_pods`.
     """
-    assert state.traffic is not None
+    assert state.communication is not None
     way, mark, lots = Way((0, len(state.price))), state.mark(), lots_of(state, items)
     best: tuple[int, list[tuple[int, int, int]]] | None = None
     for parts in _drafts(state, lots, way, whole=True):
         if not _carry_out(state, lots, parts, way):
             move_pods(state, {index for index, _ in items}, limit)
-            if best is None or state.traffic.cost < best[0]:
-                best = state.traffic.cost, state.since(mark)
+            if best is None or state.communication.cost < best[0]:
+                best = state.communication.cost, state.since(mark)
         state.undo(mark)
     for index, node, count in best[1] if best is not None else ():
         state.take(index, [node], [count])
@@ -65,7 +65,7 @@ def _drafts(state: State, lots: Sequence[Lot], way: Way, whole: bool) -> list[li
     """What may go where, best first; under ``whole`` only what finds an area for all."""
     ground = Ground(state, lots, way.where)
     drafts = Spread(ground).run()
-    if drafts[0][0] and not ground.traffic.calls.network.majority:
+    if drafts[0][0] and not ground.communication.calls.network.majority:
         mended = mend(ground, [parts for *_, parts in drafts])
         if mended is not None:
             return [mended]
@@ -74,10 +74,10 @@ def _drafts(state: State, lots: Sequence[Lot], way: Way, whole: bool) -> list[li
 
 def _carry_out(state: State, lots: Sequence[Lot], parts: Sequence[Part], way: Way) -> list[int]:
     """Choose nodes; pods that find none in their area may go anywhere. Return the classes of those that find none."""
-    assert state.traffic is not None
+    assert state.communication is not None
     mark, prices = state.mark(), state.layout.class_prices
     left = fill(state, lots, parts, way)
-    if left and not state.traffic.balanced({lot.workload for lot in lots}):
+    if left and not state.communication.balanced({lot.workload for lot in lots}):
         state.undo(mark)  # a callee that was near has found no node
         left = [index for lot in lots for index in lot.classes]
     left.sort(key=lambda index: (-prices[index], index))

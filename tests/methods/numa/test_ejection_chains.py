@@ -11,8 +11,8 @@ import pytest
 from placer.dense import Dense, Solution, beats, make_dense, score_solution
 from placer.generate import generate
 from placer.instance import Instance
+from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.part import make_part
-from placer.methods.decomposed.standing import Standing
 from placer.methods.decomposed.step import Step, carry_out
 from placer.methods.events import SearchOptions
 from placer.methods.greedy import complete, greedy
@@ -303,7 +303,7 @@ def test_ejection_chains_through_a_part_keeps_every_rule(first: int) -> None:
         dense, chance = make_dense(instance), random.Random(seed)
         if dense.numa is None:
             continue
-        standing = Standing(dense, without_some(dense, greedy(dense, seed=seed), chance))
+        standing = IncumbentState(dense, without_some(dense, greedy(dense, seed=seed), chance))
         groups = range(len(dense.groups))
         still = chance.sample(groups, chance.randint(0, len(groups) // 3))
         nodes = chance.sample(range(len(dense.nodes)), (1 + len(dense.nodes)) // 2)

@@ -1,21 +1,114 @@
-"""Who calls whom as things stand: which areas a workload may still use (C8, C9), and what its calls cost (O3)."""
+"""Pods that call each other: where they may still be (C8), what links have left (C9), what their calls cost (O3).
+
+:class:`CallGraph` is what never changes: the dependencies, seen from each workload. :class:`Communication` is what a
+partial solution makes of it.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from math import gcd
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from placer.methods.greedy.calls import BoolArray, Calls, IntArray
+from placer.dense.network import Call, DenseNetwork
 
-__all__ = ["LIMITLESS", "Traffic"]
+__all__ = ["LIMITLESS", "BoolArray", "CallGraph", "Communication", "IntArray", "Partner"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 #: More pods than there can be.
 LIMITLESS = 2**40
 
+#: More than a link may have, in its unit: sums of a few such still are 64-bit numbers.
+MOST_ROOM = 2**50
 
-class Traffic:
+
+class Partner(NamedTuple):
+    """A dependency seen from one of its ends; all arrays have shape (areas, areas), my area first, then the other's.
+
+    Parameters
+    ----------
+    other
+        The workload at the other end; the same one where a workload calls itself, which then has two entries.
+    calling
+        Whether the other end is the caller.
+    far
+        bool: where the two areas are too far from each other (C8).
+    cost
+        What a pair costs that is not on one node.
+    link
+        The limited link it takes; -1: none.
+    bandwidth
+        What it takes of that, in the unit of :attr:`CallGraph.room`.
+    """
+
+    other: int
+    calling: bool
+    far: BoolArray
+    cost: IntArray
+    link: IntArray
+    bandwidth: int
+
+
+class CallGraph:
+    """The network of an instance, arranged by workload.
+
+    Parameters
+    ----------
+    network
+        Of the instance.
+    """
+
+    def __init__(self, network: DenseNetwork) -> None:
+        self.network = network
+        self.area = network.area
+        self.areas = len(network.cost)
+        self._nodes = np.argsort(network.area, kind="stable")
+        self._ends = np.searchsorted(network.area[self._nodes], np.arange(self.areas + 1))
+        #: bit/s in the unit of links: the largest of which every call takes a whole number, so that sums stay small.
+        self.unit = gcd(*(call.bandwidth for call in network.calls)) or 1
+        #: int64, shape (links,): what the links have left for new pairs.
+        self.room: IntArray = np.array([min(MOST_ROOM, each // self.unit) for each in network.room], dtype=np.int64)
+        self._far: dict[int, tuple[BoolArray, BoolArray]] = {}
+        self._cost = np.ascontiguousarray(network.cost.T)
+        self._link = np.ascontiguousarray(network.link.T)
+        partners: list[list[Partner]] = [[] for _ in network.workloads]
+        for call in network.calls:
+            for end, partner in self._seen_from_both(call):
+                partners[end].append(partner)
+        self.partners = [tuple(each) for each in partners]
+        #: Per workload how often it calls itself.
+        self.to_itself = [sum(p.other == w and not p.calling for p in each) for w, each in enumerate(self.partners)]
+        #: Per workload the partners with whom it shares links.
+        self.linked = [tuple(p for p in each if p.bandwidth and len(self.room)) for each in self.partners]
+
+    def _seen_from_both(self, call: Call) -> tuple[tuple[int, Partner], tuple[int, Partner]]:
+        network = self.network
+        if call.limit not in self._far:
+            far = ~network.near(call.limit)
+            self._far[call.limit] = far, np.ascontiguousarray(far.T)
+        far, back_far = self._far[call.limit]
+        # A pair that takes more than any link has is as much too wide as one that takes a little more.
+        bandwidth = min(call.bandwidth // self.unit, 1 + int(self.room.max(initial=0)))
+        out = Partner(call.destination, False, far, network.cost, network.link, bandwidth)
+        back = Partner(call.origin, True, back_far, self._cost, self._link, bandwidth)
+        return (call.origin, out), (call.destination, back)
+
+    def nodes_of(self, area: int) -> IntArray:
+        """Nodes of an area, rising."""
+        return self._nodes[self._ends[area] : self._ends[area + 1]]
+
+    def apart(self, partner: Partner) -> bool:
+        """Whether the two ends may never be in two areas (C8)."""
+        return not self.network.majority and int(partner.far.sum()) == self.areas * (self.areas - 1)
+
+
+class Communication:
     """Pods of every workload by area and by node, and what is left of the links.
 
     Parameters
@@ -24,7 +117,7 @@ class Traffic:
         Of the instance; counts begin with its running pods.
     """
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: CallGraph) -> None:
         self.calls = calls
         network = calls.network
         size = (len(network.workloads), calls.areas)
@@ -34,14 +127,14 @@ class Traffic:
         self.pull: IntArray = np.zeros(size, dtype=np.int64)
         #: Callees of a pod in an area that are too far, less those near enough; itself counted where it calls itself.
         self.surplus: IntArray = np.zeros(size, dtype=np.int64)
-        #: int64, shape (links,), as :attr:`Calls.room`.
+        #: int64, shape (links,), as :attr:`CallGraph.room`.
         self.room = calls.room.copy()
         #: Per workload its pods by area; those that use links, which pods that are being deleted do too; those by node.
         self.placed: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         self.held: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
         self.on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
-        #: O3 of what is placed now, pairs of two running pods left out.
-        self.cost = 0
+        #: O3 of what is placed now, AppGroup by AppGroup, pairs of two running pods left out.
+        self.costs = dict.fromkeys((network.workloads[call.origin].app for call in network.calls), 0)
         #: The only areas that may be used for now; None: all.
         self.home: BoolArray | None = None
         self._begin()
@@ -66,10 +159,16 @@ class Traffic:
             self._stand(workload, node, count)
             self.count_in(workload, area, count)
         # Pods that come or go together are on one node: among themselves they cost nothing.
-        self.cost += count * self.cost_of(workload, node)
+        app = self.calls.network.workloads[workload].app
+        self.costs[app] = self.costs.get(app, 0) + count * self.cost_of(workload, node)
         if count > 0:
             self.count_in(workload, area, count)
             self._stand(workload, node, count)
+
+    @property
+    def cost(self) -> int:
+        """O3 of what is placed now, pairs of two running pods left out."""
+        return sum(self.costs.values())
 
     def _stand(self, workload: int, node: int, count: int) -> None:
         there = self.on[workload]
@@ -94,6 +193,23 @@ class Traffic:
             counts[area] += count
             if not counts[area]:
                 del counts[area]
+
+    def used(self) -> list[int]:
+        """What new pods take of each link, in bit/s, each with new, running and leaving ones."""
+        return [taken * self.calls.unit for taken in (self.calls.room - self.room).tolist()]
+
+    def freed(self, pods: Mapping[tuple[int, int], int]) -> list[int]:
+        """What of :meth:`used` would be no more without some new pods, given as (workload, node) to count."""
+        by_area: Counter[tuple[int, int]] = Counter()
+        for (workload, node), count in pods.items():
+            by_area[workload, int(self.calls.area[node])] += count
+        used = self.used()
+        for (workload, area), count in by_area.items():
+            self.count_in(workload, area, -count)
+        left = self.used()
+        for (workload, area), count in by_area.items():
+            self.count_in(workload, area, count)
+        return [before - after for before, after in zip(used, left, strict=True)]
 
     def cost_of(self, workload: int, node: int) -> int:
         """What one more pod of a workload adds to O3 on a node."""

@@ -1,0 +1,57 @@
+"""The incumbent, indexed so that a change of a few nodes costs what those nodes cost, with its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from placer.dense import Dense, Solution, score_solution
+from placer.methods.partial import PartialSolution
+
+__all__ = ["IncumbentState"]
+
+
+class IncumbentState(PartialSolution):
+    """A solution that keeps all rules, what it leaves of every node, and its values.
+
+    Which pods kubelets admit (C10) is decided by those who propose a change; zones are not replayed here.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    solution
+        Keeps all rules.
+
+    Attributes
+    ----------
+    solution
+        Read-only for others.
+    values
+        As :func:`placer.dense.score_solution` gives them.
+    """
+
+    def __init__(self, dense: Dense, solution: Solution) -> None:
+        super().__init__(dense, zones=False)
+        self.solution: Solution = {}
+        self.values: tuple[int, ...] = ()
+        self.change({}, solution)
+
+    def change(self, taken: Solution, put: Solution, values: tuple[int, ...] | None = None) -> None:
+        """Make a change that is not undone; ``values`` after it where they are known."""
+        for sign, places in ((-1, taken), (1, put)):
+            for (index, node), count in places.items():
+                self.take(index, [node], [sign * count])
+        self._log.clear()
+        self.values = score_solution(self.dense, self.solution) if values is None else values
+
+    def _count(self, index: int, node: int, count: int) -> None:
+        super()._count(index, node, count)
+        now = self.where[index].get(node, 0)
+        if now:
+            self.solution[index, node] = now
+        else:
+            del self.solution[index, node]
+
+    def there(self, nodes: Iterable[int]) -> Solution:
+        """What is on some nodes."""
+        return {(index, node): count for node in nodes for index, count in self.on.get(node, {}).items()}

@@ -1,0 +1,218 @@
+"""The partial solution: what is placed on which node, the room that is left, and the way back to any earlier point."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense
+from placer.instance import HostPort
+from placer.methods.partial.communication import CallGraph, Communication
+
+__all__ = ["Mobility", "PartialSolution"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Mobility(IntEnum):
+    """Where a placed pod may be moved without a look at its group: to no other node, within its leaf, to any node."""
+
+    FIXED = 0
+    LEAF = 1
+    FREE = 2
+
+
+class PartialSolution:
+    """What is placed so far and the room that is left.
+
+    Example: three pods of class 4 on node 7 and one on node 9 are ``where[4] == {7: 3, 9: 1}``, ``on[7] == {4: 3}``,
+    ``on[9] == {4: 1}`` and ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away again, and so does ``undo`` to a
+    mark from before it came.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    calls
+        Its call graph, where another partial solution has one already; None: made anew where pods call each other.
+    zones
+        Whether kubelets' NUMA zones are replayed (C10); without, they are left to the caller.
+
+    Attributes
+    ----------
+    room
+        int64, shape (resources, nodes): what is left of each node; counting pods that fit reads whole rows.
+    free
+        The same as seen from a node: int64, shape (nodes, resources).
+    used
+        bool, shape (nodes,): not empty, DaemonSets' pods apart (O4).
+    queue_room
+        Per row of ``Dense.queue_rows``: what is left (C11).
+    placed
+        Per class: pods placed.
+    where
+        Class to node to count.
+    on
+        Node to class to count, in the order in which the classes came.
+    ports
+        Node to host ports of placed pods.
+    communication
+        The calls of placed pods; None where no pod calls another.
+    zones
+        What zones have left; None where no kubelet refuses a pod, or they are left to the caller.
+    """
+
+    def __init__(self, dense: Dense, calls: CallGraph | None = None, *, zones: bool = True) -> None:
+        self.dense = dense
+        self.room: IntArray = dense.free.T.copy(order="C")
+        self.free: IntArray = self.room.T
+        self.used: BoolArray = dense.node_used.copy()
+        self._busy = [0] * len(dense.nodes)
+        self.queue_room = [row.room for row in dense.queue_rows]
+        self.placed = [0] * len(dense.classes)
+        self.where: dict[int, dict[int, int]] = defaultdict(dict)
+        self.on: dict[int, dict[int, int]] = defaultdict(dict)
+        self.ports: dict[int, list[HostPort]] = defaultdict(list)
+        if calls is None and dense.network is not None:
+            calls = CallGraph(dense.network)
+        self.communication = None if calls is None else Communication(calls)
+        from placer.methods.greedy.zones import ZoneRooms
+
+        self.zones = ZoneRooms(dense.numa) if zones and dense.numa is not None else None
+        self._log: list[tuple[int, int, int]] = []
+
+    def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
+        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where a count is negative."""
+        for node, count in zip(nodes, counts, strict=True):
+            self._enter(index, node, count)
+        self._fill(index, nodes, counts)
+
+    def _enter(self, index: int, node: int, count: int) -> None:
+        """Remember and count pods, everything but the resources of the node."""
+        self._log.append((index, node, count))
+        self._count(index, node, count)
+        if self.zones is not None:
+            self.zones.take(index, node, count)
+
+    def mark(self) -> int:
+        """Return a point to come back to."""
+        return len(self._log)
+
+    def since(self, mark: int) -> list[tuple[int, int, int]]:
+        """What was placed since ``mark``, as (class, node, pods) in that order; taken away: fewer than 0 pods."""
+        return self._log[mark:]
+
+    def undo(self, mark: int) -> None:
+        """Take back everything since ``mark``."""
+        while len(self._log) > mark:
+            index, node, count = self._log.pop()
+            self._count(index, node, -count)
+            if self.zones is not None:
+                self.zones.undo(index, node)
+            self._fill(index, [node], [-count])
+
+    def _count(self, index: int, node: int, count: int) -> None:
+        """Count pods in, or out where ``count`` is negative."""
+        pods = self.dense.classes[index]
+        self.placed[index] += count
+        there, here = self.where[index], self.on[node]
+        before = there.get(node, 0)
+        now = before + count
+        if now:
+            there[node] = here[index] = now
+        else:
+            del there[node], here[index]
+        if not pods.daemon and (before == 0 or now == 0):
+            self._busy[node] += 1 if now else -1
+            self.used[node] = self.dense.node_used[node] or self._busy[node] > 0
+        for row, amount in self.dense.rows_of[index]:
+            self.queue_room[row] -= amount * count
+        if pods.host_ports and count > 0:
+            self.ports[node].extend(pods.host_ports)
+        for port in pods.host_ports if count < 0 else ():
+            self.ports[node].remove(port)
+        if self.communication is not None and index in self.dense.workload_of:
+            self.communication.take(self.dense.workload_of[index], node, count)
+
+    def _fill(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
+        """Take room on distinct nodes, or give it back where counts are negative."""
+        request = self.dense.classes[index].request
+        if len(nodes) == 1:
+            self.room[:, nodes[0]] -= request * counts[0]
+        else:
+            self.room[:, np.asarray(nodes)] -= request[:, None] * np.asarray(counts)
+
+    def closes(self, index: int) -> bool:
+        """Whether :meth:`close` may say anything of pods of a class."""
+        return bool(self.dense.classes[index].host_ports) or self.zones is not None
+
+    def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
+        """Lower counts of further pods of a class by every rule of one node that is not of resources.
+
+        A rule of what may be together on a node goes here, and nowhere else in the methods that move a partial
+        solution. What eligibility (C3) and calls (C8, C9) say is told apart, because calls close whole areas.
+
+        Parameters
+        ----------
+        index
+            The class.
+        nodes
+            Where; None: all nodes.
+        counts
+            int64: how many fit by resources on each of them, at most 1 where the class has host ports; is changed.
+        zones
+            Whether C10 counts.
+        """
+        ports = self.dense.classes[index].host_ports
+        if ports:
+            for taken in (self.dense.ports, self.ports):
+                for node, others in taken.items():
+                    if any(port.clashes(other) for port in ports for other in others):
+                        counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
+        if zones and self.zones is not None:
+            most = self.zones.most(index, nodes, int(counts.max(initial=0)))
+            if most is not None:
+                np.minimum(counts, most, out=counts)
+
+    def left(self, index: int) -> int:
+        """Pods of a class that are not placed."""
+        return self.dense.classes[index].size - self.placed[index]
+
+    def queue_limit(self, index: int) -> int:
+        """How many more pods of a class its queues allow, at most the size of the class (C11)."""
+        rows = self.dense.rows_of[index]
+        return min((self.queue_room[row] // amount for row, amount in rows), default=self.dense.classes[index].size)
+
+    def nodes_of(self, classes: Iterable[int]) -> list[int]:
+        """Nodes that have new pods of the classes."""
+        return [node for index in classes if index in self.where for node in self.where[index]]
+
+    def pods_of(self, workload: int) -> Counter[int]:
+        """Node to new pods of a workload there."""
+        assert self.dense.network is not None
+        found: Counter[int] = Counter()
+        for index in self.dense.network.workloads[workload].classes:
+            found.update(self.where.get(index, {}))
+        return found
+
+    def mobility(self, index: int) -> Mobility:
+        """Where a placed pod of a class may be moved by itself, rules of room and calls apart.
+
+        Pods of a group with a tier limit (C7), or one that counts in O2, stay within their leaves, so that neither gets
+        worse. Pods with host ports or NUMA zones stay where they are, because whether others may follow them is not
+        told by resources alone.
+        """
+        dense = self.dense
+        pods = dense.classes[index]
+        if pods.host_ports or pods.zones >= 0:
+            return Mobility.FIXED
+        scopes = [dense.groups[pods.group].scope]
+        if pods.sub_group >= 0:
+            scopes.append(dense.sub_groups[pods.sub_group].scope)
+        tied = any(dense.scopes[scope].wanted or dense.scopes[scope].limit is not None for scope in scopes)
+        return Mobility.LEAF if tied else Mobility.FREE
