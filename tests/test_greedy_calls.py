@@ -14,7 +14,7 @@ from placer.generate import generate
 from placer.instance import Instance
 from placer.methods.greedy import greedy
 from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.moves import move_pods
+from placer.methods.greedy.local_search import move_pods
 from placer.methods.greedy.state import State
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, better

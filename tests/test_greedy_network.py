@@ -7,10 +7,9 @@ import pytest
 from placer.dense import make_dense
 from placer.instance import Dependency, Key, PodState, Policy
 from placer.methods.greedy import complete
-from placer.methods.greedy.again import place_again
+from placer.methods.greedy.app_groups import ruin_and_recreate
+from placer.methods.greedy.communicating import Way, place_communicating
 from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.nodes import Way
-from placer.methods.greedy.settle import settle
 from placer.methods.greedy.state import State
 from placer.verify import verify
 from tests.judge import placement
@@ -278,7 +277,7 @@ def test_a_caller_whose_callee_found_no_node_is_not_left_alone() -> None:
     dense = make_dense(instance)
     state = State(Layout(dense))
     items = [(index, pods.size) for index, pods in enumerate(dense.classes)]
-    settle(state, items, Way((0, len(dense.nodes))), whole=False)
+    place_communicating(state, items, Way((0, len(dense.nodes))), whole=False)
     assert verify(instance, dense.placement(state.solution())) == []
     assert sorted(name[0] for name in nodes(world)) == ["w", "x", "y"]
 
@@ -336,5 +335,5 @@ def test_an_app_group_is_not_placed_again_away_from_its_callers() -> None:
     start = placement("web@n2 y@n1")
     assert verify(instance, start) == []
     state = State(Layout(dense), dense.solution(start))
-    place_again(state, 10**9)
+    ruin_and_recreate(state, 10**9)
     assert dense.placement(state.solution()).node_of == start.node_of

@@ -10,9 +10,8 @@ import pytest
 from placer.dense import Dense, make_dense
 from placer.dense.score import ready
 from placer.instance import SubGroupPolicy
-from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.pack import choose
-from placer.methods.greedy.plan import everything, least
+from placer.methods.greedy.best_fit import choose
+from placer.methods.greedy.layout import Layout, everything, least
 from placer.methods.greedy.state import State
 from tests.tiny import tiny
 from tests.world import World, port

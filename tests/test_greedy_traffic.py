@@ -9,9 +9,9 @@ from random import Random
 
 from placer.dense import Dense, Solution, make_dense
 from placer.instance import Instance
-from placer.methods.greedy.again import place_again
+from placer.methods.greedy.app_groups import ruin_and_recreate
 from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.moves import move_pods
+from placer.methods.greedy.local_search import move_pods
 from placer.methods.greedy.state import State
 from placer.methods.numa.binding_order import aligned
 from placer.methods.partial import LIMITLESS
@@ -130,7 +130,7 @@ def test_placing_app_groups_again_keeps_the_rules_and_places_no_less() -> None:
             continue
         for start in islice(placements(instance), 0, 400, 16):
             state = State(Layout(dense), dense.solution(start))
-            place_again(state, 10**9)
+            ruin_and_recreate(state, 10**9)
             end = dense.placement(state.solution())
             assert verify(instance, end) == []
             before, after = (
@@ -152,7 +152,7 @@ def test_kubelets_admit_what_is_moved_and_placed_again() -> None:
         for start in islice(placements(instance), 0, 400, 8):
             state = State(Layout(dense), dense.solution(start))
             move_pods(state, dense.workload_of, 10**9)
-            place_again(state, 10**9)
+            ruin_and_recreate(state, 10**9)
             end = aligned(instance, dense.placement(state.solution()))
             assert verify(instance, end) == [], f"seed {seed}"
             changed += end.node_of != start.node_of

@@ -5,13 +5,10 @@ by node, and moved in the end. Does not: proofs, solvers.
 """
 
 from placer.methods.greedy.backtrack import Effort, force
-from placer.methods.greedy.complete import complete, squeeze_in
-from placer.methods.greedy.domains import candidates, tops
-from placer.methods.greedy.gang import Style
-from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.optional import extend, is_ready
-from placer.methods.greedy.plan import least
-from placer.methods.greedy.search import greedy
+from placer.methods.greedy.best_fit import candidates, tops
+from placer.methods.greedy.gangs import Style, extend, is_ready
+from placer.methods.greedy.layout import Layout, least
+from placer.methods.greedy.search import complete, greedy, squeeze_in
 from placer.methods.greedy.state import State
 
 __all__ = [

@@ -12,12 +12,13 @@ import numpy as np
 from placer.methods.greedy.state import STEP, State
 from placer.methods.partial.communication import BoolArray, IntArray, Partner
 
-__all__ = ["Ground", "Lot", "Part", "Spread", "lots_of"]
+__all__ = ["AreaRoom", "AreaSearch", "AreaShare", "Lot", "lots_of", "tabu_repair"]
 
-#: Areas tried for a knot; first areas tried once there is one from which everything was placed.
+
+#: Areas tried for a component; first areas tried once there is one from which everything was placed.
 WIDTH, STARTS = 3, 6
 
-#: Steps of the search from one first area: so many, and so many more per knot.
+#: Steps of the search from one first area: so many, and so many more per component.
 STEPS, STEPS_EACH = 10, 6
 
 #: Unfinished answers that are remembered.
@@ -33,7 +34,7 @@ class Lot:
     classes: tuple[int, ...]
 
 
-class Part(NamedTuple):
+class AreaShare(NamedTuple):
     """So many pods of a lot in an area."""
 
     lot: int
@@ -42,7 +43,7 @@ class Part(NamedTuple):
 
 
 #: Lots that some chain of calls keeps in one area; the pods of a single lot may be in several.
-Knot = tuple[int, ...]
+Component = tuple[int, ...]
 
 
 def lots_of(state: State, items: Iterable[tuple[int, int]]) -> list[Lot]:
@@ -54,7 +55,7 @@ def lots_of(state: State, items: Iterable[tuple[int, int]]) -> list[Lot]:
     return [Lot(workload, shape, tuple(classes)) for (workload, shape, _), classes in found.items()]
 
 
-class Ground:
+class AreaRoom:
     """Pods to place, and the room of areas: pods are counted in and out here, and as calls by the communication.
 
     Parameters
@@ -100,20 +101,20 @@ class Ground:
         self.left[lot] -= count
         self.fits[self._alike[lot], area] -= count
 
-    def stand(self, parts: Iterable[Part]) -> None:
+    def stand(self, parts: Iterable[AreaShare]) -> None:
         """Count pods in."""
         for lot, area, count in parts:
             self.count_in(lot, area, count)
 
-    def clear(self) -> list[Part]:
+    def clear(self) -> list[AreaShare]:
         """Count all pods out; return where they were."""
-        parts = [Part(lot, area, int(self.counts[lot, area])) for lot, area in np.argwhere(self.counts).tolist()]
-        self.stand(Part(lot, area, -count) for lot, area, count in parts)
+        parts = [AreaShare(lot, area, int(self.counts[lot, area])) for lot, area in np.argwhere(self.counts).tolist()]
+        self.stand(AreaShare(lot, area, -count) for lot, area, count in parts)
         return parts
 
 
-class Spread:
-    """Depth first search over knots, the one with fewest areas to go to first.
+class AreaSearch:
+    """Depth first search over components, the one with fewest areas to go to first.
 
     Parameters
     ----------
@@ -121,42 +122,42 @@ class Spread:
         The pods; as before in the end.
     """
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: AreaRoom) -> None:
         self.ground, self.communication = ground, ground.communication
-        self.parts: list[tuple[Part, int]] = []
-        self.urgent: dict[Knot, int] = defaultdict(int)
+        self.parts: list[tuple[AreaShare, int]] = []
+        self.urgent: dict[Component, int] = defaultdict(int)
         self.missing = self.cost = self.steps = 0
         #: What was found, best first: price of the pods left out, cost of the others, and where these stand.
-        self.drafts: list[tuple[int, int, list[Part]]] = []
+        self.drafts: list[tuple[int, int, list[AreaShare]]] = []
 
-    def run(self) -> list[tuple[int, int, list[Part]]]:
+    def run(self) -> list[tuple[int, int, list[AreaShare]]]:
         """Look for areas; return the drafts."""
-        knots = self._knots()
-        if not self._together(knots):
-            self._apart(knots)
+        components = self._components()
+        if not self._together(components):
+            self._apart(components)
         return self.drafts
 
-    def _knots(self) -> list[Knot]:
-        """Sort lots into knots, the dearest first."""
+    def _components(self) -> list[Component]:
+        """Sort lots into components, the dearest first."""
         lots = range(len(self.ground.lots))
         of_workload: dict[int, list[int]] = defaultdict(list)
         for lot in lots:
             of_workload[self.ground.workloads[lot]].append(lot)
-        knot_of = {lot: {lot} for lot in lots}
+        component_of = {lot: {lot} for lot in lots}
         for workload, mine in of_workload.items():
             for partner in self.communication.calls.partners[workload]:
                 if partner.other in of_workload and self.communication.calls.apart(partner):
-                    joined = set().union(*(knot_of[lot] for lot in (*mine, *of_workload[partner.other])))
-                    knot_of.update(dict.fromkeys(joined, joined))
-        knots = {tuple(sorted(knot)) for knot in knot_of.values()}
-        return sorted(knots, key=lambda knot: (-self._size(knot), knot))
+                    joined = set().union(*(component_of[lot] for lot in (*mine, *of_workload[partner.other])))
+                    component_of.update(dict.fromkeys(joined, joined))
+        components = {tuple(sorted(component)) for component in component_of.values()}
+        return sorted(components, key=lambda component: (-self._size(component), component))
 
-    def _size(self, knot: Knot) -> int:
-        return sum(self.ground.price[lot] * self.ground.left[lot] for lot in knot)
+    def _size(self, component: Component) -> int:
+        return sum(self.ground.price[lot] * self.ground.left[lot] for lot in component)
 
-    def _together(self, knots: Sequence[Knot]) -> bool:
+    def _together(self, components: Sequence[Component]) -> bool:
         """Find one area for everything; whether there is no reason to look further."""
-        everything = tuple(lot for knot in knots for lot in knot)
+        everything = tuple(lot for component in components for lot in component)
         for area, count in self._options(everything):
             if not count and self._place(everything, area, count):
                 alone = all(set(self.communication.placed[each.other]) <= {area} for each in self._partners(everything))
@@ -165,25 +166,27 @@ class Spread:
                 return alone
         return False
 
-    def _partners(self, knot: Knot) -> Iterable[Partner]:
-        return (each for lot in knot for each in self.communication.calls.partners[self.ground.workloads[lot]])
+    def _partners(self, component: Component) -> Iterable[Partner]:
+        return (each for lot in component for each in self.communication.calls.partners[self.ground.workloads[lot]])
 
-    def _apart(self, knots: Sequence[Knot]) -> None:
-        """Search from several first areas; knots that have none are left out."""
-        knot, options = self._next(knots)
+    def _apart(self, components: Sequence[Component]) -> None:
+        """Search from several first areas; components that have none are left out."""
+        component, options = self._next(components)
         able = False
         for tried, (area, count) in enumerate(options):
             if tried >= STARTS and self.drafts and not self.drafts[0][0]:
                 return
-            self.steps = STEPS + STEPS_EACH * len(knots)
-            able |= self._try(knot, area, count, knots)
+            self.steps = STEPS + STEPS_EACH * len(components)
+            able |= self._try(component, area, count, components)
         if not able:
-            self._without(knot, knots, self._apart)
+            self._without(component, components, self._apart)
 
-    def _without(self, knot: Knot, knots: Sequence[Knot], go_on: Callable[[Sequence[Knot]], None]) -> None:
-        """Go on without a knot."""
-        size, rest = self._size(knot), [other for other in knots if other != knot]
-        self.urgent[knot] += 1
+    def _without(
+        self, component: Component, components: Sequence[Component], go_on: Callable[[Sequence[Component]], None]
+    ) -> None:
+        """Go on without a component."""
+        size, rest = self._size(component), [other for other in components if other != component]
+        self.urgent[component] += 1
         self.missing += size
         if rest:
             go_on(rest)
@@ -191,64 +194,67 @@ class Spread:
             self._keep()
         self.missing -= size
 
-    def _try(self, knot: Knot, area: int, count: int, knots: Sequence[Knot]) -> bool:
-        """Place a knot, or so many pods of a single lot, and go on with the others; False where it has no place."""
-        if not self._place(knot, area, count):
+    def _try(self, component: Component, area: int, count: int, components: Sequence[Component]) -> bool:
+        """Place a component, or so many pods of a single lot, and go on; False where it has no place."""
+        if not self._place(component, area, count):
             return False
-        rest = [other for other in knots if other != knot or any(self.ground.left[lot] for lot in knot)]
+        rest = [other for other in components if other != component or any(self.ground.left[lot] for lot in component)]
         if rest:
             self._descend(rest)
         else:
             self._keep()
-        self._take_back(len(knot))
+        self._take_back(len(component))
         return True
 
-    def _descend(self, knots: Sequence[Knot]) -> None:
+    def _descend(self, components: Sequence[Component]) -> None:
         if self.drafts and (self.missing, self.cost) >= self.drafts[0][:2]:
             return
-        knot, options = self._next(knots)
+        component, options = self._next(components)
         tried = 0
         for area, count in options:
             # With no steps left the way that is gone is still gone to its end.
             if tried and (tried == WIDTH or self.steps <= 0):
                 return
             self.steps -= 1
-            tried += self._try(knot, area, count, knots)
+            tried += self._try(component, area, count, components)
         if not tried:
-            self._without(knot, knots, self._descend)
+            self._without(component, components, self._descend)
 
-    def _next(self, knots: Sequence[Knot]) -> tuple[Knot, list[tuple[int, int]]]:
-        """The knot that is hardest to place, and where it may go."""
+    def _next(self, components: Sequence[Component]) -> tuple[Component, list[tuple[int, int]]]:
+        """The component that is hardest to place, and where it may go."""
         best: tuple[float, int, int] | None = None
-        found: tuple[Knot, list[tuple[int, int]]] = (), []
-        for number, knot in enumerate(knots):
-            options = self._options(knot)
+        found: tuple[Component, list[tuple[int, int]]] = (), []
+        for number, component in enumerate(components):
+            options = self._options(component)
             if not options:
-                return knot, []
-            pulled = max(int(self.communication.pull[self.ground.workloads[lot]].max()) for lot in knot)
-            key = (len(options) / (1 + self.urgent[knot]), -pulled, number)
+                return component, []
+            pulled = max(int(self.communication.pull[self.ground.workloads[lot]].max()) for lot in component)
+            key = (len(options) / (1 + self.urgent[component]), -pulled, number)
             if best is None or key < best:
-                best, found = key, (knot, options)
+                best, found = key, (component, options)
         return found
 
-    def _options(self, knot: Knot) -> list[tuple[int, int]]:
-        """Areas for a knot, cheapest first, with 0; where none takes a single lot, with as many pods as each takes."""
+    def _options(self, component: Component) -> list[tuple[int, int]]:
+        """Areas for a component, cheapest first.
+
+        Each comes with 0; where none takes a single lot entirely, with as many pods of it as each takes.
+        """
         ground, communication = self.ground, self.communication
-        ground.state.work += STEP // 2 * len(knot)
-        need = sum(ground.request[lot] * ground.left[lot] for lot in knot)
+        ground.state.work += STEP // 2 * len(component)
+        need = sum(ground.request[lot] * ground.left[lot] for lot in component)
         able = np.ones(communication.calls.areas, dtype=bool)
-        for lot in knot:
+        for lot in component:
             able &= (ground.fits[lot] > 0) & communication.near(ground.workloads[lot])
         whole = able & (ground.free >= need).all(axis=1)
-        for lot in knot:
+        for lot in component:
             whole &= ground.fits[lot] >= ground.left[lot]
             # Whether the links carry the lot, if it were the only one.
             whole &= communication.carried_by_area(ground.workloads[lot]) >= ground.left[lot]
-        pull = sum(communication.pull[ground.workloads[lot]] * ground.left[lot] for lot in knot)
+        pull = sum(communication.pull[ground.workloads[lot]] * ground.left[lot] for lot in component)
         found = np.flatnonzero(whole)
         order = found[np.lexsort((found, -ground.free[found].sum(axis=1), pull[found]))].tolist()
         options = [(area, 0) for area in order]
-        return options if options or len(knot) > 1 else self._some(knot[0], able, pull)
+        return options if options or len(component) > 1 else self._some(component[0], able, pull)
 
     def _some(self, lot: int, able: BoolArray, pull: IntArray) -> list[tuple[int, int]]:
         """Areas for some pods of a lot, and how many each takes."""
@@ -261,15 +267,15 @@ class Spread:
         order = found[np.lexsort((found, -counts[found], pull[found]))].tolist()
         return [(area, int(counts[area])) for area in order]
 
-    def _place(self, knot: Knot, area: int, count: int) -> bool:
-        """Place a knot, ``count`` pods of it where that is not 0; False, and nothing placed, where that fails."""
-        for done, lot in enumerate(knot):
-            if not self._add(Part(lot, area, count or self.ground.left[lot])):
+    def _place(self, component: Component, area: int, count: int) -> bool:
+        """Place a component, ``count`` pods of it where that is not 0; False, and nothing placed, where that fails."""
+        for done, lot in enumerate(component):
+            if not self._add(AreaShare(lot, area, count or self.ground.left[lot])):
                 self._take_back(done)
                 return False
         return True
 
-    def _add(self, part: Part) -> bool:
+    def _add(self, part: AreaShare) -> bool:
         """Place pods of a lot, one by one where they may close the area to each other."""
         workload = self.ground.workloads[part.lot]
         step = 1 if self.communication.calls.network.majority else part.pods
@@ -297,3 +303,164 @@ class Spread:
         draft = (self.missing, self.cost, [part for part, _ in self.parts])
         if draft not in self.drafts:
             self.drafts = sorted([*self.drafts, draft], key=lambda each: each[:2])[:DRAFTS]
+
+
+#: Moves made at most from one draft, steps for which pods do not go back, and moves looked at closely.
+MOVES, TENURE, CLOSE = 100, 10, 4
+
+#: What a broken pair counts, times how dear it is: at first DEAR, one more wherever no move is a gain; and what a unit
+#: of O3 counts beside that. Whole numbers, so that comparisons never depend on rounding.
+PAIR, DEAR, COST = 1000, 5, 15
+
+#: More than anything counts.
+NEVER = 2**62
+
+#: Most entries of the table of links.
+ENTRIES = 10**6
+
+
+def tabu_repair(ground: AreaRoom, drafts: Sequence[Sequence[AreaShare]]) -> list[AreaShare] | None:
+    """Find areas for all pods, beginning with drafts that leave some out; None where it does not come to that.
+
+    ``ground`` is as before in the end. Not for ``majority``.
+    """
+    sizes = np.array([len(lot.classes) for lot in ground.lots])
+    if (ground.free.sum(axis=0) < sizes @ ground.request).any() or (ground.fits.sum(axis=1) < sizes).any():
+        return None
+    if (ground.fits > 0).any(axis=0).sum() < 2 or ground.fits.size * (1 + len(ground.communication.room)) > ENTRIES:
+        return None
+    for draft in drafts:
+        ground.stand(draft)
+        found = _TabuRepair(ground).run()
+        parts = ground.clear()
+        if found:
+            return parts
+    return None
+
+
+class _TabuRepair:
+    """One search, from where pods stand now."""
+
+    def __init__(self, ground: AreaRoom) -> None:
+        self.ground, self.communication = ground, ground.communication
+        self.partners = [self.communication.calls.partners[workload] for workload in ground.workloads]
+        self.lots_of: dict[int, list[int]] = defaultdict(list)
+        for lot, workload in enumerate(ground.workloads):
+            self.lots_of[workload].append(lot)
+        lots, areas = ground.fits.shape
+        self.areas = np.arange(areas)
+        asked = np.where(ground.request > 0, ground.request, np.iinfo(np.int64).max).min(axis=0)
+        #: What counts as one broken pair: the least that a pod asks of a resource, and what a middling call takes of a
+        #: link.
+        self.unit = np.minimum(asked, ground.request.max(axis=0)).clip(1)
+        widths = sorted(each.bandwidth for partners in self.partners for each in partners if each.bandwidth)
+        self.width = widths[len(widths) // 2] if widths else 1
+        #: How dear it is to break pairs of a lot, the room of an area, a link.
+        self.of_lot, self.of_area, self.of_link = (
+            np.full(size, DEAR) for size in ((lots, 1), areas, len(self.communication.room))
+        )
+        #: int64, shape (lots, areas, links + 1): what one more pod takes of each link.
+        self.use = np.zeros((lots, areas, len(self.communication.room) + 1), dtype=np.int64)
+        for lot, partners in enumerate(self.partners):
+            for each in partners:
+                for there, pods in self.communication.held[each.other].items() if each.bandwidth else ():
+                    self.use[lot, self.areas, each.link[:, there]] += pods * each.bandwidth
+
+    def run(self) -> bool:
+        """Place what is left and move pods; whether nothing is broken in the end."""
+        state = self.ground.state
+        self._place_all()
+        shut = np.zeros(self.ground.fits.shape, dtype=np.int64)
+        for step in range(min(MOVES, state.moves)):
+            state.moves -= 1
+            state.work += 6 * STEP
+            if not self._broken():
+                return True
+            move = self._best(shut > step)
+            if move is None:
+                return False
+            lot, origin, _ = move
+            shut[lot, origin] = step + TENURE + step % 3
+        return not self._broken()
+
+    def _place_all(self) -> None:
+        """Put what stands nowhere where it breaks least, the largest first."""
+        ground = self.ground
+        for lot in sorted(range(len(ground.lots)), key=lambda lot: (-ground.price[lot], lot)):
+            for _ in range(ground.left[lot]):
+                self._count(lot, int(self._gains(slice(lot, lot + 1))[0].argmin()), 1)
+
+    def _count(self, lot: int, area: int, count: int) -> None:
+        self.ground.count_in(lot, area, count)
+        for each in self.partners[lot]:
+            for other in self.lots_of[each.other] if each.bandwidth else ():
+                self.use[other, self.areas, each.link[area]] += count * each.bandwidth
+
+    def _move(self, lot: int, origin: int, target: int) -> None:
+        self._count(lot, origin, -1)
+        self._count(lot, target, 1)
+
+    def _best(self, shut: BoolArray) -> tuple[int, int, int] | None:
+        """Make the move, of a pod that is part of what is broken, which leaves least broken, then costs least."""
+        into, out, breaking = self._gains(slice(None))
+        gain = into[:, None, :] - out[:, :, None]
+        gain[~(breaking & (self.ground.counts > 0))] = NEVER
+        gain[np.broadcast_to(shut[:, None, :], gain.shape)] = NEVER
+        gain[:, self.areas, self.areas] = NEVER
+        close = np.argsort(gain, axis=None, kind="stable")[:CLOSE]
+        before, least, best = self._broken(), NEVER, None
+        for number in close[gain.ravel()[close] < NEVER].tolist():
+            lot, rest = divmod(number, len(self.areas) ** 2)
+            origin, target = divmod(rest, len(self.areas))
+            pull = self.communication.pull[self.ground.workloads[lot]]
+            self._move(lot, origin, target)
+            after = self._broken() + COST * int(pull[target] - pull[origin])
+            self._move(lot, target, origin)
+            if after < least:
+                least, best = after, (lot, origin, target)
+        if best is not None:
+            if least >= before:
+                self._learn()
+            self._move(*best)
+        return best
+
+    def _learn(self) -> None:
+        """Let what is broken get dearer. Source: Morris, "The Breakout Method", AAAI 1993."""
+        pairs = (self.communication.far[self.ground.workloads] * self.ground.counts).sum(axis=1)
+        self.of_lot[pairs > 0] += 1
+        self.of_area[(self.ground.free < 0).any(axis=1)] += 1
+        self.of_link[self.communication.room < 0] += 1
+
+    def _space(self, amounts: IntArray) -> IntArray:
+        """What amounts of resources count, int64 of shape (..., resources) to shape (...)."""
+        count: IntArray = -(-amounts * PAIR // self.unit).sum(axis=-1)
+        return count
+
+    def _jam(self, amounts: IntArray) -> IntArray:
+        """What amounts beyond the capacity of links count, int64 of shape (..., links) to shape (...)."""
+        count: IntArray = -(-amounts * PAIR // self.width) @ self.of_link
+        return count
+
+    def _broken(self) -> int:
+        """How much is broken: pairs too far, room of areas and nodes, links."""
+        ground = self.ground
+        pairs = PAIR * (self.of_lot * self.communication.far[ground.workloads] * ground.counts).sum()
+        space = self.of_area @ self._space(np.maximum(0, -ground.free))
+        places = DEAR * PAIR * np.maximum(0, -ground.fits).sum()
+        return int(pairs + space + places + self._jam(np.maximum(0, -self.communication.room)))
+
+    def _gains(self, lots: slice) -> tuple[IntArray, IntArray, BoolArray]:
+        """Per lot and area what one more pod breaks and costs, what one less mends and saves, whether it mends any."""
+        ground, room = self.ground, self.communication.room
+        request, use, fits = ground.request[lots, None, :], self.use[lots, :, :-1], ground.fits[lots]
+        pairs = PAIR * self.of_lot[lots] * self.communication.far[ground.workloads[lots]]
+        over = np.maximum(0, -ground.free)
+        more = self.of_area * self._space(np.maximum(0, request - ground.free) - over)
+        less = self.of_area * self._space(over - np.maximum(0, -ground.free - request))
+        jam = np.maximum(0, -room)
+        busy = self._jam(np.maximum(0, use - room) - jam)
+        calm = self._jam(jam - np.maximum(0, -room - use))
+        into = pairs + more + busy + DEAR * PAIR * (fits <= 0)
+        out = pairs + less + calm + DEAR * PAIR * (fits < 0)
+        pull = COST * self.communication.pull[ground.workloads[lots]]
+        return into + pull, out + pull, out > 0

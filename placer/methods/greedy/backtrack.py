@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from placer.dense.score import ready
-from placer.methods.greedy.domains import candidates, demand_of, tops
+from placer.methods.greedy.best_fit import candidates, demand_of, tops
 from placer.methods.greedy.state import State
 
 __all__ = ["Effort", "force"]
@@ -60,7 +60,7 @@ def force(state: State, group: int, effort: Effort, *, more: bool = False) -> bo
     if sum(state.dense.classes[index].size for index in gang.classes) > MOST_PODS:
         effort.exhaustive = False
         return False
-    found = _Search(state, group, effort, more).place(0, 0)
+    found = _Backtracking(state, group, effort, more).place(0, 0)
     effort.exhaustive &= effort.looks > 0
     return found
 
@@ -80,7 +80,7 @@ def _possible(state: State, group: int) -> bool:
     return any(True for _ in candidates(state, scope, state.layout.domains.root, demand_of(state, whole)))
 
 
-class _Search:
+class _Backtracking:
     """Depth-first search for one group; a level is a pod, equal pods go to nodes of rising number."""
 
     def __init__(self, state: State, group: int, effort: Effort, more: bool) -> None:

@@ -1,27 +1,292 @@
-"""Runs in several orders, then again with what was left out moved forward; the best answer is kept."""
+"""In which order groups get their turn."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
 from math import inf
+from typing import TypeVar
 
 import numpy as np
 
 from placer.dense import Dense, Solution, score_solution
-from placer.methods.greedy.again import place_again
-from placer.methods.greedy.complete import complete
-from placer.methods.greedy.gang import Style
+from placer.methods.greedy.app_groups import place_app, ruin_and_recreate
+from placer.methods.greedy.backtrack import Effort, force
+from placer.methods.greedy.best_fit import place_equal
+from placer.methods.greedy.communicating import Way, place_communicating
+from placer.methods.greedy.gangs import Style, admit, extend, is_ready
 from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.moves import move_pods
-from placer.methods.greedy.orders import CALLS, ORDERS, Measures, Order
-from placer.methods.greedy.run import run
+from placer.methods.greedy.local_search import move_pods
 from placer.methods.greedy.state import STEP, State
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
-__all__ = ["greedy"]
+__all__ = ["CALLS", "LOOKS", "ORDERS", "Measures", "Order", "complete", "greedy", "run", "squeeze_in"]
+
+
+T = TypeVar("T", int, float)
+
+#: Sort key of a group within its priority: smaller is earlier.
+Key = Callable[["Measures", int], tuple[float, ...]]
+
+
+class Measures:
+    """What orders look at, per group: sizes in prices, and how much of the largest domain allowed it needs."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.dense = layout, layout.dense
+        #: First group of the AppGroup and priority of a group, or the group itself: a unit is placed as a whole.
+        self.unit = self._units()
+        size = [self._price(group.classes) for group in self.dense.groups]
+        self._sizes = size
+        self.size = self._of_units(size, sum)
+        largest = [
+            max((layout.class_prices[index] for index in group.classes), default=0) for group in self.dense.groups
+        ]
+        self.largest_pod = self._of_units(largest, max)
+
+    def _units(self) -> list[int]:
+        first: dict[object, int] = {}
+        found = []
+        for index, group in enumerate(self.dense.groups):
+            app = self.layout.app(index)
+            found.append(index if app is None else first.setdefault((app, group.priority), index))
+        return found
+
+    def _of_units(self, values: list[T], together: Callable[[Iterable[T]], T]) -> list[T]:
+        """What its whole unit has, for every group."""
+        if self.layout.calls is None:
+            return values
+        members: dict[int, list[T]] = defaultdict(list)
+        for unit, value in zip(self.unit, values, strict=True):
+            members[unit].append(value)
+        of_unit = {unit: together(each) for unit, each in members.items()}
+        return [of_unit[unit] for unit in self.unit]
+
+    def _price(self, classes: tuple[int, ...]) -> int:
+        return sum(self.layout.class_prices[index] * self.dense.classes[index].size for index in classes)
+
+    @cached_property
+    def _most(self) -> dict[int, int]:
+        """Tier to the price of all room in the roomiest domain of at most that tier."""
+        tree = self.dense.domains
+        total = np.concatenate(([0], np.cumsum(self.layout.prices(self.dense.free))))
+        rooms = total[tree.end] - total[tree.begin]
+        return {int(tier): int(rooms[tree.tier <= tier].max()) for tier in np.unique(tree.tier)}
+
+    def _part(self, scope: int, price: int) -> float:
+        limit = self.dense.scopes[scope].limit
+        tiers = [tier for tier in self._most if limit is None or tier <= limit]
+        return price / max(1, self._most[max(tiers)]) if tiers else 2.0
+
+    @cached_property
+    def share(self) -> list[float]:
+        """Share that each group, or its most demanding subgroup, needs of the roomiest domain within its limit."""
+        found = []
+        for group, size in zip(self.dense.groups, self._sizes, strict=True):
+            parts = [self._part(group.scope, size)]
+            for sub in group.sub_groups:
+                part = self.dense.sub_groups[sub]
+                parts.append(self._part(part.scope, self._price(part.classes)))
+            found.append(max(parts))
+        return self._of_units(found, max)
+
+    @cached_property
+    def anchored(self) -> list[bool]:
+        """Whether pods of its AppGroup run."""
+        if self.layout.calls is None:
+            return [False] * len(self.dense.groups)
+        running = {each.app for each in self.layout.calls.network.workloads if each.bound}
+        return [self.layout.app(index) in running for index in range(len(self.dense.groups))]
+
+    @cached_property
+    def tier(self) -> list[int]:
+        """Tier limit of each group, the virtual root's where it has none."""
+        top = int(self.dense.domains.tier[self.dense.domains.root])
+        limits = [self.dense.scopes[group.scope].limit for group in self.dense.groups]
+        return self._of_units([top if limit is None else limit for limit in limits], min)
+
+
+@dataclass(frozen=True)
+class Order:
+    """``key`` sorts groups of one priority; ties: older first."""
+
+    name: str
+    key: Key
+
+
+def _by_age(measures: Measures, group: int) -> tuple[float, ...]:
+    """Older first: the order in which groups are numbered."""
+    return (-measures.dense.groups[group].priority, measures.unit[group])
+
+
+#: Where pods call each other: AppGroups of which some run already have least choice, then large ones.
+CALLS = Order("calls", lambda measures, group: (-measures.anchored[group], -measures.size[group]))
+
+#: Every order. The first places most where pods differ, the second now and then; the others may place the same nearer.
+ORDERS = (
+    Order("pod", lambda measures, group: (-measures.largest_pod[group], -measures.share[group])),
+    Order("share", lambda measures, group: (-measures.share[group], -measures.size[group])),
+    Order("size", lambda measures, group: (-measures.size[group],)),
+    Order("tier", lambda measures, group: (measures.tier[group], -measures.size[group])),
+    Order("age", _by_age),
+)
+
+
+def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, list[int]]:
+    """Place groups one after the other.
+
+    Parameters
+    ----------
+    layout
+        Of the instance.
+    sequence
+        Groups to place, higher priority first.
+    style
+        How.
+
+    Returns
+    -------
+    The state at the end, and the groups that were not made ready.
+    """
+    state = State(layout)
+    failed: list[int] = []
+    groups = layout.dense.groups
+    for _, level in groupby(sequence, key=lambda group: groups[group].priority):
+        admitted = []
+        for batch in _batches(layout, list(level)):
+            if layout.app(batch[0]) is not None:
+                ready, left = place_app(state, batch, style)
+                admitted += ready
+                failed += left
+            elif layout.lone_kind(batch[0]) is not None:
+                failed += place_equal(state, batch, reuse=style.reuse)
+            elif admit(state, batch[0], style):
+                admitted.append(batch[0])
+            else:
+                failed.append(batch[0])
+        for group in admitted:
+            extend(state, group, style)
+    return state, failed
+
+
+def _batches(layout: Layout, level: Sequence[int]) -> Iterator[list[int]]:
+    """Neighbours that are lone pods and alike are placed together; every other group is a batch of its own."""
+    for (app, kind), batch in groupby(level, key=lambda group: (layout.app(group), layout.lone_kind(group))):
+        if app is None and kind is None:
+            for group in batch:
+                yield [group]
+        else:
+            yield list(batch)
+
+
+#: Nodes looked at in all when groups are placed by trying everything (about 2 microseconds each).
+LOOKS = 200_000
+
+#: How many of them the search for another order of a node's pods counts as.
+ORDER_LOOKS = 40_000
+
+#: Ways to place a group that found no place so far: every domain is tried, with different choices of nodes.
+THOROUGH = (Style(tries=10**9), Style(few=False, tries=10**9), Style(few=False, reuse=False, tries=10**9))
+
+
+def complete(dense: Dense, solution: Solution) -> Solution:
+    """Add whole pending groups, then optional pods, until nothing more fits.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    solution
+        Keeps all rules; is not changed.
+
+    Returns
+    -------
+    Solution
+        Contains ``solution``. The same one where ``placed`` is not the first level of the policy, since more pods may
+        then be worse.
+    """
+    if not dense.levels or dense.levels[0][0] != "admitted":
+        return dict(solution)
+    state, effort = State(Layout(dense), solution), Effort(LOOKS)
+    majority = dense.network is not None and dense.network.majority
+    before = -1
+    # What is added can be a near callee of what was too far from all others.
+    while before < 0 or (majority and before < sum(state.placed)):
+        before = sum(state.placed)
+        for priority in sorted({group.priority for group in dense.groups}, reverse=True):
+            _add(state, [index for index, group in enumerate(dense.groups) if group.priority == priority], effort)
+    return state.solution()
+
+
+def _add(state: State, level: Sequence[int], effort: Effort) -> None:
+    """Add groups of one priority, then optional pods."""
+    groups, layout = state.dense.groups, state.layout
+    alike: dict[object, list[int]] = defaultdict(list)
+    calling: dict[int | None, list[int]] = defaultdict(list)
+    gangs = []
+    for group in level:
+        if not layout.is_lone(group):
+            gangs.append(group)
+        elif state.left(groups[group].classes[0]):
+            app = layout.app(group)
+            if app is None:
+                alike[layout.lone_kind(group)].append(group)
+            else:
+                calling[app].append(groups[group].classes[0])
+    for group in gangs:
+        if not is_ready(state, group):
+            squeeze_in(state, group, effort)
+    for several in alike.values():
+        place_equal(state, several, reuse=True)
+        _in_another_order(state, several, effort)
+    for classes in calling.values():
+        place_communicating(state, [(index, 1) for index in classes], Way((0, len(state.price))), whole=False)
+    for group in gangs:
+        if is_ready(state, group):
+            extend(state, group, THOROUGH[0])
+            while layout.app(group) is not None and _squeeze(state, group, effort, more=True):
+                extend(state, group, THOROUGH[0])
+
+
+def _in_another_order(state: State, lone: Sequence[int], effort: Effort) -> None:
+    """Place pods on nodes whose kubelet refuses them as the last ones and admits them in another order (C10)."""
+    for group in lone if state.zones is not None else ():
+        gang = state.dense.groups[group]
+        index = gang.classes[0]
+        limited = state.dense.scopes[gang.scope].limit is not None
+        if limited or not state.left(index) or state.queue_limit(index) < 1:
+            continue
+        for node in np.flatnonzero(state.able(index, zones=False)).tolist():
+            effort.looks -= ORDER_LOOKS
+            if effort.looks < 0:
+                return
+            if state.zones is not None and state.zones.admits_any(index, node):
+                state.take(index, [node], [1])
+                break
+
+
+def squeeze_in(state: State, group: int, effort: Effort) -> bool:
+    """Make a group ready beside what is placed, by every way the greedy has."""
+    # Where pods call each other the areas decide, and all styles choose the same ones.
+    styles = THOROUGH if state.layout.app(group) is None else THOROUGH[:1]
+    return any(admit(state, group, style) for style in styles) or _squeeze(state, group, effort, more=False)
+
+
+def _squeeze(state: State, group: int, effort: Effort, *, more: bool) -> bool:
+    """Try everything for a group, with a part of the effort."""
+    if not any(state.left(index) for index in state.dense.groups[group].classes):
+        return False
+    mine = effort.share(4)
+    found = force(state, group, mine, more=more)
+    effort.looks += max(0, mine.looks)
+    effort.exhaustive &= mine.exhaustive
+    return found
+
 
 #: Work of all runs together, in the unit of ``State.work``: about one second for 5,000 pods on as many nodes.
 WORK = 120 * 10**6
@@ -50,7 +315,7 @@ def greedy(dense: Dense, seed: int = 0, deadline: float | None = None) -> Soluti
     dense
         The instance.
     seed
-        Part of every method's call; the greedy draws nothing.
+        AreaShare of every method's call; the greedy draws nothing.
     deadline
         ``time.monotonic()`` after which no further run is begun; the first one always ends. Without it the same
         instance gives the same answer on every machine.
@@ -61,7 +326,7 @@ def greedy(dense: Dense, seed: int = 0, deadline: float | None = None) -> Soluti
         Keeps all rules; never worse than placing nothing; maximal while ``placed`` is the policy's first level.
     """
     del seed
-    search = _Search(dense, deadline)
+    search = _GreedySearch(dense, deadline)
     if dense.levels and dense.levels[0][0] not in MAXIMISED:
         search.offer(_cautious(dense), ties=True)
     search.orders()
@@ -83,7 +348,7 @@ class _Chain:
     stalled: int = 0
 
 
-class _Search:
+class _GreedySearch:
     """The best answer so far, and the work it took."""
 
     def __init__(self, dense: Dense, deadline: float | None) -> None:
@@ -150,7 +415,7 @@ class _Search:
         limit = state.work + POLISH
         calling = sorted(self.dense.workload_of)
         move_pods(state, calling, limit)
-        place_again(state, limit)
+        ruin_and_recreate(state, limit)
         move_pods(state, calling, limit)
         self.offer(complete(self.dense, state.solution()))
 

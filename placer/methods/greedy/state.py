@@ -177,6 +177,12 @@ class State(PartialSolution):
         free = self.free[node]
         return bool(self.dense.masks[shape.mask, node]) and all(free[r] >= shape.request[r] for r in shape.asked)
 
+    def touched_leaves(self, scope: int) -> set[int]:
+        """Leaves on which a scope has pods, before or now."""
+        it = self.dense.scopes[scope]
+        nodes = [node for node in it.bound if node >= 0] + self.nodes_of(it.classes)
+        return {int(leaf) for leaf in self.layout.leaf_number[nodes]} if nodes else set()
+
     def solution(self) -> Solution:
         """What is placed; pods on a node stand in an order in which its kubelet admits them."""
         found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}

@@ -230,6 +230,13 @@ class Communication:
                 found[node] += int(each.cost[area, area]) * pods
         return found
 
+    def added_cost(self, workload: int) -> IntArray:
+        """:meth:`cost_of` of every node: int64, shape (nodes,)."""
+        costs: IntArray = self.pull[workload, self.calls.area]
+        for node, saved in self.saved(workload).items():
+            costs[node] -= saved
+        return costs
+
     def near(self, workload: int, *, unbalanced: bool = False) -> BoolArray:
         """Areas where C8 lets a pod of a workload be: bool, shape (areas,).
 

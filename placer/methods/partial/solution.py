@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from placer.dense import Dense
 from placer.instance import HostPort
+from placer.methods.numa.zone_rooms import ZoneRooms
 from placer.methods.partial.communication import CallGraph, Communication
 
 __all__ = ["Mobility", "PartialSolution"]
@@ -81,8 +82,6 @@ class PartialSolution:
         if calls is None and dense.network is not None:
             calls = CallGraph(dense.network)
         self.communication = None if calls is None else Communication(calls)
-        from placer.methods.greedy.zones import ZoneRooms
-
         self.zones = ZoneRooms(dense.numa) if zones and dense.numa is not None else None
         self._log: list[tuple[int, int, int]] = []
 

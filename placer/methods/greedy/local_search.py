@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from placer.methods.greedy.nodes import cost_on
 from placer.methods.greedy.state import STEP, State
 from placer.methods.partial import Mobility
 from placer.methods.partial.communication import BoolArray, IntArray
@@ -32,10 +31,10 @@ def move_pods(state: State, classes: Iterable[int], limit: int) -> None:
     limit
         ``State.work`` beyond which it ends.
     """
-    _Moves(state, limit).run(sorted(classes))
+    _LocalSearch(state, limit).run(sorted(classes))
 
 
-class _Moves:
+class _LocalSearch:
     def __init__(self, state: State, limit: int) -> None:
         assert state.communication is not None
         self.state, self.communication, self.limit = state, state.communication, limit
@@ -91,7 +90,7 @@ class _Moves:
         calls_itself = bool(communication.calls.to_itself[workload])
         if calls_itself:
             communication.take(workload, node, -1)
-        costs = cost_on(communication, workload)
+        costs = communication.added_cost(workload)
         gain: IntArray = np.where(state.dense.masks[state.dense.classes[index].mask], costs[node] - costs, 0)
         if calls_itself:
             communication.take(workload, node, 1)

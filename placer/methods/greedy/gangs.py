@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from placer.dense import DenseGroup
-from placer.methods.greedy.domains import candidates, demand_of, touched_leaves
-from placer.methods.greedy.nodes import Way
-from placer.methods.greedy.pack import choose
-from placer.methods.greedy.plan import Block, least
-from placer.methods.greedy.settle import settle
+from placer.dense.score import ready
+from placer.methods.greedy.best_fit import anchor, candidates, choose, demand_of, tops
+from placer.methods.greedy.communicating import Way, place_communicating, place_one
+from placer.methods.greedy.layout import PodBlock, least
 from placer.methods.greedy.state import State
 
-__all__ = ["Style", "admit", "pack"]
+__all__ = ["Style", "admit", "extend", "is_ready", "pack"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def admit(state: State, group: int, style: Style) -> bool:
     return elastic and (_place(state, group, needed, style) or _place_any(state, group, style))
 
 
-def _place(state: State, group: int, blocks: Sequence[Block], style: Style) -> bool:
+def _place(state: State, group: int, blocks: Sequence[PodBlock], style: Style) -> bool:
     """Place exactly these pods in the first domain, of those that could hold them, where that works out."""
     gang = state.dense.groups[group]
     if not _queues_allow(state, blocks):
@@ -115,7 +115,7 @@ def _rooms(state: State, gang: DenseGroup) -> dict[int, dict[int, int]]:
     return found
 
 
-def _leave_out(blocks: Sequence[Block], failed: Block | None, most: dict[int, int]) -> None:
+def _leave_out(blocks: Sequence[PodBlock], failed: PodBlock | None, most: dict[int, int]) -> None:
     """Use less of what found no place: none of a subgroup, else one pod less of the dearest class."""
     if failed is not None and failed.sub_group >= 0:
         most.update({index: 0 for index, _ in failed.items})
@@ -134,7 +134,7 @@ def _first_of_each_tier(state: State, domains: Iterable[int], tries: int) -> Ite
             yield domain
 
 
-def _queues_allow(state: State, blocks: Sequence[Block]) -> bool:
+def _queues_allow(state: State, blocks: Sequence[PodBlock]) -> bool:
     """Whether the queues have room for all the pods together (C11)."""
     if not state.queue_room:
         return True
@@ -146,7 +146,9 @@ def _queues_allow(state: State, blocks: Sequence[Block]) -> bool:
     return all(amount <= state.queue_room[row] for row, amount in asked.items())
 
 
-def _place_blocks(state: State, gang: DenseGroup, blocks: Sequence[Block], domain: int, style: Style) -> Block | None:
+def _place_blocks(
+    state: State, gang: DenseGroup, blocks: Sequence[PodBlock], domain: int, style: Style
+) -> PodBlock | None:
     """Place blocks in a domain, the hardest first; one that fails moves to the front and all is tried again.
 
     Returns
@@ -165,7 +167,7 @@ def _place_blocks(state: State, gang: DenseGroup, blocks: Sequence[Block], domai
     return failed
 
 
-def _hardness(state: State, block: Block) -> tuple[int, int, int]:
+def _hardness(state: State, block: PodBlock) -> tuple[int, int, int]:
     """Sort key: subgroups with the lowest limit first, then those that take most; pods of no subgroup last."""
     price = sum(state.layout.class_prices[index] * count for index, count in block.items)
     if block.sub_group < 0:
@@ -174,7 +176,7 @@ def _hardness(state: State, block: Block) -> tuple[int, int, int]:
     return int(state.layout.domains.tier.max()) if limit is None else limit, -price, block.sub_group
 
 
-def _place_block(state: State, gang: DenseGroup, block: Block, domain: int, style: Style) -> bool:
+def _place_block(state: State, gang: DenseGroup, block: PodBlock, domain: int, style: Style) -> bool:
     """Place one block in a domain, as low as its own scope wants; undone where it fails."""
     if block.sub_group >= 0:
         scope = state.dense.sub_groups[block.sub_group].scope
@@ -198,13 +200,13 @@ def pack(state: State, items: Sequence[tuple[int, int]], domain: int, scope: int
         calling = [item for item in items if item[0] in state.dense.workload_of]
         items = [item for item in items if item[0] not in state.dense.workload_of]
         way = Way(state.layout.slice_of(domain), style.reuse, scope)
-        if calling and settle(state, calling, way, whole=True):
+        if calling and place_communicating(state, calling, way, whole=True):
             return False
     for index, count in items:
         if count > state.queue_limit(index):
             chosen = None
         else:
-            leaves = None if scope is None else touched_leaves(state, scope)
+            leaves = None if scope is None else state.touched_leaves(scope)
             shape = state.layout.shape_of[index]
             chosen = choose(state, shape, count, state.layout.slice_of(domain), leaves=leaves, reuse=style.reuse)
         if chosen is None:
@@ -212,3 +214,122 @@ def pack(state: State, items: Sequence[tuple[int, int]], domain: int, scope: int
             return False
         state.take(index, *chosen)
     return True
+
+
+def is_ready(state: State, group: int) -> bool:
+    """Whether the group is ready as things stand (C5)."""
+    gang = state.dense.groups[group]
+    return ready(state.dense, group, {index: state.placed[index] for index in gang.classes})
+
+
+def extend(state: State, group: int, style: Style) -> None:
+    """Place what is left of a ready group, as much as fits: subgroups whole or at their size, other pods one by one."""
+    gang = state.dense.groups[group]
+    if not any(state.left(index) for index in gang.classes):
+        return
+    for sub in gang.sub_groups:
+        part = state.dense.sub_groups[sub]
+        if part.short and not any(state.placed[index] for index in part.classes):
+            _start_sub_group(state, gang, sub, style)
+    for index in sorted(gang.classes, key=lambda index: (-state.layout.class_prices[index], index)):
+        sub = state.dense.classes[index].sub_group
+        if state.left(index) and (sub < 0 or _has_started(state, sub)):
+            _fill(state, gang, index, style)
+
+
+def _has_started(state: State, sub: int) -> bool:
+    part = state.dense.sub_groups[sub]
+    return not part.short or any(state.placed[index] for index in part.classes)
+
+
+def _start_sub_group(state: State, gang: DenseGroup, sub: int, style: Style) -> None:
+    """Place a subgroup that has nothing yet: all its pods where they fit, else at least as many as it may have (C6)."""
+    part = state.dense.sub_groups[sub]
+    prices = state.layout.class_prices
+    dearest = sorted(part.classes, key=lambda index: (-prices[index], index))
+    whole = tuple((index, state.left(index)) for index in dearest)
+    leaves = part.scope if style.few else None
+    outers = tops(state, gang.scope, state.layout.domains.root)
+    for outer in outers:
+        block = PodBlock(sub, whole)
+        for domain in candidates(state, part.scope, outer, demand_of(state, (block,)), (block,)):
+            if pack(state, whole, domain, leaves, style):
+                return
+    for outer in outers:
+        for domain in tops(state, part.scope, outer):
+            if any(_at_least(state, order, domain, part.short, style) for order in (dearest, dearest[::-1])):
+                return
+
+
+def _at_least(state: State, classes: Sequence[int], domain: int, least: int, style: Style) -> bool:
+    """Place as many pods as fit of one class after the other; undone where they are fewer than ``least``."""
+    mark = state.mark()
+    for index in classes:
+        _place_some(state, index, domain, None, style)
+    if sum(state.placed[index] for index in classes) >= least:
+        return True
+    state.undo(mark)
+    return False
+
+
+def _place_some(state: State, index: int, domain: int, scope: int | None, style: Style) -> None:
+    """Place as many pods of a class in a domain as its queues and the room allow; few leaves of ``scope``, if any."""
+    begin, end = state.layout.slice_of(domain)
+    if state.communication is not None and index in state.dense.workload_of:
+        while state.left(index) and place_one(state, index, Way((begin, end), style.reuse, scope)):
+            pass
+        return
+    shape = state.layout.shape_of[index]
+    count = min(state.left(index), state.queue_limit(index), int(state.fits(shape)[begin:end].sum()))
+    leaves = None if scope is None else state.touched_leaves(scope)
+    chosen = choose(state, shape, count, (begin, end), leaves=leaves, reuse=style.reuse) if count > 0 else None
+    if chosen is not None:
+        state.take(index, *chosen)
+
+
+def _fill(state: State, gang: DenseGroup, index: int, style: Style) -> None:
+    """Place as many pods of one class as its scopes, its queues and the room allow, nearest first."""
+    sub = state.dense.classes[index].sub_group
+    scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
+    wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
+    for domain in _nearest_first(state, scopes, index):
+        _place_some(state, index, domain, wanted[-1] if wanted and style.few else None, style)
+        if not state.left(index):
+            return
+
+
+def _nearest_first(state: State, scopes: list[int], index: int) -> Iterator[int]:
+    """Domains for one more pod, narrow ones before those around them; the caller places pods after each."""
+    root = state.layout.domains.root
+    for outer in _roomiest_first(state, tops(state, scopes[0], root), index):
+        inner = [outer] if len(scopes) == 1 else _roomiest_first(state, tops(state, scopes[1], outer), index)
+        for top in inner:
+            before = state.placed[index]
+            yield from _upward(state, scopes[-1], top, index)
+            limited = any(state.dense.scopes[scope].limit is not None for scope in scopes)
+            if limited and state.placed[index] > before:  # what is placed now ties the scopes to this domain
+                return
+
+
+def _upward(state: State, scope: int, top: int, index: int) -> Iterator[int]:
+    """From where the scope is up to ``top``; where it is nowhere, first the lowest domain that takes all pods."""
+    if state.dense.scopes[scope].wanted:
+        domain = anchor(state, scope)
+        if domain is None:
+            block = PodBlock(state.dense.classes[index].sub_group, ((index, state.left(index)),))
+            yield from islice(candidates(state, scope, top, demand_of(state, (block,)), (block,)), 1)
+        else:
+            tree = state.layout.domains
+            inside = set(state.layout.inside(top).domains.tolist())
+            while domain in inside and domain != top:
+                yield domain
+                domain = int(tree.parent[domain])
+    yield top
+
+
+def _roomiest_first(state: State, domains: list[int], index: int) -> list[int]:
+    if len(domains) < 2:
+        return domains
+    fit = np.concatenate(([0], np.cumsum(state.able(index))))
+    tree = state.layout.domains
+    return sorted(domains, key=lambda domain: (int(fit[tree.begin[domain]] - fit[tree.end[domain]]), domain))

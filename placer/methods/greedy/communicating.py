@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placer.methods.greedy.areas import Lot, Part
-from placer.methods.greedy.domains import touched_leaves
+from placer.methods.greedy.areas import AreaRoom, AreaSearch, AreaShare, Lot, lots_of, tabu_repair
 from placer.methods.greedy.layout import IntArray
+from placer.methods.greedy.local_search import move_pods
 from placer.methods.greedy.state import STEP, State
-from placer.methods.partial import Communication
 
-__all__ = ["Way", "cost_on", "fill", "place_one"]
+__all__ = ["Way", "fill", "place_cheaply", "place_communicating", "place_one"]
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,14 @@ class Way:
         if self.scope is None or not len(nodes):
             return nodes
         leaves = state.layout.leaf_number[nodes]
-        keep = np.isin(leaves, list(touched_leaves(state, self.scope)))
+        keep = np.isin(leaves, list(state.touched_leaves(self.scope)))
         if not keep.any():
             keep = leaves == np.bincount(leaves, weights=state.price[nodes]).argmax()
         kept: IntArray = nodes[keep]
         return kept
 
 
-def fill(state: State, lots: Sequence[Lot], parts: Sequence[Part], way: Way) -> list[int]:
+def fill(state: State, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
     """Place parts of lots on nodes of their areas.
 
     Returns
@@ -66,14 +65,14 @@ def fill(state: State, lots: Sequence[Lot], parts: Sequence[Part], way: Way) -> 
         there[part.lot] = there.get(part.lot, 0) + part.pods
     for area, counts in by_area.items():
         mark, before = state.mark(), [list(left) for left in waiting]
-        if not _Area(state, lots, waiting, area, way).fill(counts):
+        if not _AreaFilling(state, lots, waiting, area, way).fill(counts):
             state.undo(mark)
             waiting = before
-            _Area(state, lots, waiting, area, way).squeeze(counts)
+            _AreaFilling(state, lots, waiting, area, way).squeeze(counts)
     return [index for left in waiting for index in left]
 
 
-class _Area:
+class _AreaFilling:
     """One area: node after node is filled with pods that call each other."""
 
     def __init__(self, state: State, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
@@ -189,14 +188,77 @@ def place_one(state: State, index: int, way: Way) -> bool:
     if not len(nodes):
         return False
     nodes = way.near(state, nodes)
-    costs = cost_on(communication, workload)[nodes]
+    costs = communication.added_cost(workload)[nodes]
     state.take(index, [way.best(state, nodes[costs == costs.min()])], [1])
     return True
 
 
-def cost_on(communication: Communication, workload: int) -> IntArray:
-    """What one more pod of a workload adds to O3 on each node: int64, shape (nodes,)."""
-    costs: IntArray = communication.pull[workload, communication.calls.area]
-    for node, saved in communication.saved(workload).items():
-        costs[node] -= saved
-    return costs
+def place_communicating(state: State, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
+    """Place pods that call and are called.
+
+    Parameters
+    ----------
+    state
+        Room left.
+    items
+        (class, pods), at least one.
+    way
+        Where, and how nodes are chosen.
+    whole
+        All of them or none; else as many as it finds a place for.
+
+    Returns
+    -------
+    The classes of those that found no place, one entry per pod; under ``whole`` nothing is placed where there are any.
+    """
+    lots = lots_of(state, items)
+    drafts = _drafts(state, lots, way, whole)
+    if not drafts:
+        return [index for lot in lots for index in lot.classes]
+    mark = state.mark()
+    left = _carry_out(state, lots, drafts[0], way)
+    if left and whole:
+        state.undo(mark)
+        return [index for lot in lots for index in lot.classes]
+    return left
+
+
+def place_cheaply(state: State, items: Sequence[tuple[int, int]], limit: int) -> None:
+    """Place pods again that all had a place, in the way of those at hand that is cheapest (O3).
+
+    Nothing is placed where none of them has a place for all; ``limit`` as in :func:`~.moves.move_pods`.
+    """
+    assert state.communication is not None
+    way, mark, lots = Way((0, len(state.price))), state.mark(), lots_of(state, items)
+    best: tuple[int, list[tuple[int, int, int]]] | None = None
+    for parts in _drafts(state, lots, way, whole=True):
+        if not _carry_out(state, lots, parts, way):
+            move_pods(state, {index for index, _ in items}, limit)
+            if best is None or state.communication.cost < best[0]:
+                best = state.communication.cost, state.since(mark)
+        state.undo(mark)
+    for index, node, count in best[1] if best is not None else ():
+        state.take(index, [node], [count])
+
+
+def _drafts(state: State, lots: Sequence[Lot], way: Way, whole: bool) -> list[list[AreaShare]]:
+    """What may go where, best first; under ``whole`` only what finds an area for all."""
+    ground = AreaRoom(state, lots, way.where)
+    drafts = AreaSearch(ground).run()
+    if drafts[0][0] and not ground.communication.calls.network.majority:
+        repaired = tabu_repair(ground, [parts for *_, parts in drafts])
+        if repaired is not None:
+            return [repaired]
+    return [parts for missing, _, parts in drafts if not (missing and whole)]
+
+
+def _carry_out(state: State, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
+    """Choose nodes; pods that find none in their area may go anywhere. Return the classes of those that find none."""
+    assert state.communication is not None
+    mark, prices = state.mark(), state.layout.class_prices
+    left = fill(state, lots, parts, way)
+    if left and not state.communication.balanced({lot.workload for lot in lots}):
+        state.undo(mark)  # a callee that was near has found no node
+        left = [index for lot in lots for index in lot.classes]
+    left.sort(key=lambda index: (-prices[index], index))
+    return [index for index in left if not place_one(state, index, way)]

@@ -1,0 +1,271 @@
+"""Which domains a scope may use (C7), and in which order they are tried (O2, best fit)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from placer.methods.greedy.layout import Inside, IntArray, PodBlock
+from placer.methods.greedy.state import STEP, BoolArray, State
+
+__all__ = ["Chosen", "Demand", "anchor", "candidates", "choose", "demand_of", "place_equal", "tops"]
+
+
+#: More than calls of a pod cost.
+NEVER = 2**40
+
+#: Shape to pods of it.
+Demand = Mapping[int, int]
+
+
+def demand_of(state: State, blocks: Iterable[PodBlock]) -> dict[int, int]:
+    """Count the pods of some blocks by shape."""
+    found: dict[int, int] = defaultdict(int)
+    for block in blocks:
+        for index, count in block.items:
+            found[state.layout.shape_of[index]] += count
+    return found
+
+
+def anchor(state: State, scope: int) -> int | None:
+    """Smallest domain that holds what the scope has placed, before and now; None where that is nothing."""
+    it = state.dense.scopes[scope]
+    return state.dense.common((*it.bound, *state.nodes_of(it.classes)))
+
+
+def _allowed(state: State, scope: int, outer: int) -> Inside:
+    """Domains in ``outer`` that keep the limit of the scope and hold what it has placed."""
+    inside = state.layout.inside(outer, state.dense.scopes[scope].limit)
+    held = anchor(state, scope)
+    if held is None or not len(inside.domains):
+        return inside
+    tree = state.layout.domains
+    keep = (tree.begin[inside.domains] <= tree.begin[held]) & (tree.end[inside.domains] >= tree.end[held])
+    return inside.where(keep & (inside.tiers >= tree.tier[held]))
+
+
+def tops(state: State, scope: int, outer: int) -> list[int]:
+    """Highest domains in ``outer`` of which one must hold the whole scope, disjoint."""
+    allowed = _allowed(state, scope, outer).domains.tolist()
+    known, parent = set(allowed), state.layout.domains.parent
+    return [domain for domain in allowed if domain == outer or int(parent[domain]) not in known]
+
+
+def candidates(state: State, scope: int, outer: int, demand: Demand, blocks: Iterable[PodBlock] = ()) -> Iterator[int]:
+    """Domains in ``outer`` that could hold the demand, counting shape by shape.
+
+    Lowest tier first (O2); within a tier the one with the cheapest calls (O3) from ``blocks``, which also have to be
+    near enough there to what is placed, then the one with least room left over, then most nodes in use (O4), then the
+    one whose parent has least room. Between two of them the caller leaves the state as it was.
+    """
+    state.work += STEP
+    inside = _allowed(state, scope, outer)
+    begin, end = state.layout.slice_of(outer)
+    for shape, count in demand.items():
+        if len(inside.domains):
+            state.work += end - begin
+            inside = inside.where(inside.sums(state.fits(shape)[begin:end]) >= count)
+    if len(demand) > 1 and len(inside.domains):
+        inside = inside.where(_together(state, demand, begin, end, inside))
+    if len(inside.domains) <= 1:
+        yield from inside.domains.tolist()
+        return
+    inside, costs = _called(state, blocks, inside, begin, end)
+    if not len(inside.domains):
+        return
+    left, above = inside.sums_and_above(state.price[begin:end])
+    used = inside.sums(state.used[begin:end].astype(np.int64))
+    tiers = inside.tiers
+    low = int(tiers.min())
+    while True:
+        of_tier = np.flatnonzero(tiers == low)
+        order = np.lexsort((above[of_tier], -used[of_tier], left[of_tier], costs[of_tier]))
+        yield from inside.domains[of_tier[order]].tolist()
+        higher = tiers[tiers > low]
+        if not len(higher):
+            return
+        low = int(higher.min())
+
+
+def _called(state: State, blocks: Iterable[PodBlock], inside: Inside, begin: int, end: int) -> tuple[Inside, IntArray]:
+    """Domains whose areas may take the pods of blocks that call and are called, and the least that may cost (O3)."""
+    costs: IntArray = np.zeros(len(inside.domains), dtype=np.int64)
+    communication = state.communication
+    if communication is None:
+        return inside, costs
+    area = communication.calls.area[begin:end]
+    for index, count in (item for block in blocks for item in block.items):
+        workload = state.dense.workload_of.get(index)
+        if workload is not None:
+            able = state.able(index)[begin:end]
+            least = inside.least(np.where(able, communication.pull[workload][area], NEVER))
+            keep = (inside.sums(able) >= count) & (least < NEVER)
+            inside, costs = inside.where(keep), (costs + count * least)[keep]
+            state.work += STEP + 4 * len(able)
+    return inside, costs
+
+
+def _together(state: State, demand: Demand, begin: int, end: int, inside: Inside) -> BoolArray:
+    """Where the requests of all shapes together are no more than the room, resource by resource."""
+    asked = sum(state.layout.shapes[shape].request * count for shape, count in demand.items())
+    keep = np.ones(len(inside.domains), dtype=bool)
+    for resource in np.flatnonzero(asked):
+        keep &= inside.sums(state.room[resource, begin:end]) >= asked[resource]  # type: ignore[index]
+        state.work += end - begin
+    return keep
+
+
+#: Distinct nodes and how many pods each gets.
+Chosen = tuple[list[int], list[int]]
+
+#: Added to what a choice leaves over where it opens something empty: more than all room of a node is worth.
+OPENS = 2**40
+
+
+def choose(
+    state: State,
+    shape: int,
+    count: int,
+    where: tuple[int, int],
+    *,
+    leaves: Collection[int] | None = None,
+    reuse: bool = True,
+) -> Chosen | None:
+    """Choose nodes for pods of one shape.
+
+    Parameters
+    ----------
+    state
+        Room left.
+    shape, count
+        The pods, at least 1.
+    where
+        First node and the one after the last.
+    leaves
+        Leaves that the scope of the pods touches already, to keep its span small; None: span does not matter.
+    reuse
+        Fill nodes in use before empty ones.
+
+    Returns
+    -------
+    Nodes and counts that sum to ``count``; None where there is no room for so many.
+    """
+    begin, end = where
+    state.work += STEP // (1 if leaves is not None else 3)
+    if count == 1 and not leaves:
+        return _one(state, shape, begin, end, reuse)
+    fit = state.fits(shape)[begin:end]
+    state.work += 3 * len(fit)
+    if int(fit.sum()) < count:
+        return None
+    if leaves is None:
+        return _nodes(state, shape, fit, count, begin, reuse)
+    return _leaf_by_leaf(state, shape, fit, count, begin, leaves, reuse)
+
+
+def _one(state: State, shape: int, begin: int, end: int, reuse: bool) -> Chosen | None:
+    """Best fit of a single pod: least room left over, nodes in use first, then the first one."""
+    room = state.has_room(shape)[begin:end]
+    left = np.where(room, state.left_by(shape)[begin:end], 2 * OPENS)
+    if reuse:
+        left += np.where(state.used[begin:end], 0, OPENS // 2)
+    state.work += 2 * len(room)
+    best = int(left.argmin()) if len(left) else -1
+    return ([begin + best], [1]) if best >= 0 and room[best] else None
+
+
+def _nodes(state: State, shape: int, fit: IntArray, count: int, begin: int, reuse: bool) -> Chosen:
+    """Take nodes by what they leave over once they are filled; the last one is chosen for the rest that is left."""
+    places = np.flatnonzero(fit)
+    able = fit[places]
+    price = state.layout.shapes[shape].price
+    room = state.price[begin + places]
+    opens = np.where(state.used[begin + places], 0, OPENS) if reuse else np.zeros(len(places), dtype=np.int64)
+    left = room - np.minimum(able, count) * price + opens
+    order = np.lexsort((places, -able, left))
+    total = np.cumsum(able[order])
+    last = int(np.searchsorted(total, count))
+    chosen = order[: last + 1]
+    counts = able[chosen]
+    rest = count - (int(total[last - 1]) if last else 0)
+    if rest < counts[-1] and last:
+        others = order[last:]
+        enough = others[able[others] >= rest]
+        best = enough[np.lexsort((places[enough], room[enough] + opens[enough]))[0]]
+        chosen = np.append(chosen[:-1], best)
+    counts[-1] = rest
+    return (begin + places[chosen]).tolist(), counts.tolist()
+
+
+def _leaf_by_leaf(
+    state: State, shape: int, fit: IntArray, count: int, begin: int, touched: Collection[int], reuse: bool
+) -> Chosen:
+    """As few further leaves as will do: those touched already, the roomiest, and for the rest the tightest."""
+    layout = state.layout
+    end = begin + len(fit)
+    first, last = int(layout.leaf_number[begin]), int(layout.leaf_number[end - 1])
+    begins = layout.leaf_begin[first : last + 2].copy()
+    starts = begins[:-1] - begin
+    able = np.add.reduceat(fit, starts)
+    whole = np.zeros(len(able), dtype=bool)
+    part: list[tuple[int, int]] = []
+    for leaf in sorted(touched):
+        if first <= leaf <= last and able[leaf - first] and count:
+            taken = min(count, int(able[leaf - first]))
+            if taken == able[leaf - first]:
+                whole[leaf - first] = True
+            else:
+                part.append((leaf - first, taken))
+            count -= taken
+            able[leaf - first] = 0
+    if count:
+        room = np.add.reduceat(state.price[begin:end], starts)
+        used = np.add.reduceat(state.used[begin:end].astype(np.int64), starts)
+        full, rest = _leaves(able, room, -used, count)
+        whole[full] = True
+        part.append(rest)
+    nodes: list[int] = []
+    counts: list[int] = []
+    if whole.any():
+        places = np.flatnonzero(fit * np.repeat(whole, np.diff(begins)))
+        nodes, counts = (begin + places).tolist(), fit[places].tolist()
+    for leaf, taken in part:
+        low, high = int(starts[leaf]), int(begins[leaf + 1]) - begin
+        some = _nodes(state, shape, fit[low:high], taken, begin + low, reuse)
+        nodes += some[0]
+        counts += some[1]
+    return nodes, counts
+
+
+def _leaves(able: IntArray, room: IntArray, unused: IntArray, count: int) -> tuple[IntArray, tuple[int, int]]:
+    """Choose leaves: whole ones from the roomiest down, then the tightest that takes the rest, and that rest."""
+    order = np.lexsort((unused, room, -able))
+    total = np.cumsum(able[order])
+    whole = int(np.searchsorted(total, count))
+    rest = count - (int(total[whole - 1]) if whole else 0)
+    others = order[whole:]
+    enough = others[able[others] >= rest]
+    best = enough[np.lexsort((enough, able[enough], unused[enough], room[enough]))[0]]
+    return order[:whole], (int(best), rest)
+
+
+def place_equal(state: State, groups: Sequence[int], *, reuse: bool) -> list[int]:
+    """Place as many as fit of groups that have one :meth:`~.layout.Layout.lone_kind`, older ones first.
+
+    Returns
+    -------
+    The groups that are left; for none of them is there room.
+    """
+    classes = [state.dense.groups[group].classes[0] for group in sorted(groups)]
+    shape = state.layout.shape_of[classes[0]]
+    rows = state.dense.rows_of[classes[0]]
+    count = min([len(classes), *(state.queue_room[row] // amount for row, amount in rows)])
+    if count > 1:
+        count = min(count, int(state.fits(shape).sum()))
+    chosen = choose(state, shape, count, (0, len(state.price)), reuse=reuse) if count > 0 else None
+    if chosen is None:
+        return sorted(groups)
+    state.take_one_each(classes[:count], *chosen)
+    return sorted(groups)[count:]
