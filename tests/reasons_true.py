@@ -12,8 +12,8 @@ from placer.methods.greedy import greedy
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons
+from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import best
-from tests.test_greedy import carried_out
 from tests.test_reasons import one_more
 from tests.tiny import Tiny
 

@@ -15,9 +15,9 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons
 from placer.result import Reason
+from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import best, placements
 from tests.support import hyper_node, instance_of, node, pod, pod_group
-from tests.test_greedy import carried_out
 from tests.tiny import tiny
 from tests.world import World, hard, port
 

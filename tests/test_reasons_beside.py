@@ -19,7 +19,7 @@ from placer.reasons import reasons
 from placer.reasons.words import shape_text
 from placer.result import Reason
 from placer.verify import verify
-from tests.test_greedy import carried_out
+from tests.methods.greedy.test_greedy import carried_out
 from tests.tiny import Tiny, crowded, crowded_network
 from tests.tiny_numa import tiny_numa
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from math import gcd
 from typing import NamedTuple
 
@@ -82,10 +83,16 @@ class CallGraph:
             for end, partner in self._seen_from_both(call):
                 partners[end].append(partner)
         self.partners = [tuple(each) for each in partners]
-        #: Per workload how often it calls itself.
-        self.to_itself = [sum(p.other == w and not p.calling for p in each) for w, each in enumerate(self.partners)]
-        #: Per workload the partners with whom it shares links.
-        self.linked = [tuple(p for p in each if p.bandwidth and len(self.room)) for each in self.partners]
+
+    @cached_property
+    def to_itself(self) -> list[int]:
+        """Per workload how often it calls itself."""
+        return [sum(p.other == w and not p.calling for p in each) for w, each in enumerate(self.partners)]
+
+    @cached_property
+    def linked(self) -> list[tuple[Partner, ...]]:
+        """Per workload the partners with whom it shares links."""
+        return [tuple(p for p in each if p.bandwidth and len(self.room)) for each in self.partners]
 
     def _seen_from_both(self, call: Call) -> tuple[tuple[int, Partner], tuple[int, Partner]]:
         network = self.network
@@ -156,21 +163,21 @@ class Communication:
         """Count pods in on a node, or out where ``count`` is negative, in any order."""
         area = int(self.calls.area[node])
         if count < 0:
-            self._stand(workload, node, count)
+            self._count_on(workload, node, count)
             self.count_in(workload, area, count)
         # Pods that come or go together are on one node: among themselves they cost nothing.
         app = self.calls.network.workloads[workload].app
         self.costs[app] = self.costs.get(app, 0) + count * self.cost_of(workload, node)
         if count > 0:
             self.count_in(workload, area, count)
-            self._stand(workload, node, count)
+            self._count_on(workload, node, count)
 
     @property
     def cost(self) -> int:
         """O3 of what is placed now, pairs of two running pods left out."""
         return sum(self.costs.values())
 
-    def _stand(self, workload: int, node: int, count: int) -> None:
+    def _count_on(self, workload: int, node: int, count: int) -> None:
         there = self.on[workload]
         there[node] += count
         if not there[node]:

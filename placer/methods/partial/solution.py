@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -117,8 +117,16 @@ class PartialSolution:
 
     def _count(self, index: int, node: int, count: int) -> None:
         """Count pods in, or out where ``count`` is negative."""
-        pods = self.dense.classes[index]
         self.placed[index] += count
+        self._count_on_node(index, node, count)
+        for row, amount in self.dense.rows_of[index]:
+            self.queue_room[row] -= amount * count
+        if self.communication is not None and index in self.dense.workload_of:
+            self.communication.take(self.dense.workload_of[index], node, count)
+
+    def _count_on_node(self, index: int, node: int, count: int) -> None:
+        """Count what is on the node and whether that uses it, and its host ports."""
+        pods = self.dense.classes[index]
         there, here = self.where[index], self.on[node]
         before = there.get(node, 0)
         now = before + count
@@ -129,14 +137,10 @@ class PartialSolution:
         if not pods.daemon and (before == 0 or now == 0):
             self._busy[node] += 1 if now else -1
             self.used[node] = self.dense.node_used[node] or self._busy[node] > 0
-        for row, amount in self.dense.rows_of[index]:
-            self.queue_room[row] -= amount * count
         if pods.host_ports and count > 0:
             self.ports[node].extend(pods.host_ports)
         for port in pods.host_ports if count < 0 else ():
             self.ports[node].remove(port)
-        if self.communication is not None and index in self.dense.workload_of:
-            self.communication.take(self.dense.workload_of[index], node, count)
 
     def _fill(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
         """Take room on distinct nodes, or give it back where counts are negative."""
@@ -167,16 +171,19 @@ class PartialSolution:
         zones
             Whether C10 counts.
         """
-        ports = self.dense.classes[index].host_ports
-        if ports:
-            for taken in (self.dense.ports, self.ports):
-                for node, others in taken.items():
-                    if any(port.clashes(other) for port in ports for other in others):
-                        counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
+        for node in self._nodes_with(self.dense.classes[index].host_ports):
+            counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
         if zones and self.zones is not None:
             most = self.zones.most(index, nodes, int(counts.max(initial=0)))
             if most is not None:
                 np.minimum(counts, most, out=counts)
+
+    def _nodes_with(self, ports: Sequence[HostPort]) -> Iterator[int]:
+        """Nodes on which one of some host ports is taken."""
+        for taken in (self.dense.ports, self.ports) if ports else ():
+            for node, others in taken.items():
+                if any(port.clashes(other) for port in ports for other in others):
+                    yield node
 
     def left(self, index: int) -> int:
         """Pods of a class that are not placed."""

@@ -14,7 +14,7 @@ from placer.methods.greedy.state import State
 from placer.verify import verify
 from tests.judge import placement
 from tests.kep import kep_cluster
-from tests.test_greedy import nodes
+from tests.methods.greedy.test_greedy import nodes
 from tests.world import World, calls, hard
 
 SHOP = Key("default", "shop")

@@ -18,8 +18,8 @@ from placer.methods.partial import LIMITLESS
 from placer.placement import Placement
 from placer.score import score
 from placer.verify import verify
+from tests.methods.greedy.test_call_costs import cost
 from tests.oracle import placements
-from tests.test_greedy_calls import cost
 from tests.tiny import tiny_network
 from tests.tiny_numa import tiny_numa
 

@@ -23,15 +23,15 @@ from placer.score import score
 from placer.verify import verify
 from tests.judge import placement as placement_of
 from tests.kep import kep_cluster
+from tests.methods.greedy.test_communicating import SHOP, shop
+from tests.methods.greedy.test_greedy import carried_out, nodes, placed
 from tests.numa_words import demand, numa
 from tests.oracle import best
 from tests.support import instance_of
-from tests.test_greedy import carried_out, nodes, placed
-from tests.test_greedy_network import SHOP, shop
 from tests.tiny import tiny_network
 from tests.world import World, calls
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def cost(instance: Instance, placement: Placement) -> int:
