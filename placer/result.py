@@ -166,7 +166,7 @@ class Result:
         Values with bounds in the order they are compared; empty where there is no placement.
     weight
         Placed weight of all priorities as one sum (micro-nodes), with a bound on that sum: no placement that is at
-        least as good in the order of the objective has more (:mod:`placer.bounds.weight`). Met where the verdict is
+        least as good in the order of the objective has more (:mod:`placer.bounds.counting`). Met where the verdict is
         OPTIMAL; None where the policy leaves ``placed`` out, since the weight decides nothing there.
     reasons
         Why pods of a group stay pending; only groups of which some do.

@@ -26,6 +26,7 @@ LAYERS = [
     ["verify", "score", "gpus"],
     ["result", "words"],
     ["dense"],
+    ["symmetry"],
     ["bounds"],
     ["methods", "policies"],
     ["reasons"],
@@ -47,7 +48,7 @@ FRONT_DOOR = "__init__"
 
 #: Third-party library -> the modules (prefixes) that may import it.
 ROOMS = {
-    "numpy": ("dense", "bounds", "methods", "policies", "reasons", "manifests", "generate"),
+    "numpy": ("dense", "symmetry", "bounds", "methods", "policies", "reasons", "manifests", "generate"),
     "ortools": ("linear", "methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp", "linear"),

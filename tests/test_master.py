@@ -27,7 +27,7 @@ from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.exact import search as exact_search
 from placer.methods.greedy import greedy
 from placer.verify import verify
-from tests.test_bounds_safe import beaten, hands, known
+from tests.bounds.test_bounds_hold import beaten, hands, known
 from tests.world import World, hard, soft
 
 BLOCKS = [range(first, first + 50) for first in range(0, 500, 50)]

@@ -10,9 +10,7 @@ placement (``methods``), why a group stays pending (``reasons``).
 """
 
 from placer.bounds.calls import CallCosts
-from placer.bounds.counting import bounds_for, named_bounds
+from placer.bounds.counting import NamedBound, bounds_for, named_bounds, weight_bound
 from placer.bounds.lp import lp_bounds
-from placer.bounds.named import NamedBound
-from placer.bounds.weight import weight_bound
 
 __all__ = ["CallCosts", "NamedBound", "bounds_for", "lp_bounds", "named_bounds", "weight_bound"]

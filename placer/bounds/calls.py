@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.bounds.shapes import IntArray
+from placer.bounds.capacity import IntArray
 from placer.dense import Call, Dense, DenseNetwork
 from placer.dense.network import network_cost
 

@@ -1,16 +1,521 @@
-"""The bounds that cost no search: those that hold for every placement, and those for the values in hand."""
+"""Bounds by counting: they cost no search.
+
+What is asked in all against the room in all, by the fraction: amounts, and pieces of one size. A group counts with the
+least that makes it ready; what cannot stand alone (:mod:`placer.bounds.standalone`) counts nothing. Where the values of
+higher priorities are known, what they must take is gone for the others. Where every pod is placed that can be, the
+values that are minimised are at least the lowest tier and the fewest leaves that could hold each scope alone, the
+fewest nodes and HyperNodes that hold all pods together, and what calls cost at least.
+
+Source: solver-notes on bounds for vector bin packing, points (1), (3) and (4).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from placer.bounds.calls import standing_cost
-from placer.bounds.facts import Facts, facts_of
-from placer.bounds.given import given_bounds
-from placer.bounds.named import NamedBound
-from placer.dense import Dense
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["bounds_for", "named_bounds"]
+from placer.bounds.calls import CallCosts, standing_cost
+from placer.bounds.capacity import BoolArray, IntArray, RoomMeasure
+from placer.bounds.standalone import StandaloneLimits
+from placer.dense import Dense, Scope
+from placer.placement import MAXIMISED
+
+__all__ = [
+    "MOST_SIZES",
+    "CountingBounds",
+    "MinimisedBounds",
+    "NamedBound",
+    "VolumeBounds",
+    "bounds_for",
+    "counting_of",
+    "given_bounds",
+    "named_bounds",
+    "placed_before",
+    "some_of",
+    "weight_bound",
+]
+
+
+@dataclass(frozen=True)
+class NamedBound:
+    """A number that no placement beats among those that equal ``context`` on the values before ``level``.
+
+    Parameters
+    ----------
+    level
+        Index into ``Dense.levels``; None: the sum of placed weight over all priorities (no context).
+    bound
+        The number, in the unit of the value.
+    by
+        Name of the argument.
+    context
+        Values of the levels before; empty where the bound holds for every placement.
+    """
+
+    level: int | None
+    bound: int
+    by: str
+    context: tuple[int, ...] = ()
+
+
+#: Sizes of one resource that are looked at one by one, evenly chosen where there are more.
+MOST_SIZES = 32
+
+#: Values of priorities whose least room is remembered.
+MOST_TAKEN = 256
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def some_of(sizes: IntArray, most: int = MOST_SIZES) -> list[int]:
+    """Some of the sizes, evenly chosen, the largest among them."""
+    found: list[int] = sizes[:: -(-len(sizes) // most) or 1].tolist()
+    return [*found, int(sizes[-1])] if len(sizes) and found[-1] != sizes[-1] else found
+
+
+@dataclass(frozen=True)
+class _FractionalItems:
+    """Things that are taken by the fraction.
+
+    Parameters
+    ----------
+    weights
+        int64, shape (items,).
+    costs
+        int64, shape (items, measures).
+    asked
+        Their weight if all of them could stand alone.
+    """
+
+    weights: IntArray
+    costs: IntArray
+    asked: int
+
+
+class VolumeBounds:
+    """Bounds on placed and on admitted weight by the one measure that says most.
+
+    Parameters
+    ----------
+    alone
+        What can be placed at most.
+    """
+
+    def __init__(self, alone: StandaloneLimits) -> None:
+        self.alone, self.shapes = alone, alone.shapes
+        self._alive: BoolArray = np.zeros(len(self.shapes.weight), dtype=bool)
+        self._alive[self.shapes.of_class[alone.sizes > 0]] = True
+        self.measures = list(self._measures())
+        self.room: IntArray = np.array(
+            [int((alone.rooms.per_kind(measure) * self.shapes.nodes).sum()) for measure in self.measures],
+            dtype=np.int64,
+        )
+        self._costs = alone.rooms.costs(self.measures, range(len(self.shapes.weight)))
+        self._groups: dict[int, _FractionalItems] = {}
+        self._pods: dict[int | None, _FractionalItems] = {}
+        self._taken: dict[tuple[int, int], FloatArray] = {}
+
+    def _measures(self) -> Iterable[RoomMeasure]:
+        """Amounts of each resource, and pieces of those sizes that leave something over on some node."""
+        masks = frozenset(self.shapes.mask[self._alive].tolist())
+        if masks:
+            for resource in range(self.shapes.request.shape[1]):
+                yield RoomMeasure(resource, 1, masks)
+                asked = np.unique(self.shapes.request[self._alive, resource])
+                free = self.shapes.free[:, resource]
+                for size in some_of(asked[asked > 1]):
+                    if (free % size).any():
+                        yield RoomMeasure(resource, size, masks)
+
+    def admitted(self, priority: int, reached: Mapping[int, int]) -> tuple[int, str]:
+        """Most need weight of groups of a priority, and the name of the argument.
+
+        Parameters
+        ----------
+        priority
+            Theirs.
+        reached
+            Placed weight that other priorities must have.
+        """
+        return self._most(self._groups_of(priority), reached)
+
+    def placed(self, priority: int | None, reached: Mapping[int, int]) -> tuple[int, str]:
+        """Most weight of pods of a priority (None: of all), and the name of the argument; as :meth:`admitted`."""
+        return self._most(self._pods_of(priority), reached)
+
+    def _groups_of(self, priority: int) -> _FractionalItems:
+        if priority not in self._groups:
+            dense = self.alone.dense
+            groups = [each for each in self.alone.groups if each.priority == priority and each.need_weight]
+            least = [each.least(self._costs[each.shapes]) * len(each.members) for each in groups]
+            weights = np.array([each.need_weight * len(each.members) for each in groups], dtype=np.int64)
+            costs = np.array(least, dtype=np.int64).reshape(len(groups), len(self.measures))
+            asked = sum(group.need_weight for group in dense.groups if group.priority == priority)
+            self._groups[priority] = _FractionalItems(weights, costs, asked)
+        return self._groups[priority]
+
+    def _pods_of(self, priority: int | None) -> _FractionalItems:
+        if priority not in self._pods:
+            dense = self.alone.dense
+            chosen = [
+                index
+                for index, one in enumerate(dense.classes)
+                if priority is None or dense.groups[one.group].priority == priority
+            ]
+            count = np.zeros(len(self.shapes.weight), dtype=np.int64)
+            np.add.at(count, self.shapes.of_class[chosen], self.alone.sizes[chosen])
+            there = np.flatnonzero(count)
+            weights = self.shapes.weight[there] * count[there]
+            asked = sum(dense.classes[index].weight * dense.classes[index].size for index in chosen)
+            self._pods[priority] = _FractionalItems(weights, self._costs[there] * count[there, None], asked)
+        return self._pods[priority]
+
+    def _most(self, items: _FractionalItems, reached: Mapping[int, int]) -> tuple[int, str]:
+        """Most weight by the fraction: the least over measures of an LP with one row.
+
+        Which measure says most is looked for with floats; what it says is then counted in integers.
+        """
+        total, room = int(items.weights.sum()), self.room.astype(np.float64)
+        for priority, value in reached.items():
+            room -= self._taken_by(priority, value)
+        says = [_most_float(items.weights, column, max(0.0, r)) for column, r in zip(items.costs.T, room, strict=True)]
+        if not says or min(says) >= total:
+            return total, "volume" if total == items.asked else "counting"
+        best = int(np.argmin(says))
+        others = ((self._pods_of(priority), value) for priority, value in reached.items())
+        left = int(self.room[best]) - sum(
+            _least_cost(other.weights, other.costs[:, best], value) for other, value in others
+        )
+        found = min(total, _most_weight(items.weights, items.costs[:, best], max(0, left)))
+        return found, "volume" if self.measures[best].size == 1 else "counting"
+
+    def _taken_by(self, priority: int, value: int) -> FloatArray:
+        """About the least that placed weight of a priority takes by each measure: float64, shape (measures,)."""
+        if (priority, value) not in self._taken:
+            if len(self._taken) >= MOST_TAKEN:
+                self._taken.clear()
+            items = self._pods_of(priority)
+            taken = [_least_float(items.weights, column, value) for column in items.costs.T]
+            self._taken[priority, value] = np.array(taken, dtype=np.float64)
+        return self._taken[priority, value]
+
+
+def _order(weights: IntArray, costs: IntArray) -> IntArray:
+    """Items by falling weight per cost."""
+    return np.argsort(costs / np.maximum(weights, 1e-9), kind="stable").astype(np.int64)
+
+
+def _most_float(weights: IntArray, costs: IntArray, room: float) -> float:
+    """About the most weight for so much cost."""
+    if float(costs.sum()) <= room:
+        return float(weights.sum())
+    order = _order(weights, costs)
+    return float(np.interp(room, np.append(0, np.cumsum(costs[order])), np.append(0, np.cumsum(weights[order]))))
+
+
+def _least_float(weights: IntArray, costs: IntArray, value: int) -> float:
+    """About the least cost of so much weight."""
+    order = _order(weights, costs)
+    return float(np.interp(value, np.append(0, np.cumsum(weights[order])), np.append(0, np.cumsum(costs[order]))))
+
+
+def _most_weight(weights: IntArray, costs: IntArray, room: int) -> int:
+    """Most weight for so much cost.
+
+    The price q of a unit of cost is the ratio of the item that fits in part. Any price at all gives a bound, the sum
+    over items of max(0, weight - q cost) plus q room, so rounding in the ratios cannot make it wrong.
+    """
+    order = _order(weights, costs)
+    split = order[min(int(np.searchsorted(np.cumsum(costs[order]), room, side="right")), len(order) - 1)]
+    price, unit = int(weights[split]), int(costs[split])
+    if not unit:
+        return int(weights.sum())
+    gains: npt.NDArray[np.object_] = weights.astype(object) * unit - costs.astype(object) * price
+    return int((sum(gain for gain in gains if gain > 0) + price * room) // unit)
+
+
+def _least_cost(weights: IntArray, costs: IntArray, value: int) -> int:
+    """Least cost of so much weight.
+
+    With any price q of a unit of weight the cost is at least q value minus the sum over items of max(0, q weight -
+    cost).
+    """
+    if not len(weights) or value <= 0:
+        return 0
+    order = _order(weights, costs)
+    split = order[min(int(np.searchsorted(np.cumsum(weights[order]), value)), len(order) - 1)]
+    price, unit = int(costs[split]), int(weights[split])
+    losses: npt.NDArray[np.object_] = weights.astype(object) * price - costs.astype(object) * unit
+    return max(0, -int(-(price * value - sum(loss for loss in losses if loss > 0)) // unit))
+
+
+class MinimisedBounds:
+    """Least values with every pod placed that can be.
+
+    Parameters
+    ----------
+    alone
+        What can be placed at most.
+    """
+
+    def __init__(self, alone: StandaloneLimits) -> None:
+        self.alone, self.dense = alone, alone.dense
+        self.sizes: list[int] = alone.sizes.tolist()
+        self.makers = {
+            "locality": self._locality,
+            "span": self._span,
+            "networkCost": self._network_cost,
+            "packedHyperNodes": self._packed_hyper_nodes,
+            "packedNodes": self._packed_nodes,
+        }
+        self._found: dict[str, int] = {}
+        self._held: dict[RoomMeasure, IntArray] = {}
+        self._leaves: dict[RoomMeasure, IntArray] = {}
+        self._taken: dict[tuple[tuple[int, int], ...], tuple[tuple[RoomMeasure, int], ...]] = {}
+
+    def least(self, name: str) -> int:
+        """Least value of the name; ``makers`` has the names."""
+        if name not in self._found:
+            self._found[name] = self.makers[name]()
+        return self._found[name]
+
+    def _fits(self, measure: RoomMeasure) -> IntArray:
+        """Room of each node by a measure: int64, shape (nodes,)."""
+        found: IntArray = self.alone.rooms.per_kind(measure)[self.alone.shapes.of_node]
+        return found
+
+    def _holds(self, measure: RoomMeasure) -> IntArray:
+        """Room of each domain by a measure: int64, shape (domains,)."""
+        if measure not in self._held:
+            tree = self.dense.domains
+            sums = np.concatenate(([0], np.cumsum(self._fits(measure))))
+            self._held[measure] = sums[tree.end] - sums[tree.begin]
+        return self._held[measure]
+
+    def _in_units(self, measure: RoomMeasure) -> IntArray:
+        """Room of each leaf by a measure: int64, shape (leaves,)."""
+        if measure not in self._leaves:
+            sums = np.bincount(self._units, weights=self._fits(measure), minlength=int(self._units.max()) + 1)
+            self._leaves[measure] = sums.astype(np.int64)
+        return self._leaves[measure]
+
+    def _asked(self, scope: Scope) -> tuple[tuple[RoomMeasure, int], ...]:
+        """What all pods of a scope take together, by every measure."""
+        by_shape: Counter[int] = Counter()
+        for index in scope.classes:
+            by_shape[int(self.alone.shapes.of_class[index])] += self.sizes[index]
+        key = tuple(sorted((shape, count) for shape, count in by_shape.items() if count))
+        if key not in self._taken:
+            shapes = [shape for shape, _ in key]
+            measures = self.alone.measures(shapes)
+            costs = self.alone.rooms.costs(measures, shapes)
+            taken = (np.array([count for _, count in key], dtype=np.int64)[:, None] * costs).sum(axis=0)
+            self._taken[key] = tuple(zip(measures, taken.tolist(), strict=True))
+        return self._taken[key]
+
+    def _locality(self) -> int:
+        """Sum over scopes of all their pods times the lowest tier of a domain that could hold them alone."""
+        total = self.dense.constant_locality
+        for number, scope in enumerate(self.dense.scopes):
+            if scope.wanted:
+                pods = len(scope.bound) + sum(self.sizes[index] for index in scope.classes)
+                total += pods * self._lowest_tier(number, scope) if pods else 0
+        return total
+
+    def _lowest_tier(self, number: int, scope: Scope) -> int:
+        tree = self.dense.domains
+        able = np.ones(len(tree.tier), dtype=bool)
+        for measure, asked in self._asked(scope):
+            able &= self._holds(measure) >= asked
+        anchor = self.dense.anchor(number)
+        if anchor is not None:
+            able &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
+            able &= tree.tier >= tree.tier[anchor]
+        able[tree.root] = True
+        return int(tree.tier[able].min())
+
+    def _span(self) -> int:
+        """Sum over scopes of the fewest leaves that could hold all their pods: first those touched, then the
+        largest.
+        """
+        total = self.dense.constant_span
+        for scope in self.dense.scopes:
+            if scope.wanted:
+                touched = np.unique(self._units[[node for node in scope.bound if node >= 0]])
+                fewest = len(touched)
+                for measure, asked in self._asked(scope):
+                    room = self._in_units(measure).copy()
+                    left = asked - int(room[touched].sum())
+                    room[touched] = 0
+                    fewest = max(fewest, len(touched) + _fewest_rooms(left, room))
+                total += fewest + scope.lost_leaves
+        return total
+
+    @cached_property
+    def _units(self) -> IntArray:
+        """int64, shape (nodes,): what ``span`` counts each node as, numbered without gaps."""
+        found: IntArray = np.unique(self.dense.leaf_unit, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        return found
+
+    def _network_cost(self) -> int:
+        """What running pods cost, and what the calls of each AppGroup add at least."""
+        network, standing = self.dense.network, standing_cost(self.dense)
+        return standing + (sum(CallCosts(self.dense, network, self.sizes).by_app.values()) if network else 0)
+
+    def _packed_nodes(self) -> int:
+        """Fewest empty nodes that hold what the used ones cannot: the largest first, for each measure."""
+        used = self.dense.node_used
+        return max(
+            (_fewest_rooms(asked - int(room[used].sum()), room[~used]) for asked, room in self._measures()), default=0
+        )
+
+    def _packed_hyper_nodes(self) -> int:
+        """Sum over the tiers of the fewest empty domains that hold what all other nodes cannot, for each measure."""
+        tree, total = self.dense.domains, 0
+        inner = np.arange(len(tree.tier)) != tree.root
+        for tier in np.unique(tree.tier[inner]):
+            empty = np.flatnonzero((tree.tier == tier) & ~tree.used & inner)
+            fewest = 0
+            for asked, room in self._measures():
+                sums = np.concatenate(([0], np.cumsum(room)))
+                inside = sums[tree.end[empty]] - sums[tree.begin[empty]]
+                fewest = max(fewest, _fewest_rooms(asked - int(room.sum() - inside.sum()), inside))
+            total += fewest
+        return total
+
+    def _measures(self) -> Iterator[tuple[int, IntArray]]:
+        """Pairs of what the pods ask for in all, and int64, shape (nodes,), what each node has.
+
+        Per resource the amount, and per size the number of pods that ask for at least so much.
+        """
+        shapes = self.alone.shapes
+        classes = [index for index, pod_class in enumerate(self.dense.classes) if not pod_class.daemon]
+        sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)
+        for resource in range(len(self.dense.resources)):
+            asked, free = self.dense.requests[classes, resource], shapes.free[shapes.of_node, resource]
+            yield int((asked * sizes).sum()), free
+            steps = np.unique(asked[asked > 0])
+            for size in some_of(steps):
+                yield int(sizes[asked >= size].sum()), free // size
+
+
+def _fewest_rooms(asked: int, rooms: IntArray) -> int:
+    """Fewest of the rooms that hold ``asked`` together; all of them where even that is too little."""
+    if asked <= 0:
+        return 0
+    sums = np.cumsum(np.sort(rooms)[::-1])
+    return min(int(np.searchsorted(sums, asked)) + 1, len(rooms))
+
+
+class CountingBounds:
+    """What counting finds out about an instance before any value is known.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    """
+
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
+        self.alone = StandaloneLimits(dense)
+
+    @cached_property
+    def asked(self) -> dict[int, int]:
+        """Priority to the weight of all its pods that can be placed."""
+        found: dict[int, int] = defaultdict(int)
+        for group, weight in zip(self.dense.groups, self._weights, strict=True):
+            found[group.priority] += weight
+        return found
+
+    @cached_property
+    def elastic(self) -> frozenset[int]:
+        """Priorities with a group that can place more than what ``admitted`` counts of it."""
+        pairs = zip(self.dense.groups, self._weights, strict=True)
+        return frozenset(group.priority for group, weight in pairs if weight > group.need_weight)
+
+    @cached_property
+    def _weights(self) -> list[int]:
+        """Per group the weight of its pods that can be placed."""
+        sizes, classes = self.alone.sizes.tolist(), self.dense.classes
+        return [sum(classes[index].weight * sizes[index] for index in group.classes) for group in self.dense.groups]
+
+    @cached_property
+    def volume(self) -> VolumeBounds:
+        """Amounts and pieces in all."""
+        return VolumeBounds(self.alone)
+
+    @cached_property
+    def everything(self) -> MinimisedBounds:
+        """Values that are minimised where every pod is placed that can be."""
+        return MinimisedBounds(self.alone)
+
+
+_last: list[CountingBounds] = []
+
+
+def counting_of(dense: Dense) -> CountingBounds:
+    """Find the facts of an instance; those of the last one are kept, since searches ask again with every answer."""
+    for counting in _last:
+        if counting.dense is dense:
+            return counting
+    found = CountingBounds(dense)
+    _last[:] = [found]
+    return found
+
+
+def placed_before(levels: Sequence[tuple[str, int | None]], values: Sequence[int]) -> dict[int, int]:
+    """Placed weight per priority, as far as the values before a level tell it."""
+    told = zip(levels, values, strict=False)
+    return {priority: value for (name, priority), value in told if name == "placed" and priority is not None}
+
+
+def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
+    """Those that say more than what holds for every placement, level by level.
+
+    Parameters
+    ----------
+    facts
+        The instance.
+    values
+        Of the answer in hand, one per level.
+    """
+    dense = counting.dense
+    priorities = {group.priority for group in dense.groups}
+    seen: set[int] = set()
+    for level, (name, priority) in enumerate(dense.levels):
+        before = tuple(values[:level])
+        if priority is not None:
+            yield from _left(counting, level, before)
+            yield from _whole(counting, level, before)
+            if name == "placed" and values[level] == counting.asked.get(priority, 0):
+                seen.add(priority)
+        elif name in counting.everything.makers and seen >= priorities:
+            yield NamedBound(level, counting.everything.least(name), "counting", before)
+
+
+def _left(counting: CountingBounds, level: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
+    """What other priorities hold in the values before is gone."""
+    name, priority = counting.dense.levels[level]
+    reached = placed_before(counting.dense.levels, before)
+    if priority is not None and any(reached.values()):
+        most = counting.volume.admitted if name == "admitted" else counting.volume.placed
+        bound, by = most(priority, reached)
+        if bound < most(priority, {})[0]:
+            yield NamedBound(level, bound, by, before)
+
+
+def _whole(counting: CountingBounds, level: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
+    """Where no group of the priority can have optional pods, no more is placed than is admitted."""
+    name, priority = counting.dense.levels[level]
+    follows = name == "placed" and level and counting.dense.levels[level - 1] == ("admitted", priority)
+    if follows and priority not in counting.elastic:
+        yield NamedBound(level, before[-1], "counting", before)
 
 
 def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
@@ -21,15 +526,15 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
     dense
         The instance.
     """
-    facts, found = facts_of(dense), []
+    counting, found = counting_of(dense), []
     for level, (name, priority) in enumerate(dense.levels):
         if priority is not None:
-            most = facts.volume.admitted if name == "admitted" else facts.volume.placed
+            most = counting.volume.admitted if name == "admitted" else counting.volume.placed
             bound, by = most(priority, {})
         else:
-            bound, by = _standing(facts, name), "counting"
+            bound, by = _standing(counting, name), "counting"
         found.append(NamedBound(level, bound, by))
-    bound, by = facts.volume.placed(None, {})
+    bound, by = counting.volume.placed(None, {})
     return (*found, NamedBound(None, bound, by))
 
 
@@ -50,12 +555,12 @@ def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
         room; and of the other values those that follow where the values before say that every pod is placed that can
         be, or where nothing can be better.
     """
-    return (*named_bounds(dense), *given_bounds(facts_of(dense), values))
+    return (*named_bounds(dense), *given_bounds(counting_of(dense), values))
 
 
-def _standing(facts: Facts, name: str) -> int:
+def _standing(counting: CountingBounds, name: str) -> int:
     """Return what running pods make of a value that is minimised: new pods can only add to it."""
-    dense = facts.dense
+    dense = counting.dense
     if name == "networkCost":
         return standing_cost(dense)
     value = {"locality": dense.constant_locality, "span": dense.constant_span}.get(name, 0)
@@ -69,3 +574,68 @@ def _standing(facts: Facts, name: str) -> int:
                 else len(leaves) + scope.lost_leaves
             )
     return value
+
+
+def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBound]) -> NamedBound | None:
+    """Bound the placed weight of every placement that is at least as good as the answer in hand.
+
+    A placement that is worse in the order of the objective may weigh more (one large job of low priority for a small
+    urgent one) and is no answer. Those that are as good equal the answer on the values that are proved, from the first
+    on, and keep the bound of the first that is not.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    values
+        Of the answer in hand, one per level; empty where there is none: then of every placement.
+    bounds
+        All that were proved, whatever answer they were proved for.
+
+    Returns
+    -------
+    NamedBound
+        The least of what is proved of the sum itself and the sum of what is proved of ``placed`` of each priority. It
+        bears the name of the argument, of several that of the last. None where nothing is proved of some priority, and
+        where ``placed`` is no level: the weight decides nothing there.
+    """
+    placed = [level for level, (name, _) in enumerate(dense.levels) if name == "placed"]
+    if not placed:
+        return None
+    known = _ProvedLevels(dense, values, tuple(bounds))
+    found = [bound for bound in known.bounds if bound.level is None]
+    parts = [part for part in map(known.placed, placed) if part is not None]
+    if len(parts) == len(placed):
+        found.insert(0, NamedBound(None, sum(part.bound for part in parts), parts[-1].by))
+    return min(found, key=lambda bound: bound.bound, default=None)
+
+
+class _ProvedLevels:
+    """Bounds level by level, as far as they hold for all placements that are at least as good as the answer."""
+
+    def __init__(self, dense: Dense, values: Sequence[int], bounds: tuple[NamedBound, ...]) -> None:
+        self.dense, self.values, self.bounds = dense, tuple(values), bounds
+        self.elastic = counting_of(dense).elastic if bounds else frozenset[int]()
+        #: How many values, from the first on, every one of these placements has in common with the answer.
+        self.proved = 0
+        while self.proved < len(self.values) and self._met(self.proved):
+            self.proved += 1
+
+    def _met(self, level: int) -> bool:
+        best = self.best(level)
+        return best is not None and best.bound == self.values[level]
+
+    def best(self, level: int) -> NamedBound | None:
+        """Best bound of a value; one that was proved for an answer counts where all values before it are proved."""
+        contexts = [()] if level > self.proved else [(), self.values[:level]]
+        found = [bound for bound in self.bounds if bound.level == level and bound.context in contexts]
+        sign = 1 if self.dense.levels[level][0] in MAXIMISED else -1
+        return min(found, key=lambda bound: sign * bound.bound, default=None)
+
+    def placed(self, level: int) -> NamedBound | None:
+        """Best bound of ``placed`` of a priority; without optional pods there is no more than ``admitted`` counts."""
+        priority = self.dense.levels[level][1]
+        found = [self.best(level)]
+        if priority not in self.elastic:
+            found.append(self.best(self.dense.levels.index(("admitted", priority))))
+        return min((bound for bound in found if bound is not None), key=lambda bound: bound.bound, default=None)

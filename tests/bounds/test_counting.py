@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from placer.bounds import NamedBound, bounds_for, lp_bounds, named_bounds
-from placer.bounds.remembered import Remembered
-from placer.bounds.volume import some_of
+from placer.bounds.capacity import ArrayCache
+from placer.bounds.counting import some_of
 from placer.dense import make_dense, score_solution
 from tests.world import World, soft
 
@@ -206,6 +206,6 @@ def test_arrays_are_forgotten_when_they_are_too_many() -> None:
         made.append(key)
         return np.full(900_000, key, dtype=np.int64)
 
-    known = Remembered(make)
+    known = ArrayCache(make)
     assert [int(known[key][0]) for key in (1, 2, 1, 3, 1)] == [1, 2, 1, 3, 1]
     assert made == [1, 2, 3, 1]

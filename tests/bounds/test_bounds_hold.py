@@ -11,9 +11,8 @@ from random import Random
 
 import pytest
 
-from placer.bounds import NamedBound, bounds_for, lp_bounds
-from placer.bounds.alone import Alone
-from placer.bounds.lp import classes, search
+from placer.bounds import NamedBound, bounds_for, lp, lp_bounds
+from placer.bounds.standalone import StandaloneLimits
 from placer.dense import Dense, make_dense, score_solution
 from placer.generate import ClosOptions, Generated, PlantedOptions, clos, planted
 from placer.instance.build import build
@@ -39,7 +38,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(dense: Dense, _: Sequence[int]) -> list[NamedBound]:
         return [NamedBound(level, 10**18, "none") for level in (*range(len(dense.levels)), None)]
 
-    monkeypatch.setattr(search, "bounds_for", none)
+    monkeypatch.setattr(lp, "bounds_for", none)
 
 
 def weight(dense: Dense, values: tuple[int, ...]) -> int:
@@ -85,7 +84,7 @@ def hands(dense: Dense, values: tuple[tuple[int, ...], ...], seed: int) -> list[
 def test_nothing_is_placed_that_cannot_stand_alone(seeds: range) -> None:
     for seed in seeds:
         dense, _, most = known(seed)
-        sizes = Alone(dense).sizes
+        sizes = StandaloneLimits(dense).sizes
         assert all(count <= sizes[index] for index, count in most.items()), seed
 
 
@@ -116,7 +115,7 @@ def _of_o1(dense: Dense) -> list[int]:
 
 @pytest.mark.usefixtures("alone")
 def test_nor_where_all_nodes_are_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classes, "MOST_CLASSES", 1)
+    monkeypatch.setattr(lp, "MOST_CLASSES", 1)
     for seed in range(150):
         dense, values, _ = known(seed)
         for bound in lp_bounds(dense, score_solution(dense, {})):
@@ -161,7 +160,7 @@ def made(found: Generated) -> tuple[Dense, list[tuple[int, ...]]]:
     solutions = [greedy(dense, seed=0)]
     if found.planted is not None:
         solutions.append(dense.solution(Placement.of(found.planted)))
-    sizes = Alone(dense).sizes
+    sizes = StandaloneLimits(dense).sizes
     for solution in solutions:
         count: Counter[int] = Counter()
         for (index, _), pods in solution.items():

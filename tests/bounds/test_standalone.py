@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from placer.bounds import NamedBound, named_bounds
-from placer.bounds.alone import Alone
-from placer.bounds.kinds import Kind
-from placer.bounds.usable import usable
+from placer.bounds.capacity import usable
+from placer.bounds.standalone import EqualGroups, StandaloneLimits
 from placer.dense import make_dense
 from placer.instance import SubGroupPolicy
 from tests.world import World, hard, port, soft
@@ -25,7 +24,7 @@ QUARTER = 250_000
 def sizes(world: World) -> dict[str, int]:
     """Most pods per class that anything could place, by the name of the first pod of the class."""
     dense = make_dense(world.instance())
-    most = Alone(dense).sizes
+    most = StandaloneLimits(dense).sizes
     return {one.pods[0].name: int(size) for one, size in zip(dense.classes, most, strict=True)}
 
 
@@ -238,12 +237,12 @@ def test_the_cheapest_subgroups_are_what_a_gang_takes_at_least() -> None:
     gang = world.gang("g", 0, policies=[SubGroupPolicy("part", 2, 1)])
     world.pods_of("p q", gang, 1, part="0")
     world.pods_of("r s", gang, 4, part="1")
-    kind = next(iter(Alone(make_dense(world.instance())).kinds))
+    kind = next(iter(StandaloneLimits(make_dense(world.instance())).groups))
     gpu = np.array([[1] if size == 1 else [4] for size in _gpus(world, kind)], dtype=np.int64)
     assert kind.least(gpu).tolist() == [2]
 
 
-def _gpus(world: World, kind: Kind) -> list[int]:
+def _gpus(world: World, kind: EqualGroups) -> list[int]:
     """GPUs of a pod of each class of a kind."""
     dense = make_dense(world.instance())
     gpu = dense.resources.index("nvidia.com/gpu")

@@ -11,17 +11,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.bounds import NamedBound, bounds_for, lp_bounds
-from placer.bounds.lp import classes
-from placer.bounds.lp.classes import NodeClasses
-from placer.bounds.shapes import Shapes
+from placer.bounds import NamedBound, bounds_for, lp, lp_bounds
+from placer.bounds.capacity import Shapes
+from placer.bounds.lp import NodeClasses
 from placer.dense import make_dense
 from placer.instance import SubGroupPolicy
 from placer.linear import IntegerProgram, Row, certified
 from placer.methods.events import Event, SearchOptions
 from placer.methods.exact import search
 from placer.placement import MAXIMISED
-from tests.test_bounds_alone import two_spines
+from tests.bounds.test_standalone import two_spines
 from tests.world import World, hard
 
 QUARTER = 250_000
@@ -326,7 +325,7 @@ def crowded(kinds: int) -> World:
 def test_nodes_are_put_together_where_they_are_many(kinds: int) -> None:
     shapes = Shapes(make_dense(crowded(kinds).instance()))
     found = NodeClasses(shapes, np.arange(3))
-    assert found.number == min(kinds, classes.MOST_CLASSES)
+    assert found.number == min(kinds, lp.MOST_CLASSES)
     assert set(found.of_kind.tolist()) == set(range(found.number))
     assert found.held[0].sum() == kinds // 2
     gpu = shapes.dense.resources.index("nvidia.com/gpu")

@@ -1,0 +1,556 @@
+"""Bounds by linear programming over shapes of pods and classes of nodes: all room at once, groups by the fraction.
+
+Columns: per class of equal groups how many are ready; of those that are not placed whole, per class of subgroups how
+many are ready and per class how many pods are placed, so that optional pods stand apart from needed ones; per shape how
+many pods go to each class of nodes, where there are several. Rows: what makes groups (C5) and subgroups (C6) ready,
+queues (C11), the room of each node class (C2, C3), and for pods that must lie in one domain (C7) what the roomiest one
+holds.
+
+Further rows cut off what only fractions could do. For any size s the whole parts floor(a / s) of amounts a that lie
+together add up to no more than that of the room they lie in. So, summed over the nodes of a class, floor(request / s)
+per pod is at most floor(free / s) per node: of nodes with 3 GPUs left each takes one pod of 2. And summed over the
+domains within a tier limit, floor(need / s) per group or subgroup that must lie in one of them is at most
+floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. There are too many such rows to write them all
+down; those that a point of the program breaks are found and added.
+
+Source: solver-notes on bounds for vector bin packing, points (2) and (3).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.bounds.capacity import BoolArray, IntArray, Region, RoomMeasure, Shapes
+from placer.bounds.counting import NamedBound, bounds_for, counting_of, some_of
+from placer.bounds.standalone import EqualGroups, StandaloneLimits, SubGroupPods, cheapest
+from placer.dense import Dense
+from placer.linear import IntegerProgram, Row
+from placer.symmetry import partition_rows
+
+__all__ = ["Cuts", "DomainItem", "NodeClasses", "Relaxation", "Terms", "lp_bounds"]
+
+
+#: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
+MOST_CLASSES = 48
+COLUMNS = 6_000
+
+
+class NodeClasses:
+    """Kinds of nodes put together: few, so that the program stays small however many free rows running pods leave.
+
+    Nodes may be put together without doing wrong: the room of a class is the sum of what its nodes have, by every
+    measure node by node, and pods may go to it that may go to one of its nodes. What is lost is that room of one node
+    cannot be used on another; so nodes are put together that have much the same.
+
+    Parameters
+    ----------
+    shapes
+        The instance.
+    alive
+        int64: shapes of which some pod can be placed.
+
+    Attributes
+    ----------
+    of_kind
+        int64, shape (kinds,): class of each kind of node; -1: no pod that can be placed fits there.
+    number
+        How many there are.
+    room
+        int64, shape (classes, resources): how much pods can use in all.
+    held
+        Shape to int64, shape (classes,): how many pods of it alone there is room for.
+    """
+
+    def __init__(self, shapes: Shapes, alive: IntArray) -> None:
+        self.shapes = shapes
+        useful: BoolArray = np.zeros(len(shapes.nodes), dtype=bool)
+        for shape in alive.tolist():
+            useful |= shapes.fits(shape) > 0
+        most = min(MOST_CLASSES, COLUMNS // max(1, len(alive)))
+        parts = self._parts(np.flatnonzero(useful), max(1, most))
+        self.number = len(parts)
+        self.of_kind: IntArray = np.full(len(shapes.nodes), -1, dtype=np.int64)
+        for number, kinds in enumerate(parts):
+            self.of_kind[kinds] = number
+        self.room = self.sums(shapes.free)
+        self.held = {shape: self.sums(shapes.fits(shape)) for shape in alive.tolist()}
+
+    def _parts(self, kinds: IntArray, most: int) -> list[IntArray]:
+        """Divide kinds into at most so many parts: by eligibility if that is not too many, then by free room."""
+        if len(kinds) <= most:
+            return [kinds[index : index + 1] for index in range(len(kinds))]
+        sets = partition_rows(np.packbits(self.shapes.allowed[:, kinds], axis=0).T).of
+        count = int(sets.max()) + 1
+        parts = [kinds[sets == number] for number in range(count)] if count <= most else [kinds]
+        spreads = [self._spread(part) for part in parts]
+        while len(parts) < most and max(spread for spread, _ in spreads) > 0:
+            widest = max(range(len(parts)), key=lambda index: spreads[index][0])
+            halves = self._halves(parts[widest], spreads[widest][1])
+            parts[widest : widest + 1] = halves
+            spreads[widest : widest + 1] = map(self._spread, halves)
+        return parts
+
+    def _spread(self, kinds: IntArray) -> tuple[float, int]:
+        """How unequal nodes are in that resource in which they are most so, as a share of all its room."""
+        free, nodes = self.shapes.free[kinds].astype(np.float64), self.shapes.nodes[kinds]
+        unequal = nodes @ np.abs(free - nodes @ free / nodes.sum())
+        unequal /= np.maximum(self.shapes.nodes @ self.shapes.free.astype(np.float64), 1)
+        resource = int(np.argmax(unequal))
+        return float(unequal[resource]), resource
+
+    def _halves(self, kinds: IntArray, resource: int) -> list[IntArray]:
+        """Part those that have less of a resource than their nodes have on average from the others; both are some."""
+        free = self.shapes.free[kinds, resource]
+        middle = int(np.average(free, weights=self.shapes.nodes[kinds]))
+        low = free <= min(max(middle, int(free.min())), int(free.max()) - 1)
+        return [kinds[low], kinds[~low]]
+
+    def sums(self, per_kind: IntArray) -> IntArray:
+        """Sum over the nodes of each class what a node of each kind has: int64, shape (classes, ...)."""
+        found = np.zeros((self.number, *per_kind.shape[1:]), dtype=np.int64)
+        useful = self.of_kind >= 0
+        many = self.shapes.nodes[useful].reshape(-1, *(1 for _ in per_kind.shape[1:]))
+        np.add.at(found, self.of_kind[useful], per_kind[useful] * many)
+        return found
+
+
+#: Column to coefficient.
+Terms = dict[int, int]
+
+
+@dataclass(frozen=True)
+class DomainItem:
+    """Things that lie in one domain each: groups or subgroups with a tier limit.
+
+    Parameters
+    ----------
+    column, many
+        A unit of the column stands for so many of them.
+    limit
+        The tier limit.
+    what
+        The groups, or the subgroups.
+    """
+
+    column: int
+    many: int
+    limit: int
+    what: EqualGroups | SubGroupPods
+
+
+class Relaxation:
+    """Columns and rows of the instance, values as terms.
+
+    Parameters
+    ----------
+    alone
+        What can be placed at most.
+
+    Attributes
+    ----------
+    program
+        To be maximised with the terms of a value.
+    classes
+        The node classes.
+    items
+        What lies in one domain, the outermost scopes with a limit.
+    on
+        Shape and node class to the terms that count the pods of the shape that go there.
+    """
+
+    def __init__(self, alone: StandaloneLimits) -> None:
+        self.alone, self.dense, self.shapes = alone, alone.dense, alone.shapes
+        self.program = IntegerProgram()
+        self.items: list[DomainItem] = []
+        self.on: dict[tuple[int, int], Terms] = {}
+        self.admitted: dict[int, Terms] = defaultdict(dict)
+        self.placed: dict[int, Terms] = defaultdict(lambda: defaultdict(int))
+        self.pods: dict[int, Terms] = defaultdict(lambda: defaultdict(int))
+        self.queued: dict[int, Terms] = defaultdict(lambda: defaultdict(int))
+        for group in alone.groups:
+            _Columns(self, group).add()
+        self.classes = NodeClasses(self.shapes, np.array(sorted(self.pods), dtype=np.int64))
+        self._spread()
+        self._rooms()
+        for number, terms in self.queued.items():
+            self.program.at_most(terms, self.dense.queue_rows[number].room)
+
+    def value(self, name: str, priority: int | None) -> Terms:
+        """Return the terms of ``admitted`` or ``placed``; priority None: of all priorities."""
+        of = self.admitted if name == "admitted" else self.placed
+        chosen = list(of.values()) if priority is None else [of.get(priority, {})]
+        return {column: gain for terms in chosen for column, gain in terms.items()}
+
+    def _spread(self) -> None:
+        """Say how many pods of each shape go to each node class: pods(j) <= sum over k of x(j, k)."""
+        for shape, pods in self.pods.items():
+            held = self.classes.held[shape].tolist()
+            there = [where for where, room in enumerate(held) if room]
+            if len(there) == 1:
+                self.on[shape, there[0]] = pods
+                self.program.at_most(pods, held[there[0]])
+                continue
+            most = sum(self.program.upper[column] * many for column, many in pods.items())
+            columns = [self.program.column(min(most, held[where])) for where in there]
+            self.on |= {(shape, where): {column: 1} for where, column in zip(there, columns, strict=True)}
+            self.program.at_most({**pods, **dict.fromkeys(columns, -1)}, 0)
+
+    def _rooms(self) -> None:
+        """C2: per node class and resource, sum over shapes of request(j) x(j, k) <= room(k)."""
+        rows: dict[tuple[int, int], Terms] = defaultdict(dict)
+        for (shape, where), terms in self.on.items():
+            for resource, amount in enumerate(self.shapes.request[shape].tolist()):
+                if amount:
+                    row = rows[where, resource]
+                    for column, many in terms.items():
+                        row[column] = row.get(column, 0) + amount * many
+        for (where, resource), terms in rows.items():
+            self.program.at_most(terms, int(self.classes.room[where, resource]))
+
+
+@dataclass(frozen=True)
+class _Pods:
+    """Pods that a column counts: ``many`` of a shape and a role per unit; at most ``size`` in a group or subgroup."""
+
+    column: int
+    many: int
+    shape: int
+    role: str
+    size: int
+
+
+class _Columns:
+    """Adds the columns of equal groups, and the rows that only these are in.
+
+    Parameters
+    ----------
+    to
+        Where they are added.
+    group
+        The groups.
+    """
+
+    def __init__(self, to: Relaxation, group: EqualGroups) -> None:
+        self.to, self.group, self.program = to, group, to.program
+        self.many = len(group.members)
+        self.ready = self.program.column(self.many)
+        self.pods: list[_Pods] = []
+        self.enough: dict[int, Terms] = defaultdict(dict)
+
+    def add(self) -> None:
+        """Groups that are placed whole need one column; others one per class of equal subgroups and of pods."""
+        group = self.group
+        if group.need_weight:
+            self.to.admitted[group.priority][self.ready] = group.need_weight
+        if group.region is not None:
+            self.to.items.append(DomainItem(self.ready, 1, group.region[0], group))
+        sub_groups = {sub: many for sub, many in Counter(group.sub_groups).items() if any(sub.sizes)}
+        pods = int(group.least(np.ones((len(group.sizes), 1), dtype=np.int64))[0])
+        if pods == sum(group.sizes) and not group.ready:
+            for sub, many in sub_groups.items():
+                self._item(sub, self.ready, many)
+                self._take(sub, [self.ready] * len(sub.sizes), [many * size for size in sub.sizes])
+            return
+        for sub, many in sub_groups.items():
+            self._add_sub_group(sub, many)
+        self._within(group.region, None, self.pods, {self.ready: 1})
+        self._demands()
+
+    def _item(self, sub: SubGroupPods, column: int, many: int) -> None:
+        if self.group.region is None and sub.region is not None and sub.short:
+            self.to.items.append(DomainItem(column, many, sub.region[0], sub))
+
+    def _add_sub_group(self, sub: SubGroupPods, many: int) -> None:
+        """Pods of a subgroup come only with its group, and with so many of its own that it is ready."""
+        if not sub.short:
+            pods = self._pods_of(sub, many, {} if self.group.ready else {self.ready: many})
+            self._within(sub.region, self.group.region, pods, {self.ready: many})
+            return
+        enough = self.program.column(self.many * many)
+        self.enough[sub.policy][enough] = 1
+        self._item(sub, enough, 1)
+        self.program.at_most({enough: 1, self.ready: -many}, 0)
+        if sub.short == sum(sub.sizes):
+            self._take(sub, [enough] * len(sub.sizes), sub.sizes)
+            return
+        pods = self._pods_of(sub, many, {enough: 1})
+        self.program.at_most({enough: sub.short, **{each.column: -1 for each in pods}}, 0)
+        self._within(sub.region, self.group.region, pods, {enough: 1})
+
+    def _pods_of(self, sub: SubGroupPods, many: int, gate: Terms) -> list[_Pods]:
+        """A column per class of a subgroup; where there is a gate, only ``size`` for each that is ready."""
+        columns = [self.program.column(self.many * many * size) for size in sub.sizes]
+        for column, size in zip(columns, sub.sizes, strict=True):
+            if gate:
+                self.program.at_most({column: 1, **{ready: -size * count for ready, count in gate.items()}}, 0)
+        return self._take(sub, columns, [1] * len(columns))
+
+    def _take(self, sub: SubGroupPods, columns: Sequence[int], many: Sequence[int]) -> list[_Pods]:
+        """Let a unit of each column be so many pods of the class of the subgroup."""
+        taken = [
+            _Pods(column, count, shape, role, size)
+            for column, count, shape, role, size in zip(columns, many, sub.shapes, sub.roles, sub.sizes, strict=True)
+        ]
+        for one, rows in zip(taken, sub.rows, strict=True):
+            if one.many:
+                self.to.pods[one.shape][one.column] += one.many
+                self.to.placed[self.group.priority][one.column] += one.many * int(self.to.shapes.weight[one.shape])
+                for number in rows:
+                    resource = self.to.dense.queue_rows[number].resource
+                    self.to.queued[number][one.column] += one.many * int(self.to.shapes.request[one.shape, resource])
+        self.pods += taken
+        return taken
+
+    def _within(self, region: Region, outer: Region, pods: Sequence[_Pods], gate: Terms) -> None:
+        """C7: what lies in one domain takes no more than the roomiest one has."""
+        if region is None or not pods:
+            return
+        rooms, shapes = self.to.alone.rooms, [one.shape for one in pods]
+        measures = self.to.alone.measures(shapes)
+        costs = rooms.costs(measures, shapes)
+        for measure, column in zip(measures, costs.T.tolist(), strict=True):
+            most = int(rooms.of(measure, region, outer).max(initial=0))
+            if sum(cost * one.size for cost, one in zip(column, pods, strict=True)) > most:
+                terms: Terms = defaultdict(int, {ready: -most * count for ready, count in gate.items()})
+                for cost, one in zip(column, pods, strict=True):
+                    terms[one.column] += cost * one.many
+                self.program.at_most(terms, 0)
+
+    def _demands(self) -> None:
+        """C5: what each group that is ready has."""
+        group = self.group
+        self._at_least(self.pods, group.short)
+        for role, short in group.short_by_role:
+            self._at_least([one for one in self.pods if one.role == role], short)
+        for policy, short in group.short_by_policy:
+            self.program.at_most({self.ready: short, **dict.fromkeys(self.enough[policy], -1)}, 0)
+
+    def _at_least(self, pods: Sequence[_Pods], short: int) -> None:
+        terms: Terms = defaultdict(int, {self.ready: short})
+        for one in pods:
+            terms[one.column] -= one.many
+        self.program.at_most(terms, 0)
+
+
+#: Sizes tried per measure, and pieces that the room of domains is counted in, per resource.
+SIZES, PIECES = 64, 4
+
+#: Sets of nodes that are looked at apart, those that most groups and subgroups may use.
+SETS = 16
+
+#: Rows added at a time.
+ROWS = 40
+
+#: A row is broken where it is exceeded by this share.
+BROKEN = 1e-6
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _RowFamily:
+    """Things that lie together in places, counted by one measure.
+
+    Parameters
+    ----------
+    things
+        int64, shape (things,): their indices.
+    amounts
+        int64, shape (things,): what each takes.
+    sizes
+        int64, shape (sizes,): pieces to try.
+    rooms
+        int64, shape (sizes,): how many pieces of each size all places hold.
+    """
+
+    things: IntArray
+    amounts: IntArray
+    sizes: IntArray
+    rooms: IntArray
+
+
+class Cuts:
+    """All such rows of a relaxation.
+
+    Parameters
+    ----------
+    relaxation
+        What is cut.
+    """
+
+    def __init__(self, relaxation: Relaxation) -> None:
+        self.to, self.shapes = relaxation, relaxation.shapes
+        items: list[Terms] = [{item.column: item.many} for item in relaxation.items]
+        self._terms = [*relaxation.on.values(), *items]
+        self._families = [*self._on_nodes(), *self._in_domains()]
+
+    def broken(self, point: Sequence[float]) -> list[Row]:
+        """Return the rows that a point breaks most."""
+        counts = np.array([sum(point[column] * many for column, many in terms.items()) for terms in self._terms])
+        found = [pair for family in self._families for pair in self._broken(family, counts)]
+        found.sort(key=lambda pair: -pair[0])
+        return [row for _, row in found[:ROWS]]
+
+    def _broken(self, family: _RowFamily, counts: FloatArray) -> Iterator[tuple[float, Row]]:
+        """Rows of a family, with the share by which the counts exceed them."""
+        taken = counts[family.things] @ (family.amounts[:, None] // family.sizes[None, :])
+        excess = (taken - family.rooms) / np.maximum(family.rooms, 1)
+        for index in np.flatnonzero(excess > BROKEN).tolist():
+            pieces = (family.amounts // family.sizes[index]).tolist()
+            row: Terms = {}
+            for thing, each in zip(family.things.tolist(), pieces, strict=True):
+                for column, many in self._terms[thing].items() if each else ():
+                    row[column] = row.get(column, 0) + each * many
+            yield float(excess[index]), Row.of(row, int(family.rooms[index]))
+
+    def _on_nodes(self) -> Iterator[_RowFamily]:
+        """Pods on the nodes of each class, by resource."""
+        classes, request = self.to.classes, self.shapes.request
+        pairs = np.array(list(self.to.on), dtype=np.int64).reshape(-1, 2)
+        for where in range(classes.number):
+            things = np.flatnonzero(pairs[:, 1] == where)
+            kinds = np.flatnonzero(classes.of_kind == where)
+            for resource in range(request.shape[1]):
+                amounts = request[pairs[things, 0], resource]
+                asked = np.unique(amounts)
+                sizes = np.array(some_of(asked[asked > 1], SIZES), dtype=np.int64)
+                if len(sizes):
+                    pieces = self.shapes.free[kinds, resource][:, None] // sizes[None, :]
+                    yield _RowFamily(things, amounts, sizes, (pieces * self.shapes.nodes[kinds][:, None]).sum(axis=0))
+
+    def _in_domains(self) -> Iterator[_RowFamily]:
+        """Groups and subgroups in the domains of each tier limit; also those apart that may use some nodes only."""
+        items = self.to.items
+        masks = [frozenset(self.shapes.mask[list(item.what.shapes)].tolist()) for item in items]
+        pieces = list(self._pieces())
+        needs = np.array([self._need(item, pieces) for item in items], dtype=np.int64).reshape(len(items), len(pieces))
+        for limit in sorted({item.limit for item in items}):
+            low = [index for index, item in enumerate(items) if item.limit <= limit]
+            for allowed in _node_sets([masks[index] for index in low]):
+                inside = np.array([index for index in low if masks[index] <= allowed], dtype=np.int64)
+                for (resource, size), amounts in zip(pieces, needs[inside].T, strict=True):
+                    rooms = self.to.alone.rooms.of(RoomMeasure(resource, size, allowed), (limit, -1))
+                    yield from self._of(inside + len(self.to.on), amounts, rooms)
+
+    def _of(self, things: IntArray, amounts: IntArray, rooms: IntArray) -> Iterator[_RowFamily]:
+        sizes = np.array(some_of(np.unique(amounts[amounts > 0]), SIZES), dtype=np.int64)
+        if len(sizes):
+            yield _RowFamily(things, amounts, sizes, (rooms[:, None] // sizes[None, :]).sum(axis=0))
+
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        """Resources and sizes in which the needs of groups are counted."""
+        shapes = sorted({shape for item in self.to.items for shape in item.what.shapes})
+        for resource in range(self.shapes.request.shape[1]):
+            asked = np.unique(self.shapes.request[shapes, resource])
+            for size in (1, *some_of(asked[asked > 1], PIECES)):
+                yield resource, size
+
+    def _need(self, item: DomainItem, pieces: Sequence[tuple[int, int]]) -> IntArray:
+        """Least that one of them takes, in each kind of pieces: int64, shape (pieces,)."""
+        request = self.shapes.request[list(item.what.shapes)]
+        costs = np.stack([request[:, resource] // size for resource, size in pieces], axis=1)
+        if isinstance(item.what, EqualGroups):
+            return item.what.least(costs)
+        return cheapest(costs, np.array(item.what.sizes, dtype=np.int64), item.what.short)
+
+
+def _node_sets(masks: Sequence[frozenset[int]]) -> Iterable[frozenset[int]]:
+    """Rows of eligibility that nodes are looked at by: all of them, then those that most things have."""
+    every: frozenset[int] = frozenset().union(*masks)
+    return dict.fromkeys([every, *(allowed for allowed, _ in Counter(masks).most_common(SETS))])
+
+
+#: Values that the program can express.
+KNOWN = ("admitted", "placed")
+
+#: Rows are added as long as they lower the bound by this share at least once in PATIENCE rounds.
+WORTH, PATIENCE = 1e-5, 3
+
+
+def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) -> Iterator[NamedBound]:
+    """Bounds on the values of O1 and on the placed weight, by a linear program over shapes and node classes.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    values
+        Of the answer in hand, one per level.
+    seconds
+        After so long nothing more is begun, and the solver is stopped.
+
+    Yields
+    ------
+    NamedBound
+        Named ``lp``, each as soon as it is known, better ones later: for the first value of O1 that no other bound
+        meets, for the sum over all priorities (level None, no context), then for each later value of O1 that is not
+        met, given the values in hand before it. Only what says more than :func:`placer.bounds.bounds_for`.
+    """
+    yield from _LpSearch(dense, values, seconds).bounds()
+
+
+class _LpSearch:
+    def __init__(self, dense: Dense, values: Sequence[int], seconds: float) -> None:
+        self.dense, self.values = dense, tuple(values)
+        self.end = time.monotonic() + seconds
+        self.known: dict[int | None, int] = {}
+        for bound in bounds_for(dense, values):
+            self.known[bound.level] = min(self.known.get(bound.level, bound.bound), bound.bound)
+
+    def bounds(self) -> Iterator[NamedBound]:
+        levels = self._open()
+        if levels and time.monotonic() < self.end:
+            self.relaxation = Relaxation(counting_of(self.dense).alone)
+            self.cuts = Cuts(self.relaxation)
+            for level in levels:
+                yield from self._level(level)
+
+    def _open(self) -> list[int | None]:
+        """What is not met: the first value, then the sum, then the other values."""
+        found: list[int | None] = [
+            level
+            for level, (name, _) in enumerate(self.dense.levels)
+            if name in KNOWN and self.known[level] > self.values[level]
+        ]
+        placed = sum(value for (name, _), value in zip(self.dense.levels, self.values, strict=True) if name == "placed")
+        if self.known[None] > placed:
+            found.insert(1, None)
+        return found
+
+    def _level(self, level: int | None) -> Iterator[NamedBound]:
+        """Solve, cut off, solve again."""
+        name, priority = ("placed", None) if level is None else self.dense.levels[level]
+        context = () if level is None else self.values[:level]
+        gains = self.relaxation.value(name, priority)
+        unit = math.gcd(*gains.values()) or 1  # a value is a sum of gains
+        goal = -math.inf if level is None else self.values[level]
+        extra, best, last, patience = self._context(context), self.known[level], math.inf, PATIENCE
+        while patience and (left := self.end - time.monotonic()) > 0:
+            answer = self.relaxation.program.maximum(gains, extra, left)
+            bound = answer.bound // unit * unit
+            patience = PATIENCE if bound < last * (1 - WORTH) else patience - 1
+            last = min(last, bound)
+            if bound < best:
+                best = bound
+                yield NamedBound(level, bound, "lp", context)
+            rows = [] if answer.point is None or best <= goal else self.cuts.broken(answer.point)
+            if not rows:
+                return
+            self.relaxation.program.rows += rows
+
+    def _context(self, before: Sequence[int]) -> list[Row]:
+        """Rows that hold the values before as they are."""
+        rows = []
+        for (name, priority), value in zip(self.dense.levels, before, strict=False):
+            if name in KNOWN:
+                terms = self.relaxation.value(name, priority)
+                rows.append(Row.of(terms, value))
+                rows.append(Row.of({column: -gain for column, gain in terms.items()}, -value))
+        return rows

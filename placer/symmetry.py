@@ -1,0 +1,229 @@
+"""Symmetry: which pods, groups, nodes and areas are interchangeable.
+
+Equal things are counted, never told apart: where 40 gangs are equal, a bound asks how many of them fit, and a model
+of a solver has one integer in the place of 40 binaries, so that no search refutes the same placement under 40! names.
+Things are equal for a purpose, though, and what must be equal differs. These are the equivalences of the package; each
+is used where it is the coarsest that loses nothing:
+
+* ``PodClass`` (:mod:`placer.dense`): pods of one subgroup that no rule and no value can tell apart. Everything by index
+  counts these.
+* Classes of a bundle (:mod:`placer.methods.exact.aggregation`): classes of different groups that no rule and no value
+  can tell apart. Groups of such classes are counted together where each is placed entirely or not at all.
+* ``PodClass.shape``: classes that fit on the same nodes, equally often. The methods look up room by it.
+* :func:`counting_shapes`: classes of one request, weight, eligibility and host ports. Bounds by counting leave NUMA
+  zones (C10) out, because a bound may only be too good, and weigh what they count.
+* :class:`GroupSignatures`: groups of the same demands whose subgroups are the same, for a given view of a class and of
+  a scope. Bounds see a class by its counting shape, the exact model by all that tells classes apart.
+* :func:`equal_nodes`: nodes of equal free room, eligibility and host ports. Bounds count room by it.
+* :func:`equally_eligible`: nodes on which the same pods may be (C3), whatever room they have. The exact model puts them
+  together where packing them can be counted.
+* Areas that look alike from one area (:mod:`placer.methods.milp.flows`).
+* By one measure of room alone (:mod:`placer.methods.decomposed.master.measured`): scopes, groups and blocks of leaves
+  that hold or take equally many pieces of one resource. They may differ in everything else, so what the master proposes
+  is a layout, and the exact model makes the placement.
+
+No equivalence are the node classes of the linear program (:mod:`placer.bounds.lp`): they add up nodes that differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense
+
+__all__ = [
+    "GroupSignature",
+    "GroupSignatures",
+    "Partition",
+    "SubGroupSignature",
+    "counting_shapes",
+    "equal_nodes",
+    "equally_eligible",
+    "grouped",
+    "partition",
+    "partition_rows",
+]
+
+IntArray = npt.NDArray[np.int64]
+
+Thing = TypeVar("Thing")
+Signature = TypeVar("Signature", bound=Hashable)
+
+
+def grouped(things: Iterable[Thing], signature: Callable[[Thing], Signature]) -> dict[Signature, list[Thing]]:
+    """Put things of equal signature together, in the order in which they come.
+
+    Examples
+    --------
+    >>> grouped(["fox", "bear", "owl"], len)
+    {3: ['fox', 'owl'], 4: ['bear']}
+    """
+    found: dict[Signature, list[Thing]] = {}
+    for thing in things:
+        found.setdefault(signature(thing), []).append(thing)
+    return found
+
+
+class Partition(NamedTuple):
+    """Things divided into classes of equal ones.
+
+    Parameters
+    ----------
+    of
+        int64, shape (things,): number of the class of each.
+    first
+        int64, shape (classes,): the first thing of each class, which stands for all of them.
+    size
+        int64, shape (classes,): how many things are in each class.
+    """
+
+    of: IntArray
+    first: IntArray
+    size: IntArray
+
+
+def partition(signatures: Iterable[Hashable]) -> Partition:
+    """Divide things by their signatures; classes are numbered as they come.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in partition("abca")]
+    [[0, 1, 2, 0], [0, 1, 2], [2, 1, 1]]
+    """
+    classes = grouped(enumerate(signatures), lambda pair: pair[1]).values()
+    of = np.zeros(sum(map(len, classes)), dtype=np.int64)
+    for number, members in enumerate(classes):
+        of[[index for index, _ in members]] = number
+    first = np.array([members[0][0] for members in classes], dtype=np.int64)
+    return Partition(of, first, np.array([len(members) for members in classes], dtype=np.int64))
+
+
+def partition_rows(rows: npt.NDArray[Any]) -> Partition:
+    """Divide the rows of a matrix, shape (things, columns), by the bytes in them; classes are numbered by these."""
+    if not rows.shape[1]:
+        return partition([()] * len(rows))
+    whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
+    _, first, of, size = np.unique(whole, return_index=True, return_inverse=True, return_counts=True)
+    return Partition(of.reshape(-1).astype(np.int64), first.astype(np.int64), size.astype(np.int64))
+
+
+def counting_shapes(dense: Dense) -> Partition:
+    """Divide the classes of pods by request, weight, eligibility and host ports."""
+    return partition((one.request.tobytes(), one.weight, one.mask, one.host_ports) for one in dense.classes)
+
+
+def equal_nodes(dense: Dense) -> Partition:
+    """Divide the nodes by free room, eligibility and the host ports that are taken."""
+    ports = {taken: number for number, taken in enumerate(dict.fromkeys(dense.ports.values()), 1)}
+    held = np.array([ports.get(dense.ports.get(node, ()), 0) for node in range(len(dense.nodes))], dtype=np.int64)
+    room = np.ascontiguousarray(dense.free).view(np.uint8).reshape(len(dense.nodes), 8 * len(dense.resources))
+    return partition_rows(
+        np.concatenate((room, np.packbits(dense.masks, axis=0).T, held[:, None].view(np.uint8)), axis=1)
+    )
+
+
+def equally_eligible(dense: Dense) -> Partition:
+    """Divide the nodes by the pods that may be there (C3)."""
+    return partition_rows(dense.masks.T)
+
+
+@dataclass(frozen=True)
+class SubGroupSignature:
+    """What a view sees of a subgroup, or of the pods of a group that are in none.
+
+    Parameters
+    ----------
+    policy
+        Index of the policy that takes them; -1: none.
+    short
+        New pods it needs before it may have any; 0: it needs none.
+    scope
+        What the view sees of its scope.
+    classes
+        What the view sees of each of its classes, ascending.
+    """
+
+    policy: int
+    short: int
+    scope: Any
+    classes: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class GroupSignature:
+    """What a view sees of a group; the first five as in :class:`placer.dense.DenseGroup`.
+
+    Parameters
+    ----------
+    priority, need_weight, short, short_by_role, short_by_policy
+        When it comes and what it needs to be ready.
+    scope
+        What the view sees of its scope.
+    sub_groups
+        Its subgroups, and its pods that are in none.
+    """
+
+    priority: int
+    need_weight: int
+    short: int
+    short_by_role: tuple[tuple[str, int], ...]
+    short_by_policy: tuple[tuple[int, int], ...]
+    scope: Any
+    sub_groups: tuple[SubGroupSignature, ...]
+
+
+class GroupSignatures:
+    """Groups and subgroups without their names, in one view of classes and scopes.
+
+    Groups of equal signature are equal to all that sees no more than the view, and so are subgroups of one group.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    of_class
+        Index of a class to what the view sees of it, its size included; can be compared.
+    of_scope
+        Index of a scope to what the view sees of it.
+    """
+
+    def __init__(self, dense: Dense, of_class: Callable[[int], Any], of_scope: Callable[[int], Hashable]) -> None:
+        self._dense, self._of_class, self._of_scope = dense, of_class, of_scope
+
+    def ordered(self, classes: Iterable[int]) -> tuple[int, ...]:
+        """Put classes into the order of a signature, so that equal ones of equal subgroups are at one position."""
+        return tuple(sorted(classes, key=lambda index: (self._of_class(index), index)))
+
+    def of_sub_group(self, index: int) -> SubGroupSignature:
+        """Signature of a subgroup."""
+        one = self._dense.sub_groups[index]
+        return self._signature(one.policy, one.short, self._of_scope(one.scope), self.ordered(one.classes))
+
+    def of_group(self, index: int) -> tuple[GroupSignature, tuple[int, ...]]:
+        """Signature of a group, and its classes in the order in which the signature has them."""
+        group = self._dense.groups[index]
+        found = [
+            (self.of_sub_group(sub), self.ordered(self._dense.sub_groups[sub].classes)) for sub in group.sub_groups
+        ]
+        loose = self.ordered(each for each in group.classes if self._dense.classes[each].sub_group < 0)
+        if loose:
+            found.append((self._signature(-1, 0, None, loose), loose))
+        found.sort(key=lambda pair: repr(pair[0]))
+        signature = GroupSignature(
+            group.priority,
+            group.need_weight,
+            group.short,
+            group.short_by_role,
+            group.short_by_policy,
+            self._of_scope(group.scope),
+            tuple(sub for sub, _ in found),
+        )
+        return signature, tuple(each for _, classes in found for each in classes)
+
+    def _signature(self, policy: int, short: int, scope: Hashable, classes: Iterable[int]) -> SubGroupSignature:
+        return SubGroupSignature(policy, short, scope, tuple(map(self._of_class, classes)))
