@@ -280,7 +280,8 @@ def test_the_roomiest_domain_is_counted_over_subgroups_and_eligible_pods() -> No
     [
         (
             NetworkTopology(hard=True, highest_tier=NO_TIER, tier_name="rack"),
-            "asks for tierName rack, which names no tier or several, so that it admits nothing",
+            "asks for tierName rack, which is not the name of one tier (the findings say why), so that it admits "
+            "nothing",
         ),
         (hard(0), "needs a HyperNode of tier <= 0; none holds a node"),
     ],

@@ -120,6 +120,13 @@ def test_what_is_not_proved_to_be_all_is_not_said_to_be(answer: Result) -> None:
     )
 
 
+def test_what_is_not_modelled_is_no_part_of_what_can_be_placed() -> None:
+    resources = {"resourceClaims": [{"name": "claim", "resourceClaimName": "gpu"}]}
+    result = solved(node("n"), pod("p", cpu=1), *(pod(name, spec=resources) for name in "qr"))
+    says = "all that can be placed is placed (proved), apart from 2 pods that need what is not modelled"
+    assert shown(result).startswith(f"OPTIMAL  {says}; every value is at its best (proved)")
+
+
 def test_a_level_that_comes_after_another_is_only_the_best_beside_it(answer: Result) -> None:
     cost = Judged(Value("networkCost", 3), Bound(3, "exact"))
     text = shown(with_values(answer, cost, *amounts(2_000_000, 2_000_000), verdict=Verdict.OPTIMAL))

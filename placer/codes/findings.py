@@ -20,6 +20,7 @@ FindingCode = Literal[
     "DependsOnItself",
     "DisruptionIgnored",
     "FileIgnored",
+    "FractionalBytes",
     "GroupNameMisplaced",
     "HardWithoutLimit",
     "HyperNodeCycle",
@@ -120,6 +121,12 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "A file that was named gives the instance nothing: it holds no object, or only a Placement.",
         "gangs.yaml holds no object",
         "Look at what was to be in the file. A Placement is judged by `placer verify INSTANCE... PLACEMENT`.",
+    ),
+    "FractionalBytes": Code(
+        "An amount of bytes has the suffix `m`, a thousandth: it asks for next to nothing.",
+        "container main of Pod ml/train-0 and 3 others asks for memory 64m: m is a thousandth of a byte, M a million "
+        "bytes, Mi 2^20",
+        "Write `M` or `Mi`.",
     ),
     "GroupNameMisplaced": Code(
         "The name of a PodGroup is a label where an annotation is read, or the reverse: its pods are in no gang.",

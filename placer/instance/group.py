@@ -65,7 +65,8 @@ class NetworkTopology:
         if self.highest_tier == NO_TIER:
             if not self.tier_name:
                 return "a tierName that admits nothing"
-            return f"tierName {self.tier_name}, which names no tier or several, so that it admits nothing"
+            what = "is not the name of one tier (the findings say why), so that it admits nothing"
+            return f"tierName {self.tier_name}, which {what}"
         return f"highest tier {self.highest_tier}" + (f" ({self.tier_name})" if self.tier_name else "")
 
 

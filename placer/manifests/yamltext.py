@@ -111,6 +111,13 @@ def documents(text: bytes) -> Iterator[Document]:
         reader.close()
 
 
+def _indented_by_tab(text: bytes, line: int, column: int) -> bool:
+    """Whether the parser stopped in the indentation of a line, and there is a tab in it."""
+    there = text.split(b"\n", line + 1)[line] if text.count(b"\n") >= line else b""
+    indentation = there[: len(there) - len(there.lstrip(b" \t"))]
+    return b"\t" in indentation and column <= len(indentation)
+
+
 def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
     """Put an error of the parser into words."""
     if isinstance(error, yaml.reader.ReaderError):
@@ -118,6 +125,8 @@ def _syntax(error: yaml.YAMLError, text: bytes) -> YamlError:
         return YamlError(place(text, error.position), f"the character U+{character:04X}", "printable text")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    if mark and _indented_by_tab(text, mark.line, mark.column):
+        return YamlError(where, "a tab", "spaces: YAML is not indented by tabs")
     problem = getattr(error, "problem", None) or "something unreadable"
     context = getattr(error, "context", None)
     return YamlError(where, shown(f"text that is not YAML ({problem} {context or ''}".strip(), 200) + ")", "YAML")

@@ -211,6 +211,20 @@ def test_what_cannot_be_overcommitted_is_asked_for_as_it_is_limited() -> None:
     assert "requests nvidia.com/gpu 1, below its limit 2, and nvidia.com/gpu cannot be overcommitted" in finding.message
 
 
+def test_half_a_device_is_refused() -> None:
+    (finding,) = instance_of(node("n1", gpu=2), _with_limits("p", {}, {"nvidia.com/gpu": "1.5"})).findings
+    says = "container main of Pod default/p asks for nvidia.com/gpu 1500m, which is no whole number; the API server "
+    assert (finding.code, finding.message) == ("InvalidObject", f"{says}refuses such a pod")
+
+
+def test_thousandths_of_a_byte_are_hardly_meant() -> None:
+    (finding,) = instance_of(node("n1"), _with_limits("p", {"memory": "64m", "cpu": "64m"}, {})).findings
+    says = (
+        "container main of Pod default/p asks for memory 64m: m is a thousandth of a byte, M a million bytes, Mi 2^20"
+    )
+    assert (finding.code, finding.message) == ("FractionalBytes", says)
+
+
 @pytest.mark.parametrize("requests", [{"cpu": "250m"}, {"cpu": "100m"}, {"memory": "1Gi"}, {}])
 def test_requests_within_limits_are_no_finding(requests: dict[str, str]) -> None:
     assert instance_of(node("n1"), _with_limits("p", requests, {"cpu": "250m"})).findings == ()
