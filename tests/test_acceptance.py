@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from placer.cli import main
-from placer.generate import generate
 from placer.instance import Instance
 from placer.instance.build import build
+from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from placer.placement import better
 from placer.read import read, read_placement

@@ -28,17 +28,16 @@ LAYERS = [
     ["dense"],
     ["symmetry"],
     ["bounds"],
-    ["methods", "policies"],
+    ["methods"],
     ["reasons"],
     ["solve", "read"],
     ["document"],
     ["controllers"],
-    ["generate", "summary", "progress", "topology"],
-    ["deciding"],
-    ["sweep"],
-    ["compare"],
+    ["summary", "progress", "network_costs"],
     ["cluster"],
     ["run"],
+    ["terminal", "tables"],
+    ["laboratory"],
     ["cli"],
     ["__main__"],
 ]
@@ -48,12 +47,21 @@ FRONT_DOOR = "__init__"
 
 #: Third-party library -> the modules (prefixes) that may import it.
 ROOMS = {
-    "numpy": ("dense", "symmetry", "bounds", "methods", "policies", "reasons", "manifests", "generate"),
+    "numpy": ("dense", "symmetry", "bounds", "methods", "reasons", "manifests", "laboratory"),
     "ortools": ("linear", "methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp", "linear"),
     "networkx": ("instance", "controllers"),
-    "pydantic": ("kube", "manifests", "document", "read", "instance", "sweep", "cluster.kept", "cluster.ledger"),
+    "pydantic": (
+        "kube",
+        "manifests",
+        "document",
+        "read",
+        "instance",
+        "laboratory.sweep",
+        "cluster.kept",
+        "cluster.ledger",
+    ),
     "msgspec": ("manifests", "cluster"),
     "re2": ("instance", "kube"),
     "yaml": ("manifests", "cluster.client"),
@@ -61,7 +69,7 @@ ROOMS = {
     "urllib3": ("cluster.client",),
     "distributed": ("executors",),
     "argcomplete": ("cli.completing",),
-    "rich": ("summary", "progress", "cli"),
+    "rich": ("summary", "progress", "terminal", "tables", "laboratory.commands", "cli"),
 }
 
 
@@ -100,6 +108,14 @@ def test_imports_point_downward(path: Path) -> None:
         inner = target.removeprefix("placer.")
         same_room = inner.split(".")[0] == module.split(".")[0]
         assert same_room or layer(inner) < layer(module), f"{module} (line {line}) must not import {inner}"
+
+
+def test_only_the_command_line_imports_the_laboratory() -> None:
+    """What decides, judges and binds does without instances from a seed and other schedulers' policies."""
+    outside = [path for path in modules() if name_of(path).split(".")[0] not in ("laboratory", "cli")]
+    found = [name_of(path) for path in outside for _, target in imports(path) if "placer.laboratory" in target]
+    assert len(outside) > 100
+    assert not found
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)

@@ -239,8 +239,8 @@ def interrupted(
 
 #: Modules that a ``solve`` imports, in order: of the command line, of reading, of deciding.
 MOMENTS = [
-    "placer.cli.signals", "placer.cli.streams", "argparse", "placer.generate.clos", "placer.document", "pydantic",
-    "yaml", "placer.instance.build",
+    "placer.cli.signals", "placer.cli.streams", "argparse", "placer.laboratory.generate.clos", "placer.document",
+    "pydantic", "yaml", "placer.instance.build",
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import placer.cluster
 from placer.cli import main
 from placer.cluster import Snapshot
 from tests.support import node, pod
-from tests.test_topology_costs import ZONE, topology, weights
+from tests.test_network_costs import ZONE, topology, weights
 
 Capture = pytest.CaptureFixture[str]
 
@@ -141,7 +141,7 @@ def test_expand_makes_the_pods_of_one_scheduler(tmp_path: Path, capsys: Capture)
     assert main(["expand", str(path), "-o", str(tmp_path / "made.txt")]) == 2
 
 
-@pytest.mark.parametrize("first", ["placer.read", "placer.solve", "placer.compare", "placer.cli.program"])
+@pytest.mark.parametrize("first", ["placer.read", "placer.solve", "placer.laboratory.compare", "placer.cli.program"])
 def test_names_of_the_package_are_functions_whatever_was_imported_first(first: str) -> None:
     program = f"import {first}, placer; print(*(callable(getattr(placer, name)) for name in placer.__all__[1:]))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from placer.dense import Dense, Solution, beats, make_dense, score_solution
-from placer.generate import generate
+from placer.laboratory.generate import generate
 from placer.methods.decomposed import neighbourhoods, search
 from placer.methods.decomposed.choose import Chooser
 from placer.methods.decomposed.incumbent_state import IncumbentState

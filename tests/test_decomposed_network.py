@@ -11,7 +11,7 @@ import pytest
 
 from placer.dense import Dense, Solution, make_dense, score_solution
 from placer.dense.network import network_cost
-from placer.generate import generate
+from placer.laboratory.generate import generate
 from placer.methods.decomposed import neighbourhoods, search
 from placer.methods.decomposed.choose import Chooser
 from placer.methods.decomposed.incumbent_state import IncumbentState

@@ -11,7 +11,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, make_dense
-from placer.generate import generate
+from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.part import make_part
 from placer.methods.decomposed.step import Step, carry_out

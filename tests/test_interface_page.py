@@ -19,11 +19,11 @@ from placer.cli.running import _summary
 from placer.cli.signals import SIGNALS
 from placer.cluster.aftermath import State
 from placer.codes import FINDINGS, REASONS
-from placer.compare.rows import Row
 from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
 from placer.kube import BY_ATTRIBUTE
+from placer.laboratory.compare.rows import Row
+from placer.laboratory.sweep.line import KEY, Line
 from placer.run import Pass, PassOptions
-from placer.sweep.line import KEY, Line
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "models/interface.md").read_text(encoding="utf-8")

@@ -13,9 +13,9 @@ from ortools.sat.python import cp_model
 
 from placer.bounds import bounds_for
 from placer.dense import Dense, Solution, make_dense, score_solution
-from placer.generate import PlantedOptions, planted
 from placer.instance import Instance, SubGroupPolicy
 from placer.instance.build import build
+from placer.laboratory.generate import PlantedOptions, planted
 from placer.linear import ColumnSum, IntegerProgram, Row
 from placer.manifests import from_documents, validate
 from placer.methods.decomposed import search

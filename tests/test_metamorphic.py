@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from placer.cli import main
-from placer.generate import generate
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
 from placer.instance.policy import LEVELS
+from placer.laboratory.generate import generate
 from placer.methods.process import Ended, How
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value, better

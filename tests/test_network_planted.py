@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import placer
-from placer.generate import Generated, generate
 from placer.instance import Dependency, Instance
 from placer.instance.build import build
+from placer.laboratory.generate import Generated, generate
 from placer.manifests import from_documents, validate
 from placer.placement import Placement
 from placer.score import score

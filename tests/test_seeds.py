@@ -19,13 +19,13 @@ from placer.cli import main
 from placer.document import placement_document
 from placer.instance import Instance
 from placer.instance.sorts import ALGORITHMS
+from placer.laboratory.policies import run
+from placer.laboratory.policies.ledger import Ledger
+from placer.laboratory.policies.network_overhead import Overhead
+from placer.laboratory.policies.volcano.domains import TOP, Domains
+from placer.laboratory.policies.volcano.jobs import Wanted, read_jobs
+from placer.laboratory.policies.volcano.topology import TopologyAware, Weights
 from placer.placement import Placement
-from placer.policies import run
-from placer.policies.ledger import Ledger
-from placer.policies.network_overhead import Overhead
-from placer.policies.volcano.domains import TOP, Domains
-from placer.policies.volcano.jobs import Wanted, read_jobs
-from placer.policies.volcano.topology import TopologyAware, Weights
 from placer.read import read
 from placer.result import Result, Verdict
 from placer.score import score

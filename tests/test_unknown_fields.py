@@ -18,8 +18,8 @@ from placer.kube.fields import Fields, known_fields, nearest_kind, read_fields
 from placer.manifests import from_documents, validate
 from placer.manifests.shape import ObjectShape
 from placer.manifests.unknown import UnknownField
+from placer.network_costs import read_costs
 from placer.read import read_expansion
-from placer.topology import read_costs
 from tests import write_fields
 from tests.benchmarks import read_large
 

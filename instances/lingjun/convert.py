@@ -16,10 +16,10 @@ import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
-from placer.generate import bindings
-from placer.generate.cluster import Cluster
-from placer.generate.fabric import Fabric
-from placer.generate.planted import PlantedOptions, plant
+from placer.laboratory.generate import bindings
+from placer.laboratory.generate.cluster import Cluster
+from placer.laboratory.generate.fabric import Fabric
+from placer.laboratory.generate.planted import PlantedOptions, plant
 from placer.manifests import dump
 
 HERE = Path(__file__).parent

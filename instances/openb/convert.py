@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from placer.generate.random_source import RandomSource
+from placer.laboratory.generate.random_source import RandomSource
 from placer.manifests import dump
 
 HERE = Path(__file__).parent

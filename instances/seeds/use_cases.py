@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from placer.generate.random_source import RandomSource
+from placer.laboratory.generate.random_source import RandomSource
 from placer.manifests import dump
 
 GPU, CX7, BF3 = "nvidia.com/gpu", "rdma/cx7", "rdma/bf3"

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from placer.cli.common import ENDINGS, OK, add_command
 from placer.errors import UsageError
+from placer.terminal import ENDINGS, OK, add_command
 
 __all__ = ["add_completion", "complete"]
 
@@ -84,7 +84,7 @@ class _Families:
         self._files = files
 
     def __call__(self, prefix: str, **more: Any) -> list[str]:
-        from placer.generate import FAMILIES
+        from placer.laboratory.generate import FAMILIES
 
         return [*(name for name in FAMILIES if name.startswith(prefix)), *self._files(prefix, **more)]
 
@@ -96,7 +96,7 @@ def _nothing(**_: Any) -> list[str]:
 
 def _policies(prefix: str, **_: Any) -> list[str]:
     """Complete the last name of a list with commas, by those that are not in it."""
-    from placer.deciding import NAMES
+    from placer.laboratory.deciders import NAMES
 
     *before, _last = prefix.split(",")
     return [",".join([*before, name]) for name in NAMES if name not in before]

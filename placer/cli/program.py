@@ -8,12 +8,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from placer.cli import comparing, completing, generating, running, snapshotting, solving, sweeping, topology
-from placer.cli.common import OK
+from placer.cli import completing, running, snapshotting, solving, topology
 from placer.cli.parser import Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
 from placer.errors import BadInstance, PlacerError, UsageError
+from placer.laboratory.commands import comparing, generating, sweeping
+from placer.terminal import OK
 from placer.version import __version__
 
 __all__ = ["parser", "run"]

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.common import OK, add_command
 from placer.cli.snapshotting import add_cluster, add_cooling
 from placer.errors import ClusterError, UsageError
 from placer.solve import METHODS
+from placer.terminal import OK, add_command
 
 if TYPE_CHECKING:
     from placer.cluster.aftermath import Gang

@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.common import ENDINGS, OK, add_command, writable, written
+from placer.terminal import ENDINGS, OK, add_command, writable, written
 
 if TYPE_CHECKING:
     from placer.cluster import Snapshot
@@ -102,7 +102,7 @@ def _write(snapshot: Snapshot, target: str) -> None:
         with written(target):
             snapshot.write(target)
     else:
-        from placer.cli.common import write
+        from placer.terminal import write
 
         text = BytesIO()
         snapshot.write_text(text)

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.common import OK, add_command, add_reading, console, writable, write
 from placer.cli.snapshotting import add_cluster
-from placer.cli.tables import Column, tables
 from placer.errors import UsageError
+from placer.tables import Column, tables
+from placer.terminal import OK, add_command, add_reading, console, writable, write
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placer.topology import CostReport, Matrix
+    from placer.network_costs import CostReport, Matrix
 
 __all__ = ["add_topology"]
 
@@ -70,7 +70,7 @@ def _costs(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> CostReport:
     """Of files, or of the cluster where none are given."""
-    from placer.topology import costs_of, read_costs
+    from placer.network_costs import costs_of, read_costs
 
     if options.instance:
         if options.kubeconfig is not None or options.context is not None:

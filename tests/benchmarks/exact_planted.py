@@ -19,8 +19,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from placer.dense import Dense, Solution, make_dense
-from placer.generate import FAMILIES, generate
 from placer.instance.build import build
+from placer.laboratory.generate import FAMILIES, generate
 from placer.manifests import from_documents, validate
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import search

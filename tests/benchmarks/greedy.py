@@ -15,7 +15,6 @@ from random import Random
 from typing import Any, TypeVar
 
 from placer.dense import make_dense
-from placer.generate import generate
 from placer.instance import (
     Constraints,
     Group,
@@ -29,6 +28,7 @@ from placer.instance import (
     PodState,
     TopologyTree,
 )
+from placer.laboratory.generate import generate
 from placer.methods.greedy import greedy
 from placer.quantity import Resources
 from placer.reasons import reasons

@@ -13,9 +13,9 @@ import argparse
 import time
 from collections.abc import Mapping
 
-from placer.generate import generate
 from placer.instance import Instance
 from placer.instance.build import build
+from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from placer.result import Result
 from placer.solve import solve

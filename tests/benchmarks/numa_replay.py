@@ -11,10 +11,10 @@ import sys
 import time
 from collections import defaultdict
 
-from placer.generate import generate
 from placer.instance import Instance
 from placer.instance.build import build
 from placer.instance.numa import Kubelet, State, Units
+from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement

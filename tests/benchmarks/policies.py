@@ -15,11 +15,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from placer.generate import generate
 from placer.instance import Instance, SubGroupPolicy
 from placer.instance.build import build
+from placer.laboratory.generate import generate
+from placer.laboratory.policies import POLICIES, run
 from placer.manifests import from_documents, validate
-from placer.policies import POLICIES, run
 from placer.verify import verify
 from tests.world import World, hard
 

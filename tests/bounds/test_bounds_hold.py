@@ -14,8 +14,8 @@ import pytest
 from placer.bounds import NamedBound, bounds_for, lp, lp_bounds
 from placer.bounds.standalone import StandaloneLimits
 from placer.dense import Dense, make_dense, score_solution
-from placer.generate import ClosOptions, Generated, PlantedOptions, clos, planted
 from placer.instance.build import build
+from placer.laboratory.generate import ClosOptions, Generated, PlantedOptions, clos, planted
 from placer.manifests import from_documents, validate
 from placer.methods.greedy import greedy
 from placer.placement import MAXIMISED, Placement

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.generate import generate
 from placer.instance import Area, Link
 from placer.instance.network.measured import measured_costs
 from placer.instance.network.model import REGION, ZONE, areas_of
 from placer.instance.network.netperf import Pair, read_measurements
 from placer.instance.nodes import read_nodes
+from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 
 

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from placer.dense import make_dense
-from placer.generate import generate
 from placer.instance import Instance
+from placer.laboratory.generate import generate
 from placer.methods.greedy import greedy
 from placer.methods.greedy.layout import Layout
 from placer.methods.greedy.local_search import move_pods

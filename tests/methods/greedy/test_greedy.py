@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from placer.dense import Dense, make_dense, score_solution
-from placer.generate import generate
 from placer.instance import Group, GroupKey, Instance, Key, PodState, Policy, SubGroup, SubGroupPolicy
+from placer.laboratory.generate import generate
 from placer.methods.greedy import complete, greedy
 from placer.placement import Placement, better
 from placer.score import score

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from placer.dense import Dense, Solution, make_dense, score_solution
-from placer.generate import generate
 from placer.instance import Instance
+from placer.laboratory.generate import generate
 from placer.methods.greedy import greedy
 from placer.methods.incumbent import Incumbent
 from placer.methods.numa.binding_order import aligned

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from placer.dense import Dense, Solution, beats, make_dense, score_solution
-from placer.generate import generate
 from placer.instance import Instance
+from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.part import make_part
 from placer.methods.decomposed.step import Step, carry_out

@@ -1,0 +1,304 @@
+"""``compare``: policies and methods on one instance, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.laboratory.commands.shared import (
+    BREAKS,
+    BROKEN,
+    add_scheduler_config,
+    columns_of,
+    print_notes,
+    scheduler_configs,
+)
+from placer.tables import Column, tables
+from placer.terminal import (
+    OK,
+    add_command,
+    add_reading,
+    add_what_if,
+    console,
+    read_instance,
+    writable,
+    write,
+    written,
+)
+from placer.words import amount_digits, counted, is_amount, value_word
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placer.instance import Group, Instance
+    from placer.laboratory.compare import GroupFate, Row
+
+__all__ = ["add_compare", "print_rows"]
+
+
+TEXT = """What other schedulers would bind now, what placer's methods would, and what is proved of the best: one
+snapshot of one queue, in which nothing arrives or ends. Each runs in a process of its own; verify and score judge all
+alike. What a policy breaks is counted, not hidden."""
+
+
+def add_compare(commands: Any) -> None:
+    """Add ``compare`` and its flags."""
+    parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
+    parser.description = TEXT
+    parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
+    add_reading(parser)
+    rows = parser.add_argument_group("rows")
+    rows.add_argument(
+        "--policies", metavar="LIST", help="names with commas: policies, methods of solve (every policy, greedy, auto)"
+    )
+    add_scheduler_config(rows)
+    rows.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each method (default 60)")
+    rows.add_argument("--work-limit", type=float, metavar="N", help="deterministic work in place of time")
+    rows.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
+    rows.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    add_what_if(parser)
+    parser.add_argument("-o", dest="output", metavar="FILE", help="the rows: .json, .yaml, each also .gz; - is stdout")
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from placer.laboratory.compare import DEFAULT, compare
+    from placer.progress import Progress
+    from placer.words import counted
+
+    if options.output not in (None, "-"):
+        writable([Path(options.output)])
+    names = DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")]
+    arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
+    limit = 60.0 if options.time_limit is None and options.work_limit is None else options.time_limit
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        progress.phase("reading")
+        instance = read_instance(options, options.instance)
+        rows = compare(
+            instance,
+            names,
+            time_limit=limit,
+            work_limit=options.work_limit,
+            workers=options.workers,
+            seed=options.seed,
+            arguments=arguments,
+            begin=lambda name: progress.phase(f"{counted(len(instance.pending), 'pending pod')}: {name}"),
+        )
+    _show(instance, rows, options)
+    return min((row.exit_code for row in rows if row.error is not None), default=OK)
+
+
+def _show(instance: Instance, rows: list[Row], options: argparse.Namespace) -> None:
+
+    documents = [row.as_dict() for row in rows]
+    text = json.dumps(documents, indent=2) + "\n"
+    if options.output not in (None, "-"):
+        _write(documents, text, options.output)
+    if options.json or options.output == "-":
+        sys.stdout.write(text)
+    else:
+        print_rows(instance, rows, console())
+
+
+def _write(documents: list[dict[str, Any]], text: str, target: str) -> None:
+    """In JSON the array that ``--json`` prints, in YAML a document for each row."""
+    if not target.removesuffix(".gz").endswith(".json"):
+        write(documents, target)
+        return
+    data = text.encode()
+    with written(target):
+        Path(target).write_bytes(gzip.compress(data, mtime=0) if target.endswith(".gz") else data)
+
+
+_HEAD = 12  #: characters of a line of what stands above a value
+
+#: Groups that fare differently; ``--json`` has all.
+SHOWN = 20
+
+#: Mark of a valid placement beyond a bound of placements that are better by what counts first; and what it says.
+_MORE = "+"
+_MORE_SAYS = f"{_MORE} more in all, and less of what counts first: the bound is of placements that have no less of that"
+#: Mark of pods that were bound although their gang is not ready; and what it says.
+_HALF = "!"
+_HALF_SAYS = f"{_HALF} bound although the gang is not ready"
+
+
+def print_rows(instance: Instance, rows: list[Row], terminal: Console) -> None:
+    """Print a comparison."""
+    from rich.markup import escape
+
+    sizes = (
+        (len(instance.pending), "pending pod"),
+        (len(instance.nodes), "node"),
+        (len(instance.topology.hyper_nodes), "HyperNode"),
+    )
+    terminal.print(", ".join(counted(count, word) for count, word in sizes), style="bold")
+    good = [row for row in rows if row.metrics is not None]
+    if good:
+        _print_tables(good, terminal)
+        _print_fates(instance, good, terminal)
+        _explain(good, terminal)
+    print_notes({row.policy: row.notes for row in rows}, terminal)
+    for row in rows:
+        if row.error is not None:
+            error = row.error.replace("\n", "\n    ")
+            terminal.print(f"[bold red]{row.policy}[/bold red]: {escape(error)}")
+    if instance.findings:
+        from placer.summary import print_findings
+
+        terminal.print()
+        print_findings(instance.findings, terminal)
+
+
+def _print_tables(rows: list[Row], terminal: Console) -> None:
+    """Print figures and values, and what their marks say."""
+    names = [row.policy for row in rows]
+    figures = columns_of(rows, _FIGURES, ("gangs by tier", "breaks"))
+    for table in tables(Column("policy", names), figures, terminal.width):
+        terminal.print(table)
+    amounts = "priority below the name; needs and placed pods in nodes' worth"
+    terminal.print(f"\nValues, in the order they are compared ({amounts})")
+    for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
+        terminal.print(table)
+    shares = [_of_bound(row) for row in rows]
+    if any(share.endswith(BROKEN) for share in shares):
+        terminal.print(f"\n{BREAKS}")
+    if any(share.endswith(_MORE) for share in shares):
+        terminal.print(f"\n{_MORE_SAYS}")
+
+
+def _explain(rows: list[Row], terminal: Console) -> None:
+    """What is wrong with rows that break rules: of each rule how often, and one of the times."""
+    from rich.markup import escape
+
+    for row in rows:
+        if row.violations:
+            terminal.print(f"\n[bold]{row.policy}[/bold] is not valid here:")
+        for rule, count in row.violations.items():
+            more = f" (and {count - 1:,} more)" if count > 1 else ""
+            terminal.print(f"  {rule}: {escape(row.examples[rule])}{more}")
+
+
+# ------------------------------------------------------------------------------------------------------------ figures
+
+
+#: What stands above a column of the first table to what stands in it; one of these is of words.
+_FIGURES: Mapping[str, Callable[[Row], str]] = {
+    "pods": lambda row: f"{row.placed_pods:,}",
+    "groups": lambda row: f"{row.placed_groups:,}",
+    "GPUs": lambda row: f"{row.gpus_placed:,}",
+    "weight\nof bound": lambda row: _of_bound(row),
+    "GPUs\nin use": lambda row: _in_use(row),
+    "still fits:\n1/2/4/8-GPU pods": lambda row: _more_pods(row),
+    "excess\nspan": lambda row: "-" if row.metrics is None else f"{row.metrics.excess_span:,}",
+    "gangs by tier": lambda row: _by_tier(row),
+    "breaks": lambda row: ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
+    "s": lambda row: f"{row.seconds:.2f}",
+    "MiB": lambda row: "-" if row.peak_memory_mib is None else f"{row.peak_memory_mib:,.0f}",
+}
+
+
+def _in_use(row: Row) -> str:
+    ratio = row.metrics.gpu_allocation_ratio if row.metrics is not None else None
+    return "-" if ratio is None else f"{ratio:.1%}"
+
+
+def _more_pods(row: Row) -> str:
+    placeable = row.metrics.placeable if row.metrics is not None else ()
+    return "/".join(f"{each.pods:,}" for each in placeable) or "-"
+
+
+def _by_tier(row: Row) -> str:
+    tiers = row.metrics.tiers if row.metrics is not None else {}
+    return ", ".join(f"{tier}: {share:.0%}" for tier, share in tiers.items()) or "-"
+
+
+def _of_bound(row: Row) -> str:
+    """Share of the bound, marked where the bound is not one of such a placement."""
+    weight = row.weight
+    if weight is None or weight.bound is None:
+        return "-"
+    mark = BROKEN if row.violations else _MORE if weight.beyond else ""
+    if not weight.bound.value:
+        return f"-{mark}" if weight.value.value else f"100.00%{mark}"
+    return f"{weight.value.value / weight.bound.value:.2%}{mark}"
+
+
+# ------------------------------------------------------------------------------------------------------------- values
+
+
+def _values(rows: Sequence[Row]) -> Iterator[Column]:
+    """A column for each value; the first line is what is proved of the best."""
+    for index, judged in enumerate(rows[0].objective):
+        value, bound = judged.value, _bound(rows, index)
+        lines = textwrap.wrap(value_word(value.name), _HEAD)
+        lines += [] if value.priority is None else [f"({value.priority:,})"]
+        digits = amount_digits(bound, *(row.objective[index].value.value for row in rows))
+        number = _amount(digits) if is_amount(value.name) else _count
+        cells = [f"{number(row.objective[index].value.value)}{_beyond(row, index)}" for row in rows]
+        yield Column("\n".join(lines), ["-" if bound is None else number(bound), *cells])
+
+
+def _amount(digits: int) -> Callable[[int], str]:
+    """Write amounts (micro-nodes) in nodes' worth, with so many digits after the point."""
+    return lambda value: f"{value / 1e6:,.{digits}f}"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"
+
+
+def _beyond(row: Row, index: int) -> str:
+    """The mark of a value that is better than its bound, because rules are broken."""
+    return BROKEN if row.objective[index].beyond and row.violations else ""
+
+
+def _bound(rows: Sequence[Row], index: int) -> int | None:
+    """What is proved of a value: of the first the same in all rows, further down only in those as good as the best."""
+    judged = (row.objective[index].bound for row in rows)
+    return next((bound.value for bound in judged if bound is not None), None)
+
+
+# ------------------------------------------------------------------------------------------------------------- groups
+
+
+def _print_fates(instance: Instance, rows: list[Row], terminal: Console) -> None:
+    """Print the groups that fare differently, the most important and largest first."""
+    # What is bound already places nothing, so that every group would differ.
+    asked = [row for row in rows if row.policy != "as-is"]
+    groups = _differing(instance, asked)
+    if not groups:
+        return
+    shown = groups[:SHOWN]
+    rest = f", the first {SHOWN} of {len(groups):,}; --json has all" if len(groups) > SHOWN else ""
+    terminal.print(f"\nGroups that fare differently: new pods of each{rest}")
+    names = Column("group", [f"{group.key.namespace}/{group.key.name}" for group in shown], text=True, most=36)
+    columns = [Column("pods", [f"{len(group.pending):,}" for group in shown]), *(_fates(shown, row) for row in asked)]
+    for table in tables(names, columns, terminal.width):
+        terminal.print(table)
+    if any(_HALF in cell for column in columns for cell in column.cells):
+        terminal.print(f"\n{_HALF_SAYS}")
+
+
+def _differing(instance: Instance, rows: list[Row]) -> list[Group]:
+    from placer.laboratory.compare import differing
+
+    groups = [instance.groups[key] for key in differing(row.groups for row in rows)]
+    return sorted(groups, key=lambda group: (-group.priority, -instance.need_weights[group.key], group.key))
+
+
+def _fates(groups: list[Group], row: Row) -> Column:
+    """What becomes of groups under one policy."""
+    fates = {fate.group: fate for fate in row.groups}
+    return Column(row.policy.replace(":", ":\n"), [_fate(group, fates[group.key]) for group in groups])
+
+
+def _fate(group: Group, fate: GroupFate) -> str:
+    """How many of its pending pods are bound; ``-`` for none."""
+    new = fate.placed - len(group.bound)
+    return f"{new:,}{'' if fate.admitted else _HALF}" if new else "-"

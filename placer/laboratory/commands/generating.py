@@ -1,0 +1,61 @@
+"""``generate``: an instance from a seed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from placer.terminal import OK, add_command, writable, write
+
+__all__ = ["add_generate"]
+
+
+def add_generate(commands: Any) -> None:
+    """Add ``generate`` and its flags."""
+    from placer.laboratory.generate import FAMILIES
+
+    parser = add_command(commands, "generate", "make an instance from a seed", _generate)
+    families = parser.add_subparsers(dest="family", metavar="FAMILY", required=True, help="one of")
+    for name, family in FAMILIES.items():
+        one = families.add_parser(name, help=family.text, description=family.text)
+        one.add_argument(
+            "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"
+        )
+        for option in family.flags:
+            if option.switch:
+                one.add_argument(option.flag, dest=f"option_{option.name}", action="store_true", help=option.text)
+            else:
+                text = f"{option.text} ({option.expected}; default {_shown(option.default)})"
+                one.add_argument(option.flag, dest=f"option_{option.name}", metavar="N", help=text.replace("%", "%%"))
+
+
+def _shown(default: object) -> str:
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from placer.laboratory.generate import FAMILIES, bindings, generate
+    from placer.laboratory.sweep import planted_beside
+
+    flags = {option.name: option for option in FAMILIES[options.family].flags}
+    given = {name: getattr(options, f"option_{name}") for name in flags}
+    values = {
+        name: value if flags[name].switch else flags[name].parse(value)
+        for name, value in given.items()
+        if value not in (None, False)
+    }
+    writable([Path(options.output)] if options.output != "-" else [])
+    made = generate(options.family, **values)
+    write({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
+    if options.output == "-":
+        return OK
+    planted = planted_beside(options.output) if made.planted is not None else None
+    if planted is not None:
+        write(bindings(made), planted)
+    if options.json:
+        print(json.dumps({"file": options.output, "planted": planted, **made.summary}, indent=2))
+    else:
+        print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
+    return OK

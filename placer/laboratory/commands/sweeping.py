@@ -1,0 +1,227 @@
+"""``sweep``: the same question over many instances and seeds."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.laboratory.commands.shared import (
+    BREAKS,
+    BROKEN,
+    add_scheduler_config,
+    columns_of,
+    print_notes,
+    scheduler_configs,
+)
+from placer.tables import Column, tables
+from placer.terminal import OK, add_command, console, writable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placer.laboratory.sweep import Duel, Line, Median, Row, Run
+
+__all__ = ["add_sweep"]
+
+FAILED = 1  #: a run has no result, or one that cannot be trusted
+
+SHOWN = 12  #: errors below the table; the lines have all of them
+
+TEXT = """Each argument is the path of an instance (a file or folder), or a family of `placer generate` with its options
+in one quoted word: "planted --nodes 1000 --pod-sizes 1,2,4,8". Every run is a whole call in a process of its own.
+A median has an interval in brackets behind it, by order statistics: it holds the true one with a probability of 95
+percent or more where there are six runs, of 94 with five; of fewer runs it is their range."""
+
+
+def add_sweep(commands: Any) -> None:
+    """Add ``sweep`` and its flags."""
+    parser = add_command(commands, "sweep", "run policies over many instances and seeds, a line for each run", _sweep)
+    parser.description = TEXT
+    parser.add_argument("word", nargs="+", metavar="FAMILY|INSTANCE", help="see above")
+    parser.add_argument(
+        "--seeds", default="1-5", metavar="LIST", help="of families: their seed; of instances: the policy's (1-5)"
+    )
+    parser.add_argument(
+        "--policies", default="greedy,auto", metavar="LIST", help="names with commas: policies, methods (greedy,auto)"
+    )
+    add_scheduler_config(parser)
+    parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="of each method (default 60)")
+    parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
+    parser.add_argument(
+        "--executor",
+        default="local",
+        metavar="NAME",
+        help="where runs start: local, inline, dask:ADDRESS or package.module:function",
+    )
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        help="a JSON line per run as soon as it is done; what FILE has without an error is not run again; - is stdout",
+    )
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from placer.laboratory.sweep import Store
+
+    runs = _plan(options)
+    aloud = options.output == "-"
+    store = None
+    if options.output is not None and not aloud:
+        writable([Path(options.output)], (".jsonl",))
+        store = Store(options.output, runs)
+    known = {} if store is None else {key: line for key, line in store.known.items() if line.error is None}
+    before = len(known)
+    with contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
+        for line in lines:
+            known[line.key] = line
+            if store is not None:
+                store.add(line)
+            elif aloud:
+                print(line.text(), flush=True)
+    all_lines = [known[run.key] for run in runs]
+    if options.json and not aloud:
+        print(json.dumps([line.as_dict() for line in all_lines], indent=2))
+    elif not aloud:
+        _print(all_lines, before)
+    return FAILED if any(line.error is not None for line in all_lines) else OK
+
+
+def _plan(options: argparse.Namespace) -> list[Run]:
+    from placer.laboratory.sweep import parse_seeds, plan
+
+    return plan(
+        options.word,
+        seeds=parse_seeds(options.seeds),
+        policies=[name.strip() for name in options.policies.split(",")],
+        time_limit=options.time_limit,
+        workers=_workers(options),
+        arguments=scheduler_configs(options.scheduler_config),
+    )
+
+
+def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[Line, None, None]:
+    """Carry out what is not known yet, and show on a terminal what goes on."""
+    from placer.laboratory.sweep import sweep
+    from placer.progress import Progress
+
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        numbers = itertools.count(1)
+
+        def begin(run: Run) -> None:
+            progress.phase(f"run {next(numbers)} of {len(runs)}: {run.subject.word}, seed {run.seed}, {run.policy}")
+
+        yield from sweep(runs, executor=options.executor, jobs=options.jobs, begin=begin)
+
+
+def _workers(options: argparse.Namespace) -> int:
+    """Solver threads of a run, so that all jobs together use the cores this process may use."""
+    given: int | None = options.workers
+    jobs: int = options.jobs
+    if given is not None:
+        return given
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // max(1, jobs))
+
+
+def _print(lines: list[Line], known: int) -> None:
+    from rich.markup import escape
+
+    from placer.laboratory.sweep import duels, rows
+
+    terminal = console()
+    found_rows = rows(lines)
+    _print_tables(found_rows, terminal)
+    print_notes(_notes(found_rows), terminal)
+    found = duels(lines)
+    if found:
+        terminal.print(
+            "\nAgainst each other, by the objective; who breaks a rule loses, undecided where both do or a run failed"
+        )
+        terminal.print(_competition(found))
+        terminal.print()
+    failed = [line for line in lines if line.error is not None]
+    told = f"{len(lines):,} runs" + (f", {known:,} of them known from before" if known else "")
+    terminal.print(f"{told}{f'; {len(failed):,} failed:' if failed else ''}")
+    for line in failed[:SHOWN]:
+        where = f"{line.instance}, seed {line.seed}, {line.policy}"
+        error = (line.error or "").replace("\n", "\n    ")
+        terminal.print(f"  [bold red]{escape(where)}[/bold red]: {escape(error)}")
+    if len(failed) > SHOWN:
+        terminal.print(f"  ... and {len(failed) - SHOWN:,} more")
+
+
+#: What stands above a column of an instance's table to what stands in it; ``-`` where nothing is known.
+_FIGURES: Mapping[str, Callable[[Row], str]] = {
+    "runs": lambda row: f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
+    "% of planted\nmedian": lambda row: _median(row.over_planted, 100),
+    "% of planted\nworst": lambda row: _shown(row.worst_over_planted, 100),
+    "% of bound\nmedian": lambda row: _marked(_median(row.of_bound, 100), row),
+    "% of bound\nworst": lambda row: _marked(_shown(row.worst_of_bound, 100), row),
+    "OPTI-\nMAL": lambda row: str(row.optimal),
+    "first s\nmedian": lambda row: _shown(None if row.first is None else row.first.value),
+    "total s\nmedian": lambda row: _median(row.seconds),
+    "total s\nworst": lambda row: _shown(row.worst_seconds),
+    "peak\nMiB": lambda row: "-" if row.peak_memory_mib is None else f"{row.peak_memory_mib:,.0f}",
+    "breaks": lambda row: ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
+}
+
+
+def _print_tables(found: list[Row], terminal: Console) -> None:
+    """Print a table for each instance, and what a mark in them says."""
+    from rich.markup import escape
+
+    for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
+        shown = list(of_instance)
+        terminal.print(escape(instance), style="bold", soft_wrap=True)
+        names = Column("policy", [row.policy for row in shown])
+        for table in tables(names, columns_of(shown, _FIGURES, ("breaks",)), terminal.width):
+            terminal.print(table)
+    if any(row.violations and row.of_bound is not None for row in found):
+        terminal.print(f"\n{BREAKS}")
+
+
+def _notes(found: Iterable[Row]) -> dict[str, dict[str, None]]:
+    """Policy to what is not mimicked of it, on any instance."""
+    notes: dict[str, dict[str, None]] = {}
+    for row in found:
+        notes.setdefault(row.policy, {}).update(dict.fromkeys(row.notes))
+    return notes
+
+
+def _marked(share: str, row: Row) -> str:
+    """A share of what is proved, marked where a run breaks rules."""
+    return f"{share}{BROKEN}" if row.violations and row.of_bound is not None else share
+
+
+def _median(value: Median | None, factor: int = 1) -> str:
+    """The median and, of more than one run, its interval."""
+    if value is None or not value.confidence:
+        return _shown(None if value is None else value.value, factor)
+    return f"{_shown(value.value, factor)} [{_shown(value.low, factor)} {_shown(value.high, factor)}]"
+
+
+def _competition(found: list[Duel]) -> Any:
+    """Make the table of every policy against every other."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for head in ("", "against"):
+        table.add_column(head, overflow="fold")
+    for head in ("better", "equal", "worse", "undecided"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for duel in found:
+        counts = (duel.wins, duel.ties, duel.losses, duel.open)
+        table.add_row(duel.first, duel.second, *(f"{count:,}" for count in counts))
+    return table
+
+
+def _shown(value: float | None, factor: int = 1) -> str:
+    return "-" if value is None else f"{factor * value:.{1 if factor == 1 else 2}f}"

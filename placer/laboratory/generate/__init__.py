@@ -1,0 +1,122 @@
+"""Instances from a seed: families of clusters with a queue, for tests, benchmarks and first steps.
+
+Belongs here: families, each a module with an options class and one function from options to plain Kubernetes objects.
+Does not: files (``manifests``), flags (``cli``), anything that knows how placements are found; an instance must not
+be made to suit a method.
+
+==========  =====================================================================
+family      what it makes
+==========  =====================================================================
+`clos`      running jobs and a queue; nobody knows what fits
+`planted`   a full cluster and a queue that is known to fit entirely
+`network`   applications over regions and zones, whose limits are known to be kept
+`numa`      nodes of several NUMA zones, filled in an order that their kubelets admit
+==========  =====================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placer.errors import UsageError
+from placer.laboratory.generate.clos import ClosOptions, clos
+from placer.laboratory.generate.cluster import Generated
+from placer.laboratory.generate.network import NetworkOptions, network
+from placer.laboratory.generate.numa import NumaOptions, numa
+from placer.laboratory.generate.objects import Document, binding
+from placer.laboratory.generate.options import FamilyOptions, GangMix, Option, options_of
+from placer.laboratory.generate.planted import PlantedOptions, planted
+
+__all__ = [
+    "FAMILIES",
+    "ClosOptions",
+    "FamilyOptions",
+    "GangMix",
+    "Generated",
+    "InstanceFamily",
+    "NetworkOptions",
+    "NumaOptions",
+    "Option",
+    "PlantedOptions",
+    "bindings",
+    "clos",
+    "generate",
+    "network",
+    "numa",
+    "planted",
+]
+
+
+@dataclass(frozen=True)
+class InstanceFamily:
+    """A family of instances.
+
+    Parameters
+    ----------
+    options
+        Class of its options, a dataclass whose values are checked when it is made.
+    function
+        From options to the instance.
+    text
+        Help, one sentence.
+    """
+
+    options: type[FamilyOptions]
+    function: Callable[[Any], Generated]
+    text: str
+
+    @property
+    def flags(self) -> tuple[Option, ...]:
+        """Its options, as a command line needs them."""
+        return options_of(self.options)
+
+
+FAMILIES: Mapping[str, InstanceFamily] = {
+    "clos": InstanceFamily(ClosOptions, clos, "A Clos fabric with running jobs and a queue of others."),
+    "network": InstanceFamily(
+        NetworkOptions, network, "Applications over regions and zones, whose limits are known to be kept."
+    ),
+    "numa": InstanceFamily(
+        NumaOptions, numa, "Nodes of several NUMA zones, filled in an order that their kubelets admit."
+    ),
+    "planted": InstanceFamily(PlantedOptions, planted, "A full cluster whose queue is known to fit entirely."),
+}
+
+
+def generate(family: str, **values: Any) -> Generated:
+    """Make an instance.
+
+    Parameters
+    ----------
+    family
+        A name of :data:`FAMILIES`.
+    values
+        Options of the family by field name; what is left out has its default.
+
+    Raises
+    ------
+    UsageError
+        No such family or option, or a value out of range.
+
+    Examples
+    --------
+    >>> made = generate("planted", nodes=4, leaf_size=2, seed=7)
+    >>> made.summary["gpusPlanted"], len(made.planted) == made.summary["podsPlanted"]
+    (32, True)
+    """
+    chosen = FAMILIES.get(family)
+    if chosen is None:
+        raise UsageError(f"family: found {family!r}, expected one of {', '.join(sorted(FAMILIES))}")
+    known = {each.name: each for each in chosen.flags}
+    for name in values:
+        if name not in known:
+            raise UsageError(f"{family}: found option {name!r}, expected one of {', '.join(sorted(known))}")
+    return chosen.function(chosen.options(**values))
+
+
+def bindings(made: Generated) -> Document:
+    """Write the planted placement as a v1 List of Bindings, in plan order; empty where nothing is planted."""
+    items = [binding(pod.namespace, pod.name, node) for pod, node in (made.planted or {}).items()]
+    return {"apiVersion": "v1", "kind": "List", "items": items}

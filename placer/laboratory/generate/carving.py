@@ -1,0 +1,426 @@
+"""Cut a full cluster into gangs: the gangs are known to fit because this is where they were cut from.
+
+Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Leaves may first be cut wholly into
+subgroups (``tight``): the hardest queues to place, since a leaf is full only if its subgroups come together again in
+sizes that add up, with few loose pods to fill gaps. Gangs limited to the wider tiers then claim slots, largest first,
+leaf by leaf, each inside one domain of its tier; the leaves that remain are shared out among gangs of tier 1. What is
+too small for a gang of its own goes to gangs of the next tier, so that no slot is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from placer.laboratory.generate.fabric import Fabric
+from placer.laboratory.generate.options import GangMix, whole
+from placer.laboratory.generate.random_source import RandomSource
+
+__all__ = ["Gang", "GangPart", "carve"]
+
+
+@dataclass(frozen=True)
+class GangPart:
+    """Equal pods of a gang, and where they were cut from.
+
+    Parameters
+    ----------
+    role
+        Name of the role.
+    gpus
+        GPUs of a pod.
+    grade
+        1: rich in CPU and poor in memory, -1 the reverse, 0 neither.
+    node_type
+        The kind of node that its pods select; None where any will do.
+    blocks
+        Node numbers, a list per subgroup; one list where there are no subgroups.
+    sub_size
+        Pods per subgroup; 0: no subgroups.
+    sub_tier
+        Tier within which each subgroup lies, below that of the gang; 0: the subgroups have no limit of their own.
+    cpu, memory
+        Milli-cores and MiB that a pod asks for; :func:`~placer.laboratory.generate.weigh.weigh` sets them.
+    """
+
+    role: str
+    gpus: int
+    grade: int
+    node_type: int | None
+    blocks: tuple[tuple[int, ...], ...]
+    sub_size: int = 0
+    sub_tier: int = 0
+    cpu: int = 0
+    memory: int = 0
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Node of each pod."""
+        return tuple(node for block in self.blocks for node in block)
+
+
+@dataclass(frozen=True)
+class Gang:
+    """A gang: its parts all lie in one domain of ``tier``."""
+
+    tier: int
+    parts: tuple[GangPart, ...]
+
+    @property
+    def pods(self) -> int:
+        """Number of pods."""
+        return sum(len(part.nodes) for part in self.parts)
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs."""
+        return sum(len(part.nodes) * part.gpus for part in self.parts)
+
+
+def span(mix: GangMix, fabric: Fabric, tier: int, gpus: int) -> tuple[int, int]:
+    """Least and most pods of a gang of a tier: of tier 1 from a quarter of a leaf, of a wider one from what no child
+    holds.
+
+    The largest is 0.95 of the domain, of the core 0.54 of the domain below (Volcano's greedy was timed on such
+    queues), and never more than half of the cluster, so that a small one holds several gangs too.
+    """
+    if mix.gang_pods:
+        return mix.gang_pods[0], mix.gang_pods[1]
+    per_node = mix.gpus / gpus
+    if tier == 1:
+        least, most = fabric.widths[0] / 4, float(fabric.widths[0])
+    elif tier < fabric.tiers:
+        least, most = fabric.widths[tier - 2] + 1, 0.95 * fabric.widths[tier - 1]
+    else:
+        least, most = fabric.widths[0] + 1, 0.54 * fabric.widths[tier - 2]
+    high = max(1, round(min(most, fabric.nodes / 2) * per_node))
+    return min(high, max(1, round(least * per_node))), high
+
+
+class Slot(NamedTuple):
+    """What tells slots apart: GPUs of the slot, kind of the node, and the grade of the pod that will stand there.
+
+    Grade 1 is rich in CPU and poor in memory, -1 the reverse, 0 neither. Both grades come in pairs of equal size on one
+    node, so that together they ask for no more than their GPUs' share.
+    """
+
+    gpus: int
+    node_type: int
+    grade: int = 0
+
+
+@dataclass
+class FreeSlots:
+    """Free slots by leaf and kind, counted for every domain of every tier."""
+
+    fabric: Fabric
+    source: RandomSource
+    leaves: list[dict[Slot, list[int]]] = field(init=False)
+    counts: list[list[Counter[Slot]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leaves = [{} for _ in range(self.fabric.domains(1))]
+        self.counts = [[Counter() for _ in range(self.fabric.domains(t + 1))] for t in range(self.fabric.tiers)]
+
+    def add(self, node: int, kind: Slot) -> None:
+        """Add a free slot."""
+        self.leaves[self.fabric.domain(1, node)].setdefault(kind, []).append(node)
+        for tier, counts in enumerate(self.counts, start=1):
+            counts[self.fabric.domain(tier, node)][kind] += 1
+
+    def free(self, tier: int, domain: int, kinds: Iterable[Slot]) -> int:
+        """Count the free slots of some kinds in a domain."""
+        counts = self.counts[tier - 1][domain]
+        return sum(counts[kind] for kind in kinds)
+
+    def take(self, tier: int, domain: int, kinds: Sequence[Slot], pods: int) -> tuple[int, ...]:
+        """Take up to ``pods`` slots out of a domain, leaf by leaf, so that few leaves are left in pieces."""
+        taken: list[int] = []
+        for leaf in self.source.shuffled(self.fabric.below(tier, domain, 1)):
+            for kind in kinds:
+                slots = self.leaves[leaf].get(kind, [])
+                count = min(pods - len(taken), len(slots))
+                if count:
+                    taken += slots[-count:]
+                    del slots[-count:]
+                    self._uncount(leaf, kind, count)
+            if len(taken) == pods:
+                break
+        return tuple(taken)
+
+    def _uncount(self, leaf: int, kind: Slot, count: int) -> None:
+        node = self.fabric.members(1, leaf)[0]
+        for tier, counts in enumerate(self.counts, start=1):
+            counts[self.fabric.domain(tier, node)][kind] -= count
+
+    @property
+    def all_free(self) -> Counter[Slot]:
+        """Free slots of the whole cluster by kind."""
+        return self.counts[-1][0]
+
+
+def cut_nodes(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float) -> FreeSlots:
+    """Cut nodes into slots: sizes drawn one after another, each such that the rest of the node can still be filled."""
+    slots = FreeSlots(fabric, source)
+    reach = whole(mix.gpus, mix.pod_sizes)
+    count = max(1, round(fill * fabric.nodes))
+    for node in source.shuffled(range(fabric.nodes))[:count]:
+        sizes, left = list[int](), mix.gpus
+        while left:
+            sizes.append(source.pick([size for size in mix.pod_sizes if size <= left and reach[left - size]]))
+            left -= sizes[-1]
+        for size, grade in _graded(sizes, mix.uneven > 0):
+            slots.add(node, Slot(size, fabric.types[node], grade))
+    return slots
+
+
+def _graded(sizes: Sequence[int], uneven: bool) -> Iterator[tuple[int, int]]:
+    """Pair equal sizes of one node, a rich pod with a poor one; what finds no partner stays as it is."""
+    for size, count in sorted(Counter(sizes).items()):
+        pairs = count // 2 if uneven else 0
+        yield from [(size, 1), (size, -1)] * pairs
+        yield from [(size, 0)] * (count - 2 * pairs)
+
+
+class _SubgroupShape(NamedTuple):
+    """What subgroups of one gang have in common: their kind of slot and their size."""
+
+    kind: Slot
+    size: int
+
+
+class _Subgroup(NamedTuple):
+    """A subgroup, yet in no gang: its leaf, the nodes of its pods."""
+
+    leaf: int
+    nodes: tuple[int, ...]
+
+
+def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[Gang]:
+    """Cut a share of the leaves into subgroups, and all of these into gangs of the tiers above 1.
+
+    Slots that no sum of subgroup sizes takes stay free.
+    """
+    pool = _cut_leaves(slots, mix)
+    gangs: list[Gang] = []
+    while pool:
+        tier = slots.source.weighted(range(2, slots.fabric.tiers + 1), _tier_weights(mix))
+        domain = _drawn_domain(slots, pool, tier)
+        gangs.append(Gang(tier, (_tight_part(slots, mix, pool, (tier, domain), "worker"),)))
+        if slots.source.chance(mix.roles) and _waiting_subgroups(slots, pool, tier, domain):
+            second = _tight_part(slots, mix, pool, (tier, domain), "driver")
+            gangs[-1] = Gang(tier, (*gangs[-1].parts, second))
+    return gangs
+
+
+def _tier_weights(mix: GangMix) -> list[float]:
+    """Weights of the tiers above 1; where only tier 1 has a share, the highest one takes all."""
+    above = list(mix.shares[1:])
+    return above if sum(above) else [0.0] * (len(above) - 1) + [1.0]
+
+
+def _cut_leaves(slots: FreeSlots, mix: GangMix) -> dict[_SubgroupShape, list[_Subgroup]]:
+    pool: dict[_SubgroupShape, list[_Subgroup]] = defaultdict(list)
+    for leaf in range(slots.fabric.domains(1)):
+        if slots.source.chance(mix.tight):
+            for kind, count in sorted(slots.counts[0][leaf].items()):
+                for size in _subgroup_sizes(count, mix.subgroup_sizes, slots.source):
+                    pool[_SubgroupShape(kind, size)].append(_Subgroup(leaf, slots.take(1, leaf, (kind,), size)))
+    return pool
+
+
+def _subgroup_sizes(count: int, sizes: tuple[int, ...], source: RandomSource) -> list[int]:
+    """Draw subgroup sizes that sum to ``count``, or to as much of it as they can."""
+    reach = whole(count, sizes)
+    left = max(total for total in range(count + 1) if reach[total])
+    drawn: list[int] = []
+    while left:
+        drawn.append(source.pick([size for size in sizes if size <= left and reach[left - size]]))
+        left -= drawn[-1]
+    return drawn
+
+
+def _drawn_domain(slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int) -> int:
+    """Draw a domain in proportion to the subgroups that wait there."""
+    shapes = sorted(pool)
+    shape = slots.source.weighted(shapes, [len(pool[shape]) for shape in shapes])
+    return _domain_of(slots, tier, slots.source.pick(pool[shape]))
+
+
+def _domain_of(slots: FreeSlots, tier: int, block: _Subgroup) -> int:
+    return slots.fabric.domain(tier, block.nodes[0])
+
+
+def _waiting_subgroups(
+    slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int, domain: int
+) -> dict[_SubgroupShape, list[_Subgroup]]:
+    """Subgroups that wait in a domain."""
+    found = {
+        shape: [block for block in blocks if _domain_of(slots, tier, block) == domain] for shape, blocks in pool.items()
+    }
+    return {shape: blocks for shape, blocks in sorted(found.items()) if blocks}
+
+
+def _tight_part(
+    slots: FreeSlots, mix: GangMix, pool: dict[_SubgroupShape, list[_Subgroup]], home: tuple[int, int], role: str
+) -> GangPart:
+    """Take subgroups of one shape out of a domain: as many as a gang of that tier may have, or as there are."""
+    tier, domain = home
+    near = _waiting_subgroups(slots, pool, tier, domain)
+    weights = [len(blocks) * shape.size * shape.kind.gpus for shape, blocks in near.items()]
+    shape = slots.source.weighted(list(near), weights)
+    low, high = span(mix, slots.fabric, tier, shape.kind.gpus)
+    number = max(1, int(slots.source.log_between(low, high + 0.999)) // shape.size)
+    blocks = slots.source.shuffled(near[shape])[:number]
+    for block in blocks:  # equal ones may wait on one node, so each is taken once
+        pool[shape].remove(block)
+    if not pool[shape]:
+        del pool[shape]
+    kind = shape.kind
+    selects = mix.node_types > 1 and slots.source.chance(mix.selectors)
+    return GangPart(
+        role=role,
+        gpus=kind.gpus,
+        grade=kind.grade,
+        node_type=kind.node_type if selects else None,
+        blocks=tuple(block.nodes for block in blocks),
+        sub_size=shape.size,
+        sub_tier=1,
+    )
+
+
+def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0) -> list[Gang]:
+    """Cut the cluster into gangs.
+
+    Parameters
+    ----------
+    fabric, mix
+        The cluster and the shape of the gangs.
+    source
+        All chance.
+    fill
+        Share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod, the others stay empty.
+
+    Returns
+    -------
+    list of Gang
+        In the order they were cut, pods without CPU and memory yet.
+    """
+    slots = cut_nodes(fabric, mix, source, fill)
+    gangs = [*(tight_gangs(slots, mix) if mix.tight else ()), *_wide_gangs(slots, mix)]
+    for tier in range(1, fabric.tiers + 1):
+        for domain in source.shuffled(range(fabric.domains(tier))):
+            gangs += _share_out(slots, mix, tier, domain)
+    return gangs
+
+
+def _draw_kinds(slots: FreeSlots, mix: GangMix, counts: Counter[Slot], gpus: int | None = None) -> tuple[Slot, ...]:
+    """Draw what pods a part has, in proportion to the free GPUs; several where it selects no node type."""
+    kinds = sorted(kind for kind, count in counts.items() if count and gpus in (None, kind.gpus))
+    chosen = slots.source.weighted(kinds, [counts[kind] * kind.gpus for kind in kinds])
+    if mix.node_types > 1 and slots.source.chance(mix.selectors):
+        return (chosen,)
+    return tuple(kind for kind in kinds if (kind.gpus, kind.grade) == (chosen.gpus, chosen.grade))
+
+
+def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[Gang]:
+    """Gangs of the tiers above 1, as many as their share of the GPUs asks for; the largest claim their slots first."""
+    fabric, source = slots.fabric, slots.source
+    total = sum(count * kind.gpus for kind, count in slots.all_free.items())
+    wanted: list[tuple[int, int, tuple[Slot, ...]]] = []
+    for tier in range(2, fabric.tiers + 1):
+        room = mix.shares[tier - 1] * total
+        while room > 0:
+            kinds = _draw_kinds(slots, mix, slots.all_free)
+            low, high = span(mix, fabric, tier, kinds[0].gpus)
+            pods = int(source.log_between(low, high + 0.999))
+            room -= pods * kinds[0].gpus
+            if room >= 0 or source.chance(0.5):  # on average the share is met
+                wanted.append((pods, tier, kinds))
+    wanted.sort(key=lambda demand: (-demand[0] * demand[2][0].gpus, demand[1]))
+    claimed = [_claim(slots, mix, tier, kinds, pods) for pods, tier, kinds in wanted]
+    return [gang for gang in claimed if gang is not None]
+
+
+def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], pods: int) -> Gang | None:
+    """Claim ``pods`` slots in a domain of a tier, in the fullest one as many as there are where no domain has so
+    many.
+    """
+    fits = [(slots.free(tier, domain, kinds), domain) for domain in range(slots.fabric.domains(tier))]
+    good = [domain for count, domain in fits if count >= pods]
+    count, domain = max(fits) if not good else (pods, slots.source.pick(good))
+    low, _ = span(mix, slots.fabric, tier, kinds[0].gpus)
+    return _gang(slots, mix, tier, domain, kinds, count) if count >= low else None
+
+
+def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int) -> Gang:
+    """Take the slots of a gang, in subgroups or not, with a second role or not."""
+    first = _subgrouped(slots, mix, tier, domain, kinds, pods) if slots.source.chance(mix.subgroups) else None
+    if first is None:
+        first = _part("worker", kinds, mix, (slots.take(tier, domain, kinds, pods),))
+    gang = Gang(tier, (first,))
+    counts = slots.counts[tier - 1][domain]
+    if slots.source.chance(mix.roles) and counts.total():
+        other = _draw_kinds(slots, mix, counts)
+        most = min(slots.free(tier, domain, other), max(1, len(first.nodes) // 4))
+        nodes = slots.take(tier, domain, other, 1 + slots.source.below(most))
+        gang = replace(gang, parts=(first, _part("driver", other, mix, (nodes,))))
+    return gang
+
+
+def _part(role: str, kinds: tuple[Slot, ...], mix: GangMix, blocks: tuple[tuple[int, ...], ...]) -> GangPart:
+    """Make a part; what differs between its kinds of slot is left open: the grade, the node type to select."""
+    first = kinds[0]
+    grade = first.grade if all(kind.grade == first.grade for kind in kinds) else 0
+    return GangPart(
+        role, first.gpus, grade, first.node_type if mix.node_types > 1 and len(kinds) == 1 else None, blocks
+    )
+
+
+def _subgrouped(
+    slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int
+) -> GangPart | None:
+    """Take a gang's slots in equal subgroups, each within the lowest tier where one fits; None where none fits."""
+    size = slots.source.pick(mix.subgroup_sizes)
+    for sub_tier in range(1, tier + 1):
+        blocks = _blocks(slots, tier, domain, kinds, (pods // size, size, sub_tier))
+        if blocks:
+            part = _part("worker", kinds, mix, blocks)
+            return replace(part, sub_size=size, sub_tier=sub_tier if sub_tier < tier else 0)
+    return None
+
+
+def _blocks(
+    slots: FreeSlots, tier: int, domain: int, kinds: tuple[Slot, ...], shape: tuple[int, int, int]
+) -> tuple[tuple[int, ...], ...]:
+    """Take up to ``shape[0]`` blocks of ``shape[1]`` slots, each in one domain of tier ``shape[2]``."""
+    number, size, sub_tier = shape
+    blocks: list[tuple[int, ...]] = []
+    for inner in slots.source.shuffled(slots.fabric.below(tier, domain, sub_tier)):
+        while len(blocks) < number and slots.free(sub_tier, inner, kinds) >= size:
+            blocks.append(slots.take(sub_tier, inner, kinds, size))
+    return tuple(blocks)
+
+
+def _share_out(slots: FreeSlots, mix: GangMix, tier: int, domain: int) -> list[Gang]:
+    """Gangs out of all slots of a domain; on the highest tier nothing is left, on the others less than the least
+    gang.
+    """
+    gangs: list[Gang] = []
+    counts = slots.counts[tier - 1][domain]
+    top = tier == slots.fabric.tiers
+    for gpus in sorted({kind.gpus for kind in counts}, reverse=True):
+        low, high = span(mix, slots.fabric, 1, gpus)
+        floor = 1 if top else max(2, low)
+        while sum(count for kind, count in counts.items() if kind.gpus == gpus) >= floor:
+            kinds = _draw_kinds(slots, mix, counts, gpus)
+            free = slots.free(tier, domain, kinds)
+            if free < floor:  # of these too few, of all together enough
+                kinds = tuple(sorted(kind for kind, count in counts.items() if count and kind.gpus == gpus))
+                free = slots.free(tier, domain, kinds)
+            pods = int(slots.source.log_between(low, high + 0.999))
+            pods = free if free - pods < floor and free <= high else min(pods, free)
+            gangs.append(_gang(slots, mix, tier, domain, kinds, pods))
+    return gangs

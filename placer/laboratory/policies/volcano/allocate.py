@@ -1,0 +1,366 @@
+"""The action allocate: HyperNodes, subjobs and pods one after another; all tries but the best are undone.
+
+Source: Volcano ``pkg/scheduler/actions/allocate/allocate.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from placer.laboratory.policies.ledger import FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.step import Filter, Score, Step
+from placer.laboratory.policies.volcano.domains import Domains
+from placer.laboratory.policies.volcano.jobs import Job, SubJob, is_best_effort, required, subjob_order
+from placer.laboratory.policies.volcano.queues import Proportion
+from placer.laboratory.policies.volcano.topology import TopologyAware
+
+__all__ = ["Allocate", "Move", "Worksheet"]
+
+
+class Move(NamedTuple):
+    """A pod that takes room on a node, or (``waits``) that waits for room there."""
+
+    subjob: SubJob
+    task: Task
+    node: int
+    waits: bool
+
+
+#: A subjob with its pods that were not tried yet, in order, behind the key of its turn.
+Entry = tuple[tuple[Any, ...], SubJob, list[Task]]
+
+
+@dataclass(slots=True)
+class Worksheet:
+    """What is left to try of a job. A pod that found no node is gone from it.
+
+    Parameters
+    ----------
+    queue
+        Subjobs, a heap.
+    first
+        Uids of subjobs that go before the rest.
+    """
+
+    queue: list[Entry] = field(default_factory=list)
+    first: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, job: Job) -> Worksheet:
+        """Begin with all pending pods that request anything."""
+        sheet = cls(first=frozenset(required(job)))
+        for each in job.subjobs:
+            sheet.push(job, each, [task for task in each.tasks if not is_best_effort(task)])
+        return sheet
+
+    def push(self, job: Job, subjob: SubJob, tasks: list[Task]) -> None:
+        """Add a subjob, unless nothing is left of it."""
+        if tasks:
+            heappush(self.queue, ((subjob.uid not in self.first, *subjob_order(job, subjob)), subjob, tasks))
+
+    def pop(self) -> tuple[SubJob, list[Task]]:
+        """The next subjob and its pods."""
+        return heappop(self.queue)[1:]
+
+    def clone(self) -> Worksheet:
+        """Copy, for a try."""
+        return Worksheet(list(self.queue), self.first)
+
+
+class _Solution(NamedTuple):
+    """A try that works, undone.
+
+    Parameters
+    ----------
+    domain
+        HyperNode that it was for.
+    score
+        Sum of the scores of its subjobs' HyperNodes.
+    subjob, inner
+        The last subjob and the HyperNode that was chosen for it.
+    anchors
+        Subjob to its anchor then.
+    moves
+        What was done.
+    queue
+        Subjobs with pods that were not tried.
+    tasks
+        Pods that are known to fit, where nothing was done yet.
+    """
+
+    domain: int
+    score: float
+    subjob: SubJob
+    inner: int
+    anchors: dict[SubJob, int | None]
+    moves: list[Move]
+    queue: list[Entry]
+    tasks: tuple[Task, ...] = ()
+
+    def carried_out(self, moves: list[Move]) -> _Solution:
+        """The same with its moves."""
+        return self._replace(moves=moves, tasks=())
+
+
+class Allocate:
+    """One session's tries.
+
+    Parameters
+    ----------
+    ledger, domains
+        What is where.
+    proportion
+        Whether a queue may have more.
+    topology
+        The plug-in network-topology-aware; None: it is off, and only the whole cluster is tried.
+    filters, scores
+        Of pods on nodes, besides room and the topology's own score.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        domains: Domains,
+        proportion: Proportion,
+        topology: TopologyAware | None,
+        filters: Iterable[Filter],
+        scores: Iterable[Score],
+    ) -> None:
+        self.ledger = ledger
+        self.domains = domains
+        self.proportion = proportion
+        self.topology = topology
+        self._numbers = np.arange(len(ledger.names))
+        # Room that is being left, and nodes that are over-full, keep sums from telling.
+        self._blurred = ledger.any_releasing or bool((ledger.idle < 0).any())
+        self._subjob: SubJob | None = None
+        self._anchor: int | None = None
+        scores = list(scores)
+        if topology is not None:
+            scores.append(Score("network-topology-aware", 1, self._topology_score))
+        self.step = Step(ledger, (ledger.fits_later, *filters), scores)
+
+    def _topology_score(self, task: Task, nodes: IntArray) -> FloatArray:
+        assert self.topology is not None
+        assert self._subjob is not None
+        return self.topology.nodes(self._subjob, self._anchor, task, nodes)
+
+    # ---------------------------------------------------------------------------------------------------------- moves
+
+    def do(self, job: Job, move: Move) -> None:
+        """Carry out a move."""
+        if move.waits:
+            self.ledger.wait(move.task, move.node)
+            job.pipeline(move.subjob, move.task)
+        else:
+            self.ledger.assume(move.task, move.node)
+            job.place(move.subjob, move.task, move.node)
+
+    def undo(self, job: Job, moves: list[Move]) -> None:
+        """Take moves back, last one first."""
+        for move in reversed(moves):
+            if move.waits:
+                self.ledger.wait(move.task, move.node, -1)
+                job.pipeline(move.subjob, move.task, -1)
+            else:
+                self.ledger.forget(move.task)
+                job.place(move.subjob, move.task, move.node, -1)
+
+    # ---------------------------------------------------------------------------------------------------------- tries
+
+    def for_job(self, job: Job, worksheet: Worksheet) -> list[Move]:
+        """Place a job's next pods; its worksheet and anchors follow. No moves: nothing worked."""
+        for gradient in self._gradients(job, None, self.domains.top):
+            solutions = self._solutions(job, worksheet, gradient)
+            if solutions:
+                best = solutions[self._best(np.array([each.score for each in solutions]))]
+                if best.tasks:
+                    best = best.carried_out(self.for_tasks(job, best.subjob, list(best.tasks), best.inner))
+                else:
+                    for move in best.moves:
+                        self.do(job, move)
+                worksheet.queue = best.queue
+                if job.ready():
+                    self._keep_anchors(job, best)
+                return best.moves
+        return []
+
+    def _solutions(self, job: Job, worksheet: Worksheet, gradient: list[int]) -> list[_Solution]:
+        """Tries that work; of a job that is one gang of equal pods they are told by counting."""
+        if not job.group.policies:
+            ((_, subjob, tasks),) = worksheet.queue
+            slots = self._slots(job, subjob, tasks)
+            if slots is not None:
+                return [each for domain in gradient if (each := self._counted(job, subjob, tasks, slots, domain))]
+        tries = (self._try_job(job, worksheet.clone(), domain) for domain in gradient)
+        return [each for each in tries if each is not None]
+
+    def _counted(self, job: Job, subjob: SubJob, tasks: list[Task], slots: IntArray, domain: int) -> _Solution | None:
+        """What a try inside a HyperNode would come to, without its moves."""
+        for gradient in self._gradients(job, subjob, domain):
+            inner = [each for each in gradient if slots[self.domains.nodes[each]].sum() >= len(tasks)]
+            if inner:
+                scores = self._hyper_scores(subjob, inner)
+                chosen = inner[self._best(scores)]
+                anchor = self.domains.common(subjob.anchor, chosen)
+                return _Solution(domain, float(scores.max()), subjob, chosen, {subjob: anchor}, [], [], tuple(tasks))
+        return None
+
+    def _keep_anchors(self, job: Job, solution: _Solution) -> None:
+        job.anchor = self.domains.common(job.anchor, solution.domain)
+        for subjob, anchor in solution.anchors.items():
+            subjob.anchor = anchor
+
+    def _try_job(self, job: Job, worksheet: Worksheet, domain: int) -> _Solution | None:
+        """Subjob after subjob inside one HyperNode, until the job is ready; all is taken back."""
+        job.failed.clear()
+        moves, score, last = list[Move](), 0.0, None
+        before = {subjob: subjob.anchor for subjob in job.subjobs}
+        while worksheet.queue:
+            subjob, tasks = worksheet.pop()
+            found, left = self._for_subjob(job, subjob, tasks, domain)
+            if found is None:
+                continue
+            moves, score, last = moves + found.moves, score + found.score, found
+            worksheet.push(job, subjob, left)
+            if job.ready():
+                break
+        works = job.ready() or job.ready(pipelined=True)
+        anchors = {subjob: subjob.anchor for subjob in job.subjobs}
+        for subjob, anchor in before.items():
+            subjob.anchor = anchor
+        self.undo(job, moves)
+        if last is None or not works:
+            return None
+        return _Solution(domain, score, last.subjob, last.inner, anchors, moves, worksheet.queue)
+
+    def _for_subjob(
+        self, job: Job, subjob: SubJob, tasks: list[Task], within: int
+    ) -> tuple[_Solution | None, list[Task]]:
+        """The best HyperNode of the lowest gradient that works, its moves carried out; and the pods not tried there."""
+        slots = self._slots(job, subjob, tasks)
+        if slots is not None:
+            found = self._counted(job, subjob, tasks, slots, within)
+            if found is not None:
+                found = found.carried_out(self._dry_run(job, subjob, list(tasks), found.inner))
+                subjob.anchor = found.anchors[subjob]
+            return found, []
+        needed = self._needed(subjob, tasks)
+        for gradient in self._gradients(job, subjob, within):
+            tries = list[tuple[int, list[Move], list[Task]]]()
+            for domain in gradient:
+                if needed is not None and (needed > self.domains.alloc[domain] - self.domains.used[domain]).any():
+                    continue
+                left = list(tasks)
+                moves = self._dry_run(job, subjob, left, domain)
+                if moves:
+                    self.undo(job, moves)
+                    tries.append((domain, moves, left))
+            if tries:
+                scores = self._hyper_scores(subjob, [domain for domain, _, _ in tries])
+                domain, moves, left = tries[self._best(scores)]
+                for move in moves:
+                    self.do(job, move)
+                subjob.anchor = self.domains.common(subjob.anchor, domain)
+                return _Solution(within, float(scores.max()), subjob, domain, {}, moves, []), left
+        return None, []
+
+    def _dry_run(self, job: Job, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
+        """Try the pods of a subjob; who failed elsewhere is forgotten."""
+        for task in [task for task, where in job.failed.items() if where is subjob]:
+            del job.failed[task]
+        return self.for_tasks(job, subjob, left, domain)
+
+    def _needed(self, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
+        """What must be idle now in a HyperNode where a try is to succeed; None where that does not tell.
+
+        It tells where no pod can be missing. Volcano tries all the same, having only the idle sums of the start.
+        """
+        if subjob.size < subjob.total or self._blurred:
+            return None
+        return sum((task.request for task in tasks), start=np.zeros_like(subjob.request))
+
+    def _slots(self, job: Job, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
+        """How many of the pods each node has room for, shape (nodes,): then counting tells what a try comes to.
+
+        None where it does not: pods differ or have host ports, not all of them are needed or not even all are enough,
+        the queue allows only some, or room is still being left.
+        """
+        first, ledger = tasks[0], self.ledger
+        alike = all(
+            task.request is first.request and task.eligible is first.eligible and not task.pod.host_ports
+            for task in tasks
+        )
+        if not alike or subjob.size != subjob.total or ledger.any_releasing or not len(first.asked):
+            return None
+        if not self.proportion.allows(job.queue, first, len(tasks)):
+            return None
+        feasible = np.ones(len(ledger.names), dtype=bool)
+        for each in self.step.filters:
+            feasible &= each(first, self._numbers)
+        found: IntArray = (ledger.idle[:, first.asked] // first.request[first.asked]).min(axis=1)
+        return np.where(feasible, found, 0)
+
+    def for_tasks(self, job: Job, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
+        """Pod after pod on the nodes of a HyperNode, until the subjob is ready.
+
+        Returns
+        -------
+        list of Move
+            Carried out; empty where the subjob does not become ready, or was and nothing more fits.
+        """
+        nodes, moves = self.domains.nodes[domain], list[Move]()
+        self._subjob, self._anchor = subjob, subjob.anchor
+        while left and len(nodes):
+            task = left.pop(0)
+            if not self.proportion.allows(job.queue, task):
+                continue
+            if task.pod.role and task.pod.role in job.failed_roles(subjob):
+                job.failed[task] = subjob
+                continue
+            feasible = self.step.feasible(task, nodes)
+            if not len(feasible):
+                job.failed[task] = subjob
+                if job.goes_on(subjob):
+                    continue
+                break
+            moves.append(self._move(subjob, task, feasible))
+            self.do(job, moves[-1])
+            if subjob.wanted is not None and self.topology is not None:
+                self._anchor = self.topology.moved(self._anchor, moves[-1].node)
+            if job.subjob_ready(subjob):
+                break
+        if job.subjob_ready(subjob) or job.subjob_ready(subjob, pipelined=True):
+            return moves
+        self.undo(job, moves)
+        return []
+
+    def _move(self, subjob: SubJob, task: Task, feasible: IntArray) -> Move:
+        """The best node among those with room now, else among those that will have it."""
+        now = feasible[self.ledger.fits(task, feasible)] if self.ledger.any_releasing else feasible
+        return Move(subjob, task, self.step.best(task, now if len(now) else feasible), not len(now))
+
+    # --------------------------------------------------------------------------------------------------------- choice
+
+    def _gradients(self, job: Job, subjob: SubJob | None, within: int) -> list[list[int]]:
+        if self.topology is None:
+            return [[within]]
+        if subjob is None:
+            least = job.group.min_resources
+            return self.topology.gradients(job.wanted, job.anchor, within, self.ledger.row(least) if least else None)
+        pending = [task for task in subjob.tasks if task.index not in self.ledger.place]
+        request = sum((task.request for task in pending), start=np.zeros_like(subjob.request))
+        return self.topology.gradients(subjob.wanted, subjob.anchor, within, request)
+
+    def _hyper_scores(self, subjob: SubJob, domains: list[int]) -> FloatArray:
+        return np.zeros(len(domains)) if self.topology is None else self.topology.hyper_nodes(subjob, domains)
+
+    def _best(self, scores: FloatArray) -> int:
+        """Index of the highest score; of several one at random."""
+        ties = np.flatnonzero(scores == scores.max())
+        return int(ties[self.ledger.random.randrange(len(ties))])

@@ -1,0 +1,294 @@
+"""Jobs and their subjobs: who is in which, what runs, when one is ready.
+
+Source: Volcano ``pkg/scheduler/api`` (``job_info.go``, ``sub_job_info.go``), ``pkg/scheduler/plugins/gang``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from placer.instance import Group, Instance, Key, NetworkTopology, SubGroup
+from placer.laboratory.policies.ledger import IntArray, Ledger, Task
+from placer.laboratory.policies.volcano.domains import Domains
+from placer.quantity import PODS
+
+__all__ = ["Job", "SubJob", "is_best_effort", "read_jobs", "required", "subjob_order", "task_order"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a scope asks of the tree, soft made hard as at the start of a session.
+
+    Parameters
+    ----------
+    limit
+        Highest tier; None: no limit, though there is a networkTopology.
+    """
+
+    limit: int | None
+
+
+@dataclass(slots=True, eq=False)
+class SubJob:
+    """Pods that are a gang within their job.
+
+    Parameters
+    ----------
+    uid
+        ``namespace/group`` and, of a policy, ``/policy-values``.
+    size
+        Least pods (the whole job's, where the job has no policies).
+    policy
+        Index of the policy; None: the pods that no policy takes.
+    wanted
+        What it asks of the tree; None: nothing.
+    match_index
+        First value of the policy's keys as a number, 0 where it is none.
+    tasks
+        Its pending pods, in the order in which they are tried.
+    total
+        All its pods, running ones included.
+    request
+        What all of them request together, shape (resources,).
+    running
+        Node to its pods there; those that this session placed included.
+    occupied, best_effort, pipelined
+        Pods that count for the gang: placed or succeeded; pending without request; waiting for room.
+    anchor
+        HyperNode that its placed pods lie in; None: free.
+    priority
+        Highest of all its pods, at least 0.
+    """
+
+    uid: str
+    size: int
+    policy: int | None
+    wanted: Wanted | None
+    match_index: int = 0
+    tasks: list[Task] = field(default_factory=list)
+    total: int = 0
+    request: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    running: Counter[int] = field(default_factory=Counter)
+    occupied: int = 0
+    best_effort: int = 0
+    pipelined: int = 0
+    anchor: int | None = None
+    priority: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A PodGroup.
+
+    Parameters
+    ----------
+    uid
+        ``namespace/name``.
+    group
+        What the object asks.
+    queue
+        Name of its queue.
+    wanted
+        What the whole job asks of the tree; None: nothing.
+    subjobs
+        In no particular order.
+    roles
+        Role to pods that are placed or succeeded.
+    roles_pipelined
+        Role to pods that wait for room, and pending ones without request.
+    anchor
+        HyperNode that its placed pods lie in; None: free.
+    failed
+        Pods that found no node in this try, with their subjobs.
+    """
+
+    uid: str
+    group: Group
+    queue: str
+    wanted: Wanted | None
+    subjobs: list[SubJob]
+    roles: Counter[str] = field(default_factory=Counter)
+    roles_pipelined: Counter[str] = field(default_factory=Counter)
+    anchor: int | None = None
+    failed: dict[Task, SubJob] = field(default_factory=dict)
+
+    @property
+    def limit(self) -> int | None:
+        """Highest tier of the whole job."""
+        return self.wanted.limit if self.wanted is not None else None
+
+    @property
+    def searches(self) -> bool:
+        """Whether HyperNodes are tried one by one for it: any limit, or policies."""
+        limits = (each.wanted.limit for each in self.subjobs if each.wanted is not None)
+        return bool(self.group.policies) or self.limit is not None or any(limit is not None for limit in limits)
+
+    @property
+    def has_topology(self) -> bool:
+        """Whether anything of it has a networkTopology."""
+        return self.wanted is not None or any(each.wanted is not None for each in self.subjobs)
+
+    def subjob_ready(self, subjob: SubJob, *, pipelined: bool = False) -> bool:
+        """Whether a subjob is a whole gang; without policies it is whether the job is."""
+        if not self.group.policies:
+            return self.ready(pipelined=pipelined)
+        return subjob.occupied + subjob.best_effort + pipelined * subjob.pipelined >= subjob.size
+
+    def ready(self, *, pipelined: bool = False) -> bool:
+        """Whether the job may be bound; ``pipelined``: with pods that wait for room."""
+        waiting = sum(each.pipelined for each in self.subjobs) if pipelined else 0
+        placed = sum(each.occupied + each.best_effort for each in self.subjobs) + waiting
+        if placed < self.group.min_member:
+            return False
+        for role, least in self.group.min_task_member.items():
+            if self.roles[role] + pipelined * self.roles_pipelined[role] < least:
+                return False
+        for index, policy in enumerate(self.group.policies):
+            mine = [each for each in self.subjobs if each.policy == index]
+            if sum(self.subjob_ready(each, pipelined=pipelined) for each in mine) < policy.min_sub_groups:
+                return False
+        return True
+
+    def valid(self) -> bool:
+        """Whether it has the pods and subjobs to become ready at all."""
+        if self.group.invalid is not None:
+            return False
+        for index, policy in enumerate(self.group.policies):
+            if sum(each.policy == index for each in self.subjobs) < policy.min_sub_groups:
+                return False
+        there = Counter(self.roles)
+        for subjob in self.subjobs:
+            there.update(task.pod.role for task in subjob.tasks)
+        enough = all(there[role] >= least for role, least in self.group.min_task_member.items())
+        return enough and sum(there.values()) >= self.group.min_member
+
+    def goes_on(self, subjob: SubJob) -> bool:
+        """Whether other pods are tried after one found no node (NeedContinueAllocating)."""
+        if self.group.min_member == sum(each.total for each in self.subjobs) or subjob.size >= subjob.total:
+            return False
+        if self.group.policies:
+            return True
+        return all(self.roles[role] >= self.group.min_task_member.get(role, 0) for role in self.failed_roles(subjob))
+
+    def failed_roles(self, subjob: SubJob) -> set[str]:
+        """Roles of which a pod of the subjob found no node in this try."""
+        return {task.pod.role for task, where in self.failed.items() if where is subjob}
+
+    # ------------------------------------------------------------------------------------------------------- changing
+
+    def place(self, subjob: SubJob, task: Task, node: int, sign: int = 1) -> None:
+        """Count a pod as placed, or (sign -1) as pending again."""
+        subjob.occupied += sign
+        subjob.running[node] += sign
+        if not subjob.running[node]:
+            # Tries leave no trace: scores go over all that is here.
+            del subjob.running[node]
+        self.roles[task.pod.role] += sign
+
+    def pipeline(self, subjob: SubJob, task: Task, sign: int = 1) -> None:
+        """Count a pod as waiting for room, or (sign -1) as pending again."""
+        subjob.pipelined += sign
+        self.roles_pipelined[task.pod.role] += sign
+
+
+def is_best_effort(task: Task) -> bool:
+    """Whether a pod requests nothing: it waits for the action backfill, and counts as placed for its gang."""
+    return all(name == PODS for name in task.pod.requests)
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def read_jobs(ledger: Ledger, domains: Domains) -> list[Job]:
+    """Every group that has a pending pod, as a job; sorted by key."""
+    return [_job(group, ledger, domains) for group in ledger.instance.groups.values() if group.pending]
+
+
+def _job(group: Group, ledger: Ledger, domains: Domains) -> Job:
+    instance = ledger.instance
+    wanted = _wanted(group.topology, None, domains)
+    uid = f"{group.key.namespace}/{group.key.name}"
+    job = Job(uid, group, group.queue or "default", wanted, [])
+    for subjob, keys, succeeded in _parts(group, uid, wanted, instance, domains):
+        members = [instance.pods[key] for key in keys]
+        subjob.tasks = sorted((ledger.task_of[pod.key] for pod in members if pod.key in ledger.task_of), key=task_order)
+        subjob.best_effort = sum(map(is_best_effort, subjob.tasks))
+        subjob.priority = max((0, *(pod.priority for pod in members)))
+        subjob.total = len(members) + succeeded
+        subjob.request = sum((ledger.row(pod.requests) for pod in members), start=np.zeros_like(ledger.alloc[0]))
+        nodes = [pod.node for pod in members if pod.node is not None]
+        subjob.running = Counter(ledger.number[node] for node in nodes if node in ledger.number)
+        subjob.occupied = len(nodes) + succeeded
+        job.roles.update(pod.role for pod in members if pod.node is not None)
+        job.roles_pipelined.update(task.pod.role for task in subjob.tasks if is_best_effort(task))
+        if subjob.wanted is not None and nodes and all(node in ledger.number for node in nodes):
+            subjob.anchor = domains.smallest(subjob.running)
+        job.anchor = domains.common(job.anchor, subjob.anchor)
+        job.subjobs.append(subjob)
+    job.roles.update(group.succeeded)
+    return job
+
+
+def _parts(
+    group: Group, uid: str, wanted: Wanted | None, instance: Instance, domains: Domains
+) -> Iterator[tuple[SubJob, list[Key], int]]:
+    """Subjobs with the pods of each, and how many of its pods have succeeded."""
+    merged: dict[tuple[int, str], list[SubGroup]] = {}
+    for part in group.sub_groups:
+        merged.setdefault((part.policy, part.name), []).append(part)
+    for (index, name), parts in merged.items():
+        policy = group.policies[index]
+        asked = _wanted(policy.topology, wanted, domains)
+        subjob = SubJob(f"{uid}/{name}", policy.size, index, asked, _match_index(name, policy.name))
+        keys = [key for part in parts for key in (*part.pending, *part.bound)]
+        yield subjob, keys, sum(part.succeeded for part in parts)
+    left = [key for key in (*group.pending, *group.bound) if instance.pods[key].sub_group is None]
+    succeeded = sum(group.succeeded.values()) - sum(part.succeeded for part in group.sub_groups)
+    if left or succeeded:
+        yield SubJob(uid, 1 if group.policies else group.min_member, None, wanted), left, succeeded
+
+
+def _wanted(topology: NetworkTopology | None, job: Wanted | None, domains: Domains) -> Wanted | None:
+    """Soft becomes hard up to the job's limit, else up to the top; hard with an unknown tier has no limit."""
+    if topology is None:
+        return None
+    if not topology.hard:
+        inherited = job.limit if job is not None else None
+        return Wanted(domains.max_tier if inherited is None else inherited)
+    tier = topology.highest_tier
+    return Wanted(None if tier is None or tier < 0 else tier)
+
+
+def _match_index(name: str, policy: str) -> int:
+    value = name.removeprefix(policy).removeprefix("-").split("-")[0]
+    return int(value) if value.isdecimal() else 0
+
+
+def task_order(task: Task) -> tuple[int, int, float, Key]:
+    """TaskOrderFn: priority, the number at the end of the name, age; then the name, for want of a uid."""
+    parts = task.pod.name.split("-")
+    number = int(parts[-1]) if len(parts) >= 3 and parts[-1].isdecimal() else -1
+    return -task.pod.priority, number, task.pod.created, task.key
+
+
+def subjob_order(job: Job, subjob: SubJob) -> tuple[int, bool, int, str]:
+    """SubJobOrderFn: priority, those that are not ready first, index, uid."""
+    return -subjob.priority, job.subjob_ready(subjob), subjob.match_index, subjob.uid
+
+
+def required(job: Job) -> set[str]:
+    """Subjobs that go before the rest: the first ones that are needed for minSubGroups."""
+    missing: Mapping[int, int] = {
+        index: policy.min_sub_groups - sum(job.subjob_ready(each) for each in job.subjobs if each.policy == index)
+        for index, policy in enumerate(job.group.policies)
+    }
+    waiting = sorted((each for each in job.subjobs if not job.subjob_ready(each)), key=lambda s: subjob_order(job, s))
+    found: set[str] = set()
+    for index, count in missing.items():
+        mine: Iterable[SubJob] = (each for each in waiting if each.policy == index)
+        found.update(each.uid for each, _ in zip(mine, range(max(0, count)), strict=False))
+    return found

@@ -1,0 +1,134 @@
+"""Scores of nodes by Volcano's plug-ins nodeorder, binpack and network-topology (labels).
+
+nodeorder's preferences (affinity, taints, spread, images) score every node alike here, as those of kube-scheduler do.
+
+Source: Volcano ``pkg/scheduler/plugins/{nodeorder,binpack}``; the design of the label plug-in (pull requests #3388 and
+#3552).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from placer.instance import GroupKey
+from placer.laboratory.policies.ledger import FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.resources import Allocation, balanced, least_allocated, most_allocated
+from placer.laboratory.policies.step import Score
+from placer.quantity import CPU
+
+__all__ = ["FirstNodes", "binpack", "label_nearness", "label_values", "node_order", "shared"]
+
+_EVEN = {CPU: 1, "memory": 1}
+_WITH_GPU = {CPU: 1, "memory": 1, "nvidia.com/gpu": 1}
+
+
+def node_order(ledger: Ledger, weights: Mapping[str, int]) -> list[Score]:
+    """Scores of nodeorder that depend on what is requested."""
+
+    def least(task: Task, nodes: IntArray) -> FloatArray:
+        return least_allocated(Allocation.of(ledger, task, nodes, _EVEN, least=True))
+
+    def most(task: Task, nodes: IntArray) -> FloatArray:
+        return most_allocated(Allocation.of(ledger, task, nodes, _EVEN, least=True))
+
+    def balance(task: Task, nodes: IntArray) -> FloatArray:
+        return balanced(Allocation.of(ledger, task, nodes, _WITH_GPU, least=False))
+
+    scores = {"leastrequested": least, "mostrequested": most, "balancedresource": balance}
+    return [Score(name, weights[name], of) for name, of in scores.items() if weights.get(name)]
+
+
+def binpack(ledger: Ledger, weights: Mapping[str, int]) -> Score:
+    """Weighted mean share of the requested resources that is used with the pod there; 0 where it does not fit now."""
+    columns = np.array([ledger.column[name] for name in weights if name in ledger.column], dtype=np.int64)
+    numbers = np.array([weight for name, weight in weights.items() if name in ledger.column], dtype=np.float64)
+
+    def of(task: Task, nodes: IntArray) -> FloatArray:
+        asked = task.request[columns] > 0
+        total = numbers[asked].sum()
+        if not total:
+            return np.zeros(len(nodes))
+        cells = nodes[:, None], columns[asked]
+        alloc = ledger.alloc[cells]
+        after = alloc - ledger.idle[cells] + task.request[columns[asked]]
+        scores = (numbers[asked] * after / np.maximum(alloc, 1)).sum(axis=1) / total * 100.0
+        found: FloatArray = np.where((after > alloc).any(axis=1), 0.0, scores)
+        return found
+
+    return Score("binpack", 1, of)
+
+
+class FirstNodes:
+    """Where the first pod of each group is: one that runs already, else the first that was placed and still is.
+
+    Parameters
+    ----------
+    ledger
+        What is where; pods that take and leave room are heard of.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._nodes: dict[GroupKey, list[int]] = defaultdict(list)
+        for key, group in ledger.instance.groups.items():
+            nodes = (ledger.instance.pods[pod].node for pod in group.bound)
+            self._nodes[key] += [ledger.number[node] for node in nodes if node in ledger.number]
+        ledger.listeners.append(self._hear)
+
+    def of(self, task: Task) -> int | None:
+        """Node of the first pod of a pod's group; None: nobody has one."""
+        nodes = self._nodes[task.pod.group] if task.pod.group is not None else []
+        return nodes[0] if nodes else None
+
+    def _hear(self, task: Task, node: int, sign: int) -> None:
+        if task.pod.group is not None and sign > 0:
+            self._nodes[task.pod.group].append(node)
+        elif task.pod.group is not None:
+            nodes = self._nodes[task.pod.group]
+            del nodes[len(nodes) - 1 - nodes[::-1].index(node)]
+
+
+def label_nearness(values: Sequence[Sequence[str]], first: FirstNodes, weight: int) -> Score:
+    """Nodes that share a label with the node of the group's first pod: the nearer the label, the higher.
+
+    Parameters
+    ----------
+    values
+        Of each node the values of the labels, nearest first. Two nodes without a label share it, as in the design.
+    first
+        Where first pods are.
+    weight
+        Of the plug-in.
+    """
+
+    def of(task: Task, nodes: IntArray) -> FloatArray:
+        node = first.of(task)
+        if node is None:
+            return np.zeros(len(nodes))
+        return np.array([shared(values[node], values[each]) for each in nodes.tolist()], dtype=np.float64)
+
+    return Score("network-topology", weight, of)
+
+
+def label_values(ledger: Ledger, keys: Sequence[str]) -> list[list[str]]:
+    """Of each node the values of the labels; without labels its HyperNode at each tier stands for them."""
+    instance = ledger.instance
+    if keys:
+        return [[node.labels.get(key, "") for key in keys] for node in instance.nodes.values()]
+    tree = instance.topology
+    tiers = sorted({each.tier for each in tree.hyper_nodes.values()})
+    paths = ({tree.tier(name): name for name in tree.path(node)} for node in ledger.names)
+    return [[path.get(tier, "") for tier in tiers] for path in paths]
+
+
+def shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """Number of labels less the place of the first one that is equal; 0 where none is.
+
+    Examples
+    --------
+    >>> shared(["r1", "s1", "idc"], ["r2", "s1", "idc"])
+    2
+    """
+    return next((len(one) - index for index, value in enumerate(one) if value == other[index]), 0)

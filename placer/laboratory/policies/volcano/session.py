@@ -1,0 +1,208 @@
+"""One session of Volcano: the queue with the least share, its first job, tried, and bound where it is ready.
+
+Before the action allocate comes enqueue, which says who takes part; after it backfill, for pods that request nothing.
+
+Source: Volcano ``pkg/scheduler/actions/{allocate,backfill}``, ``pkg/scheduler/plugins/{priority,gang,drf}``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from placer.instance import GroupKey
+from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.ledger import BoolArray, IntArray, Ledger, Task
+from placer.laboratory.policies.loop import Settlement
+from placer.laboratory.policies.step import Filter, Score
+from placer.laboratory.policies.volcano.allocate import Allocate, Move, Worksheet
+from placer.laboratory.policies.volcano.domains import Domains
+from placer.laboratory.policies.volcano.enqueue import let_in
+from placer.laboratory.policies.volcano.jobs import Job, SubJob, is_best_effort, read_jobs
+from placer.laboratory.policies.volcano.queues import Proportion
+from placer.laboratory.policies.volcano.scores import FirstNodes, binpack, label_nearness, label_values, node_order
+from placer.laboratory.policies.volcano.settings import Settings, read_settings
+from placer.laboratory.policies.volcano.topology import TopologyAware
+
+__all__ = ["Session", "Turn"]
+
+#: Findings that leave Volcano without any topology (its cache cannot be built).
+_BROKEN_TREE = ("HyperNodeCycle", "HyperNodeTwoParents")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A job that is tried; with ``fill`` only that pod, which requests nothing."""
+
+    job: Job
+    number: int
+    fill: tuple[SubJob, Task] | None = None
+
+
+class Session:
+    """What Volcano hands to the loop.
+
+    Parameters
+    ----------
+    ledger
+        What is where.
+    written
+        The configuration, plain values.
+    reader
+        Takes its faults.
+    """
+
+    def __init__(self, ledger: Ledger, written: Mapping[str, Any], reader: Reader) -> None:
+        settings = read_settings(written, reader)
+        reader.raise_any()
+        self.ledger = ledger
+        self.settings = settings
+        domains = Domains(ledger)
+        waiting = [job for job in read_jobs(ledger, domains) if self._has_queue(job)]
+        self.proportion = Proportion(ledger, waiting, on=settings.proportion)
+        self._total = np.maximum(ledger.alloc.sum(axis=0), 1)
+        self._used = {job.group.key: self._running(job) for job in waiting}
+        jobs = [job for job in self._let_in(waiting) if self._considered(job)]
+        topology = TopologyAware(ledger, domains, settings.topology) if settings.topology is not None else None
+        filters: list[Filter] = [_eligible, ledger.ports_free] if settings.predicates else [_modelled]
+        self.allocate = Allocate(ledger, domains, self.proportion, topology, filters, _scores(settings, ledger))
+        self.worksheets = {job.group.key: Worksheet.of(job) for job in jobs}
+        self._waiting: dict[str, list[tuple[tuple[Any, ...], int, Job]]] = defaultdict(list)
+        for number, job in enumerate(jobs if "allocate" in settings.actions else ()):
+            if self.worksheets[job.group.key].queue:
+                heappush(self._waiting[job.queue], (self.job_order(job), number, job))
+        self._fill = [
+            Turn(job, number, (subjob, task))
+            for number, job in enumerate(jobs if "backfill" in settings.actions else ())
+            for subjob in job.subjobs
+            for task in subjob.tasks
+            if is_best_effort(task)
+        ][::-1]
+        self._moves: list[Move] = []
+        self._unbound: dict[GroupKey, list[Task]] = defaultdict(list)
+        ledger.listeners.append(self._hear)
+
+    def _has_queue(self, job: Job) -> bool:
+        """Whether a job is in a queue that is there and open."""
+        instance = self.ledger.instance
+        there = job.queue == "default" or job.queue in instance.queues
+        return there and instance.closed_queue(job.group.queue) is None
+
+    def _let_in(self, jobs: list[Job]) -> list[Job]:
+        """Jobs that the action enqueue lets in; without it, all.
+
+        What a queue has does not change with that: all jobs of the one with the least share are asked first.
+        """
+        if "enqueue" not in self.settings.actions:
+            return jobs
+        shares = {job.queue: (self.proportion.share(job.queue), job.queue) for job in jobs}
+        found = let_in(jobs, self.ledger, self.settings.overcommit, lambda job: shares[job.queue] + self.job_order(job))
+        return [job for job in jobs if job.group.key in found]
+
+    def _considered(self, job: Job) -> bool:
+        """Whether a job is tried: it is valid, and has a tree where it needs one."""
+        broken = any(finding.code in _BROKEN_TREE for finding in self.ledger.instance.findings)
+        return job.valid() and not (broken and job.has_topology)
+
+    def _running(self, job: Job) -> IntArray:
+        """What the pods of a job that run take."""
+        pods = (self.ledger.instance.pods[key] for key in job.group.bound)
+        return sum((self.ledger.row(pod.requests) for pod in pods), start=np.zeros_like(self._total))
+
+    def _hear(self, task: Task, _node: int, sign: int) -> None:
+        if task.pod.group in self._used:
+            self._used[task.pod.group] += sign * task.request
+
+    # ---------------------------------------------------------------------------------------------------------- order
+
+    def job_order(self, job: Job) -> tuple[Any, ...]:
+        """JobOrderFn: by the plug-ins in their order, then by age, then by name."""
+        keys: Mapping[str, Any] = {"priority": -job.group.priority, "gang": job.ready(), "drf": self.share(job)}
+        return (*(keys[name] for name in self.settings.job_order), job.group.created, job.uid)
+
+    def share(self, job: Job) -> float:
+        """Largest share of the whole cluster that a job has of a resource (drf)."""
+        return float((self._used[job.group.key] / self._total).max(initial=0.0))
+
+    def next(self) -> Turn | None:
+        """The first job of the queue with the least share; then pods without requests."""
+        while self._waiting:
+            queue = min(self._waiting, key=lambda name: (self.proportion.share(name), name))
+            if not self._waiting[queue] or self.proportion.overused(queue):
+                del self._waiting[queue]
+            else:
+                _, number, job = heappop(self._waiting[queue])
+                return Turn(job, number)
+        return self._fill.pop() if self._fill else None
+
+    # ---------------------------------------------------------------------------------------------------------- tries
+
+    def attempt(self, unit: Turn) -> None:
+        """Place the next pods of a job: HyperNode after HyperNode where it has a limit or policies."""
+        job, worksheet = unit.job, self.worksheets[unit.job.group.key]
+        if unit.fill is not None:
+            self._moves = self._backfill(job, *unit.fill)
+        elif job.searches:
+            self._moves = self.allocate.for_job(job, worksheet)
+        else:
+            # Without limit and policies there is one subjob, and it may try any node.
+            subjob, left = worksheet.pop()
+            self._moves = self.allocate.for_tasks(job, subjob, left, self.allocate.domains.top)
+            worksheet.push(job, subjob, left)
+
+    def _backfill(self, job: Job, subjob: SubJob, task: Task) -> list[Move]:
+        """Any node will do that the filters let through."""
+        node = self.allocate.step.choose(task, self.ledger.everywhere)
+        if node is None:
+            return []
+        move = Move(subjob, task, node, waits=False)
+        self.allocate.do(job, move)
+        subjob.best_effort -= 1
+        return [move]
+
+    def settle(self, unit: Turn) -> Settlement:
+        """Bind a job that is ready, and let it go on with what is left; one that is not tries no more.
+
+        Pods that only wait for room of others, and those placed beside them, keep it until the session ends (#5044).
+        """
+        job, worksheet = unit.job, self.worksheets[unit.job.group.key]
+        held = self._unbound[job.group.key]
+        held += [move.task for move in self._moves if not move.waits]
+        ready, tried = self._ready(job), bool(self._moves) or not job.searches
+        if unit.fill is None and ready and tried and worksheet.queue:
+            heappush(self._waiting[job.queue], (self.job_order(job), unit.number, job))
+        if not ready:
+            return Settlement()
+        del self._unbound[job.group.key]
+        return Settlement(bind=held)
+
+    def _ready(self, job: Job) -> bool:
+        """Without the plug-in gang every job is."""
+        return job.ready() or not self.settings.gang
+
+
+def _eligible(task: Task, nodes: IntArray) -> BoolArray:
+    """Taints, cordons, selectors and affinity."""
+    return task.eligible[nodes]
+
+
+def _modelled(task: Task, nodes: IntArray) -> BoolArray:
+    """Without the plug-in predicates only what nobody here could judge is kept off (C4)."""
+    return np.full(len(nodes), not task.pod.unsupported)
+
+
+def _scores(settings: Settings, ledger: Ledger) -> list[Score]:
+    """Scores of the plug-ins that look at nodes alone."""
+    found = node_order(ledger, settings.node_order)
+    weight, resources = settings.binpack
+    if weight:
+        found.append(replace(binpack(ledger, resources), weight=weight))
+    if settings.keys is not None:
+        weight, keys = settings.keys
+        found.append(label_nearness(label_values(ledger, keys), FirstNodes(ledger), weight))
+    return found
