@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 from placer.controllers import allocated_bandwidth
 from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Area, Finding, Key, Link
-from placer.instance.build import build
+from placer.instance.build import build, read_nodes, read_policy
+from placer.instance.communication import REGION, UNKNOWN_COST, ZONE
 from placer.instance.findings import Findings
-from placer.instance.ignored import note_ignored
-from placer.instance.network.measured import MILLISECOND, measured_costs
-from placer.instance.network.model import REGION, UNKNOWN_COST, ZONE
-from placer.instance.network.netperf import find_config_map, read_measurements
-from placer.instance.network.notices import note_network
-from placer.instance.network.topology import GROUP, read_network
-from placer.instance.nodes import read_nodes
-from placer.instance.policies import read_policy
+from placer.instance.network_topologies import (
+    MILLISECOND,
+    NETWORK_TOPOLOGY_API,
+    find_config_map,
+    measured_costs,
+    read_measurements,
+    read_network,
+)
+from placer.instance.notices import note_ignored, note_network
 
 if TYPE_CHECKING:
     from placer.kube.diktyo import NetworkTopologyManifest
@@ -229,7 +231,7 @@ def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = M
 def _written(objects: Objects, key: Key) -> NetworkTopologyManifest:
     """The object of a name; of two, that of the group in use."""
     found = [each for each in objects.network_topologies if Key(each.namespace, each.name) == key]
-    return max(found, key=lambda each: (each.group == GROUP, each.group))
+    return max(found, key=lambda each: (each.group == NETWORK_TOPOLOGY_API, each.group))
 
 
 def _matrices(areas: Iterable[Area], costs: Mapping[Link, int]) -> tuple[Matrix, ...]:

@@ -93,9 +93,9 @@ def read_expansion(
     BadInstance, StrictFindings
         As :func:`read`.
     """
-    from placer.instance.expand import documents, expand
+    from placer.instance.expansion import documents, expand
     from placer.instance.findings import Findings
-    from placer.instance.ignored import note_ignored
+    from placer.instance.notices import note_ignored
     from placer.manifests import load
 
     objects = load(paths)
@@ -111,7 +111,7 @@ def read_expansion(
 def _of_scheduler(documents: list[dict[str, Any]], name: str | None) -> list[dict[str, Any]]:
     """Pods of a scheduler, and PodGroups but those all of whose pods are of others."""
     from placer.instance import ANY_SCHEDULER
-    from placer.instance.roster import GROUP_ANNOTATIONS
+    from placer.instance.gangs import GROUP_ANNOTATIONS
 
     if name in (None, ANY_SCHEDULER):
         return documents

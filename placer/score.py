@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from placer.instance import Instance, PodState
-from placer.instance.network import SAME_ZONE_COST
+from placer.instance.communication import SAME_ZONE_COST
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value
 

@@ -20,7 +20,7 @@ import pytest
 
 from placer.cli import main
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
-from placer.instance.policy import LEVELS
+from placer.instance.problem import LEVELS
 from placer.laboratory.generate import generate
 from placer.methods.process import Ended, How
 from placer.outcome import Outcome

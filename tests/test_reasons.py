@@ -9,7 +9,7 @@ import pytest
 
 from placer.dense import Dense, make_dense
 from placer.instance import GroupKey, Instance, NetworkTopology, Policy, SubGroupPolicy
-from placer.instance.group import NO_TIER
+from placer.instance.problem import NO_TIER
 from placer.methods.greedy import greedy
 from placer.outcome import Outcome
 from placer.placement import Placement

@@ -18,7 +18,7 @@ import yaml
 from placer.cli import main
 from placer.document import placement_document
 from placer.instance import Instance
-from placer.instance.sorts import ALGORITHMS
+from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.policies import run
 from placer.laboratory.policies.ledger import Ledger
 from placer.laboratory.policies.network_overhead import Overhead
@@ -31,8 +31,8 @@ from placer.result import Result, Verdict
 from placer.score import score
 from placer.solve import solve
 from placer.verify import verify
+from tests.instance.test_workload_sorts import TABLE
 from tests.support import instance_of
-from tests.test_sorts import TABLE
 
 ROOT = Path(__file__).parent.parent
 SEEDS, NETWORK = ROOT / "instances" / "seeds", ROOT / "instances" / "network"

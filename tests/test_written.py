@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from placer import instance as room
-from placer.instance.group import NO_TIER
+from placer.instance.problem import NO_TIER
 from placer.quantity import Resources
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.written import written

@@ -12,9 +12,8 @@ from fractions import Fraction
 from random import Random
 
 from placer.instance import Dependency, GroupKey, Instance, Key, NetworkTopology, PodState, Policy, SubGroupPolicy
-from placer.instance.group import NO_TIER
-from placer.instance.network.model import REGION_LABEL, ZONE_LABEL
-from placer.instance.policy import LEVELS
+from placer.instance.communication import REGION_LABEL, ZONE_LABEL
+from placer.instance.problem import LEVELS, NO_TIER
 from tests.world import COSCHEDULING, GPU, VOLCANO, World, hard, port, soft
 
 #: Most pending pods by number of nodes, so that everything can be tried.

@@ -31,7 +31,8 @@ from placer.instance import (
     Toleration,
     TopologyTree,
 )
-from placer.instance.network.model import REGION_LABEL, ZONE_LABEL, areas_of
+from placer.instance.communication import REGION_LABEL, ZONE_LABEL
+from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, NumaNode, Stage
 from placer.quantity import CPU, PODS, Resources
 

@@ -159,7 +159,7 @@ def _checked(options: argparse.Namespace) -> PassOptions:
     from placer.cluster.apply import Settings
     from placer.cluster.telling import Telling
     from placer.instance import ANY_SCHEDULER
-    from placer.instance.state import HOLD_GATE
+    from placer.instance.pod_states import HOLD_GATE
     from placer.run import PassOptions
 
     if options.every is not None:

@@ -23,11 +23,10 @@ from placer.cluster.snapshot import Snapshot
 from placer.controllers import network_topology_update
 from placer.instance import Key
 from placer.instance.build import build
-from placer.instance.model import Instance
-from placer.instance.network.netperf import NETPERF_COSTS
+from placer.instance.network_topologies import NETPERF_COSTS
 from placer.instance.numa.lag import UPDATED
-from placer.instance.patterns import names_found, pattern_error
-from placer.instance.set_aside import ANY_SCHEDULER
+from placer.instance.problem import ANY_SCHEDULER, Instance
+from placer.instance.tier_tree import names_found, pattern_error
 from placer.kube.core import ConfigMapManifest
 from placer.quantity import format_amount
 

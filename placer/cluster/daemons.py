@@ -20,11 +20,10 @@ from placer.cluster.client import Server
 from placer.cluster.kept import pages_of, readable
 from placer.errors import ClusterError
 from placer.instance import Key
+from placer.instance.build import read_nodes
 from placer.instance.eligibility import ConstraintsPool
-from placer.instance.nodes import read_nodes
-from placer.instance.owners import controller
 from placer.kube import BY_ATTRIBUTE
-from placer.kube.base import Metadata
+from placer.kube.base import Metadata, controller
 
 __all__ = ["DaemonSet", "daemon_sets", "is_stand_in", "stand_in_for", "stand_ins"]
 

@@ -30,10 +30,10 @@ from placer.cluster.plan import Bind
 from placer.cluster.rules import Rules
 from placer.cluster.snapshot import Snapshot
 from placer.instance import GroupKey, HostPort, Instance, Key, Node, PodState
+from placer.instance.build import read_nodes
 from placer.instance.eligibility import host_ports
-from placer.instance.nodes import read_nodes
+from placer.instance.pod_states import Ownership
 from placer.instance.requests import pod_requests
-from placer.instance.state import Ownership
 from placer.kube import BY_ATTRIBUTE
 from placer.quantity import Resources, format_amount
 

@@ -24,10 +24,10 @@ from functools import cached_property
 from placer.cluster.plan import Bind
 from placer.cluster.snapshot import Snapshot
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
-from placer.instance.anti_affinity import StandingAntiAffinity, anti_affinity_terms
 from placer.instance.build import build
-from placer.instance.network.model import areas_of
+from placer.instance.network_topologies import areas_of
 from placer.instance.numa.demand import DemandPool
+from placer.instance.unsupported import StandingAntiAffinity, anti_affinity_terms
 from placer.kube import BY_ATTRIBUTE
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects

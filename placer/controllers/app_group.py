@@ -18,10 +18,9 @@ from typing import Any
 
 from placer.controllers.times import timestamp
 from placer.instance import Key
+from placer.instance.app_groups import APP_GROUP_API, read_app_group_members, read_app_groups, workload_name
 from placer.instance.findings import Findings
-from placer.instance.network.app_groups import GROUP, read_app_groups, workload_name
-from placer.instance.network.members import read_members
-from placer.instance.sorts import sort_workloads
+from placer.instance.workload_sorts import sort_workloads
 from placer.kube.apps import ReplicaSetManifest
 from placer.kube.diktyo import AppGroupManifest, AppGroupStatus, AppGroupWorkload
 from placer.kube.pod import PodManifest
@@ -55,9 +54,11 @@ def app_group_statuses(
     dict
         Namespace and name to what :func:`app_group_status` makes, sorted.
     """
-    written = sorted(app_groups, key=lambda each: each.group == GROUP)  # the group in use wins over an older one
+    written = sorted(
+        app_groups, key=lambda each: each.group == APP_GROUP_API
+    )  # the group in use wins over an older one
     all_pods = list(pods)
-    members = read_members(all_pods, read_app_groups(written, Findings()), replica_sets, Findings())
+    members = read_app_group_members(all_pods, read_app_groups(written, Findings()), replica_sets, Findings())
     inside: dict[Key, list[PodManifest]] = {Key(each.namespace, each.name): [] for each in written}
     for pod in all_pods:
         member = members.get(Key(pod.namespace, pod.name))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 
 from placer.instance import Instance, Key, Link, Network, PodState, Spread
-from placer.instance.network.model import areas_of
+from placer.instance.network_topologies import areas_of
 
 __all__ = ["allocated_bandwidth"]
 

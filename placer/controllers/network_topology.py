@@ -1,7 +1,7 @@
 """Spec and status of a NetworkTopology: a list of measured costs beside the user's own, and what is taken of links.
 
 Where this differs from the shipped controller (diktyo-io/networktopology-controller, 5db810e), besides what
-``netperf`` and ``measured`` of ``placer.instance.network`` and ``bandwidth`` say:
+``placer.instance.network_topologies`` and ``bandwidth`` say:
 
 * All lists of the user stay as they are, with every field in them. The controller keeps ``UserDefined`` and drops
   all others.
@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 from placer.controllers.times import timestamp
 from placer.instance import Finding, Link, Node
-from placer.instance.network.measured import MILLISECOND, measured_costs
-from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL, areas_of
-from placer.instance.network.netperf import NETPERF_COSTS, read_measurements
+from placer.instance.communication import REGION, REGION_LABEL, ZONE, ZONE_LABEL
+from placer.instance.network_topologies import MILLISECOND, NETPERF_COSTS, areas_of, measured_costs, read_measurements
 from placer.kube.core import ConfigMapManifest
 
 __all__ = ["NetworkTopologyUpdate", "network_topology_update"]

@@ -4,16 +4,30 @@ Belongs here: immutable values, and pure functions that turn Kubernetes objects 
 (``manifests``), schema (``kube``), array indices (``dense``), any decision where a pod goes (``methods``).
 """
 
-from placer.instance.constraints import Constraints, Requirement, Taint, Term, Toleration
-from placer.instance.group import Group, GroupKey, NetworkTopology, SubGroup, SubGroupPolicy
-from placer.instance.model import Finding, Instance
-from placer.instance.network import AppGroup, Area, Dependency, Link, Network, Spread
-from placer.instance.node import Node
-from placer.instance.pod import HostPort, Key, Pod, PodState
-from placer.instance.policy import Policy
-from placer.instance.queue import Queue
-from placer.instance.set_aside import ANY_SCHEDULER, SetAside
-from placer.instance.topology import HyperNode, TopologyTree
+from placer.instance.communication import AppGroup, Area, Dependency, Link, Network, Spread
+from placer.instance.findings import Finding
+from placer.instance.keys import GroupKey, Key
+from placer.instance.problem import (
+    ANY_SCHEDULER,
+    Constraints,
+    Group,
+    HostPort,
+    Instance,
+    NetworkTopology,
+    Node,
+    Pod,
+    PodState,
+    Policy,
+    Queue,
+    Requirement,
+    SetAside,
+    SubGroup,
+    SubGroupPolicy,
+    Taint,
+    Term,
+    Toleration,
+)
+from placer.instance.topology_tree import HyperNode, TopologyTree
 
 __all__ = [
     "ANY_SCHEDULER",

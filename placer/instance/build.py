@@ -2,82 +2,254 @@
 
 Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
 
-=================================================  ========================================================
-modules                                            what they read
-=================================================  ========================================================
-``policies``, ``nodes``, ``queues``, ``priority``  Policy; Node; Queue; PriorityClass
-``numa``                                           NodeResourceTopology, and what pods ask of zones
-``members``, ``patterns``, ``tree``                HyperNode to the tier tree
-``label_tree``                                     the tree from node labels instead
-``tier_names``, ``gangs``                          PodGroup, before its pods are known
-``state``, ``roster``                              which pods count, and in which group, role and subgroup
-``pods``, ``requests``, ``eligibility``            the pods themselves
-``refusal``, ``volumes``, ``anti_affinity``        what is not modelled and refused (C4)
-``network``                                        AppGroup and NetworkTopology, and which pod is of which workload
-``ignored``, ``notices``, ``standing``             findings about the whole
-=================================================  ========================================================
+========================================  =================================================================
+module                                    what it reads
+========================================  =================================================================
+here                                      Node, Policy, and each pod with its place in its group
+``expansion``, ``workloads``              pods of Deployments, Jobs and other workloads that have none yet
+``numa``                                  NodeResourceTopology, and what pods ask of zones
+``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
+``queues``                                Queue, PriorityClass
+``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
+``pod_states``                            which pods are pending, bound or another scheduler's
+``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
+``unsupported``                           what is not modelled and refused (C4)
+``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
+``notices``, ``broken_rules``             findings about the whole
+========================================  =================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from placer.errors import BadInstance, Fault
-from placer.instance.anti_affinity import StandingAntiAffinity
-from placer.instance.constraints import DEFAULT_OS, OS_LABEL
-from placer.instance.expand import expand
+from placer.instance.app_groups import (
+    AppGroupMember,
+    Application,
+    count_app_group_members,
+    read_app_group_members,
+    read_app_groups,
+)
+from placer.instance.broken_rules import note_broken_rules
+from placer.instance.communication import Network
+from placer.instance.eligibility import ConstraintsPool, host_ports
+from placer.instance.expansion import expand
 from placer.instance.findings import Findings
-from placer.instance.gangs import COSCHEDULING, Gang, GangReader
-from placer.instance.group import Group, GroupKey
-from placer.instance.ignored import note_ignored
-from placer.instance.inadmissible import note_inadmissible
-from placer.instance.label_tree import label_tree
-from placer.instance.model import Instance
-from placer.instance.network import Network
-from placer.instance.network.app_groups import Application, read_app_groups
-from placer.instance.network.members import count_members, read_members
-from placer.instance.network.notices import (
+from placer.instance.gangs import (
+    COSCHEDULING,
+    VOLCANO,
+    Gang,
+    GangReader,
+    PodEntry,
+    assemble,
+    call_roster,
+    created,
+    note_misplaced_names,
+)
+from placer.instance.keys import GroupKey, Key
+from placer.instance.network_topologies import read_cost_lists, read_network
+from placer.instance.notices import (
     network_matters,
     note_app_groups,
-    note_network,
-    note_unlimited_bandwidth,
-)
-from placer.instance.network.topology import read_cost_lists, read_network
-from placer.instance.node import Node
-from placer.instance.nodes import read_nodes
-from placer.instance.notices import (
     note_disruption,
+    note_ignored,
+    note_inadmissible,
     note_limits_without_tree,
+    note_network,
     note_pods_not_made,
     note_preferences,
     note_queue_shares,
+    note_unlimited_bandwidth,
     note_unread_owners,
 )
 from placer.instance.numa.demand import DemandPool
 from placer.instance.numa.lag import caught_up
 from placer.instance.numa.read import read_numa
-from placer.instance.pod import Key, PodState
-from placer.instance.pods import PodReader, group_of_one, node_of
-from placer.instance.policies import read_policy
-from placer.instance.policy import Policy
-from placer.instance.priority import Priorities
-from placer.instance.queues import Queues
-from placer.instance.refusal import Refusals, scheduled_jobs, upstream_gangs
-from placer.instance.roster import Entry, assemble, call_roster, note_misplaced_names
-from placer.instance.standing import note_broken_rules
-from placer.instance.state import Ownership, set_aside
-from placer.instance.tier_names import TierNames
-from placer.instance.topology import TopologyTree
-from placer.instance.tree import read_tree
-from placer.instance.volumes import Volumes
-from placer.kube import coscheduling, volcano
+from placer.instance.pod_states import Ownership, is_daemon, set_aside
+from placer.instance.problem import DEFAULT_OS, LEVELS, OS_LABEL, Group, Instance, Node, Pod, PodState, Policy, Taint
+from placer.instance.queues import Priorities, Queues
+from placer.instance.requests import pod_requests
+from placer.instance.tier_tree import TierNames, label_tree, read_tree
+from placer.instance.topology_tree import TopologyTree
+from placer.instance.unsupported import Refusals, StandingAntiAffinity, Volumes, scheduled_jobs, upstream_gangs
+from placer.kube import core, coscheduling, volcano
+from placer.kube import policy as kube
+from placer.quantity import Resources
 
 if TYPE_CHECKING:
     from placer.manifests import Objects
 
-__all__ = ["build"]
+__all__ = ["PodReader", "build", "group_of_one", "node_of", "read_nodes", "read_policy"]
+
+
+#: PreferNoSchedule keeps no pod off.
+_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+def read_nodes(written: Iterable[core.NodeManifest]) -> dict[str, Node]:
+    """Read nodes, by name; one without a Ready condition is ready."""
+    vectors: dict[frozenset[tuple[str, int]], Resources] = {}
+    nodes = {}
+    for node in sorted(written, key=lambda each: each.name):
+        amounts = frozenset(node.allocatable.items())
+        if amounts not in vectors:
+            vectors[amounts] = Resources.from_nano(dict(amounts))
+        nodes[node.name] = Node(
+            name=node.name,
+            allocatable=vectors[amounts],
+            labels=node.metadata.labels or {},
+            taints=_taints(node),
+            unschedulable=bool(node.spec is not None and node.spec.unschedulable),
+            ready=_ready(node),
+        )
+    return nodes
+
+
+def _taints(node: core.NodeManifest) -> tuple[Taint, ...]:
+    taints = (node.spec.taints if node.spec is not None else None) or ()
+    return tuple(sorted({Taint(each.key, each.value or "", each.effect) for each in taints if each.effect in _EFFECTS}))
+
+
+def _ready(node: core.NodeManifest) -> bool:
+    conditions = (node.status.conditions if node.status is not None else None) or ()
+    return all(each.status == "True" for each in conditions if each.type == "Ready")
+
+
+def read_policy(written: Sequence[kube.PolicyManifest]) -> Policy:
+    """Read the policy of an instance: the only one there is (reading refuses a second), else the default."""
+    spec = written[0].spec if written else None
+    return _policy(spec) if spec is not None else Policy()
+
+
+def _policy(spec: kube.PolicySpec) -> Policy:
+    return Policy(
+        levels=LEVELS if spec.levels is None else spec.levels,
+        network_cost=spec.network_cost or "all",
+        network_topology=spec.network.topology if spec.network is not None else None,
+        network_weights=spec.network.weights if spec.network is not None else None,
+        topology_keys=spec.topology_keys or (),
+        locality_all=spec.locality == "all",
+        resource_weights={name: Fraction(weight) for name, weight in sorted((spec.resource_weights or {}).items())},
+        rules_off=_off(spec.rules) if spec.rules is not None else frozenset(),
+    )
+
+
+def _off(rules: kube.RuleSwitches) -> frozenset[str]:
+    written = {"C8": rules.c8, "C9": rules.c9, "C10": rules.c10, "C11": rules.c11}
+    return frozenset(rule for rule, value in written.items() if value is not None)
+
+
+_ON_NODE = (PodState.BOUND, PodState.TERMINATING)
+
+
+@dataclass(frozen=True, slots=True)
+class PodReader:
+    """Reads pods; holds what their fields refer to.
+
+    Parameters
+    ----------
+    nodes
+        The nodes by name.
+    gangs
+        The PodGroups there are.
+    groups
+        The groups of PodGroups by key, those that stand in for absent ones included.
+    sub_groups
+        Index of a pod's subgroup in its group; a pod in none is absent.
+    members
+        Which pod is of which workload of which AppGroup.
+    queues
+        The queues, and who is in which.
+    refusals
+        What makes a pending pod unsupported.
+    findings
+        Takes references that lead nowhere.
+    demands
+        Reads what pods ask of NUMA zones; None: no node has any.
+    pool
+        Makes the constraints, shared between equal pods.
+    """
+
+    nodes: Mapping[str, Node]
+    gangs: Container[GroupKey]
+    groups: Mapping[GroupKey, Group]
+    sub_groups: Mapping[Key, int]
+    members: Mapping[Key, AppGroupMember]
+    queues: Queues
+    refusals: Refusals
+    findings: Findings
+    demands: DemandPool | None = None
+    pool: ConstraintsPool = field(default_factory=ConstraintsPool)
+
+    def read(self, entry: PodEntry) -> Pod:
+        """Make the pod of one entry."""
+        pod, state = entry.pod, entry.state
+        if state is None:
+            raise ValueError(f"pod {entry.key} has ended")
+        pending = state is PodState.PENDING
+        member = self.members.get(entry.key)
+        group = entry.group if entry.group in self.groups and state is not PodState.NOMINATED else None
+        return Pod(
+            namespace=entry.key.namespace,
+            name=entry.key.name,
+            state=state,
+            requests=pod_requests(pod.spec, pod.status if state in _ON_NODE else None),
+            constraints=self.pool.of(pod.spec, self.refusals.volumes.affinities(pod)),
+            host_ports=host_ports(pod.spec),
+            node=self._node(entry),
+            priority=entry.priority,
+            group=GroupKey("", *entry.key) if pending and group is None else group,
+            sub_group=self.sub_groups.get(entry.key),
+            role=entry.role,
+            queue=None if state is PodState.NOMINATED else self._queue(entry, group),
+            created=created(pod.metadata),
+            daemon=is_daemon(pod.metadata),
+            app_group=member.app_group if member is not None else None,
+            workload=member.workload if member is not None else None,
+            numa=self.demands.of(pod.spec) if self.demands is not None else None,
+            unsupported=self.refusals.of(pod) if pending else (),
+        )
+
+    def _node(self, entry: PodEntry) -> str | None:
+        """The node's name, as the node itself holds it; one that is not there is a finding of the pod that is on it."""
+        name = node_of(entry)
+        node = self.nodes.get(name) if name is not None else None
+        if node is None:
+            if name is not None and entry.state in _ON_NODE:
+                self.findings.missing(f"Node {name}", f"Pod {entry.key}")
+            return name
+        return node.name
+
+    def _queue(self, entry: PodEntry, group: GroupKey | None) -> str | None:
+        if group is not None and group.api_group == VOLCANO and group in self.gangs:
+            return self.groups[group].queue
+        return self.queues.of_pod(entry.pod.metadata, f"Pod {entry.key}")
+
+
+def node_of(entry: PodEntry) -> str | None:
+    """Name of the node that a pod is on, or where another scheduler holds room for it."""
+    pod = entry.pod
+    if entry.state is PodState.NOMINATED and pod.status is not None:
+        return pod.status.nominated_node_name
+    return pod.spec.node_name or None
+
+
+def group_of_one(pod: Pod) -> Group | None:
+    """The gang that a pending pod in no PodGroup is; None for any other pod."""
+    if pod.group is None or pod.group.api_group:
+        return None
+    return Group(
+        key=pod.group,
+        min_member=1,
+        queue=pod.queue,
+        priority=pod.priority,
+        created=pod.created,
+        pending=(pod.key,),
+    )
 
 
 def build(
@@ -125,8 +297,8 @@ def build(
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
     applications = read_app_groups(objects.app_groups, findings)
-    members = read_members(pods_written, applications, objects.replica_sets, findings)
-    network = _network(objects, policy, nodes, applications, count_members(pods_written, members), findings)
+    members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
+    network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
     refusals = _refusals(objects, nodes, present, findings)
     reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, demands if zones else None)
@@ -152,7 +324,7 @@ def build(
 
 
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:
-    """The nodes, with their NUMA zones as pods find them now; without, where nobody looks at zones."""
+    """The nodes, with their NUMA zones as pods find them now; without them where no rule looks at zones."""
     nodes = read_nodes(objects.nodes)
     if "C10" in policy.rules_off or not objects.node_resource_topologies:
         return nodes
@@ -185,10 +357,10 @@ def _gangs(
 
 
 def _groups(
-    gangs: Mapping[GroupKey, Gang], entries: Sequence[Entry], reader: GangReader
+    gangs: Mapping[GroupKey, Gang], entries: Sequence[PodEntry], reader: GangReader
 ) -> tuple[dict[GroupKey, Group], dict[Key, int]]:
     """Every PodGroup with its pods, one that is only named included, and the subgroup that each pod is in."""
-    members: dict[GroupKey, list[Entry]] = {key: [] for key in gangs}
+    members: dict[GroupKey, list[PodEntry]] = {key: [] for key in gangs}
     for entry in entries:
         if entry.group is not None and entry.state not in (PodState.TERMINATING, PodState.NOMINATED):
             members.setdefault(entry.group, []).append(entry)
@@ -202,7 +374,7 @@ def _groups(
     return groups, sub_groups
 
 
-def _check_nodes(nodes: Mapping[str, Node], entries: Sequence[Entry]) -> None:
+def _check_nodes(nodes: Mapping[str, Node], entries: Sequence[PodEntry]) -> None:
     pending = sum(entry.state is PodState.PENDING for entry in entries)
     if pending and not nodes:
         raise BadInstance([Fault("instance", None, "Node", "", "none", f"at least one: pending pods {pending}")])
@@ -216,7 +388,7 @@ def _network(
     sizes: Mapping[Key, int],
     findings: Findings,
 ) -> Network | None:
-    """The network, with all that is to be said about it and about AppGroups; what nobody looks at is not said."""
+    """The network, with all that is to be said about it and about AppGroups; what no rule looks at is not said."""
     matters = network_matters(policy, applications)
     told = findings if matters else Findings()
     network = read_network(objects.network_topologies, policy, nodes, told, objects.config_maps)
@@ -227,7 +399,7 @@ def _network(
     return network
 
 
-def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Entry], findings: Findings) -> Refusals:
+def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[PodEntry], findings: Findings) -> Refusals:
     standing = [(entry.pod, node) for entry in entries if (node := node_of(entry)) is not None]
     users = [entry.pod for entry in entries]
     return Refusals(
@@ -238,7 +410,7 @@ def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[Ent
     )
 
 
-def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findings: Findings) -> None:
+def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], findings: Findings) -> None:
     """Note what is not read, what decides nothing, and what is broken before anything is placed."""
     note_ignored(objects, findings)
     _note_pending(objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
@@ -251,7 +423,7 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[Entry], findin
     note_broken_rules(instance, findings)
 
 
-def _note_pending(objects: Objects, pending: Sequence[Entry], findings: Findings) -> None:
+def _note_pending(objects: Objects, pending: Sequence[PodEntry], findings: Findings) -> None:
     """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]

@@ -1,13 +1,38 @@
-"""Collecting findings while an instance is built, and references that lead nowhere."""
+"""Findings: what in the input cannot be as meant, collected while an instance is built."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from placer.codes import FindingCode
-from placer.instance.model import Finding
 
-__all__ = ["Findings", "counted"]
+__all__ = ["Finding", "Findings", "counted"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """Something in the input that cannot be as meant; ``--strict`` makes it an error.
+
+    Parameters
+    ----------
+    code
+        Which; :data:`placer.codes.FINDINGS` says what each means.
+    object
+        ``Kind namespace/name`` of what it is about.
+    message
+        One sentence that names the objects and values involved.
+    """
+
+    code: FindingCode
+    object: str
+    message: str
+
+    def __str__(self) -> str:
+        """Code and message, with the object between them where the message does not name it."""
+        named = re.search(rf"(?<![\w./-]){re.escape(self.object)}(?![\w/-]|\.\w)", self.message)
+        return f"{self.code} {self.message}" if named else f"{self.code} {self.object}: {self.message}"
 
 
 class Findings:
@@ -18,7 +43,7 @@ class Findings:
         self._missing: dict[str, set[str]] = {}
 
     def add(self, code: FindingCode, subject: str, message: str) -> None:
-        """Note one finding; the parameters are those of :class:`~placer.instance.model.Finding`."""
+        """Note one finding; the parameters are those of :class:`Finding`."""
         self._found.add(Finding(code, subject, message))
 
     def update(self, found: Iterable[Finding]) -> None:

@@ -1,30 +1,88 @@
-"""Findings about what nobody reads or nothing can bind to: unknown owners, preferences, limits without a tree."""
+"""Findings about the input as a whole: what is not read, what decides nothing, and what will surprise its author.
+
+They are about unknown fields and kinds, pods that no API server admits, files without objects, owners of unknown
+kinds, preferences, tier limits without a tree, AppGroups and the network. What matters only to costs and bandwidth is
+told where an AppGroup has a dependency and some rule or level looks at it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from placer.codes import FindingCode
+from placer.instance.app_groups import BANDWIDTH, Application, workload_name
+from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
 from placer.instance.findings import Findings, counted
-from placer.instance.group import Group
-from placer.instance.model import Instance
-from placer.instance.owners import controller
+from placer.instance.keys import Key
+from placer.instance.problem import Group, Instance, Policy
+from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
+from placer.kube.base import controller
 from placer.kube.core import NodeManifest
-from placer.kube.pod import PodManifest
+from placer.kube.pod import PodManifest, ResourceRequirements
 from placer.kube.policy import PolicyManifest
 from placer.kube.volcano import QueueManifest, QueueSpec
+from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
     from placer.manifests import Objects
+    from placer.manifests.unknown import UnknownField
 
 __all__ = [
+    "network_matters",
+    "note_app_groups",
     "note_disruption",
+    "note_ignored",
+    "note_inadmissible",
     "note_limits_without_tree",
+    "note_network",
     "note_pods_not_made",
     "note_preferences",
     "note_queue_shares",
+    "note_unlimited_bandwidth",
     "note_unread_owners",
 ]
+
+
+def note_ignored(objects: Objects, findings: Findings) -> None:
+    """Note every place of a field that no object of its kind has, and every file that gives the instance nothing.
+
+    Parameters
+    ----------
+    objects
+        The instance's objects.
+    findings
+        Takes the findings; a field of many objects is one finding.
+    """
+    for unknown in objects.unknown_fields:
+        findings.add("UnknownField", unknown.object, _message(unknown))
+    for file in objects.useless_files:
+        if file.holds_placement:
+            why = (
+                "holds only a Placement, which is no part of an instance: placer verify INSTANCE... PLACEMENT judges it"
+            )
+        else:
+            why = "holds no object"
+        findings.add("FileIgnored", file.name, f"{file.name} {why}")
+
+
+def _message(unknown: UnknownField) -> str:
+    others = f", here and in {unknown.count - 1:,} more" if unknown.count > 1 else ""
+    if not unknown.path:
+        return f"more fields of {unknown.kind} are unknown than are told, and objects after this one were not looked at"
+    if unknown.path == "kind":
+        return f"no kind {unknown.kind} is read{others}; found like it: {unknown.nearest}"
+    nearest = f"; found like it: {unknown.nearest}" if unknown.nearest else ""
+    return f"{unknown.path} is no field of {unknown.kind} and decides nothing{others}{nearest}"
+
+
+_MILLI = NANO // 1000
+_REFUSED = "; the API server refuses such a pod"
+_BYTES = ("memory", "ephemeral-storage", "hugepages-")
+
+#: Code, and what is wrong.
+_Told = tuple[FindingCode, str]
 
 #: (API group, kind) of owners whose pods are no gang, or whose gang placer reads.
 _READ_OWNERS = frozenset(
@@ -222,3 +280,212 @@ def _preferences(pod: PodManifest) -> Iterator[str]:
             yield "preferred affinity"
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in pod.spec.topology_spread_constraints or ()):
         yield "ScheduleAnyway"
+
+
+INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
+
+
+def network_matters(policy: Policy, applications: Mapping[Key, Application]) -> bool:
+    """Whether anything looks at the network: some AppGroup has a dependency, and C8, C9 or O3 is on."""
+    on = {"C8", "C9"} - policy.rules_off or "networkCost" in policy.levels
+    return bool(on) and any(each.app_group.dependencies for each in applications.values())
+
+
+def note_app_groups(
+    applications: Mapping[Key, Application], sizes: Mapping[Key, int], costs_matter: bool, findings: Findings
+) -> None:
+    """Note what is wrong with AppGroups in themselves.
+
+    Parameters
+    ----------
+    applications
+        The AppGroups.
+    sizes
+        How many pods an AppGroup has; one without any is absent.
+    costs_matter
+        Whether C8 holds: a maxNetworkCost that is left out matters.
+    findings
+        Takes the findings.
+    """
+    for key, application in applications.items():
+        subject = f"AppGroup {key}"
+        for code, message in (*_graph(application), *_plain(application, sizes.get(key, 0), costs_matter)):
+            findings.add(code, subject, f"{subject}: {message}")
+
+
+def _graph(application: Application) -> Iterator[tuple[FindingCode, str]]:
+    """What is wrong with the dependencies as a graph."""
+    edges = [(each.origin, each.destination) for each in application.app_group.dependencies]
+    for name in sorted({origin for origin, destination in edges if origin == destination}):
+        yield "DependsOnItself", f"workload {name} depends on itself: its pods call each other"
+    others: dict[str, list[str]] = defaultdict(list)
+    for origin, destination in edges:
+        if origin != destination:
+            others[origin].append(destination)
+    cycle = find_cycle(others)
+    if cycle:
+        yield "DependencyCycle", f"workloads call each other in a cycle: {' -> '.join((*cycle, cycle[0]))}"
+
+
+def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[tuple[FindingCode, str]]:
+    """What is wrong with single fields."""
+    spec = application.spec
+    algorithm = spec.topology_sorting_algorithm
+    if algorithm is not None and algorithm not in ALGORITHMS:
+        known = f"none of {', '.join(ALGORITHMS)}: {DEFAULT_ALGORITHM} is used"
+        yield "SortingAlgorithmUnknown", f"topologySortingAlgorithm {algorithm!r} is {known}"
+    if pods and spec.num_members is not None and spec.num_members != pods:
+        there = "is 1 pod" if pods == 1 else f"are {pods} pods"
+        yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"
+    absent = [
+        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
+        for each in spec.workloads or ()
+        for called in each.dependencies or ()
+        if called.max_network_cost is None
+    ]
+    if absent and costs_matter:
+        meaning = "counts as 0: on one node or in one zone"
+        yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(set(absent))} is left out and {meaning}"
+
+
+def note_network(network: Network | None, applications: Mapping[Key, Application], findings: Findings) -> None:
+    """Note what is odd about the network that dependencies look at, or that there is none."""
+    if network is None:
+        groups = {f"AppGroup {key}" for key, each in applications.items() if each.app_group.dependencies}
+        message = f"there is no NetworkTopology, so C8, C9 and O3 do not apply to {counted(groups)}"
+        findings.add("NoNetworkTopology", min(groups), message)
+        return
+    _note_nodes(network, findings)
+    subject = f"NetworkTopology {network.topology}"
+    for code, message in (*_one_way(network), *_shared_names(network)):
+        findings.add(code, subject, f"{subject}: {message}")
+
+
+def _note_nodes(network: Network, findings: Findings) -> None:
+    """Nodes that lack a label."""
+    lost = {f"Node {name}" for name, area in network.areas.items() if not area.region}
+    if lost:
+        message = f"without the label {REGION_LABEL}, each a place of its own that costs {UNKNOWN_COST} from anywhere"
+        findings.add("NodeWithoutRegion", min(lost), f"{counted(lost)}: {message}")
+    loose: dict[Area, set[str]] = defaultdict(set)
+    for name, area in network.areas.items():
+        if area.region and not area.zone:
+            loose[area].add(f"Node {name}")
+    for area, nodes in loose.items():
+        message = f"without the label {ZONE_LABEL}, taken together as one zone of region {area.region}"
+        findings.add("NodeWithoutZone", min(nodes), f"{counted(nodes)}: {message}")
+
+
+def _one_way(network: Network) -> Iterator[tuple[FindingCode, str]]:
+    """Links between areas of the cluster of which only one direction has an entry; one finding per kind."""
+    homes = _homes(network)
+    regions = frozenset[str]().union(*homes.values())
+    single: dict[str, set[str]] = defaultdict(set)
+    for link in network.costs:
+        ends = (link.origin, link.destination)
+        inside = homes[ends[0]] & homes[ends[1]] if link.kind == ZONE else regions.issuperset(ends)
+        if inside and ends[0] != ends[1] and link.back not in network.costs:
+            single[link.kind].add(f"{link.kind} {link.origin} -> {link.destination}")
+    for links in single.values():
+        message = f"given in one direction only, so that the other one costs {UNKNOWN_COST}"
+        yield "LinkOneWay", f"{counted(links)}: {message}"
+
+
+def _homes(network: Network) -> dict[str, set[str]]:
+    """Zone to the regions that have a zone of that name; the empty name: nodes that name no zone."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for area in network.areas.values():
+        if area.region:
+            found[area.zone].add(area.region)
+    return found
+
+
+def _shared_names(network: Network) -> Iterator[tuple[FindingCode, str]]:
+    """Names that stand for two things: a region and a zone, or zones of two regions with a capacity to share."""
+    homes = _homes(network)
+    regions = {link.origin for link in network.costs if link.kind == REGION}.union(*homes.values())
+    zones = {link.origin for link in network.costs if link.kind == ZONE}.union(filter(None, homes))
+    for name in sorted(regions & zones):
+        yield "RegionAndZone", f"{name} is a region and a zone; the NetworkOverhead plugin mixes up their costs"
+    limited = {name for link in network.capacities if link.kind == ZONE for name in (link.origin, link.destination)}
+    for name in sorted(name for name in limited if len(homes[name]) > 1):
+        where = " and ".join(sorted(homes[name]))
+        yield "ZoneInTwoRegions", f"zone {name} is in regions {where}, which share the capacity of its links"
+
+
+def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, findings: Findings) -> None:
+    """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to hold them to it."""
+    found: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for pod in pods:
+        if instance.pods[Key(pod.namespace, pod.name)].requests[BANDWIDTH]:
+            notes = pod.metadata.annotations or {}
+            missing = tuple(name for name in (INGRESS, EGRESS) if name not in notes)
+            if missing:
+                found[missing].add(f"Pod {pod.namespace}/{pod.name}")
+    for missing, subjects in found.items():
+        message = f"{counted(subjects)}: request of {BANDWIDTH} without the annotation {' and '.join(missing)}"
+        findings.add("BandwidthNotLimited", min(subjects), f"{message}, so nothing holds the pod to it")
+
+
+def note_inadmissible(pods: Iterable[PodManifest], findings: Findings) -> None:
+    """Note requests that cannot be as meant, once for each container of equal pods.
+
+    Parameters
+    ----------
+    pods
+        The pending pods.
+    findings
+        Takes the findings.
+    """
+    found: dict[tuple[str, _Told], set[str]] = {}
+    for pod in pods:
+        for where, resources in _container_resources(pod):
+            for told in _wrong_amounts(resources):
+                found.setdefault((where, told), set()).add(f"Pod {pod.namespace}/{pod.name}")
+    for (where, (code, what)), subjects in found.items():
+        findings.add(code, min(subjects), f"{where}{counted(subjects)} {what}")
+
+
+def _container_resources(pod: PodManifest) -> Iterator[tuple[str, ResourceRequirements]]:
+    """What is asked and allowed, each with the words that say by whom."""
+    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        if container.resources is not None:
+            yield f"container {container.name or ''} of ", container.resources
+    if pod.spec.resources is not None:
+        yield "", pod.spec.resources
+
+
+def _wrong_amounts(resources: ResourceRequirements) -> Iterator[_Told]:
+    requests, limits = resources.requests or {}, resources.limits or {}
+    for name, asked in requests.items():
+        limit = limits.get(name)
+        if limit is not None and limit != asked:
+            yield from _beside_limit(name, asked, limit)
+    for name, amount in {**limits, **requests}.items():
+        if amount % NANO and name != "cpu":
+            yield from _in_parts(name, amount)
+
+
+def _beside_limit(name: str, asked: int, limit: int) -> Iterator[_Told]:
+    """What is wrong with a request that differs from its limit."""
+    said, bound = (format_amount(name, from_nano(name, amount)) for amount in (asked, limit))
+    if asked > limit:
+        yield "InvalidObject", f"requests {name} {said}, above its limit {bound}{_REFUSED}"
+    elif not _overcommits(name):
+        what = f"requests {name} {said}, below its limit {bound}, and {name} cannot be overcommitted"
+        yield "InvalidObject", f"{what}{_REFUSED}"
+
+
+def _in_parts(name: str, amount: int) -> Iterator[_Told]:
+    """What is wrong with an amount that is no whole number, of what is counted in whole ones."""
+    if name.startswith(_BYTES):
+        said = f"{amount // _MILLI}m"
+        yield "FractionalBytes", f"asks for {name} {said}: m is a thousandth of a byte, M a million bytes, Mi 2^20"
+    elif not _overcommits(name):
+        yield "InvalidObject", f"asks for {name} {amount // _MILLI}m, which is no whole number{_REFUSED}"
+
+
+def _overcommits(name: str) -> bool:
+    """Whether a request may be below its limit: native resources but huge pages (``IsOvercommitAllowed``)."""
+    domain, slash, _ = name.partition("/")
+    return (not slash or domain.endswith("kubernetes.io")) and not name.startswith("hugepages-")

@@ -1,16 +1,23 @@
-"""Volcano queues, and which of them a pod counts against (C11)."""
+"""Volcano queues, which of them a pod counts against (C11), and the priorities of pods and groups (O1).
+
+Source of the priorities (the number in the spec, else the class, else the global default, else 0): the Priority
+admission plugin of Kubernetes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from placer.instance.findings import Findings
-from placer.instance.queue import Queue
+from placer.instance.problem import Queue
 from placer.kube import core, volcano
 from placer.kube.base import Metadata
+from placer.kube.core import PriorityClassManifest
+from placer.kube.pod import PodSpec
 from placer.quantity import CPU, NANO
 
-__all__ = ["Queues"]
+__all__ = ["Priorities", "Queues"]
+
 
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 #: The queue that Volcano's CRD fills in; it binds only where there is such an object.
@@ -94,3 +101,39 @@ def _circles(queues: Mapping[str, Queue]) -> Iterator[tuple[str, ...]]:
             way = list(walked)
             yield tuple(sorted(way[way.index(name) :]))
         seen.update(walked)
+
+
+#: Classes that every cluster has, whether or not its objects were given.
+_BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+class Priorities:
+    """Priority classes by name.
+
+    Parameters
+    ----------
+    classes
+        The PriorityClass objects.
+    findings
+        Takes a finding for each class that is named and not there.
+    """
+
+    def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
+        self._values = _BUILT_IN | {each.name: each.value for each in classes}
+        # Of several global defaults Kubernetes takes the lowest.
+        self._default = min((each.value for each in classes if each.global_default), default=0)
+        self._findings = findings
+
+    def of_class(self, name: str, subject: str) -> int | None:
+        """Value of the class that ``subject`` names; None, and a finding, where there is none of that name."""
+        value = self._values.get(name)
+        if value is None:
+            self._findings.missing(f"PriorityClass {name}", subject)
+        return value
+
+    def of_pod(self, spec: PodSpec, subject: str) -> int:
+        """Priority of a pod of its own."""
+        if spec.priority is not None:
+            return spec.priority
+        value = self.of_class(spec.priority_class_name, subject) if spec.priority_class_name else None
+        return self._default if value is None else value

@@ -39,6 +39,7 @@ __all__ = [
     "Quantity",
     "TemplateMetadata",
     "closed_schema",
+    "controller",
     "problem",
     "schema",
 ]
@@ -170,6 +171,12 @@ class Metadata:
     creation_timestamp: AwareDatetime | None = None
     deletion_timestamp: AwareDatetime | None = None
     owner_references: tuple[OwnerReference, ...] | None = None
+
+
+def controller(metadata: Metadata) -> OwnerReference | None:
+    """The owner that made an object: the controller among its owners, else the first."""
+    owners = metadata.owner_references
+    return next((each for each in owners or () if each.controller), owners[0] if owners else None)
 
 
 @schema

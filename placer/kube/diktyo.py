@@ -11,7 +11,7 @@ workload       ``selector`` required               no selector
 =============  ==================================  ====================================
 
 What a link has left of its bandwidth (``bandwidthAllocated``, in the KEP also ``bandwidthAllocatable``) is written by
-controllers and read by nobody here, so it is no field.
+controllers and not read here, so it is no field.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ _VALUE = Fields()
 
 @cache
 def known_fields(info: KindInfo) -> Fields | None:
-    """Give every field of a kind, read or not; None where nobody has written them down."""
+    """Give every field of a kind, read or not; None where they are not written down."""
     model = cast(Any, info.model)
     if is_closed(model):
         return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
@@ -189,7 +189,7 @@ def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
 
 
 def nearest_kind(group: str, kind: str) -> KindInfo | None:
-    """Find the kind that is read and that somebody may have meant who wrote one that is not.
+    """Find the kind that is read and that may be meant by one that is not read.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class ZoneEntry:
 
 @schema
 class ManagedField:
-    """When somebody last wrote to the object."""
+    """When the object was last written."""
 
     time: AwareDatetime | None = None
 

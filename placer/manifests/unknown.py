@@ -1,4 +1,4 @@
-"""Fields that no object of its kind has: what somebody wrote and nothing will read.
+"""Fields that no object of its kind has: what is written and nothing will read.
 
 A snapshot has 55,000 pods, and hardly one has such a field. The first objects of a kind are walked; from then on a
 shape (``shape``) looks at each, and only what does not fit is walked. A field that has been told of once, such as one

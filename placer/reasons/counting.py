@@ -12,7 +12,7 @@ import numpy.typing as npt
 from placer.dense import DenseGroup
 from placer.dense.amounts import free_on
 from placer.instance import Instance, NetworkTopology, Pod
-from placer.instance.group import NO_TIER
+from placer.instance.problem import NO_TIER
 from placer.methods.greedy import Layout, State, candidates, least, tops
 from placer.quantity import format_amount
 from placer.reasons.cause import Cause

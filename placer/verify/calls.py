@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from placer.instance import Link, Network
+from placer.instance.communication import far_and_near
 from placer.instance.findings import counted
-from placer.instance.network.spread import far_and_near
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of

@@ -7,10 +7,9 @@ from typing import Any
 
 from placer.controllers import allocated_bandwidth
 from placer.instance import Policy
-from placer.instance.build import build
+from placer.instance.build import build, read_nodes
 from placer.instance.findings import Findings
-from placer.instance.network.topology import read_network
-from placer.instance.nodes import read_nodes
+from placer.instance.network_topologies import read_network
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from tests.support import instance_of, node, pod

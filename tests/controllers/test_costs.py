@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.instance import Area, Link
-from placer.instance.network.measured import measured_costs
-from placer.instance.network.model import REGION, ZONE, areas_of
-from placer.instance.network.netperf import Pair, read_measurements
-from placer.instance.nodes import read_nodes
+from placer.instance.build import read_nodes
+from placer.instance.communication import REGION, ZONE
+from placer.instance.network_topologies import Pair, areas_of, measured_costs, read_measurements
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from placer.controllers import NetworkTopologyUpdate, network_topology_update
 from placer.instance import Link, Node
-from placer.instance.network.model import REGION, ZONE
-from placer.instance.network.netperf import NETPERF_COSTS
-from placer.instance.nodes import read_nodes
+from placer.instance.build import read_nodes
+from placer.instance.communication import REGION, ZONE
+from placer.instance.network_topologies import NETPERF_COSTS
 from placer.kube.core import ConfigMapManifest
 from tests.support import node, objects_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from placer.instance.network.netperf import Measurements, Pair, read_measurements
+from placer.instance.network_topologies import Measurements, Pair, read_measurements
 from placer.kube.core import ConfigMapManifest
 from tests.support import objects_of
 

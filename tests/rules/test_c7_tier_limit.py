@@ -3,7 +3,7 @@
 import pytest
 
 from placer.instance import NetworkTopology, PodState, SubGroupPolicy
-from placer.instance.group import NO_TIER
+from placer.instance.problem import NO_TIER
 from tests.judge import broken, messages
 from tests.world import World, hard, soft
 

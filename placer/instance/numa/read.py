@@ -18,8 +18,8 @@ from difflib import get_close_matches
 from typing import Final
 
 from placer.instance.findings import Findings
-from placer.instance.node import Node
 from placer.instance.numa.model import MAX_NUMA_NODES, POLICIES, SCOPES, STRICT, UNKNOWN, NumaNode, NumaZone
+from placer.instance.problem import Node
 from placer.kube.numa import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
 from placer.quantity import Resources, format_amount, from_nano
 

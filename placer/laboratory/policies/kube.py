@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from placer.instance.selectors import read_node_selector
+from placer.instance.eligibility import read_node_selector
 from placer.laboratory.policies.faults import Reader
 from placer.laboratory.policies.ledger import FloatArray, IntArray, Ledger, Task
 from placer.laboratory.policies.loop import Settlement

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placer.instance import Dependency, Instance, Key, Link, Pod
-from placer.instance.network import SAME_ZONE_COST, UNKNOWN_COST
-from placer.instance.network.model import REGION, REGION_LABEL, ZONE, ZONE_LABEL
+from placer.instance.communication import REGION, REGION_LABEL, SAME_ZONE_COST, UNKNOWN_COST, ZONE, ZONE_LABEL
 from placer.laboratory.policies.faults import Reader
 from placer.laboratory.policies.ledger import BoolArray, FloatArray, IntArray, Ledger, Task
 from placer.laboratory.policies.network_objects import find_app_groups, find_costs

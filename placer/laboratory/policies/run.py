@@ -8,7 +8,7 @@ from typing import Any
 
 from placer.errors import UsageError
 from placer.instance import Instance
-from placer.instance.sorts import ALGORITHMS
+from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.policies.coscheduling import Coscheduling
 from placer.laboratory.policies.faults import Reader
 from placer.laboratory.policies.kube import Order, PodByPod, filters_of, priority_sort, scores_of

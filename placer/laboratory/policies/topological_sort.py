@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 from placer.instance import AppGroup, Key
-from placer.instance.sorts import ALGORITHMS, DEFAULT_ALGORITHM, sort_workloads
+from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, sort_workloads
 from placer.laboratory.policies.faults import Reader
 from placer.laboratory.policies.kube import priority_sort
 from placer.laboratory.policies.ledger import Ledger, Task

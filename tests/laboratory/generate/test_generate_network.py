@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from placer.errors import UsageError
 from placer.instance import Key
-from placer.instance.sorts import ALGORITHMS, find_cycle
+from placer.instance.workload_sorts import ALGORITHMS, find_cycle
 from placer.laboratory.generate import Generated, NetworkOptions, generate, network
 from placer.manifests import from_documents, validate
 from placer.quantity import NANO, Resources, parse

@@ -16,10 +16,10 @@ from placer.laboratory.policies.ledger import Ledger
 from placer.laboratory.policies.network_overhead import Overhead, Spot, judge, normalised
 from placer.laboratory.policies.topological_sort import Place, places
 from placer.verify import verify
+from tests.instance.test_workload_sorts import BOUTIQUE, TABLE, WORKLOADS
 from tests.laboratory.policies.cases import plugin_cases
 from tests.netdocs import app_group, call, costs, member, network_topology, place, ref, weights
 from tests.support import Document, instance_of
-from tests.test_sorts import BOUTIQUE, TABLE, WORKLOADS
 
 SETS = ("networkoverhead-basic", "networkoverhead-kep-example")
 CASES = [(name, index) for name in SETS for index in range(len(plugin_cases()[name]["cases"]))]

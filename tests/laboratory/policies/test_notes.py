@@ -15,9 +15,9 @@ from placer.laboratory.policies.config import read_config
 from placer.laboratory.policies.faults import Reader
 from placer.laboratory.policies.profile import _HONOURED, read_profile
 from placer.laboratory.policies.volcano.settings import Settings, read_settings
+from tests.instance.test_workload_sorts import BOUTIQUE, KEP_ROOTS, TABLE, WORKLOADS
 from tests.netdocs import app_group, call, costs, member, network_topology, place, weights
 from tests.support import Document, instance_of, node, pod, pod_group
-from tests.test_sorts import BOUTIQUE, KEP_ROOTS, TABLE, WORKLOADS
 
 #: KEP-260, "Scheduler Configuration", word for word.
 KEP = """

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placer.instance import Finding, GroupKey, Instance, NetworkTopology, PodState, SubGroupPolicy
-from placer.instance.group import NO_TIER
+from placer.instance.problem import NO_TIER
 from placer.laboratory.policies import run
 from placer.laboratory.policies.ledger import Ledger
 from placer.laboratory.policies.volcano.allocate import Worksheet

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from placer.instance import Key
-from placer.instance.sorts import ALGORITHMS
+from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.generate.jobs import GROUP, NAMESPACE
 from placer.laboratory.generate.network.applications import GeneratedApplication, NetworkLimits, Planting
 from placer.laboratory.generate.network.regions import REGION, ZONE, AreaLink, Racks, Regions

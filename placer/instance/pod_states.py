@@ -1,4 +1,4 @@
-"""What a pod is to us: pending and ours, bound, terminating, nominated, set aside, or none of our business."""
+"""What a pod is to placer: pending and ours, bound, terminating, nominated, set aside, or none of these."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from placer.instance.pod import PodState
-from placer.instance.set_aside import ANY_SCHEDULER, SetAside
+from placer.instance.problem import ANY_SCHEDULER, PodState, SetAside
+from placer.kube.base import Metadata, controller
 from placer.kube.pod import PodManifest
 
-__all__ = ["HOLD_GATE", "Ownership", "has_succeeded", "set_aside"]
+__all__ = ["HOLD_GATE", "Ownership", "has_succeeded", "is_daemon", "set_aside"]
+
+
+_MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+
+
+def is_daemon(metadata: Metadata) -> bool:
+    """Whether a pod belongs to its node: of a DaemonSet, or static."""
+    owner = controller(metadata)
+    if owner is not None and owner.kind in ("DaemonSet", "Node"):
+        return True
+    return _MIRROR_ANNOTATION in (metadata.annotations or {})
+
 
 #: The scheduling gate that users of ``--enforce gates`` put on their pods, and that placer takes away.
 HOLD_GATE = "placer.dev/hold"
@@ -63,7 +75,7 @@ class Ownership:
         return None if wanted == ANY_SCHEDULER else wanted
 
     def gated(self, pod: PodManifest) -> bool:
-        """Whether scheduling gates keep a pod without a node from being anybody's to place."""
+        """Whether scheduling gates keep a pod without a node from being placed by any scheduler."""
         gates = {gate.name for gate in pod.spec.scheduling_gates or ()}
         return bool(gates) and (gates != {HOLD_GATE} or (self.cluster and not self.gates))
 
@@ -103,6 +115,6 @@ def set_aside(pods: Iterable[PodManifest], ownership: Ownership) -> SetAside:
 
 
 def _waits(pod: PodManifest) -> bool:
-    """Whether a pod without a node waits for one: it has not begun, and nobody deletes it."""
+    """Whether a pod without a node waits for one: it has not begun and is not being deleted."""
     phase = pod.status.phase if pod.status is not None else None
     return pod.metadata.deletion_timestamp is None and phase in (None, "", "Pending")

@@ -3,7 +3,7 @@
 =================  ==================================================================================
 algorithm          order
 =================  ==================================================================================
-`KahnSort`         callers before those they call: workloads that nobody calls any more, from a stack
+`KahnSort`         callers before those they call: workloads without a caller left, from a stack
 `TarjanSort`       depth first: callers before those they call, as soon as all below is done
 `Reverse...`       the order from its end
 `Alternate...`     first, last, second, last but one, ...
@@ -30,7 +30,7 @@ __all__ = ["ALGORITHMS", "DEFAULT_ALGORITHM", "WorkloadOrder", "find_cycle", "so
 #: Workload to those that it calls, both in the order of the spec; every workload is a key.
 Graph = Mapping[str, Sequence[str]]
 
-#: What an algorithm that nobody knows stands for.
+#: What an unknown algorithm stands for.
 DEFAULT_ALGORITHM = "KahnSort"
 
 

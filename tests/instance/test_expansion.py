@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from placer.errors import BadInstance
-from placer.instance.expand import LIMIT, Expansion, documents, expand
+from placer.instance.expansion import LIMIT, Expansion, documents, expand
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects, dump, from_documents, load, validate
 

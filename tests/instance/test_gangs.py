@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology
-from placer.instance.group import NO_TIER
+from placer.instance.problem import NO_TIER
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, policy
 
 VOLCANO, COSCHEDULING = "scheduling.volcano.sh", "scheduling.x-k8s.io"

@@ -8,7 +8,7 @@ import pytest
 import re2
 
 from placer.instance import Instance
-from placer.instance.patterns import names_found
+from placer.instance.tier_tree import names_found
 from tests.support import Document, hyper_node, instance_of, node
 
 NODES = tuple(node(f"n{number}", {"rack": f"r{number // 2}"}) for number in range(6))

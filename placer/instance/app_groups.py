@@ -1,0 +1,345 @@
+"""AppGroups: workloads, dependencies, and which pod is of which workload.
+
+A workload is called by its ``selector``, which is what the label of its pods says; by its name where it has none
+(KEP-260). A dependency that names its callee another way than the list of workloads does is led to the listed one. A
+pod is of a workload by its labels, else by the controller that made it. Of objects of one name under several API
+groups the one under the group in use counts, and a finding names the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from placer.instance.communication import AppGroup, Dependency
+from placer.instance.findings import Findings, counted
+from placer.instance.keys import Key
+from placer.kube import diktyo
+from placer.kube.apps import ReplicaSetManifest
+from placer.kube.base import NamespacedObject, OwnerReference, controller
+from placer.kube.pod import PodManifest
+from placer.quantity import from_nano
+
+__all__ = [
+    "APP_GROUP_API",
+    "APP_GROUP_LABEL",
+    "BANDWIDTH",
+    "WORKLOAD_LABEL",
+    "AppGroupMember",
+    "Application",
+    "count_app_group_members",
+    "only_one_each",
+    "read_app_group_members",
+    "read_app_groups",
+    "workload_name",
+]
+
+
+Written = TypeVar("Written", bound=NamespacedObject)
+
+
+def only_one_each(written: Iterable[Written], kind: str, in_use: str, findings: Findings) -> dict[Key, Written]:
+    """Keep one object of each namespace and name, sorted.
+
+    Parameters
+    ----------
+    written
+        Objects of one kind, of any API group, in any order.
+    kind
+        The kind, for messages.
+    in_use
+        API group whose object counts; where none is of it the last one by API group does.
+    findings
+        Takes a finding that names all of those of one name.
+    """
+    same: dict[Key, list[Written]] = defaultdict(list)
+    for each in sorted(written, key=lambda each: (each.namespace, each.name, each.group != in_use, each.group)):
+        same[Key(each.namespace, each.name)].append(each)
+    return {key: _one(key, each, kind, in_use, findings) for key, each in same.items()}
+
+
+def _one(key: Key, same: list[Written], kind: str, in_use: str, findings: Findings) -> Written:
+    counts = same[0] if same[0].group == in_use else same[-1]
+    others = sorted({each.group for each in same if each is not counts})
+    if others:
+        subject = f"{kind} {key}"
+        rest = f"{', '.join(others)}, which {'is' if len(others) == 1 else 'are'} not read"
+        message = f"{subject} is there under the API groups {counts.group}, which counts, and {rest}"
+        findings.add("SeveralApiGroups", subject, message)
+    return counts
+
+
+#: API group in use; should an AppGroup be there under an older group as well, the one under this group counts.
+APP_GROUP_API = "appgroup.diktyo.x-k8s.io"
+#: Extended resource of a node; minBandwidth and bandwidthCapacity are counted in the same unit, bit/s.
+BANDWIDTH = "network.aware.com/bandwidth"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An AppGroup as read, with what only reading needs.
+
+    Parameters
+    ----------
+    app_group
+        What decides.
+    owners
+        Kind and name of a listed workload to its own name and the namespace that the object gives it, if any.
+    spec
+        The object's text.
+    """
+
+    app_group: AppGroup
+    owners: Mapping[tuple[str, str], tuple[str, str | None]]
+    spec: diktyo.AppGroupSpec
+
+
+def read_app_groups(written: Iterable[diktyo.AppGroupManifest], findings: Findings) -> dict[Key, Application]:
+    """Read AppGroups, sorted by namespace and name; what their lists cannot mean is a finding."""
+    counting = only_one_each(written, "AppGroup", APP_GROUP_API, findings)
+    return {key: _AppGroupReader(key, each, findings).read() for key, each in counting.items()}
+
+
+class _AppGroupReader:
+    """Reads one AppGroup."""
+
+    def __init__(self, key: Key, written: diktyo.AppGroupManifest, findings: Findings) -> None:
+        self.key = key
+        self.spec = spec = written.spec or diktyo.AppGroupSpec()
+        self.stored = (written.status.topology_order if written.status is not None else None) or ()
+        self.findings = findings
+        self.listed = spec.workloads or ()
+        self.workloads = dict.fromkeys(workload_name(each.workload) for each in self.listed)
+        self.by_reference: dict[tuple[str, str], str] = {}
+        self.by_name: dict[str, str] = {}
+        for each in self.listed:
+            ref = each.workload
+            self.by_reference.setdefault((ref.kind, ref.name), workload_name(ref))
+            self.by_name.setdefault(ref.name, workload_name(ref))
+
+    def read(self) -> Application:
+        self._note_twice()
+        dependencies = tuple(self._dependencies())
+        called = dict.fromkeys(each.destination for each in dependencies)
+        return Application(
+            AppGroup(
+                self.key,
+                tuple(self.workloads | called),
+                dependencies,
+                self.spec.topology_sorting_algorithm or "",
+                {workload_name(each.workload): each.index for each in self.stored if each.index is not None},
+            ),
+            {
+                (each.workload.kind, each.workload.name): (workload_name(each.workload), each.workload.namespace)
+                for each in reversed(self.listed)
+            },
+            self.spec,
+        )
+
+    def _dependencies(self) -> Iterator[Dependency]:
+        unknown: dict[str, list[str]] = defaultdict(list)
+        for each in self.listed:
+            for called in each.dependencies or ():
+                origin, destination = workload_name(each.workload), self._callee(called.workload)
+                if destination not in self.workloads:
+                    unknown[destination].append(origin)
+                asked = called.min_bandwidth
+                yield Dependency(
+                    origin,
+                    destination,
+                    called.max_network_cost or 0,
+                    None if asked is None else from_nano(BANDWIDTH, asked),
+                )
+        for destination, origins in unknown.items():
+            message = (
+                f"AppGroup {self.key}: {', '.join(origins)} depends on {destination}, which is not among its workloads"
+            )
+            self.findings.add("UnknownReference", f"AppGroup {self.key}", message)
+
+    def _callee(self, ref: diktyo.AppGroupWorkload) -> str:
+        """Name of the workload that a dependency means; the reference's own where no listed one fits."""
+        name = workload_name(ref)
+        if name in self.workloads:
+            return name
+        return self.by_reference.get((ref.kind, ref.name)) or self.by_name.get(ref.name) or name
+
+    def _note_twice(self) -> None:
+        names: Sequence[str] = [workload_name(each.workload) for each in self.listed]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            message = f"AppGroup {self.key} lists workload {name} more than once; its dependencies are taken together"
+            self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
+
+
+def workload_name(ref: diktyo.AppGroupWorkload) -> str:
+    """What a workload is called in its AppGroup, and by the label of its pods."""
+    return ref.selector or ref.name
+
+
+APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
+WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
+_HASH = "pod-template-hash"
+_ENDED = ("Succeeded", "Failed")
+
+
+class AppGroupMember(NamedTuple):
+    """Where a pod belongs.
+
+    Parameters
+    ----------
+    app_group
+        Its AppGroup.
+    workload
+        Its workload there; None where it is of none that is known, so that it has no dependencies.
+    field
+        The field of the pod that says so.
+    """
+
+    app_group: Key
+    workload: str | None
+    field: str
+
+
+def read_app_group_members(
+    pods: Iterable[PodManifest],
+    applications: Mapping[Key, Application],
+    replica_sets: Iterable[ReplicaSetManifest],
+    findings: Findings,
+) -> dict[Key, AppGroupMember]:
+    """Find the workload of every pod that has not ended; a pod in no AppGroup is absent.
+
+    Parameters
+    ----------
+    pods
+        The pods of the input, of every scheduler.
+    applications
+        The AppGroups there are.
+    replica_sets
+        The links from pods to Deployments; where one is missing, its name tells.
+    findings
+        Takes AppGroups and workloads that are not there, and AppGroups of one name that cannot be told apart.
+    """
+    reader = _WorkloadFinder(applications, replica_sets, findings)
+    found = {}
+    for pod in pods:
+        if pod.status is None or pod.status.phase not in _ENDED:
+            member = reader.member(pod)
+            if member is not None:
+                found[Key(pod.namespace, pod.name)] = member
+    reader.note_lost()
+    return found
+
+
+def count_app_group_members(pods: Iterable[PodManifest], members: Mapping[Key, AppGroupMember]) -> Counter[Key]:
+    """Count the pods of every AppGroup that are there to stay, of every scheduler."""
+    staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)
+    return Counter(members[key].app_group for key in staying if key in members)
+
+
+class _WorkloadFinder:
+    """Looks pods up among the AppGroups."""
+
+    def __init__(
+        self, applications: Mapping[Key, Application], replica_sets: Iterable[ReplicaSetManifest], findings: Findings
+    ) -> None:
+        self._applications = applications
+        self._findings = findings
+        self._named: dict[str, list[Key]] = defaultdict(list)
+        self._owners: dict[tuple[str, str], list[Key]] = defaultdict(list)
+        for key, application in applications.items():
+            self._named[key.name].append(key)
+            for owner in application.owners:
+                self._owners[owner].append(key)
+        self._above = {
+            (each.namespace, each.name): controller(each.metadata) for each in (replica_sets if self._owners else ())
+        }
+        self._ambiguous: dict[tuple[Key, ...], set[str]] = defaultdict(set)
+        self._without: dict[Key, set[str]] = defaultdict(set)
+
+    def member(self, pod: PodManifest) -> AppGroupMember | None:
+        """Where one pod belongs; None: in no AppGroup."""
+        labels = pod.metadata.labels or {}
+        name = labels.get(APP_GROUP_LABEL)
+        if not name:
+            return self._by_owner(pod) if self._owners else None
+        if name not in self._named:
+            self._findings.missing(f"AppGroup {name}", f"Pod {pod.namespace}/{pod.name}")
+            return None
+        key = self._choose(self._named[name], pod)
+        if key is None:
+            return None
+        return AppGroupMember(key, self._workload(self._applications[key], pod), f"metadata.labels[{APP_GROUP_LABEL}]")
+
+    def _workload(self, application: Application, pod: PodManifest) -> str | None:
+        """Workload of a pod whose label names the AppGroup: that of its other label, else that of its owner."""
+        name = (pod.metadata.labels or {}).get(WORKLOAD_LABEL) or None
+        if name is None:
+            makers = (application.owners.get(maker) for maker in self._makers(pod))
+            name = next((found[0] for found in makers if found is not None), None)
+        elif name not in application.app_group.workloads:
+            target = f"Workload {name} of AppGroup {application.app_group.key}"
+            self._findings.missing(target, f"Pod {pod.namespace}/{pod.name}")
+            return None
+        if name is None and application.app_group.dependencies:
+            self._without[application.app_group.key].add(f"Pod {pod.namespace}/{pod.name}")
+        return name
+
+    def _by_owner(self, pod: PodManifest) -> AppGroupMember | None:
+        for maker in self._makers(pod):
+            keys = [key for key in self._owners.get(maker, ()) if self._may_own(key, maker, pod)]
+            if keys:
+                key = self._choose(keys, pod)
+                if key is None:
+                    return None
+                return AppGroupMember(key, self._applications[key].owners[maker][0], "metadata.ownerReferences")
+        return None
+
+    def _may_own(self, key: Key, maker: tuple[str, str], pod: PodManifest) -> bool:
+        """Whether the AppGroup can mean this pod's owner: where it names a namespace, it is the pod's."""
+        namespace = self._applications[key].owners[maker][1]
+        return namespace is None or namespace == pod.namespace
+
+    def _makers(self, pod: PodManifest) -> Iterator[tuple[str, str]]:
+        """Kind and name of who made a pod, a ReplicaSet's Deployment before it; of a pod without owner its own."""
+        owner = controller(pod.metadata)
+        if owner is None:
+            yield "Pod", pod.name
+            return
+        if owner.kind == "ReplicaSet":
+            yield from self._above_replica_set(pod, owner)
+        yield owner.kind, owner.name
+
+    def _above_replica_set(self, pod: PodManifest, owner: OwnerReference) -> Iterator[tuple[str, str]]:
+        """Who made the ReplicaSet; the Deployment that its name tells of where it is not in the instance."""
+        key = (pod.namespace, owner.name)
+        if key not in self._above:
+            ending = (pod.metadata.labels or {}).get(_HASH) or owner.name.rpartition("-")[2]
+            yield "Deployment", owner.name.removesuffix(f"-{ending}")
+            return
+        above = self._above[key]
+        if above is not None:
+            yield above.kind, above.name
+
+    def _choose(self, keys: list[Key], pod: PodManifest) -> Key | None:
+        """Of AppGroups that a pod may mean the one in its namespace, else the only one, else none."""
+        if len(keys) == 1:
+            return keys[0]
+        own = [key for key in keys if key.namespace == pod.namespace]
+        if len(own) == 1:
+            return own[0]
+        self._ambiguous[tuple(own or keys)].add(f"Pod {pod.namespace}/{pod.name}")
+        return None
+
+    def note_lost(self) -> None:
+        """Note AppGroups that could not be told apart, and pods of no workload, once for all pods of an AppGroup."""
+        for keys, pods in self._ambiguous.items():
+            names = ", ".join(map(str, keys))
+            message = f"{counted(pods)} may be of any of the AppGroups {names}, and so of none"
+            self._findings.add("AppGroupAmbiguous", f"AppGroup {keys[0]}", message)
+        for key, pods in self._without.items():
+            message = (
+                f"AppGroup {key}: neither the label {WORKLOAD_LABEL} nor the owner of {counted(pods)} says which "
+                f"workload it is of, so that it has no dependencies"
+            )
+            self._findings.add("PodWithoutWorkload", min(pods), message)

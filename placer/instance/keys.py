@@ -1,0 +1,37 @@
+"""Identities of objects: what the instance's mappings are keyed by."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["GroupKey", "Key"]
+
+
+class Key(NamedTuple):
+    """Namespace and name of an object of one kind."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class GroupKey(NamedTuple):
+    """Identity of a group.
+
+    ``api_group`` is ``scheduling.volcano.sh`` or ``scheduling.x-k8s.io`` for a PodGroup, and empty for a pod that is a
+    gang of one.
+    """
+
+    api_group: str
+    namespace: str
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """``PodGroup``, or ``Pod`` for a pod in no group."""
+        return "PodGroup" if self.api_group else "Pod"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"

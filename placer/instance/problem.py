@@ -1,0 +1,731 @@
+"""The problem by name: nodes, pods, gangs, queues, the policy, and the instance that holds them all.
+
+Which nodes a pod may use at all (C3) is in one canonical, hashable form, :class:`Constraints`: tolerations against
+taints, the node selector, required node affinity, and the node affinity of bound volumes. Pods made from one template
+share one object. Source: component-helpers ``scheduling/corev1/nodeaffinity`` and core/v1
+``Toleration.ToleratesTaint``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
+
+from placer.instance.communication import AppGroup, Link, Network, Spread
+from placer.instance.findings import Finding
+from placer.instance.keys import GroupKey, Key
+from placer.instance.numa import Kubelet, NumaDemand, NumaNode, kubelets_of
+from placer.instance.topology_tree import TopologyTree
+from placer.quantity import Resources
+
+__all__ = [
+    "ANY_SCHEDULER",
+    "DEFAULT_OS",
+    "LEVELS",
+    "NO_TIER",
+    "OS_LABEL",
+    "Constraints",
+    "Group",
+    "HostPort",
+    "Instance",
+    "NetworkTopology",
+    "Node",
+    "Pod",
+    "PodState",
+    "Policy",
+    "Queue",
+    "Requirement",
+    "SetAside",
+    "SubGroup",
+    "SubGroupPolicy",
+    "Taint",
+    "Term",
+    "Toleration",
+]
+
+
+#: Every kubelet labels its node with this.
+OS_LABEL = "kubernetes.io/os"
+#: Operating system of a node that does not say.
+DEFAULT_OS = "linux"
+UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Taint:
+    """A taint of a node; ``effect`` is NoSchedule or NoExecute (others keep no pod off)."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Toleration:
+    """A toleration as written; empty ``key`` with Exists tolerates all, empty ``effect`` every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether a pod with this toleration may be on a node with ``taint``."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return bool(self.key) and self.value == taint.value
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Requirement:
+    """One expression of a node selector: ``key operator values`` with In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def holds(self, value: str | None) -> bool:
+        """Whether a label of this value (None: absent) meets the requirement."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return self._compares(value)
+        return False
+
+    def _compares(self, value: str | None) -> bool:
+        if value is None or len(self.values) != 1:
+            return False
+        try:
+            label, bound = int(value), int(self.values[0])
+        except ValueError:
+            return False
+        return label > bound if self.operator == "Gt" else label < bound
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Term:
+    """A node selector term: all label ``expressions`` and ``fields`` (metadata.name) hold; empty: no match."""
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node meets every requirement of this term."""
+        if not self.expressions and not self.fields:
+            return False
+        if not all(requirement.holds(node.labels.get(requirement.key)) for requirement in self.expressions):
+            return False
+        return all(
+            requirement.holds(node.name if requirement.key == "metadata.name" else None) for requirement in self.fields
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What a pod asks of a node's own properties.
+
+    Parameters
+    ----------
+    tolerations
+        Sorted tolerations of the pod.
+    selector
+        ``nodeSelector`` as sorted (label, value) pairs; all must hold.
+    required
+        Each entry is a list of terms of which at least one must match: the required node affinity, and one entry per
+        bound volume with node affinity.
+    os
+        Operating system that the pod is made for, whose kubelets alone admit it; empty: any.
+    """
+
+    tolerations: tuple[Toleration, ...] = ()
+    selector: tuple[tuple[str, str], ...] = ()
+    required: tuple[tuple[Term, ...], ...] = ()
+    os: str = ""
+
+    @property
+    def os_terms(self) -> tuple[Term, ...]:
+        """Terms of which one must match for the operating system; empty where any will do."""
+        if not self.os:
+            return ()
+        labelled = Term((Requirement(OS_LABEL, "In", (self.os,)),))
+        return (labelled, Term((Requirement(OS_LABEL, "DoesNotExist"),))) if self.os == DEFAULT_OS else (labelled,)
+
+    def admits(self, node: Node) -> bool:
+        """Whether a pod with these constraints may be bound to ``node`` (C3)."""
+        return self.refusal(node) is None
+
+    def refusal(self, node: Node) -> str | None:
+        """Why the node is not eligible, in a few words; None where it is."""
+        if not node.ready:
+            return "node is not Ready"
+        if node.unschedulable and not self._tolerated(Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")):
+            return "node is unschedulable"
+        for taint in node.taints:
+            if not self._tolerated(taint):
+                return f"untolerated taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}"
+        for label, value in self.selector:
+            if node.labels.get(label) != value:
+                return f"node selector {label}={value}"
+        for terms in self.required:
+            if not any(term.matches(node) for term in terms):
+                return "required node affinity"
+        if self.os and not any(term.matches(node) for term in self.os_terms):
+            return f"operating system other than {self.os}"
+        return None
+
+    def _tolerated(self, taint: Taint) -> bool:
+        return any(toleration.tolerates(taint) for toleration in self.tolerations)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Kubernetes node.
+
+    Parameters
+    ----------
+    name
+        ``metadata.name``.
+    allocatable
+        ``status.allocatable``: milli-cpu, bytes, counts; ``pods`` included.
+    labels
+        ``metadata.labels``.
+    taints
+        The NoSchedule and NoExecute ones only.
+    unschedulable
+        ``spec.unschedulable`` (cordoned).
+    ready
+        False where a Ready condition says anything but True.
+    numa
+        Its NUMA zones and its kubelet's policy (C10); None where no NodeResourceTopology tells of them.
+    """
+
+    name: str
+    allocatable: Resources
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    numa: NumaNode | None = None
+
+
+class PodState(Enum):
+    """What a pod is to us."""
+
+    PENDING = "pending"  #: ours to place
+    BOUND = "bound"  #: has a node and runs or will; keeps it (C1)
+    TERMINATING = "terminating"  #: bound and being deleted: holds its room (C2, C9, C11), counts for nothing else
+    NOMINATED = "nominated"  #: another scheduler's pending pod that holds its room on its nominated node (C2 only)
+
+
+class HostPort(NamedTuple):
+    """A port taken on the node itself; ``ip`` 0.0.0.0 is every address."""
+
+    protocol: str
+    ip: str
+    port: int
+
+    def clashes(self, other: HostPort) -> bool:
+        """Whether both cannot be open on one node."""
+        same_port = self.protocol == other.protocol and self.port == other.port
+        return same_port and (self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip))
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod that is pending for us, or that holds room.
+
+    Parameters
+    ----------
+    namespace, name
+        Its key.
+    state
+        See :class:`PodState`.
+    requests
+        By the Kubernetes formula, ``pods: 1`` included.
+    constraints
+        What it asks of nodes (C3); shared between equal pods.
+    host_ports
+        Ports it takes on the node (C2).
+    node
+        The node it is bound to (or nominated to); None while pending. May name a node that is not in the instance.
+    priority
+        Its own priority (spec.priority, else its class, else the global default class, else 0).
+    group
+        The PodGroup it names, or for a pending pod without one the group of its own name; None otherwise.
+    sub_group
+        Index into the group's ``sub_groups``; None where no policy takes it.
+    role
+        ``volcano.sh/task-spec``; empty where absent.
+    queue
+        Name of the Volcano queue whose capability it counts against (C11); None: in no queue.
+    created
+        Seconds since the epoch; 0.0 where the object does not say.
+    daemon
+        DaemonSet or static pod: does not make its node count as used (O4).
+    app_group
+        Namespace and name of the AppGroup it is of (C8, C9, O3); None: of none.
+    workload
+        Its workload there; None where it is of none that the AppGroup knows, so that it has no dependencies.
+    numa
+        What it asks of the NUMA zones of its node (C10); None where no kubelet would align anything of it, and in an
+        instance without zones.
+    unsupported
+        Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
+    """
+
+    namespace: str
+    name: str
+    state: PodState
+    requests: Resources
+    constraints: Constraints
+    host_ports: tuple[HostPort, ...] = ()
+    node: str | None = None
+    priority: int = 0
+    group: GroupKey | None = None
+    sub_group: int | None = None
+    role: str = ""
+    queue: str | None = None
+    created: float = 0.0
+    daemon: bool = False
+    app_group: Key | None = None
+    workload: str | None = None
+    numa: NumaDemand | None = None
+    unsupported: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return Key(self.namespace, self.name)
+
+    @property
+    def holds_queue(self) -> bool:
+        """Whether it takes of its queue's capability already (C11): it runs, or is being deleted."""
+        return self.state in (PodState.BOUND, PodState.TERMINATING)
+
+
+#: A limit below every tier: what an unknown tierName admits (nothing).
+NO_TIER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTopology:
+    """How near the pods of a scope must (hard) or should (soft) be.
+
+    Parameters
+    ----------
+    hard
+        ``mode: hard`` (also where mode is absent); soft never forbids.
+    highest_tier
+        ``highestTierAllowed``, or the tier that ``highestTierName`` names; None where neither is set; :data:`NO_TIER`
+        where the name is unknown or ambiguous.
+    tier_name
+        ``highestTierName`` as it is written; empty where there is none.
+    """
+
+    hard: bool
+    highest_tier: int | None = None
+    tier_name: str = ""
+
+    @property
+    def limit(self) -> int | None:
+        """The tier that must not be exceeded (C7); None where there is no limit."""
+        return self.highest_tier if self.hard else None
+
+    @property
+    def asked(self) -> str:
+        """The limit as people read it."""
+        if self.highest_tier == NO_TIER:
+            if not self.tier_name:
+                return "a tierName that admits nothing"
+            what = "is not the name of one tier (the findings say why), so that it admits nothing"
+            return f"tierName {self.tier_name}, which {what}"
+        return f"highest tier {self.highest_tier}" + (f" ({self.tier_name})" if self.tier_name else "")
+
+
+@dataclass(frozen=True, slots=True)
+class SubGroupPolicy:
+    """One ``subGroupPolicy`` of a PodGroup: every set of pods it makes is a gang of at least ``size`` (C6).
+
+    Parameters
+    ----------
+    name
+        Its name.
+    size
+        ``subGroupSize``: the least pods a subgroup may end with, at least 1.
+    min_sub_groups
+        How many ready subgroups the group needs of this policy (C5); 0: none in particular.
+    topology
+        What each of its subgroups asks of the tree; None: nothing.
+    """
+
+    name: str
+    size: int = 1
+    min_sub_groups: int = 0
+    topology: NetworkTopology | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubGroup:
+    """The pods of one policy that share the values of its ``matchLabelKeys``.
+
+    Parameters
+    ----------
+    name
+        Policy name and label values joined by ``-`` (for people; not necessarily unique).
+    policy
+        Index into the group's ``policies``.
+    pending
+        Our pending pods, sorted.
+    bound
+        Pods that run already.
+    succeeded
+        Members that finished and count as placed (Volcano only).
+    """
+
+    name: str
+    policy: int
+    pending: tuple[Key, ...] = ()
+    bound: tuple[Key, ...] = ()
+    succeeded: int = 0
+
+    @property
+    def placed_before(self) -> int:
+        """Pods that count as placed before this placement."""
+        return len(self.bound) + self.succeeded
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A gang: a PodGroup, or one pod in no group.
+
+    Parameters
+    ----------
+    key
+        Its identity.
+    min_member
+        Least placed pods (C5).
+    min_task_member
+        Least placed pods per role, as they are checked: empty where ``minMember`` is below their sum.
+    topology
+        What the whole group asks of the tree; None: nothing. Policy ``locality: all`` is applied already.
+    policies, sub_groups
+        See there; ``sub_groups`` has one entry per set that has a pod.
+    queue
+        Volcano queue of the PodGroup; None: in none.
+    priority
+        Compared in O1, higher first.
+    created
+        Seconds since the epoch, for ties.
+    pending
+        Our pending pods, sorted; those that are unsupported included.
+    bound
+        Members that run (not terminating).
+    succeeded
+        Members that finished and count as placed, by role (Volcano only).
+    min_resources
+        ``minResources``; no rule looks at it, other schedulers do (``policies``).
+    invalid
+        Why nothing of it may be placed (InvalidGroup); None where the group is in order.
+    """
+
+    key: GroupKey
+    min_member: int = 0
+    min_task_member: Mapping[str, int] = field(default_factory=dict)
+    topology: NetworkTopology | None = None
+    policies: tuple[SubGroupPolicy, ...] = ()
+    sub_groups: tuple[SubGroup, ...] = ()
+    queue: str | None = None
+    priority: int = 0
+    created: float = 0.0
+    pending: tuple[Key, ...] = ()
+    bound: tuple[Key, ...] = ()
+    succeeded: Mapping[str, int] = field(default_factory=dict)
+    min_resources: Resources = field(default_factory=Resources)
+    invalid: str | None = None
+
+    @property
+    def placed_before(self) -> int:
+        """Pods that count as placed before this placement."""
+        return len(self.bound) + sum(self.succeeded.values())
+
+    @property
+    def need(self) -> int:
+        """How many of its pending pods the group needs at least (models/README.md, O1)."""
+        by_role = sum(self.min_task_member.values())
+        by_policy = sum(policy.min_sub_groups * policy.size for policy in self.policies)
+        return max(0, max(self.min_member, by_role, by_policy) - self.placed_before)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue and what may run in it.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    capability
+        Most that pods in the queue may request, per resource listed (an explicit 0 is a limit); empty: unlimited.
+        Units as in :class:`~placer.quantity.Resources`.
+    parent
+        The queue whose capability binds too; None at the root, and where the parent is not there.
+    open
+        False: takes no new pods.
+    weight
+        What it is given beside others; no rule looks at it, other schedulers do (``policies``).
+    """
+
+    name: str
+    capability: Mapping[str, int]
+    parent: str | None = None
+    open: bool = True
+    weight: int = 1
+
+
+#: O1..O4 in the default order.
+LEVELS = ("placed", "locality", "networkCost", "packing")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The policy object of an instance, defaults filled in.
+
+    Parameters
+    ----------
+    levels
+        The levels that decide, in the order they are compared.
+    network_cost
+        ``all`` or ``majority`` (C8).
+    network_topology, network_weights
+        Which NetworkTopology (``namespace/name``) and which list of it; None: as models/reading.md says.
+    topology_keys
+        Node labels, nearest first, that make the tree where no HyperNode is given.
+    locality_all
+        Every PodGroup without networkTopology wants soft locality.
+    resource_weights
+        Where not empty, O1 looks at these resources only, each share times its number.
+    rules_off
+        Rules (C8, C9, C10, C11) that this cluster does not know.
+    """
+
+    levels: tuple[str, ...] = LEVELS
+    network_cost: str = "all"
+    network_topology: str | None = None
+    network_weights: str | None = None
+    topology_keys: tuple[str, ...] = ()
+    locality_all: bool = False
+    resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
+    rules_off: frozenset[str] = frozenset()
+
+
+#: In place of a scheduler's name: pending pods of every scheduler are ours.
+ANY_SCHEDULER = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """How many pods wait for a node and are not ours to place; each counts once.
+
+    Parameters
+    ----------
+    other_schedulers
+        Name of another scheduler to its pending pods without scheduling gates, the most first.
+    gated
+        Pods that a scheduling gate holds back, of whichever scheduler.
+    """
+
+    other_schedulers: Mapping[str, int] = field(default_factory=dict)
+    gated: int = 0
+
+    def __str__(self) -> str:
+        """In words, ``52 for volcano, 3 gated``; empty where nothing is set aside."""
+        others = [f"{count:,} for {name}" for name, count in self.other_schedulers.items()]
+        return ", ".join([*others, *([f"{self.gated:,} gated"] if self.gated else [])])
+
+
+#: Weight of a pod that fills an average node (models/README.md, O1).
+MICRO = 10**6
+
+
+@dataclass(frozen=True)
+class Instance:
+    """The problem.
+
+    Parameters
+    ----------
+    nodes
+        Name to node, sorted by name.
+    pods
+        Key to pod, sorted by key: pending ones of ours, bound, terminating and nominated ones.
+    groups
+        Every PodGroup, and one group per pending pod that names none; sorted by key.
+    topology
+        The tier tree.
+    queues
+        Volcano queues by name.
+    policy
+        What decides.
+    app_groups
+        AppGroups by key, sorted, those without pods included.
+    network
+        The NetworkTopology that decides; None: there is none, so C8, C9 and O3 do not apply.
+    network_costs
+        Every NetworkTopology to its lists, by name, to costs of links, for schedulers that are told which one counts.
+    findings
+        What cannot be as meant, sorted.
+    digest
+        SHA-256 of the text the instance was read from, hexadecimal; empty where it was made otherwise.
+    skipped
+        Objects of kinds that placer does not read: kind to count.
+    scheduler_name
+        Whose pending pods are ours; None: any scheduler's.
+    set_aside
+        Pods that wait and are not ours.
+    """
+
+    nodes: Mapping[str, Node]
+    pods: Mapping[Key, Pod]
+    groups: Mapping[GroupKey, Group]
+    topology: TopologyTree = field(default_factory=lambda: TopologyTree({}))
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+    policy: Policy = field(default_factory=Policy)
+    app_groups: Mapping[Key, AppGroup] = field(default_factory=dict)
+    network: Network | None = None
+    network_costs: Mapping[Key, Mapping[str, Mapping[Link, int]]] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    digest: str = ""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    scheduler_name: str | None = None
+    set_aside: SetAside = field(default_factory=SetAside)
+
+    def __repr__(self) -> str:
+        """Say in one line how large it is."""
+        groups = sum(bool(group.pending) for group in self.groups.values())
+        counts = ((len(self.nodes), "nodes"), (len(self.topology.hyper_nodes), "HyperNodes"), (len(self.pods), "pods"))
+        sizes = ", ".join(f"{count:,} {word}" for count, word in counts if count or word != "HyperNodes")
+        findings = f"; {len(self.findings):,} findings" if self.findings else ""
+        return f"<Instance: {sizes}, {len(self.pending):,} of them pending in {groups:,} groups{findings}>"
+
+    @cached_property
+    def pending(self) -> tuple[Pod, ...]:
+        """Pods that are ours to place, sorted by key."""
+        return tuple(pod for pod in self.pods.values() if pod.state is PodState.PENDING)
+
+    @cached_property
+    def held(self) -> Mapping[str, Resources]:
+        """Node name to what bound, terminating and nominated pods take of it; an untouched node is absent."""
+        sums: dict[str, dict[str, int]] = {}
+        for pod in self.pods.values():
+            if pod.node is not None:
+                amounts = sums.setdefault(pod.node, {})
+                for resource, amount in pod.requests.items():
+                    amounts[resource] = amounts.get(resource, 0) + amount
+        return {node: Resources(amounts) for node, amounts in sums.items()}
+
+    @cached_property
+    def weights(self) -> Mapping[Key, int]:
+        """Weight of each pending pod in micro-nodes, at least 1 (models/README.md, O1)."""
+        shares = self._average_shares()
+        cache: dict[Resources, int] = {}
+        for pod in self.pending:
+            if pod.requests not in cache:
+                cache[pod.requests] = _weight(pod.requests, shares)
+        return {pod.key: cache[pod.requests] for pod in self.pending}
+
+    def _average_shares(self) -> dict[str, Fraction]:
+        """Micro-nodes per unit of each resource that decides: 10^6 x k / total, times its number in the policy."""
+        totals: dict[str, tuple[int, int]] = {}
+        for node in self.nodes.values():
+            for resource, amount in node.allocatable.items():
+                if amount > 0:
+                    count, total = totals.get(resource, (0, 0))
+                    totals[resource] = (count + 1, total + amount)
+        chosen = self.policy.resource_weights
+        return {
+            resource: MICRO * Fraction(count, total) * chosen.get(resource, Fraction(1))
+            for resource, (count, total) in totals.items()
+            if not chosen or resource in chosen
+        }
+
+    @cached_property
+    def need_weights(self) -> Mapping[GroupKey, int]:
+        """What each group needs at least, in micro-nodes: its share in ``admitted`` where it is ready."""
+        return {
+            key: sum(sorted(self.weights[pod] for pod in group.pending)[: group.need])
+            for key, group in self.groups.items()
+        }
+
+    @cached_property
+    def priorities(self) -> tuple[int, ...]:
+        """Distinct priorities of groups that have a pending pod, highest first."""
+        return tuple(sorted({group.priority for group in self.groups.values() if group.pending}, reverse=True))
+
+    @cached_property
+    def workload_pods(self) -> Mapping[tuple[Key, str], tuple[Pod, ...]]:
+        """AppGroup and workload to its pods, sorted by key: pending, bound and terminating ones; none: absent."""
+        found: dict[tuple[Key, str], list[Pod]] = defaultdict(list)
+        for pod in self.pods.values():
+            if pod.app_group is not None and pod.workload is not None and pod.state is not PodState.NOMINATED:
+                found[pod.app_group, pod.workload].append(pod)
+        return {workload: tuple(pods) for workload, pods in found.items()}
+
+    @cached_property
+    def bound_spreads(self) -> Mapping[tuple[Key, str], Spread]:
+        """AppGroup and workload to where its bound pods are; one without any, and all without a network, are absent."""
+        return self._spreads(PodState.BOUND)
+
+    @cached_property
+    def leaving_spreads(self) -> Mapping[tuple[Key, str], Spread]:
+        """The same of its terminating pods, which hold bandwidth (C9) and count for nothing else."""
+        return self._spreads(PodState.TERMINATING)
+
+    def _spreads(self, state: PodState) -> dict[tuple[Key, str], Spread]:
+        if self.network is None:
+            return {}
+        nodes = {
+            workload: [pod.node for pod in pods if pod.state is state and pod.node is not None]
+            for workload, pods in self.workload_pods.items()
+        }
+        return {workload: Spread(self.network, on) for workload, on in nodes.items() if on}
+
+    @cached_property
+    def kubelets(self) -> Mapping[str, Kubelet]:
+        """The kubelets that refuse pods that they cannot align, by node, sorted: where C10 applies."""
+        if "C10" in self.policy.rules_off:
+            return {}
+        numa = {name: node.numa for name, node in self.nodes.items() if node.numa is not None}
+        return kubelets_of({name: node for name, node in numa.items() if node.strict})
+
+    def queue_path(self, queue: str | None) -> tuple[str, ...]:
+        """The queue and its ancestors, as far as they are known; empty for a pod in no known queue."""
+        path: list[str] = []
+        while queue is not None and queue in self.queues and queue not in path:
+            path.append(queue)
+            queue = self.queues[queue].parent
+        return tuple(path)
+
+    def closed_queue(self, queue: str | None) -> str | None:
+        """The first queue on the way up from ``queue`` that takes no new pods; None where all are open (C11)."""
+        return next((name for name in self.queue_path(queue) if not self.queues[name].open), None)
+
+
+def _weight(requests: Resources, shares: Mapping[str, Fraction]) -> int:
+    """Largest share over the requested resources, floored, at least 1."""
+    largest = max((amount * shares[name] for name, amount in requests.items() if name in shares), default=Fraction(0))
+    return max(1, largest.numerator // largest.denominator)
