@@ -15,12 +15,12 @@ import pytest
 
 from placer.dense import Dense, Solution, beats, make_dense, score_solution
 from placer.laboratory.generate import generate
-from placer.methods.decomposed import neighbourhoods, search
-from placer.methods.decomposed.choose import Chooser
+from placer.methods.decomposed import large_neighbourhood, search
+from placer.methods.decomposed.destroy import DestroyOperators
 from placer.methods.decomposed.incumbent_state import IncumbentState
-from placer.methods.decomposed.neighbourhoods import Crew, Neighbourhoods, StepLimits
-from placer.methods.decomposed.part import make_part
-from placer.methods.decomposed.step import Step, Stepped, carry_out
+from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, StepLimits, WorkerPool
+from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
+from placer.methods.decomposed.subproblem import make_subproblem
 from placer.methods.events import Improved, SearchOptions
 from placer.methods.exact.model import SolverFault
 from placer.methods.greedy import greedy
@@ -30,7 +30,7 @@ from tests.support import instance_of
 from tests.tiny import tiny
 
 #: The module; as an attribute of its package it is the function.
-SEARCH = sys.modules["placer.methods.decomposed.search"]
+SEARCH = sys.modules["placer.methods.decomposed.lexicographic"]
 
 
 def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]:
@@ -41,54 +41,54 @@ def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]
         yield seed, dense, chance.choice([{}, greedy(dense, seed=seed)]), chance
 
 
-# A part of an instance
+# A subproblem of an instance
 
 
 @pytest.mark.parametrize("first", range(0, 120, 40))
 def test_a_part_says_what_the_whole_says(first: int) -> None:
-    """What a step gains in the part it gains in the whole, on every value, and no rule is broken there."""
+    """What a step gains in the subproblem it gains in the whole, on every value, and no rule is broken there."""
     changed = 0
     for seed, dense, solution, chance in starts(range(first, first + 40)):
-        standing = IncumbentState(dense, solution)
+        incumbent = IncumbentState(dense, solution)
         nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
         pending = chance.sample(range(len(dense.groups)), (1 + len(dense.groups)) // 2)
-        part = make_part(standing, nodes, pending)
-        if not part.dense.classes:
+        subproblem = make_subproblem(incumbent, nodes, pending)
+        if not subproblem.dense.classes:
             continue
-        before = score_solution(part.dense, part.start)
-        stepped = carry_out(Step(part.dense, part.start, part.must, 0, 10.0, 1.0, seed))
-        assert stepped.fault is None
-        assert stepped.solution is not None
-        after = score_solution(part.dense, stepped.solution)
-        old = standing.values
-        standing.change(part.named(part.start), part.named(stepped.solution))
-        assert verify(tiny(seed).instance, dense.placement(standing.solution)) == []
+        before = score_solution(subproblem.dense, subproblem.start)
+        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, 0, 10.0, 1.0, seed))
+        assert repaired.fault is None
+        assert repaired.solution is not None
+        after = score_solution(subproblem.dense, repaired.solution)
+        old = incumbent.values
+        incumbent.change(subproblem.named(subproblem.start), subproblem.named(repaired.solution))
+        assert verify(tiny(seed).instance, dense.placement(incumbent.solution)) == []
         gained = [new - was for new, was in zip(after, before, strict=True)]
-        assert gained == [new - was for new, was in zip(standing.values, old, strict=True)], seed
+        assert gained == [new - was for new, was in zip(incumbent.values, old, strict=True)], seed
         changed += any(gained)
     assert changed > 3
 
 
 def test_a_part_has_no_node_that_it_does_not_need() -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=64, seed=1).documents))
-    standing = IncumbentState(dense, greedy(dense))
-    part = make_part(standing, [0, 1, 2], [])
-    assert set(part.nodes[part.dense.masks.any(axis=0)].tolist()) <= {0, 1, 2}
-    leaves = dense.leaf_unit[part.nodes]
-    outside = leaves[~np.isin(part.nodes, [0, 1, 2])]
+    incumbent = IncumbentState(dense, greedy(dense))
+    subproblem = make_subproblem(incumbent, [0, 1, 2], [])
+    assert set(subproblem.nodes[subproblem.dense.masks.any(axis=0)].tolist()) <= {0, 1, 2}
+    leaves = dense.leaf_unit[subproblem.nodes]
+    outside = leaves[~np.isin(subproblem.nodes, [0, 1, 2])]
     assert len(set(outside.tolist())) == len(outside)  # one per leaf, and none where a chosen node stands for the leaf
     assert not set(outside.tolist()) & set(dense.leaf_unit[[0, 1, 2]].tolist())
 
 
 def test_groups_that_stay_still_keep_their_pods_and_hold_their_room() -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=16, seed=2).documents))
-    standing = IncumbentState(dense, greedy(dense))
+    incumbent = IncumbentState(dense, greedy(dense))
     nodes = list(range(8))
-    still = {dense.classes[index].group for index, node in standing.solution if node == 0}
-    part = make_part(standing, nodes, range(len(dense.groups)), still=still)
-    assert still.isdisjoint(part.groups)
-    assert not any(node == 0 for _, node in part.named(part.start))
-    assert (part.dense.free[part.nodes == 0] == standing.free[0]).all()
+    still = {dense.classes[index].group for index, node in incumbent.solution if node == 0}
+    subproblem = make_subproblem(incumbent, nodes, range(len(dense.groups)), locked=still)
+    assert still.isdisjoint(subproblem.groups)
+    assert not any(node == 0 for _, node in subproblem.named(subproblem.start))
+    assert (subproblem.dense.free[subproblem.nodes == 0] == incumbent.free[0]).all()
 
 
 def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_queue() -> None:
@@ -97,13 +97,13 @@ def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_queue() -> Non
         solution = greedy(dense)
         if not dense.queue_rows or not solution:
             continue
-        standing = IncumbentState(dense, solution)
+        incumbent = IncumbentState(dense, solution)
         everywhere = range(len(dense.nodes))
-        part = make_part(standing, everywhere, range(len(dense.groups)), slack=False)
-        for row in part.dense.queue_rows:
+        subproblem = make_subproblem(incumbent, everywhere, range(len(dense.groups)), slack=False)
+        for row in subproblem.dense.queue_rows:
             used = sum(
-                count * int(part.dense.classes[index].request[row.resource])
-                for (index, _), count in part.start.items()
+                count * int(subproblem.dense.classes[index].request[row.resource])
+                for (index, _), count in subproblem.start.items()
                 if index in row.classes
             )
             assert row.room == used
@@ -113,52 +113,52 @@ def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_queue() -> Non
 
 def test_the_standing_solution_is_indexed_as_if_it_were_made_anew() -> None:
     for _, dense, solution, chance in starts(range(30)):
-        standing = IncumbentState(dense, {})
-        standing.change({}, solution)
+        incumbent = IncumbentState(dense, {})
+        incumbent.change({}, solution)
         drop = {place: chance.randint(1, count) for place, count in solution.items() if chance.random() < 0.5}
-        standing.change(drop, {})
-        fresh = IncumbentState(dense, standing.solution)
-        assert (standing.free == fresh.free).all()
-        assert (standing.used == fresh.used).all()
-        assert standing.placed == fresh.placed
-        assert standing.values == fresh.values == score_solution(dense, standing.solution)
-        assert {k: v for k, v in standing.on.items() if v} == fresh.on
+        incumbent.change(drop, {})
+        fresh = IncumbentState(dense, incumbent.solution)
+        assert (incumbent.free == fresh.free).all()
+        assert (incumbent.used == fresh.used).all()
+        assert incumbent.placed == fresh.placed
+        assert incumbent.values == fresh.values == score_solution(dense, incumbent.solution)
+        assert {k: v for k, v in incumbent.on.items() if v} == fresh.on
 
 
 # Choosing
 
 
 @pytest.mark.parametrize("level", range(6))
-def test_every_way_chooses_allowed_nodes_once(level: int) -> None:
+def test_every_operator_chooses_allowed_nodes_once(level: int) -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=64, seed=3, overfull=0.3).documents))
-    standing = IncumbentState(dense, greedy(dense))
-    chooser = Chooser(standing, level, random.Random(1))
-    barred = np.arange(64) % 3 == 0
+    incumbent = IncumbentState(dense, greedy(dense))
+    operators = DestroyOperators(incumbent, level, random.Random(1))
+    blocked = np.arange(64) % 3 == 0
     seen = set()
     for _ in range(60):
-        way, nodes, pending, held, walk = chooser.choose(20, 20, barred, {0, 1})
-        seen.add(way)
-        assert not held
-        assert not walk
+        operator, nodes, pending, fixed, chains = operators.choose(20, 20, blocked, {0, 1})
+        seen.add(operator)
+        assert not fixed
+        assert not chains
         assert len(set(nodes.tolist())) == len(nodes)
-        assert not barred[nodes].any()
+        assert not blocked[nodes].any()
         assert 1 <= len(nodes) <= 36
         assert not {0, 1} & set(pending)
-    assert seen == set(range(len(chooser.ways)))
+    assert seen == set(range(len(operators.operators)))
 
 
-def test_where_kubelets_refuse_pods_some_steps_are_walks() -> None:
-    """A walk frees all nodes that may be freed, or half as many as there are, and takes all groups that wait."""
+def test_where_kubelets_refuse_pods_some_repairs_are_by_ejection_chains() -> None:
+    """Ejection chains get all nodes that may be freed, or half as many as there are, and all groups that wait."""
     made = generate("numa", nodes=40, zones=(2,), seed=3)
     dense = make_dense(instance_of(*made.documents))
     start = {place: count for place, count in greedy(dense).items() if place[0] % 4}
-    chooser = Chooser(IncumbentState(dense, start), 0, random.Random(1))
-    barred = np.arange(40) < 4
+    operators = DestroyOperators(IncumbentState(dense, start), 0, random.Random(1))
+    blocked = np.arange(40) < 4
     sizes = set()
     for _ in range(60):
-        choice = chooser.choose(4, 4, barred, {0, 1})
+        choice = operators.choose(4, 4, blocked, {0, 1})
         waiting = {group for group in range(2, len(dense.groups)) if dense.groups[group].classes[0] % 4 == 0}
-        if choice.walk:
+        if choice.chains:
             sizes.add(len(choice.nodes))
             assert set(choice.pending) == waiting
         else:
@@ -175,12 +175,12 @@ def test_steps_keep_every_rule_and_never_lose_a_value(first: int, workers: int, 
     del small_steps
     for seed, dense, solution, chance in starts(range(first, first + 20)):
         for level in range(len(dense.levels)):
-            steps = Neighbourhoods(dense, level, solution, seed, chance, OutOfOrder(workers, chance))
-            before = steps.standing.values
+            steps = LargeNeighbourhoodSearch(dense, level, solution, seed, chance, OutOfOrder(workers, chance))
+            before = steps.incumbent.values
             steps.run(so_many(8), lambda _: False)
-            solution = dict(steps.standing.solution)
+            solution = dict(steps.incumbent.solution)
             assert verify(tiny(seed).instance, dense.placement(solution)) == []
-            for (name, _), old, new in zip(dense.levels[: level + 1], before, steps.standing.values, strict=False):
+            for (name, _), old, new in zip(dense.levels[: level + 1], before, steps.incumbent.values, strict=False):
                 if old != new:
                     assert (new > old) == (name in MAXIMISED)
                     break
@@ -192,25 +192,25 @@ def so_many(steps: int) -> StepLimits:
     return lambda _: (10.0, 1.0) if next(left, None) is not None else None
 
 
-class OutOfOrder(Crew):
+class OutOfOrder(WorkerPool):
     """Steps that are all under way before any of them is done."""
 
     def __init__(self, workers: int, chance: random.Random) -> None:
         super().__init__("inline", workers)
         self.chance = chance
-        self.waiting: list[tuple[Future[Stepped], Step]] = []
+        self.waiting: list[tuple[Future[RepairResult], RepairTask]] = []
 
-    def submit(self, step: Step) -> Future[Stepped]:
+    def submit(self, step: RepairTask) -> Future[RepairResult]:
         self.waiting.append((Future(), step))
         future = self.waiting[-1][0]
         if len(self.waiting) == self.workers or self.chance.random() < 0.3:
             self.chance.shuffle(self.waiting)
             for each, todo in self.waiting:
-                each.set_result(carry_out(todo))
+                each.set_result(repair(todo))
             self.waiting.clear()
         elif self.workers > 1:
             # Nobody comes back to finish the last ones: answer them as steps that found nothing.
-            future.set_result(Stepped(None))
+            future.set_result(RepairResult(None))
             self.waiting.pop()
         return future
 
@@ -242,40 +242,40 @@ def test_one_worker_repeats_itself() -> None:
 # What breaks
 
 
-def aborts_at_first(step: Step) -> Stepped:
+def aborts_at_first(step: RepairTask) -> RepairResult:
     """A solver that aborts its process on every other seed."""
     if step.seed % 2:
         os.abort()
-    return carry_out(step)
+    return repair(step)
 
 
-def always_aborts(step: Step) -> Stepped:
+def always_aborts(step: RepairTask) -> RepairResult:
     del step
     os.abort()
 
 
-def crew_with(monkeypatch: pytest.MonkeyPatch, task: Callable[[Step], Stepped]) -> Crew:
-    monkeypatch.setattr(neighbourhoods, "carry_out", task)
-    return Crew("local", 2)
+def crew_with(monkeypatch: pytest.MonkeyPatch, task: Callable[[RepairTask], RepairResult]) -> WorkerPool:
+    monkeypatch.setattr(large_neighbourhood, "repair", task)
+    return WorkerPool("local", 2)
 
 
 def test_a_worker_that_dies_loses_its_step_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = odd_sizes(60, 1)
     hint = greedy(dense)
-    crew = crew_with(monkeypatch, aborts_at_first)
-    steps = Neighbourhoods(dense, 0, hint, 0, random.Random(0), crew)
+    pool = crew_with(monkeypatch, aborts_at_first)
+    steps = LargeNeighbourhoodSearch(dense, 0, hint, 0, random.Random(0), pool)
     steps.run(so_many(4), lambda _: False)
-    crew.close()
-    assert not beats(dense, score_solution(dense, hint), steps.standing.values)
+    pool.close()
+    assert not beats(dense, score_solution(dense, hint), steps.incumbent.values)
 
 
 def test_workers_that_always_die_end_the_search_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = odd_sizes(60, 1)
-    crew = crew_with(monkeypatch, always_aborts)
-    steps = Neighbourhoods(dense, 0, greedy(dense), 0, random.Random(0), crew)
+    pool = crew_with(monkeypatch, always_aborts)
+    steps = LargeNeighbourhoodSearch(dense, 0, greedy(dense), 0, random.Random(0), pool)
     with pytest.raises(SolverFault, match="cannot be carried out"):
         steps.run(lambda _: (10.0, 1.0), lambda _: False)
-    crew.close()
+    pool.close()
 
 
 def two_processes(workers: int) -> Executor:
@@ -284,17 +284,17 @@ def two_processes(workers: int) -> Executor:
 
 def test_the_users_own_executor_carries_the_steps() -> None:
     dense = odd_sizes(60, 1)
-    crew = Crew("tests.test_decomposed:two_processes", 2)
-    steps = Neighbourhoods(dense, 0, greedy(dense), 0, random.Random(0), crew)
+    pool = WorkerPool("tests.test_decomposed:two_processes", 2)
+    steps = LargeNeighbourhoodSearch(dense, 0, greedy(dense), 0, random.Random(0), pool)
     steps.run(so_many(4), lambda _: False)
-    crew.close()
+    pool.close()
     assert steps.steps >= 3
 
 
 def test_a_fault_of_the_solver_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbourhoods, "carry_out", lambda _: Stepped(None, fault="INFEASIBLE"))
+    monkeypatch.setattr(large_neighbourhood, "repair", lambda _: RepairResult(None, fault="INFEASIBLE"))
     dense = odd_sizes(60, 1)
-    steps = Neighbourhoods(dense, 0, greedy(dense), 0, random.Random(0), Crew("inline", 1))
+    steps = LargeNeighbourhoodSearch(dense, 0, greedy(dense), 0, random.Random(0), WorkerPool("inline", 1))
     with pytest.raises(SolverFault, match="INFEASIBLE"):
         steps.run(lambda _: (10.0, 1.0), lambda _: False)
 
@@ -306,6 +306,6 @@ def test_auto_uses_neighbourhoods_where_the_cluster_is_not_small(monkeypatch: py
         used.append(1)
         return False
 
-    monkeypatch.setattr(SEARCH._Search, "neighbourhoods", count)
+    monkeypatch.setattr(SEARCH.DecomposedSearch, "neighbourhoods", count)
     told(odd_sizes(120, 5), SearchOptions(work=0.5))
     assert used

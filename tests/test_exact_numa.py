@@ -13,8 +13,8 @@ from ortools.sat.python import cp_model
 from placer.dense import Dense, Solution, make_dense
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
-from placer.methods.decomposed.part import make_part
-from placer.methods.decomposed.step import Step, carry_out
+from placer.methods.decomposed.repair import RepairTask, repair
+from placer.methods.decomposed.subproblem import make_subproblem
 from placer.methods.exact.bundles import make_bundles
 from placer.methods.exact.model import Model, TooLarge
 from placer.methods.exact.places import make_places
@@ -194,26 +194,26 @@ def test_a_part_says_what_the_whole_says(first: int) -> None:
     """What a step gains in the part it gains in the whole, and kubelets admit what comes of it, with what stayed."""
     changed, aligning = 0, 0
     for seed, dense, solution, chance in starts(range(first, first + 100)):
-        standing = IncumbentState(dense, solution)
+        incumbent = IncumbentState(dense, solution)
         nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
         groups = range(len(dense.groups))
         still = chance.sample(groups, chance.randint(0, len(groups) // 2))
         waits = [group for group in chance.sample(groups, (1 + len(groups)) // 2) if group not in still]
-        part = make_part(standing, nodes, waits, still=still)
-        if not part.dense.classes:
+        subproblem = make_subproblem(incumbent, nodes, waits, locked=still)
+        if not subproblem.dense.classes:
             continue
         level = chance.randrange(len(dense.levels))
-        stepped = carry_out(Step(part.dense, part.start, part.must, level, 10.0, 1.0, seed))
-        assert stepped.fault is None, seed
-        assert stepped.solution is not None, seed
-        old = standing.values
-        standing.change(part.named(part.start), part.named(stepped.solution))
+        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, level, 10.0, 1.0, seed))
+        assert repaired.fault is None, seed
+        assert repaired.solution is not None, seed
+        old = incumbent.values
+        incumbent.change(subproblem.named(subproblem.start), subproblem.named(repaired.solution))
         instance = tiny_numa(seed).instance
-        assert verify(instance, aligned(instance, dense.placement(standing.solution))) == [], seed
-        assert list(stepped.gains) == [new - was for new, was in zip(standing.values, old, strict=True)], seed
-        changed += any(stepped.gains)
-        assert part.dense.numa is not None
-        aligning += bool(part.dense.numa.held)
+        assert verify(instance, aligned(instance, dense.placement(incumbent.solution))) == [], seed
+        assert list(repaired.gains) == [new - was for new, was in zip(incumbent.values, old, strict=True)], seed
+        changed += any(repaired.gains)
+        assert subproblem.dense.numa is not None
+        aligning += bool(subproblem.dense.numa.held)
     assert changed >= 10
     assert aligning >= 2
 

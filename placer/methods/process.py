@@ -2,28 +2,34 @@
 
 CP-SAT 9.15 can abort the process it runs in, presolve may overrun a time limit, and native code cannot be interrupted;
 so a search never runs beside the incumbent it is to improve. Its events come through a pipe one by one, and it is
-killed when its time is over.
+killed when its time is over. The child runs this module too (``main``): frames are a length (8 bytes, big endian) and a
+pickle, and a thread of it watches standard input, which the parent keeps open, so that it ends when the parent is gone.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
 import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import IO, Any
-
-from placer.methods.child import HEAD, write_frame
+from io import RawIOBase
+from typing import IO, Any, BinaryIO
 
 __all__ = ["Ended", "How", "run_apart"]
+
+#: The length of a frame.
+HEAD = struct.Struct(">Q")
 
 
 class How(Enum):
@@ -31,7 +37,7 @@ class How(Enum):
 
     RETURNED = "returned"  #: by itself
     KILLED = "killed"  #: by us, when its time was over
-    DIED = "died"  #: it aborted, was killed by somebody else, or raised
+    DIED = "died"  #: it aborted, was killed by another process, or raised
     INTERRUPTED = "interrupted"  #: the user wants an end (Ctrl-C)
 
 
@@ -91,7 +97,7 @@ def _start(writer: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start the interpreter; its own session, so that Ctrl-C reaches only us and we decide."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(
-        [sys.executable, "-m", "placer.methods.child", str(writer)],
+        [sys.executable, "-m", "placer.methods.process", str(writer)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=errors,
@@ -168,3 +174,52 @@ def _close(stream: IO[bytes] | None) -> None:
             stream.close()
         except BrokenPipeError:
             return
+
+
+def write_frame(stream: BinaryIO, value: object) -> None:
+    """Write one value as a frame and flush it."""
+    body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(HEAD.pack(len(body)) + body)
+    stream.flush()
+
+
+def main() -> None:
+    """Read the task from standard input, run it, write events and finally its return value to the given descriptor."""
+    answers = os.fdopen(int(sys.argv[1]), "wb")
+    with os.fdopen(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as source:
+        (length,) = HEAD.unpack(_read(source, HEAD.size))
+        target, arguments = pickle.loads(_read(source, length))
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    lock = threading.Lock()
+
+    def emit(event: Any) -> None:
+        with lock:  # solver callbacks come from other threads
+            write_frame(answers, ("event", event))
+
+    module, _, function = target.partition(":")
+    outcome = getattr(importlib.import_module(module), function)(*arguments, emit)
+    write_frame(answers, ("returned", outcome))
+
+
+def _read(source: RawIOBase, length: int) -> bytes:
+    """Read exactly so many bytes; unbuffered, since a buffer's lock must not be held by a thread at exit."""
+    parts = []
+    while length:
+        part = source.read(length)
+        if not part:
+            raise EOFError("the task ended early")
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+def _die_with_parent() -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    if os.getpgrp() == os.getpid():  # ours alone: what we started goes too
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,8 +12,8 @@ from placer.dense import Dense, Solution, beats, make_dense, score_solution
 from placer.instance import Instance
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
-from placer.methods.decomposed.part import make_part
-from placer.methods.decomposed.step import Step, carry_out
+from placer.methods.decomposed.repair import RepairTask, repair
+from placer.methods.decomposed.subproblem import make_subproblem
 from placer.methods.events import SearchOptions
 from placer.methods.greedy import complete, greedy
 from placer.methods.numa.binding_order import aligned
@@ -253,7 +253,7 @@ def test_with_one_worker_only_work_ends_ejection_chains(monkeypatch: pytest.Monk
     """Else the same seed would not give the same answer."""
     dense = make_dense(instance_of(*generate("numa", nodes=30, zones=(2,), seed=3).documents))
     start = dict(list(greedy(dense, seed=0).items())[:-40])
-    module = sys.modules["placer.methods.decomposed.search"]
+    module = sys.modules["placer.methods.decomposed.lexicographic"]
     seconds: list[float] = []
 
     def recorded(dense: Dense, solution: Solution, seed: int, work: float, most: float) -> tuple[Solution, float]:
@@ -303,22 +303,24 @@ def test_ejection_chains_through_a_part_keeps_every_rule(first: int) -> None:
         dense, chance = make_dense(instance), random.Random(seed)
         if dense.numa is None:
             continue
-        standing = IncumbentState(dense, without_some(dense, greedy(dense, seed=seed), chance))
+        incumbent = IncumbentState(dense, without_some(dense, greedy(dense, seed=seed), chance))
         groups = range(len(dense.groups))
         still = chance.sample(groups, chance.randint(0, len(groups) // 3))
         nodes = chance.sample(range(len(dense.nodes)), (1 + len(dense.nodes)) // 2)
-        part = make_part(standing, nodes, [group for group in groups if group not in still], still=still)
-        if not part.dense.classes:
+        subproblem = make_subproblem(incumbent, nodes, [group for group in groups if group not in still], locked=still)
+        if not subproblem.dense.classes:
             continue
-        stepped = carry_out(Step(part.dense, part.start, part.must, 0, 10.0, WORK, seed, walk=True))
-        if stepped.solution is None:
+        repaired = repair(
+            RepairTask(subproblem.dense, subproblem.start, subproblem.must, 0, 10.0, WORK, seed, chains=True)
+        )
+        if repaired.solution is None:
             continue
-        old = standing.values
-        standing.change(part.named(part.start), part.named(stepped.solution))
-        assert verify(instance, aligned(instance, dense.placement(standing.solution))) == [], seed
-        assert list(stepped.gains) == [new - was for new, was in zip(standing.values, old, strict=True)], seed
-        assert stepped.gains[0] >= 0 or dense.levels[0][0] != "admitted"
-        gained += stepped.gains[0] > 0
+        old = incumbent.values
+        incumbent.change(subproblem.named(subproblem.start), subproblem.named(repaired.solution))
+        assert verify(instance, aligned(instance, dense.placement(incumbent.solution))) == [], seed
+        assert list(repaired.gains) == [new - was for new, was in zip(incumbent.values, old, strict=True)], seed
+        assert repaired.gains[0] >= 0 or dense.levels[0][0] != "admitted"
+        gained += repaired.gains[0] > 0
     assert gained >= 3
 
 

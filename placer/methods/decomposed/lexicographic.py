@@ -1,4 +1,4 @@
-"""The search for real clusters: neighbourhoods for every value, and the whole model where it is small enough."""
+"""The search for real clusters, value by value in their order: who gets how much of the time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import random
 import time
 
 from placer.dense import Dense, Solution
-from placer.methods.decomposed.leaves import bins_of
+from placer.methods.decomposed.destroy import bins_of
+from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
-from placer.methods.decomposed.neighbourhoods import FIRST, Crew, Neighbourhoods
 from placer.methods.events import Emit, SearchOptions
 from placer.methods.exact.search import ExactSearch
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
@@ -59,35 +59,35 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
         The solver called a model infeasible or invalid that has a solution, or proved a bound that does not hold; or
         the executor breaks down again and again.
     """
-    crew = Crew("inline" if options.workers == 1 else options.executor, options.workers)
+    pool = WorkerPool("inline" if options.workers == 1 else options.executor, options.workers)
     try:
-        return _Search(dense, options, emit, crew).run()
+        return DecomposedSearch(dense, options, emit, pool).run()
     finally:
-        crew.close()
+        pool.close()
 
 
-class _Search(ExactSearch):
-    """The exact search with neighbourhoods beside the whole model."""
+class DecomposedSearch(ExactSearch):
+    """The exact search with large neighbourhood search, ejection chains and the master beside the whole model."""
 
     last_budget = 128.0
 
-    def __init__(self, dense: Dense, options: SearchOptions, emit: Emit, crew: Crew) -> None:
+    def __init__(self, dense: Dense, options: SearchOptions, emit: Emit, pool: WorkerPool) -> None:
         super().__init__(dense, options, emit)
-        self.crew = crew
+        self.pool = pool
         self.chance = random.Random(options.seed)
-        self.steps: dict[int, Neighbourhoods] = {}
+        self.steps: dict[int, LargeNeighbourhoodSearch] = {}
         self.tree = TreeMaster(dense)
         self.bins = len(dense.nodes) * bins_of(dense)
-        self.walks = 0
+        self.chains = 0
 
     def decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
-        ways = [self.bounded, self.walked, self.laid_out, self.neighbourhoods, self.solve]
+        methods = [self.bounded, self.chained, self.laid_out, self.neighbourhoods, self.solve]
         if self.bins <= FEW_NODES:
-            ways = [self.bounded, self.walked, self.solve, self.laid_out, self.neighbourhoods]
+            methods = [self.bounded, self.chained, self.solve, self.laid_out, self.neighbourhoods]
         if self.bins <= FIRST // 2 and not self.too_large:
-            ways = [self.solve]
-        return self.met(level) or any(way(level, budget) for way in ways if not self.limits.over)
+            methods = [self.solve]
+        return self.met(level) or any(method(level, budget) for method in methods if not self.limits.over)
 
     def building(self, budget: float) -> float:
         """Seconds that building the whole model may take: as long as it is then looked at."""
@@ -103,14 +103,14 @@ class _Search(ExactSearch):
             self._tell(bound)
         return self.met(level)
 
-    def walked(self, level: int, budget: float) -> bool:
-        """Exchange pods between the zones of all nodes; say whether the value is proved then."""
+    def chained(self, level: int, budget: float) -> bool:
+        """Look for ejection chains over the NUMA zones of all nodes; say whether the value is proved then."""
         name = self.dense.levels[level][0]
         if self.dense.numa is None or name not in MAXIMISED:
             return False
-        self.walks += 1
-        seed, work = (self.options.seed + self.walks) % 2**31, min(self.limits.work, budget)
-        # With one worker only the work ends it, so that the same seed walks the same way.
+        self.chains += 1
+        seed, work = (self.options.seed + self.chains) % 2**31, min(self.limits.work, budget)
+        # With one worker only the work ends it, so that the same seed finds the same chains.
         seconds = self.limits.seconds if self.options.workers == 1 else min(self.limits.seconds, budget)
         found, spent = place_by_ejection_chains(self.dense, self.solution, seed, work, seconds)
         self.limits.spent += spent
@@ -160,11 +160,11 @@ class _Search(ExactSearch):
         self.limits.spent += steps.spent
         return self.met(level)
 
-    def _steps(self, level: int) -> Neighbourhoods:
+    def _steps(self, level: int) -> LargeNeighbourhoodSearch:
         if level in self.steps:
-            self.steps[level].again(self.solution)
+            self.steps[level].restart(self.solution)
         else:
-            self.steps[level] = Neighbourhoods(
-                self.dense, level, self.solution, self.options.seed, self.chance, self.crew
+            self.steps[level] = LargeNeighbourhoodSearch(
+                self.dense, level, self.solution, self.options.seed, self.chance, self.pool
             )
         return self.steps[level]

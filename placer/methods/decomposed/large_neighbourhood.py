@@ -1,0 +1,285 @@
+"""Large neighbourhood search: a few leaves at a time are freed and decided anew, several subproblems at once.
+
+A greedy leaves room in pieces that no waiting gang fits; a model of everything sees too much at once. A step frees what
+is new on some dozens of nodes (``destroy``), adds gangs that wait, and decides that subproblem with everything else
+held fast (``repair``). What comes of it is accepted unless it is worse. Subproblems that are under way at the same time
+share no node, no group and no AppGroup, so that each may be put back without looking at the others. They grow while
+they are solved to the end and shrink when they are not.
+
+Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense, Solution, beats
+from placer.executors import open_executor
+from placer.methods.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps
+from placer.methods.decomposed.incumbent_state import IncumbentState
+from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
+from placer.methods.decomposed.subproblem import Subproblem, make_subproblem
+from placer.methods.exact.model import SolverFault
+
+__all__ = ["LargeNeighbourhoodSearch", "StepLimits", "WorkerPool"]
+
+IntArray = npt.NDArray[np.int64]
+
+#: Deterministic time of a step; about a third of a second.
+STEP_WORK = 0.2
+#: The same where ejection chains repair, which cost less to begin for each exchange they look at; about a second.
+CHAINS_WORK = 0.6
+#: Nodes of the first step, of the smallest one whose model is not too large for its time, and of the largest one.
+FIRST, LEAST, MOST = 48, 8, 1024
+#: By how much a step grows and shrinks.
+GROW, SHRINK = 1.15, 0.88
+#: Share of the steps that leave room in few leaves beside the value.
+COMPACT = 0.25
+#: Share of the steps over NUMA zones that have no hint: there hints lead to the same few solutions.
+UNHINTED = 0.5
+#: How often an executor that broke down is opened anew.
+REOPENED = 3
+
+#: Asked before each step with the deterministic time of those before: seconds and deterministic time that it may take,
+#: infinite where nothing limits it; None: no more steps.
+StepLimits = Callable[[float], tuple[float, float] | None]
+
+
+class WorkerPool:
+    """The workers that repair: an executor that is opened when it is needed, and again when it breaks down.
+
+    Parameters
+    ----------
+    name
+        As :func:`placer.executors.open_executor` takes it.
+    workers
+        How many repairs may be under way at once.
+    """
+
+    def __init__(self, name: str, workers: int) -> None:
+        self.name, self.workers = name, workers
+        self._executor: Executor | None = None
+        self._left = REOPENED
+
+    def submit(self, task: RepairTask) -> Future[RepairResult]:
+        """Begin a repair."""
+        if self._executor is None:
+            self._executor = open_executor(self.name, self.workers)
+            self._executor.__enter__()
+        return self._executor.submit(repair, task)
+
+    def broke(self, error: BaseException) -> None:
+        """Open another executor for the next task; give up when this has happened too often."""
+        if self._left == 0:
+            raise SolverFault(f"steps cannot be carried out: {error}") from error
+        self._left -= 1
+        self.close()
+
+    def close(self) -> None:
+        """End whatever is under way."""
+        if self._executor is not None:
+            self._executor.__exit__(None, None, None)
+        self._executor = None
+
+
+class AdaptiveSize:
+    """How many nodes a step frees; there are ``nodes`` of them, each with so many ``bins``."""
+
+    def __init__(self, nodes: int, bins: int) -> None:
+        least, first, most = (max(min(each, 2), each // bins**2) for each in (LEAST, FIRST, MOST))
+        self._least, self._most = least, max(least, min(most, nodes))
+        self._now = float(min(first, max(least, nodes // 2)))
+
+    @property
+    def nodes(self) -> int:
+        """So many now."""
+        return int(self._now)
+
+    def learn(self, found: RepairResult, nodes: int) -> None:
+        """Grow after a step on so many nodes that was solved to the end, else shrink."""
+        if found.too_large:
+            self._least = max(2, min(self._least, nodes) // 2)
+            self._now /= 2
+        self._now = min(self._most, max(self._least, self._now * (GROW if found.optimal else SHRINK)))
+
+
+@dataclass(frozen=True)
+class _RunningRepair:
+    """A repair under way, and what to do with what comes of it."""
+
+    subproblem: Subproblem
+    nodes: IntArray
+    operator: int
+    size: AdaptiveSize | None
+    slack: bool
+
+
+class LargeNeighbourhoodSearch:
+    """Steps on one value, each from the solution that those before have made.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    level
+        The value that is to get better; those before it never get worse.
+    solution
+        Where to start.
+    seed
+        Of the solver.
+    chance
+        Which nodes are freed, and which groups that wait take part.
+    pool
+        The workers.
+
+    Attributes
+    ----------
+    spent
+        Deterministic time of all steps so far.
+    incumbent
+        The incumbent.
+    sizes
+        Of steps that decide about all pods on their nodes, and of those that hold some.
+    """
+
+    def __init__(
+        self, dense: Dense, level: int, solution: Solution, seed: int, chance: random.Random, pool: WorkerPool
+    ) -> None:
+        self.dense, self.level, self.seed, self.random, self.pool = dense, level, seed, chance, pool
+        self.incumbent = IncumbentState(dense, solution)
+        self.destroy = DestroyOperators(self.incumbent, level, chance)
+        self.groups_of_apps = groups_of_apps(dense)
+        self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
+        # Repairs over zones are short, and putting one back into a large solution takes a while: one more is ready.
+        self.most_running = pool.workers + (1 if dense.numa is not None and pool.workers > 1 else 0)
+        bins = bins_of(dense)
+        self.sizes = AdaptiveSize(len(dense.nodes), bins), AdaptiveSize(len(dense.nodes), bins)
+        self.spent = 0.0
+        self.steps = 0
+        self.under_way: dict[Future[RepairResult], _RunningRepair] = {}
+
+    def restart(self, solution: Solution) -> None:
+        """Begin with another solution; what has been learnt of sizes and operators stays."""
+        self.incumbent = IncumbentState(self.dense, solution)
+        self.destroy.incumbent = self.incumbent
+        self.spent = 0.0
+
+    def run(self, limits: StepLimits, told: Callable[[Solution], bool]) -> None:
+        """Make steps until ``limits`` allows none or ``told``, which hears every better solution, says it is enough."""
+        try:
+            while self._fill(limits):
+                done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
+                for future in [each for each in self.under_way if each in done]:
+                    if self._take(future) and told(dict(self.incumbent.solution)):
+                        return
+        finally:
+            for future in self.under_way:
+                future.cancel()
+            self.under_way.clear()
+
+    def _fill(self, limits: StepLimits) -> bool:
+        """Begin as many repairs as may run at once; say whether any is under way."""
+        while len(self.under_way) < self.most_running:
+            allowed = limits(self.spent)
+            if allowed is None:
+                # Repairs that are under way are not waited for: they would be over the limit as well.
+                return False
+            if not self._begin(*allowed):
+                # A step that cost nothing (nothing to decide) counts all the same, or there would be no end.
+                self.spent += STEP_WORK / 100
+                if self.under_way:
+                    break
+        return True
+
+    def _begin(self, seconds: float, work: float) -> bool:
+        blocked = np.zeros(len(self.dense.nodes), dtype=bool)
+        locked: set[int] = set()
+        for each in self.under_way.values():
+            blocked[each.nodes] = True
+            locked.update(each.subproblem.groups)
+            locked.update(group for app in each.subproblem.apps for group in self.groups_of_apps[app])
+        chosen = self.destroy.choose(self.sizes[0].nodes, self.sizes[1].nodes, blocked, locked)
+        if not len(chosen.nodes):
+            return False
+        slack = not self.shared or not any(each.slack for each in self.under_way.values())
+        nodes, pending = chosen.nodes.tolist(), chosen.pending
+        subproblem = make_subproblem(self.incumbent, nodes, pending, locked=locked | chosen.fixed, slack=slack)
+        if not subproblem.dense.classes:
+            return False
+        self.steps += 1
+        task = self._task(subproblem, chosen.chains, seconds, work)
+        try:
+            future = self.pool.submit(task)
+        except BrokenExecutor as error:
+            self._lost(error)
+            return False
+        size = None if chosen.chains else self.sizes[bool(chosen.fixed)]
+        self.under_way[future] = _RunningRepair(subproblem, chosen.nodes, chosen.operator, size, slack)
+        return True
+
+    def _task(self, subproblem: Subproblem, chains: bool, seconds: float, work: float) -> RepairTask:
+        compact = self.random.random() < COMPACT
+        unhinted = self.dense.numa is not None and self.random.random() < UNHINTED
+        return RepairTask(
+            subproblem.dense,
+            subproblem.start,
+            subproblem.must,
+            self.level,
+            seconds,
+            min(work, CHAINS_WORK if chains else STEP_WORK),
+            (self.seed + self.steps) % 2**31,
+            compact,
+            unhinted,
+            chains,
+        )
+
+    def _take(self, future: Future[RepairResult]) -> bool:
+        """Put back what came of a repair; say whether the value or one before it got better."""
+        each = self.under_way.pop(future, None)
+        if each is None:
+            return False  # lost with the executor
+        try:
+            found = future.result()
+        except BrokenExecutor as error:
+            self._lost(error)
+            return False
+        if found.fault is not None:
+            raise SolverFault(f"in a neighbourhood: {found.fault}")
+        self.spent += found.work or STEP_WORK / 100
+        if each.size is not None:
+            each.size.learn(found, len(each.nodes))
+        gain = self._put(each.subproblem, found)
+        self.destroy.reward(each.operator, gain)
+        return gain
+
+    def _put(self, subproblem: Subproblem, found: RepairResult) -> bool:
+        """Accept what a repair found unless it makes things worse; say whether it makes them better.
+
+        What a subproblem gains the whole gains, unless another one that was under way counts on the same domain being
+        in use; so values are counted anew only where something is gained.
+        """
+        solution = found.solution
+        if solution is None or solution == subproblem.start:
+            return False
+        before = self.incumbent.values
+        values = tuple(value + gain for value, gain in zip(before, found.gains, strict=True))
+        if beats(self.dense, before, values, self.level + 1):
+            return False
+        better = beats(self.dense, values, before, self.level + 1)
+        taken, put = subproblem.named(subproblem.start), subproblem.named(solution)
+        self.incumbent.change(taken, put, None if better else values)
+        if better and not beats(self.dense, self.incumbent.values, before, self.level + 1):
+            self.incumbent.change(put, taken, before)
+            return False
+        return better
+
+    def _lost(self, error: BaseException) -> None:
+        """An executor broke down: what was under way is lost, nothing else."""
+        self.under_way.clear()
+        self.pool.broke(error)

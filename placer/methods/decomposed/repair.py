@@ -1,0 +1,179 @@
+"""Repair: a subproblem is decided anew, by CP-SAT or by ejection chains, on one thread.
+
+Tasks and results are all that a worker needs and gives, and both can be pickled, so a repair runs on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from placer.dense import Dense, Solution, beats, score_solution
+from placer.methods.exact.model import Model, Must, TooLarge
+from placer.methods.exact.variables import Linear
+from placer.methods.numa.ejection_chains import place_by_ejection_chains
+from placer.placement import MAXIMISED
+
+__all__ = ["RepairResult", "RepairTask", "repair"]
+
+#: How near to the most compactness is near enough, as a share of it.
+COMPACT_GAP = 0.02
+
+#: How often a subproblem is solved where kubelets refuse what comes of it (C10).
+TRIES = 6
+
+
+@dataclass(frozen=True)
+class RepairTask:
+    """A subproblem, and how it is to be repaired.
+
+    Parameters
+    ----------
+    dense, start, must
+        Of a :class:`~placer.methods.decomposed.subproblem.Subproblem`.
+    level
+        The value that is to get better; those before it must not get worse.
+    seconds, work
+        Most wall-clock and deterministic time; infinite: no limit.
+    seed
+        Of the solver.
+    compact
+        Beside the value, leave the room that is left in few leaves.
+    unhinted
+        Look for a solution without a hint: what comes of it is seldom the start once more.
+    chains
+        Repair by ejection chains over NUMA zones instead of a model.
+    """
+
+    dense: Dense
+    start: Solution
+    must: Must
+    level: int
+    seconds: float
+    work: float
+    seed: int
+    compact: bool = False
+    unhinted: bool = False
+    chains: bool = False
+
+
+@dataclass(frozen=True)
+class RepairResult:
+    """What a repair found.
+
+    Parameters
+    ----------
+    solution
+        Of the subproblem, no worse than the start; None: none was found in time.
+    gains
+        How much each value is larger than at the start; empty without a solution.
+    optimal
+        Whether nothing in the subproblem is better.
+    too_large
+        The model was not built.
+    work
+        Deterministic time it took.
+    fault
+        What the solver said that cannot be; None: nothing.
+    """
+
+    solution: Solution | None
+    gains: tuple[int, ...] = ()
+    optimal: bool = False
+    too_large: bool = False
+    work: float = 0.0
+    fault: str | None = None
+
+
+def repair(task: RepairTask) -> RepairResult:
+    """Repair a subproblem."""
+    return _by_ejection_chains(task) if task.chains else _by_model(task)
+
+
+def _by_ejection_chains(task: RepairTask) -> RepairResult:
+    found, work = place_by_ejection_chains(task.dense, task.start, task.seed, task.work, task.seconds)
+    start, values = score_solution(task.dense, task.start), score_solution(task.dense, found)
+    if beats(task.dense, start, values, task.level + 1):
+        return RepairResult(None, work=work)
+    return RepairResult(found, tuple(new - old for new, old in zip(values, start, strict=True)), work=work)
+
+
+def _by_model(task: RepairTask) -> RepairResult:
+    start = score_solution(task.dense, task.start)
+    try:
+        model, most = _model(task, start)
+    except TooLarge:
+        return RepairResult(None, too_large=True)
+    work, end = 0.0, time.monotonic() + task.seconds
+    for _ in range(TRIES):
+        solver = _solver(task, task.work - work, end - time.monotonic(), most)
+        model.hint(task.start)
+        if task.unhinted:
+            model.proto.proto.clear_solution_hint()
+        status = solver.solve(model.proto)
+        work += solver.response_proto.deterministic_time
+        if status in (cp_model.INFEASIBLE, cp_model.MODEL_INVALID):
+            fault = f"{solver.status_name(status)} where leaving all as it was is possible"
+            return RepairResult(None, work=work, fault=fault)
+        if status == cp_model.UNKNOWN:
+            break
+        found = model.read(list(solver.response_proto.solution))
+        admitted = model.admitted(found)
+        if admitted is not None:
+            gains = tuple(new - old for new, old in zip(score_solution(task.dense, found), start, strict=True))
+            return RepairResult(admitted, gains, status == cp_model.OPTIMAL and not model.unsure, work=work)
+        model.exclude(found)
+        if work >= task.work or time.monotonic() >= end:
+            break
+    return RepairResult(None, work=work)
+
+
+def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[Model, int]:
+    """The model of a task, and the most that its compactness can be."""
+    model = Model(task.dense, task.must, task.seconds / 2, level=task.level)
+    for before in range(task.level):
+        model.keep(before, start[before])
+    compact = task.compact and task.dense.levels[task.level][0] in MAXIMISED
+    row = _compactness(task, model) if compact else None
+    model.aim(task.level, row)
+    return model, 0 if row is None else model.most(row)
+
+
+def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_model.CpSolver:
+    """A solver with the limits that are left; ``most`` is the most that compactness can be."""
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = 1
+    parameters.random_seed = task.seed
+    # A subproblem is small and one of many: presolving it thoroughly takes longer than solving it.
+    parameters.cp_model_probing_level = 0
+    parameters.max_presolve_iterations = 1
+    parameters.absolute_gap_limit = COMPACT_GAP * most
+    parameters.max_deterministic_time = max(1e-6, work)
+    if seconds < math.inf:
+        parameters.max_time_in_seconds = max(0.01, seconds)
+    return solver
+
+
+def _compactness(task: RepairTask, model: Model) -> Linear:
+    """Placed weight, in twentieths of a node, worth more where less room is left: the emptiest leaves get emptier."""
+    free = task.dense.free.astype(np.float64)
+    for (index, node), count in task.start.items():
+        free[node] -= task.dense.classes[index].request * count
+    room = (free / np.maximum(task.dense.free.max(axis=0, initial=0), 1)).min(axis=1) if free.shape[1] else free[:, :0]
+    units, number = np.unique(task.dense.leaf_unit, return_inverse=True)
+    order = np.argsort(np.argsort(-np.bincount(number.reshape(-1), weights=room.reshape(-1))))
+    worth_of = {int(unit): 4 + 4 * int(place) // max(1, len(units)) for unit, place in zip(units, order, strict=True)}
+    row = Linear()
+    for item, counts in enumerate(model.variables.counts):
+        worth = max(1, model.variables.first(item).weight // 50_000)
+        for place, variable in counts.items():
+            row.add(worth * worth_of[model.variables.places[place].unit], variable)
+    if model.zones is not None:
+        for worth, variable in model.zones.low():
+            row.add(worth, variable)
+    return row

@@ -1,0 +1,492 @@
+"""A subproblem: some nodes and groups are decided anew, the rest is held fast; it is an instance of its own.
+
+What stays where it is becomes running pods: it holds room, ports, capability and links, counts towards what its gang
+needs, calls and is called, and says where its scopes are. What is free again, or pending, may go to the chosen nodes
+only. So a neighbourhood needs no model of its own, and every rule holds in it by the same code. Example: of a gang of 8
+with 5 pods on nodes that are not freed, 3 are left to place, and the 5 count towards its minimum.
+
+It has no more nodes than it needs: those that are freed, and per leaf on which one of its scopes has pods that stay one
+node without room that stands for them. So it is small enough to be sent to another machine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import (
+    Call,
+    Dense,
+    DenseGroup,
+    DenseNetwork,
+    DenseNuma,
+    DenseSubGroup,
+    Domains,
+    PodClass,
+    QueueRow,
+    Scope,
+    Solution,
+    Workload,
+)
+from placer.instance import HostPort
+from placer.instance.numa import Units
+from placer.methods.decomposed.incumbent_state import IncumbentState
+from placer.methods.exact.calls import surplus_of
+from placer.methods.exact.model import Must
+
+__all__ = ["Subproblem", "make_subproblem"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+K = TypeVar("K", str, int)
+
+
+@dataclass(frozen=True)
+class Subproblem:
+    """A subproblem, and the way back to the whole instance.
+
+    Parameters
+    ----------
+    dense
+        The subproblem as an instance.
+    start
+        What is free again, where it was: a solution of ``dense``.
+    must
+        What the pods that are held fast ask of ``dense``: that their groups and subgroups stay ready, and callees near.
+    nodes, classes, groups
+        Node, class and group of the whole instance that each of ``dense`` stems from.
+    apps
+        AppGroups of the whole instance that it decides about.
+    """
+
+    dense: Dense
+    start: Solution
+    must: Must
+    nodes: IntArray
+    classes: tuple[int, ...]
+    groups: tuple[int, ...]
+    apps: frozenset[int]
+
+    def named(self, solution: Solution) -> Solution:
+        """A solution of the subproblem in the numbers of the whole instance."""
+        return {(self.classes[index], int(self.nodes[node])): count for (index, node), count in solution.items()}
+
+
+def make_subproblem(
+    incumbent: IncumbentState,
+    nodes: Collection[int],
+    pending: Collection[int],
+    *,
+    locked: Collection[int] = (),
+    slack: bool = True,
+) -> Subproblem:
+    """Free what is on some nodes, and what is pending of some groups; hold everything else.
+
+    Parameters
+    ----------
+    incumbent
+        The whole instance and a solution of it that keeps all rules.
+    nodes
+        Where pods are freed and where they may go.
+    pending
+        Groups whose pods that wait may be placed.
+    locked
+        Groups of which nothing is freed or placed, wherever it is, because another subproblem decides about them.
+    slack
+        Whether it may use what queues and links have left; else only what its own pods had of it.
+    """
+    return _SubproblemBuilder(incumbent, nodes, pending, frozenset(locked), slack).subproblem()
+
+
+class _SubproblemBuilder:
+    """What is freed, what stays, and the numbers that classes, groups, subgroups, scopes and nodes get."""
+
+    def __init__(
+        self,
+        incumbent: IncumbentState,
+        nodes: Collection[int],
+        pending: Iterable[int],
+        locked: frozenset[int],
+        slack: bool,
+    ) -> None:
+        self.incumbent, self.dense, self.slack = incumbent, incumbent.dense, slack
+        dense = self.dense
+        found = incumbent.there(nodes)
+        self.stays = {place: count for place, count in found.items() if dense.classes[place[0]].group in locked}
+        self.freed = {place: count for place, count in found.items() if place not in self.stays}
+        self.freed_on = Counter[int]()
+        for (index, _), count in self.freed.items():
+            self.freed_on[index] += count
+        self.size = self._sizes(group for group in pending if group not in locked)
+        self.classes = sorted(self.size)
+        self.groups = sorted({dense.classes[index].group for index in self.classes})
+        self.subs = sorted({sub for index in self.classes if (sub := dense.classes[index].sub_group) >= 0})
+        self.class_number, self.group_number, self.sub_number = map(_renumbered, (self.classes, self.groups, self.subs))
+        self.masks = sorted({dense.classes[index].mask for index in self.classes})
+        self.chosen = np.array(sorted(nodes), dtype=np.int64)
+        self._stand_ins()
+
+    def _sizes(self, pending: Iterable[int]) -> Counter[int]:
+        """Class to its pods that are decided: those that are freed, and of pending groups those that wait."""
+        size = Counter(self.freed_on)
+        for group in pending:
+            for index in self.dense.groups[group].classes:
+                size[index] += self.incumbent.left(index)
+        return +size
+
+    def _stand_ins(self) -> None:
+        """Choose the nodes: those that are freed, and per leaf with pods that stay one that stands for them."""
+        unit = self.dense.leaf_unit
+        self.scopes = sorted(
+            {self.dense.groups[group].scope for group in self.groups}
+            | {self.dense.sub_groups[sub].scope for sub in self.subs}
+        )
+        self.fast = {scope: self._fast(scope) for scope in self.scopes}
+        stand_in = {int(unit[node]): int(node) for node in self.chosen}
+        for nodes in self.fast.values():
+            for node in nodes:
+                if node >= 0:
+                    stand_in.setdefault(int(unit[node]), node)
+        others = np.array(list(stand_in.values()), dtype=np.int64)
+        self.nodes = np.unique(np.concatenate((self.chosen, others)))
+        self.node_number = _renumbered(self.nodes.tolist())
+        self.unit_number = {unit: self.node_number[node] for unit, node in stand_in.items()}
+
+    def _fast(self, index: int) -> list[int]:
+        """Nodes of the pods of a scope that stay, running ones and ours, one per pod."""
+        scope = self.dense.scopes[index]
+        found = list(scope.bound)
+        for each in scope.classes:
+            for node, count in self.incumbent.where.get(each, {}).items():
+                found += [node] * (count - self.freed.get((each, node), 0))
+        return found
+
+    def subproblem(self) -> Subproblem:
+        dense, numbers = self.dense, self.nodes
+        chosen = np.isin(numbers, self.chosen)
+        used = self._used()
+        network = _SubproblemNetwork(self.incumbent, numbers, self.freed, self.class_number, self.slack)
+        inner = replace(
+            dense,
+            nodes=tuple(dense.nodes[node] for node in numbers),
+            free=self._free(chosen),
+            masks=dense.masks[self.masks][:, numbers] & chosen,
+            leaf=dense.leaf[numbers],
+            leaf_unit=dense.leaf_unit[numbers],
+            node_used=used[numbers],
+            classes=tuple(map(self._class, self.classes)),
+            groups=tuple(map(self._group, self.groups)),
+            sub_groups=tuple(map(self._sub_group, self.subs)),
+            scopes=tuple(map(self._scope, self.scopes)),
+            queue_rows=tuple(row for row in map(self._queue_row, dense.queue_rows) if row.classes),
+            ports=self._ports(),
+            network=network.network(),
+            numa=None if dense.numa is None else dense.numa.at(numbers, self.classes, self._held_pods(dense.numa)),
+            constant_locality=0,
+            constant_span=0,
+            constant_network=0,
+        )
+        return Subproblem(
+            self._with_domains(inner, used),
+            {(self.class_number[index], self.node_number[node]): count for (index, node), count in self.freed.items()},
+            self._must(network.surplus()),
+            numbers,
+            tuple(self.classes),
+            tuple(self.groups),
+            network.apps(),
+        )
+
+    def _must(self, surplus: dict[tuple[int, int], int]) -> Must:
+        """What the pods that stay ask for."""
+        groups, subs = self.dense.groups, self.dense.sub_groups
+        return Must(
+            frozenset(number for group, number in self.group_number.items() if self._held(groups[group].classes)),
+            frozenset(number for sub, number in self.sub_number.items() if self._held(subs[sub].classes)),
+            surplus,
+        )
+
+    def _held_pods(self, numa: DenseNuma) -> dict[int, tuple[Units, ...]]:
+        """Node of the subproblem to the pods that stay there, as its kubelet sees them (C10)."""
+        by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (index, node), count in self.stays.items():
+            by_node[node].append((index, count))
+        found = {self.node_number[node]: tuple(numa.pods(node, counts)) for node, counts in by_node.items()}
+        return {node: pods for node, pods in found.items() if pods}
+
+    def _with_domains(self, inner: Dense, used: npt.NDArray[np.bool_]) -> Dense:
+        """Keep the domains that hold a node of the subproblem, and the root."""
+        tree = self.dense.domains
+        begin, end = np.searchsorted(self.nodes, tree.begin), np.searchsorted(self.nodes, tree.end)
+        kept = np.flatnonzero((end > begin) | (np.arange(len(begin)) == tree.root))
+        number = np.full(len(begin) + 1, -1, dtype=np.int64)
+        number[kept] = np.arange(len(kept))
+        sums = np.concatenate(([0], np.cumsum(used)))
+        domains = Domains(
+            names=tuple(tree.names[domain] for domain in kept),
+            tier=tree.tier[kept],
+            parent=number[tree.parent[kept]],
+            begin=begin[kept],
+            end=end[kept],
+            used=sums[tree.end[kept]] > sums[tree.begin[kept]],
+        )
+        return replace(inner, domains=domains, leaf=number[inner.leaf])
+
+    def _used(self) -> BoolArray:
+        """Nodes that are in use whatever the subproblem decides."""
+        used = self.incumbent.used.copy()
+        used[self.chosen] = self.dense.node_used[self.chosen]
+        for index, node in self.stays:
+            used[node] |= not self.dense.classes[index].daemon
+        return used
+
+    def _free(self, chosen: BoolArray) -> IntArray:
+        free = np.zeros((len(self.nodes), len(self.dense.resources)), dtype=np.int64)
+        free[chosen] = self.incumbent.free[self.chosen]
+        for (index, node), count in self.freed.items():
+            free[self.node_number[node]] += self.dense.classes[index].request * count
+        return free
+
+    def _held(self, classes: Iterable[int]) -> int:
+        return sum(self._held_of(index) for index in classes)
+
+    def _held_of(self, index: int) -> int:
+        """Pods of a class that stay where they are."""
+        return self.incumbent.placed[index] - self.freed_on[index]
+
+    def _class(self, index: int) -> PodClass:
+        one = self.dense.classes[index]
+        return replace(
+            one,
+            pods=one.pods[:1] * self.size[index],  # only their number matters, and they travel
+            group=self.group_number[one.group],
+            sub_group=self.sub_number.get(one.sub_group, -1),
+            mask=self.masks.index(one.mask),
+        )
+
+    def _group(self, index: int) -> DenseGroup:
+        group = self.dense.groups[index]
+        return replace(
+            group,
+            classes=self._numbers(group.classes),
+            sub_groups=tuple(self.sub_number[sub] for sub in group.sub_groups if sub in self.sub_number),
+            short=max(0, group.short - self._held(group.classes)),
+            short_by_role=_above_zero(group.short_by_role, self._held_by_role(group)),
+            short_by_policy=_above_zero(group.short_by_policy, self._ready_by_policy(group)),
+            scope=self.scopes.index(group.scope),
+        )
+
+    def _held_by_role(self, group: DenseGroup) -> Counter[str]:
+        """Role to its pods that stay."""
+        found: Counter[str] = Counter()
+        for index in group.classes:
+            found[self.dense.classes[index].role] += self._held_of(index)
+        return found
+
+    def _ready_by_policy(self, group: DenseGroup) -> Counter[int]:
+        """Policy to its subgroups that are ready by the pods that stay."""
+        subs = (self.dense.sub_groups[sub] for sub in group.sub_groups)
+        return Counter(sub.policy for sub in subs if 0 < sub.short <= self._held(sub.classes))
+
+    def _sub_group(self, index: int) -> DenseSubGroup:
+        sub = self.dense.sub_groups[index]
+        return replace(
+            sub,
+            group=self.group_number[sub.group],
+            classes=self._numbers(sub.classes),
+            short=max(0, sub.short - self._held(sub.classes)),
+            scope=self.scopes.index(sub.scope),
+        )
+
+    def _scope(self, index: int) -> Scope:
+        scope = self.dense.scopes[index]
+        unit = self.dense.leaf_unit
+        bound = (self.unit_number[int(unit[node])] if node >= 0 else -1 for node in self.fast[index])
+        return replace(scope, classes=self._numbers(scope.classes), bound=tuple(bound))
+
+    def _numbers(self, classes: Iterable[int]) -> tuple[int, ...]:
+        return tuple(self.class_number[index] for index in classes if index in self.class_number)
+
+    def _queue_row(self, row: QueueRow) -> QueueRow:
+        requests = ((index, int(self.dense.classes[index].request[row.resource])) for index in row.classes)
+        if self.slack:
+            room = row.room - sum(self._held_of(index) * amount for index, amount in requests)
+        else:
+            room = sum(self.freed_on[index] * amount for index, amount in requests)
+        return replace(row, room=room, classes=self._numbers(row.classes))
+
+    def _ports(self) -> dict[int, tuple[HostPort, ...]]:
+        ports = {self.node_number[node]: taken for node, taken in self.dense.ports.items() if node in self.node_number}
+        for index, node in self.stays:
+            if self.dense.classes[index].host_ports:
+                number = self.node_number[node]
+                ports[number] = (*ports.get(number, ()), *self.dense.classes[index].host_ports)
+        return ports
+
+
+def _renumbered(of_whole: Iterable[int]) -> dict[int, int]:
+    """Number in the whole instance to that in the subproblem."""
+    return {each: number for number, each in enumerate(of_whole)}
+
+
+def _above_zero(asked: Iterable[tuple[K, int]], held: Mapping[K, int]) -> tuple[tuple[K, int], ...]:
+    """What is still asked for, beside what is held."""
+    return tuple((each, short - held[each]) for each, short in asked if short > held[each])
+
+
+@dataclass(frozen=True)
+class _SubproblemNetwork:
+    """Workloads of the subproblem and their partners, on its nodes.
+
+    Parameters
+    ----------
+    incumbent
+        The whole instance, and a solution of it that keeps all rules.
+    nodes
+        int64: nodes of the subproblem, ascending.
+    freed
+        What is free again.
+    class_number
+        Class of the whole instance to that of the subproblem.
+    slack
+        Whether the subproblem may use what the links have left; else only what its own pods had of them.
+    """
+
+    incumbent: IncumbentState
+    nodes: IntArray
+    freed: Solution
+    class_number: Mapping[int, int]
+    slack: bool
+
+    @property
+    def whole(self) -> DenseNetwork:
+        """Of the whole instance, which has one."""
+        assert self.incumbent.dense.network is not None
+        return self.incumbent.dense.network
+
+    @cached_property
+    def mine(self) -> frozenset[int]:
+        """Workloads, by their number in the whole instance, that the subproblem decides about."""
+        owner = self.incumbent.dense.workload_of
+        return frozenset(owner[index] for index in self.class_number if index in owner)
+
+    @cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """Calls that they make and take; with ``majority`` all calls of those who make one of these."""
+        found = [call for call in self.whole.calls if call.origin in self.mine or call.destination in self.mine]
+        if self.whole.majority:
+            origins = {call.origin for call in found}
+            found = [call for call in self.whole.calls if call.origin in origins]
+        return tuple(found)
+
+    @cached_property
+    def number(self) -> dict[int, int]:
+        """Workload of the whole instance to that of the subproblem."""
+        ends = dict.fromkeys(end for call in self.calls for end in (call.origin, call.destination))
+        return {workload: number for number, workload in enumerate(ends)}
+
+    @cached_property
+    def stays(self) -> dict[int, Counter[int]]:
+        """Workload to node to its new pods that stay there."""
+        found = {workload: self.incumbent.pods_of(workload) for workload in self.number}
+        for (index, node), count in self.freed.items():
+            workload = self.incumbent.dense.workload_of.get(index)
+            if workload is not None:
+                found[workload][node] -= count
+        return {workload: +here for workload, here in found.items()}
+
+    @cached_property
+    def areas(self) -> dict[int, int]:
+        """Area of the whole instance to that of the subproblem: where its nodes are, and where partners are."""
+        there = {int(area) for area in self.whole.area[self.nodes]}
+        for workload in self.number:
+            one = self.whole.workloads[workload]
+            there.update(area for _, area, _ in (*one.bound, *one.leaving))
+            there.update(int(self.whole.area[node]) for node in self.stays[workload])
+        return {area: number for number, area in enumerate(sorted(there))}
+
+    def network(self) -> DenseNetwork | None:
+        """The network of the subproblem; None where no pod that it decides about calls or is called."""
+        if self.incumbent.dense.network is None or not self.calls:
+            return None
+        kept = np.array(list(self.areas), dtype=np.int64)
+        link = self.whole.link[np.ix_(kept, kept)]
+        links = np.unique(link[link >= 0])
+        rooms = self._rooms()
+        return replace(
+            self.whole,
+            area=np.array([self.areas[int(area)] for area in self.whole.area[self.nodes]], dtype=np.int64),
+            cost=self.whole.cost[np.ix_(kept, kept)],
+            link=np.where(link >= 0, np.searchsorted(links, link), -1),
+            room=tuple(rooms[int(each)] for each in links),
+            workloads=tuple(self._workload(workload) for workload in self.number),
+            calls=tuple(
+                replace(call, origin=self.number[call.origin], destination=self.number[call.destination])
+                for call in self.calls
+            ),
+        )
+
+    def _workload(self, index: int) -> Workload:
+        one = self.whole.workloads[index]
+        node_number = {int(node): position for position, node in enumerate(self.nodes)}
+        there: Counter[tuple[int, int]] = Counter()
+        for node, area, count in one.bound:
+            there[node_number.get(node, -1), self.areas[area]] += count
+        for node, count in self.stays[index].items():
+            there[node_number.get(node, -1), self.areas[int(self.whole.area[node])]] += count
+        leaving = ((node_number.get(node, -1), self.areas[area], count) for node, area, count in one.leaving)
+        return replace(
+            one,
+            classes=tuple(self.class_number[each] for each in one.classes if each in self.class_number),
+            bound=tuple((node, area, count) for (node, area), count in sorted(there.items())),
+            leaving=tuple(leaving),
+        )
+
+    def _rooms(self) -> list[int]:
+        """What the subproblem may take of each link."""
+        communication = self.incumbent.communication
+        assert communication is not None
+        mine: Counter[tuple[int, int]] = Counter()
+        for (index, node), count in self.freed.items():
+            workload = self.incumbent.dense.workload_of.get(index)
+            if workload is not None:
+                mine[workload, node] += count
+        freed = communication.freed(mine)
+        if not self.slack:
+            return freed
+        used = communication.used()
+        return [room - used[link] + freed[link] for link, room in enumerate(self.whole.room)]
+
+    def surplus(self) -> dict[tuple[int, int], int]:
+        """With ``majority``: workload and area to how many more callees may be too far than near enough.
+
+        For new callers that stay there 0, for running ones what they have by running callees alone.
+        """
+        if self.incumbent.dense.network is None or not self.whole.majority:
+            return {}
+        bound = self._bound()
+        found = {}
+        for origin in {call.origin for call in self.calls}:
+            mine = [call for call in self.whole.calls if call.origin == origin]
+            new = {int(self.whole.area[node]) for node in self.stays[origin]}
+            for area in {*new, *np.flatnonzero(bound[origin]).tolist()}:
+                most = 0 if area in new else max(0, surplus_of(self.whole, bound, mine, area))
+                found[self.number[origin], self.areas[area]] = most
+        return found
+
+    def _bound(self) -> IntArray:
+        """Running pods: int64, shape (workloads, areas) of the whole instance."""
+        found = np.zeros((len(self.whole.workloads), len(self.whole.cost)), dtype=np.int64)
+        for number, workload in enumerate(self.whole.workloads):
+            for _, area, count in workload.bound:
+                found[number, area] += count
+        return found
+
+    def apps(self) -> frozenset[int]:
+        """AppGroups that the subproblem decides about."""
+        return frozenset(self.whole.workloads[workload].app for workload in self.mine)
