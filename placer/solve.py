@@ -23,7 +23,7 @@ from placer.verify import verify
 if TYPE_CHECKING:
     from placer.dense import Dense
     from placer.methods.incumbent import Incumbent
-    from placer.methods.process import Ended
+    from placer.methods.process import ProcessResult
 
 __all__ = ["METHODS", "solve"]
 
@@ -248,17 +248,17 @@ class _Job:
         aging = 0.0 if self.dense.numa is None or self.time_limit is None else AGING * self.time_limit
         return 0.1 + 3 * (time.monotonic() - start) + aging
 
-    def _termination(self, ended: Ended, name: str) -> Termination:
-        from placer.methods.process import How
+    def _termination(self, ended: ProcessResult, name: str) -> Termination:
+        from placer.methods.process import ProcessEnd
 
-        if ended.how is How.RETURNED:
+        if ended.how is ProcessEnd.RETURNED:
             return Termination(ended.value)
-        if ended.how is How.DIED:
+        if ended.how is ProcessEnd.DIED:
             self.findings.append(
                 Finding("SolverDied", name, f"The search ended with {ended.detail}; its last answer is kept.")
             )
             return Termination.FINISHED
-        return Termination.TIME if ended.how is How.KILLED else Termination.INTERRUPTED
+        return Termination.TIME if ended.how is ProcessEnd.KILLED else Termination.INTERRUPTED
 
     def _proved(self, incumbent: Incumbent) -> bool:
         values = (Value(name, value, priority) for (name, priority), value in self._named(incumbent))

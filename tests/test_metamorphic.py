@@ -22,7 +22,7 @@ from placer.cli import main
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, NetworkTopology, Node, Pod, PodState
 from placer.instance.problem import LEVELS
 from placer.laboratory.generate import generate
-from placer.methods.process import Ended, How
+from placer.methods.process import ProcessEnd, ProcessResult
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value, better
 from placer.quantity import CPU, Resources, parse
@@ -41,9 +41,13 @@ SEEDS = range(30)
 def _search_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run searches in this process: hundreds of tiny ones would otherwise spend their time on starting."""
 
-    def run_here(target: str, arguments: tuple[Any, ...], on_event: Callable[[Any], None], _: float | None) -> Ended:
+    def run_here(
+        target: str, arguments: tuple[Any, ...], on_event: Callable[[Any], None], _: float | None
+    ) -> ProcessResult:
         module, _, function = target.partition(":")
-        return Ended(How.RETURNED, getattr(importlib.import_module(module), function)(*arguments, on_event))
+        return ProcessResult(
+            ProcessEnd.RETURNED, getattr(importlib.import_module(module), function)(*arguments, on_event)
+        )
 
     monkeypatch.setattr("placer.methods.process.run_apart", run_here)
 

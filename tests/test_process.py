@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.methods.process import How, run_apart
+from placer.methods.process import ProcessEnd, run_apart
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def _searches_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_events_arrive_in_order_and_the_value_returns() -> None:
     events: list[object] = []
     ended = run_apart("searches:honest", (7,), events.append)
-    assert (ended.how, ended.value) == (How.RETURNED, "finished")
+    assert (ended.how, ended.value) == (ProcessEnd.RETURNED, "finished")
     assert events == [("found", 7), ("found", 8)]
 
 
@@ -29,7 +29,7 @@ def test_a_search_that_hangs_is_killed_and_its_events_stay(search: str) -> None:
     events: list[object] = []
     start = time.monotonic()
     ended = run_apart(f"searches:{search}", (), events.append, deadline=start + 8)
-    assert ended.how is How.KILLED
+    assert ended.how is ProcessEnd.KILLED
     assert events == ["before"]
     assert time.monotonic() - start < 300  # and not for ever
 
@@ -45,14 +45,14 @@ def test_a_search_that_hangs_is_killed_and_its_events_stay(search: str) -> None:
 def test_a_search_that_dies_says_how_and_its_events_stay(search: str, words: str) -> None:
     events: list[object] = []
     ended = run_apart(f"searches:{search}", (), events.append)
-    assert ended.how is How.DIED
+    assert ended.how is ProcessEnd.DIED
     assert words in ended.detail
     assert events == ["before"]
 
 
 def test_noise_and_large_events_do_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
     events: list[str] = []
-    assert run_apart("searches:prints", (), events.append).how is How.RETURNED
+    assert run_apart("searches:prints", (), events.append).how is ProcessEnd.RETURNED
     assert [len(event) for event in events] == [5_000_000]
     assert capfd.readouterr() == ("", "")
 
@@ -77,7 +77,7 @@ def test_a_program_that_the_search_started_is_killed_with_it() -> None:
     """A solver may be one, such as CBC."""
     pids: list[int] = []
     ended = run_apart("searches:starts_a_program", (), pids.append, deadline=time.monotonic() + 2)
-    assert ended.how is How.KILLED
+    assert ended.how is ProcessEnd.KILLED
     _wait_for(lambda: not _runs(pids[0]))
 
 

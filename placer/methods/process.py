@@ -26,13 +26,13 @@ from enum import Enum
 from io import RawIOBase
 from typing import IO, Any, BinaryIO
 
-__all__ = ["Ended", "How", "run_apart"]
+__all__ = ["ProcessEnd", "ProcessResult", "run_apart"]
 
 #: The length of a frame.
 HEAD = struct.Struct(">Q")
 
 
-class How(Enum):
+class ProcessEnd(Enum):
     """How a search ended."""
 
     RETURNED = "returned"  #: by itself
@@ -42,20 +42,20 @@ class How(Enum):
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessResult:
     """The end of a search.
 
     Parameters
     ----------
     how
-        See :class:`How`.
+        See :class:`ProcessEnd`.
     value
         What the function returned; None unless RETURNED.
     detail
         Last line of what it wrote to standard error, with the signal or exit status; empty unless DIED.
     """
 
-    how: How
+    how: ProcessEnd
     value: Any = None
     detail: str = ""
 
@@ -65,7 +65,7 @@ def run_apart(
     arguments: tuple[Any, ...],
     on_event: Callable[[Any], None],
     deadline: float | None = None,
-) -> Ended:
+) -> ProcessResult:
     """Run ``target(*arguments, emit)`` in a child process and hand every emitted event to ``on_event``.
 
     Parameters
@@ -87,7 +87,7 @@ def run_apart(
             _send(child, (target, arguments))
             return _listen(child, answers, on_event, deadline, errors)
         except KeyboardInterrupt:
-            return Ended(How.INTERRUPTED)
+            return ProcessResult(ProcessEnd.INTERRUPTED)
         finally:
             _end(child)
             _close(child.stdin)
@@ -129,22 +129,22 @@ def _listen(
     on_event: Callable[[Any], None],
     deadline: float | None,
     errors: IO[bytes],
-) -> Ended:
+) -> ProcessResult:
     buffer = bytearray()
     while True:
         left = None if deadline is None else deadline - time.monotonic()
         if left is not None and left <= 0:
-            return Ended(How.KILLED)
+            return ProcessResult(ProcessEnd.KILLED)
         readable, _, _ = select.select([answers], [], [], left)
         if not readable:
             continue
         chunk = answers.read(1 << 20)
         if not chunk:
-            return Ended(How.DIED, detail=_last_words(child, errors))
+            return ProcessResult(ProcessEnd.DIED, detail=_last_words(child, errors))
         buffer += chunk
         for kind, value in _frames(buffer):
             if kind == "returned":
-                return Ended(How.RETURNED, value)
+                return ProcessResult(ProcessEnd.RETURNED, value)
             on_event(value)
 
 

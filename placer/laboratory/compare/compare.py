@@ -12,7 +12,7 @@ from placer.laboratory.compare.rows import Row, beside_proofs, failed_row, row
 from placer.laboratory.deciders import NAMES, Asked, configuration_of
 from placer.laboratory.peak_memory import PeakOfTree
 from placer.laboratory.policies import POLICIES
-from placer.methods.process import How, run_apart
+from placer.methods.process import ProcessEnd, run_apart
 
 __all__ = ["DEFAULT", "NAMES", "compare"]
 
@@ -101,7 +101,7 @@ def _run(instance: Instance, asked: Asked) -> Row:
     """Decide in another process, judge in this one: what judging takes is not the decision's."""
     with PeakOfTree() as tree:
         ended = run_apart("placer.laboratory.compare.decide:decide", (instance, asked), tree.hear)
-    if ended.how is How.INTERRUPTED:
+    if ended.how is ProcessEnd.INTERRUPTED:
         raise KeyboardInterrupt
     found: Decided | Failed = ended.value or Failed(f"the process of the row ended with {ended.detail}")
     if isinstance(found, Failed):

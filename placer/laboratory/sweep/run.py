@@ -13,7 +13,7 @@ from placer.executors import open_executor
 from placer.laboratory.peak_memory import PeakOfTree
 from placer.laboratory.sweep.line import Line
 from placer.laboratory.sweep.plan import Run
-from placer.methods.process import Ended, How, run_apart
+from placer.methods.process import ProcessEnd, ProcessResult, run_apart
 
 __all__ = ["sweep"]
 
@@ -111,12 +111,12 @@ def _carry_out(run: Run, path: str, scratch: str) -> Line:
     return line.model_copy(update={"peak_memory_mib": max(line.peak_memory_mib, round(tree.peak / 1024, 1))})
 
 
-def _apart(function: str, arguments: tuple[Any, ...], hear: Callable[[Any], None]) -> Ended:
+def _apart(function: str, arguments: tuple[Any, ...], hear: Callable[[Any], None]) -> ProcessResult:
     ended = run_apart(f"placer.laboratory.sweep.answer:{function}", arguments, hear)
-    if ended.how is How.INTERRUPTED:
+    if ended.how is ProcessEnd.INTERRUPTED:
         raise KeyboardInterrupt
     return ended
 
 
-def _died(ended: Ended) -> str:
+def _died(ended: ProcessResult) -> str:
     return f"the process of the run ended with {ended.detail}"

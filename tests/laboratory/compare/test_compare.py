@@ -20,7 +20,7 @@ from placer.laboratory.compare.decide import Decided, Failed, decide
 from placer.laboratory.compare.rows import beside_proofs
 from placer.laboratory.deciders import Asked
 from placer.laboratory.policies import POLICIES, SORTED
-from placer.methods.process import Ended, How
+from placer.methods.process import ProcessEnd, ProcessResult
 from placer.placement import Placement, Value
 from placer.result import Bound, Judged
 from placer.solve import METHODS
@@ -70,10 +70,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     """Decide in this process, which is quicker, and tell who was asked what."""
     asked_for: list[Asked] = []
 
-    def in_place(target: str, arguments: tuple[Instance, Asked], *_: Any) -> Ended:
+    def in_place(target: str, arguments: tuple[Instance, Asked], *_: Any) -> ProcessResult:
         assert target == "placer.laboratory.compare.decide:decide"
         asked_for.append(arguments[1])
-        return Ended(How.RETURNED, decide(*arguments, lambda _: None))
+        return ProcessResult(ProcessEnd.RETURNED, decide(*arguments, lambda _: None))
 
     monkeypatch.setattr(COMPARING, "run_apart", in_place)
     return asked_for
@@ -181,10 +181,12 @@ def test_what_fails_is_a_row_with_its_error(here: list[Asked], monkeypatch: pyte
         "error": exact.error,
     }
     assert (greedy.error, greedy.placed_pods, greedy.exit_code) == (None, 1, 0)
-    monkeypatch.setattr(COMPARING, "run_apart", lambda *_: Ended(How.DIED, detail="signal 9: out of memory"))
+    monkeypatch.setattr(
+        COMPARING, "run_apart", lambda *_: ProcessResult(ProcessEnd.DIED, detail="signal 9: out of memory")
+    )
     (row,) = compare(instance, ["volcano"])
     assert (row.error, row.exit_code) == ("the process of the row ended with signal 9: out of memory", 1)
-    monkeypatch.setattr(COMPARING, "run_apart", lambda *_: Ended(How.INTERRUPTED))
+    monkeypatch.setattr(COMPARING, "run_apart", lambda *_: ProcessResult(ProcessEnd.INTERRUPTED))
     with pytest.raises(KeyboardInterrupt):
         compare(instance, ["volcano"])
 

@@ -32,7 +32,7 @@ from placer.laboratory.sweep import (
 )
 from placer.laboratory.sweep.answer import answer
 from placer.laboratory.sweep.line import KEY
-from placer.methods.process import Ended, How
+from placer.methods.process import ProcessEnd, ProcessResult
 from placer.read import read
 from tests.support import node, pod, pod_group
 
@@ -272,7 +272,9 @@ def test_the_configuration_goes_to_its_policy_and_its_fault_is_the_lines(cluster
 
 
 def test_a_process_that_dies_is_a_line_with_its_last_words(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RUNNING, "run_apart", lambda *_: Ended(How.DIED, detail="signal 9: out of memory"))
+    monkeypatch.setattr(
+        RUNNING, "run_apart", lambda *_: ProcessResult(ProcessEnd.DIED, detail="signal 9: out of memory")
+    )
     (line,) = sweep([run_of(str(cluster))], executor="inline")
     assert line == run_of(str(cluster)).line(error="the process of the run ended with signal 9: out of memory")
     (line,) = sweep([run_of("planted")], executor="inline")
@@ -280,7 +282,7 @@ def test_a_process_that_dies_is_a_line_with_its_last_words(cluster: Path, monkey
 
 
 def test_ctrl_c_in_a_run_ends_the_sweep(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RUNNING, "run_apart", lambda *_: Ended(How.INTERRUPTED))
+    monkeypatch.setattr(RUNNING, "run_apart", lambda *_: ProcessResult(ProcessEnd.INTERRUPTED))
     with pytest.raises(KeyboardInterrupt):
         list(sweep([run_of(str(cluster))], executor="inline"))
 
