@@ -13,7 +13,7 @@ from minizinc_text import names, numbers, sets, table
 
 from placer.instance import Instance, Pod
 from placer.instance.numa import NumaContainer, NumaNode, Stage
-from placer.instance.numa.model import HUGE_PAGES, UNKNOWN, is_device
+from placer.instance.numa.numa_values import HUGE_PAGES, UNKNOWN, is_device
 from placer.quantity import CPU, Resources
 
 __all__ = ["numa_lines"]

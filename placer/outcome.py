@@ -25,6 +25,7 @@ from placer.instance import (
     Spread,
     SubGroup,
 )
+from placer.instance.numa import TopologyManager
 from placer.placement import Placement
 
 __all__ = ["Flow", "Outcome", "Scope", "Shortage", "Staff"]
@@ -186,15 +187,13 @@ class Outcome:
     def _nodes_after(self) -> dict[str, Node]:
         """The nodes, with what new pods leave in the zones of those whose kubelets align them (C10)."""
         nodes = dict(self.instance.nodes)
-        for name, kubelet in self.instance.kubelets.items():
-            numa = nodes[name].numa
-            if numa is not None and name in self.new_on:
-                state = kubelet.start(numa)
+        for name, node in self.instance.aligning_nodes.items():
+            if name in self.new_on:
+                manager = TopologyManager(node)
                 for pod in self.new_on[name]:
-                    units = kubelet.units(pod.numa)
-                    answer = kubelet.admit(state, units)
-                    state = kubelet.force(state, units) if answer is None else answer[0]
-                nodes[name] = replace(nodes[name], numa=kubelet.after(numa, state))
+                    if manager.admit(pod.numa).refusal:
+                        manager.force(pod.numa)
+                nodes[name] = replace(nodes[name], numa=manager.after())
         return nodes
 
     def _staff(self) -> dict[tuple[Key, str], Staff]:

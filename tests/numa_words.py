@@ -7,7 +7,9 @@ it one.
 
 from __future__ import annotations
 
-from placer.instance.numa import Kubelet, NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
+from collections.abc import Iterable
+
+from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, TopologyManager
 from placer.quantity import Resources
 from tests.world import GPU
 
@@ -30,31 +32,28 @@ def demand(*containers: str, qos: str = "Guaranteed", overhead: str = "", pod_le
 
 def replay(node: NumaNode, *pods: NumaDemand) -> str:
     """Zone numbers per pod, ``-`` for one that is refused, ``any`` for one that nothing is aligned of."""
-    kubelet, words = Kubelet(node), []
-    state = kubelet.start(node)
-    for pod in pods:
-        answer = kubelet.admit(state, kubelet.units(pod))
-        if answer is not None:
-            state = answer[0]
-        names = () if answer is None else kubelet.names(answer[1])
-        words.append("-" if answer is None else "".join(name.removeprefix("node-") for name in names) or "any")
-    return " ".join(words)
+    manager = TopologyManager(node)
+    answers = map(manager.admit, pods)
+    return " ".join("-" if answer.refusal else zones_said(answer.zones) for answer in answers)
+
+
+def zones_said(zones: Iterable[str]) -> str:
+    """Names of zones as one word."""
+    return "".join(name.removeprefix("node-") for name in sorted(zones)) or "any"
 
 
 def left(node: NumaNode, *pods: NumaDemand) -> list[str]:
     """What each zone has left after the pods, in the words that they are made of."""
-    kubelet = Kubelet(node)
-    state = kubelet.start(node)
+    manager = TopologyManager(node)
     for pod in pods:
-        answer = kubelet.admit(state, kubelet.units(pod))
-        state = state if answer is None else answer[0]
+        manager.admit(pod)
     long = {name: short for short, name in SHORT.items()}
     return [
         " ".join(
             f"{amount / 1000:g} cpu" if name == "cpu" else f"{amount} {long.get(name, name)}"
-            for name, amount in room.items()
+            for name, amount in zone.available.items()
         )
-        for room in kubelet.rooms(state)
+        for zone in manager.after().zones
     ]
 
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placer.dense import Dense, DenseNuma, make_dense
+from placer.dense.admission_orders import Ordering, Orders
 from placer.instance import Instance
-from placer.instance.numa import NumaDemand, NumaNode, Ordering, Orders
+from placer.instance.numa import NumaDemand, NumaNode
 from placer.methods.events import Event, SearchOptions
 from placer.methods.milp import search, variables, zones
 from placer.methods.milp.model import Model

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from placer.instance import Key
+from placer.instance.numa import TopologyManager
 from placer.quantity import Resources, format_amount
 from tests.support import Document, instance_of, node, pod
 
@@ -84,14 +85,10 @@ def test_the_kubelet_refuses_what_the_plugin_filters_out(set_name: str, index: i
     case = CASES[set_name]["cases"][index]
     written = CASES[set_name]["nodes"][case["node"]]
     instance = instance_of(_node(written), _topology(written), _pod(case))
-    asked, numa = instance.pods[Key("default", "p")].numa, instance.nodes["n1"].numa
-    assert numa is not None
-    kubelet = instance.kubelets["n1"]
-    state = kubelet.start(numa)
-    admitted = kubelet.admit(state, kubelet.units(asked)) is not None
-    assert admitted == (case["verdict"] == "fit")
-    if asked is not None and not admitted:
-        assert kubelet.refusal(state, asked).startswith(REFUSALS[case["verdict"]])
+    refusal = TopologyManager(instance.aligning_nodes["n1"]).admit(instance.pods[Key("default", "p")].numa).refusal
+    assert bool(refusal) == (case["verdict"] != "fit")
+    if refusal:
+        assert refusal.startswith(REFUSALS[case["verdict"]])
 
 
 def test_there_are_enough_of_both() -> None:

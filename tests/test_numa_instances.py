@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from placer.dense.admission_orders import Orders, find_order
+from placer.dense.packed_kubelet import PackedKubelet
 from placer.instance import Instance, Key
-from placer.instance.numa import NumaNode, Orders, find_order
+from placer.instance.numa import NumaNode
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.read import read
@@ -55,7 +57,7 @@ def test_no_order() -> None:
     optimum, placement = best(instance)
     assert set(placement.node_of) == {Key("default", "lone")}
     assert binds(instance, "C10", optimum), "without the rule torn would be placed"
-    kubelet, torn = instance.kubelets["n1"], instance.pods[Key("default", "torn")].numa
+    kubelet, torn = PackedKubelet(_node(instance)), instance.pods[Key("default", "torn")].numa
     found = find_order(kubelet, kubelet.start(_node(instance)), [kubelet.units(torn)], [0.0])
     assert (found.orders, found.proved) == (Orders.NONE, True)
 

@@ -66,7 +66,7 @@ def test_the_rule_decides() -> None:
 
 def _orders(instance: Instance, placement: Placement) -> Iterator[Placement]:
     """The placement in every order of the pods of each strict node."""
-    found = {name: [each for each in placement.bindings if each.node == name] for name in instance.kubelets}
+    found = {name: [each for each in placement.bindings if each.node == name] for name in instance.aligning_nodes}
     others = [each for each in placement.bindings if each.node not in found]
     for choice in product(*(permutations(each) for each in found.values())):
         yield Placement((*others, *(binding for bindings in choice for binding in bindings)))
@@ -102,9 +102,7 @@ def test_the_optimum_is_put_into_an_order_that_works_with_the_zones_of_the_secon
         found = aligned(instance, optimum(seed)[1])
         assert verify(instance, found) == []
         one_by_one += bool(found.one_by_one)
-        for name in instance.kubelets:
-            node = instance.nodes[name].numa
-            assert node is not None
+        for name, node in instance.aligning_nodes.items():
             here = [binding for binding in found.bindings if binding.node == name]
             zones = replayed(node, [instance.pods[binding.pod].numa for binding in here])
             assert [set(binding.numa_zones) for binding in here] == zones

@@ -11,7 +11,7 @@ from random import Random
 
 from placer.instance import Instance, Node, Pod, PodState
 from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
-from placer.instance.numa.model import UNKNOWN
+from placer.instance.numa.numa_values import UNKNOWN
 from placer.quantity import CPU, Resources
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.world import GPU

@@ -24,7 +24,7 @@ from placer.controllers import network_topology_update
 from placer.instance import Key
 from placer.instance.build import build
 from placer.instance.network_topologies import NETPERF_COSTS
-from placer.instance.numa.lag import UPDATED
+from placer.instance.numa.node_resource_topology import UPDATED
 from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.kube.core import ConfigMapManifest

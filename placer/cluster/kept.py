@@ -17,7 +17,7 @@ import msgspec
 from pydantic import ValidationError
 
 from placer.errors import BadInstance, ClusterError, Fault
-from placer.instance.numa.lag import UPDATED
+from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube import KindInfo
 from placer.kube.base import Metadata
 from placer.kube.shapes import fields_of, is_closed, is_schema, names_of, without_none

@@ -22,9 +22,11 @@ from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 
 from placer.cluster.snapshot import Identity
+from placer.dense.admission_orders import Orders, find_order
+from placer.dense.packed_kubelet import PackedKubelet
 from placer.errors import VerificationFailed
 from placer.instance import GroupKey, Instance, Key
-from placer.instance.numa import Orders, find_order
+from placer.instance.numa import aligns
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Violation
@@ -213,8 +215,8 @@ def _lines(instance: Instance, placement: Placement) -> dict[str, _Line]:
     """The lines in which pods have to wait for each other, by node, in the order of the placement."""
     found = {}
     for name, pods in Outcome(instance, placement).new_on.items():
-        kubelet = instance.kubelets.get(name)
-        keys = tuple(pod.key for pod in pods if kubelet is not None and kubelet.units(pod.numa))
+        node = instance.aligning_nodes.get(name)
+        keys = tuple(pod.key for pod in pods if node is not None and aligns(node, pod.numa))
         if len(keys) > 1:
             found[name] = _Line(keys, Wait.ADMITTED if name in placement.one_by_one else Wait.BOUND)
     return found
@@ -251,9 +253,8 @@ def _before(
 
 def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _Line | None:
     """A line in another order than that of the placement; None where the kubelet would refuse one of its pods."""
-    kubelet, node = instance.kubelets[name], instance.nodes[name].numa
-    if node is None:
-        return None
+    node = instance.aligning_nodes[name]
+    kubelet = PackedKubelet(node)
     units = [kubelet.units(instance.pods[key].numa) for key in keys]
     start = state = kubelet.start(node)
     zones = []

@@ -26,7 +26,8 @@ from placer.cluster.snapshot import Snapshot
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.build import build
 from placer.instance.network_topologies import areas_of
-from placer.instance.numa.demand import DemandPool
+from placer.instance.numa import NumaDemand, aligns
+from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.unsupported import StandingAntiAffinity, anti_affinity_terms
 from placer.kube import BY_ATTRIBUTE
 from placer.kube.pod import PodManifest
@@ -80,8 +81,7 @@ class Rules:
         if pod.state is PodState.PENDING:
             pod = replace(pod, state=PodState.BOUND, node=node)
         self._note(pod)
-        kubelet = self._instance.kubelets.get(node)
-        if kubelet is not None and pod.state is not PodState.NOMINATED and kubelet.units(pod.numa):
+        if pod.state is not PodState.NOMINATED and self._aligns(node, pod.numa):
             self._aligned[key] = node
 
     def came(self, key: Key, written: PodManifest, node: str, state: PodState) -> None:
@@ -91,8 +91,7 @@ class Rules:
         self._unread[key] = written
         if anti_affinity_terms(written):
             self._keeping_off[key] = (written, node)
-        kubelet = self._instance.kubelets.get(node)
-        if kubelet is not None and kubelet.units(self._demands.of(written.spec)):
+        if self._aligns(node, self._demands.of(written.spec)):
             self._aligned[key] = node
             self._stirred.add(node)
 
@@ -118,6 +117,11 @@ class Rules:
         network = self._instance.network
         if network is not None and any(network.area(name) != area for name, area in areas_of(nodes).items()):
             self._calls_changed = True
+
+    def _aligns(self, node: str, demand: NumaDemand | None) -> bool:
+        """Whether the kubelet of a node aligns anything of a pod, and refuses it where it cannot."""
+        zones = self._instance.aligning_nodes.get(node)
+        return zones is not None and aligns(zones, demand)
 
     def _note(self, pod: Pod) -> None:
         if pod.state is not PodState.NOMINATED and (pod.app_group is not None or pod.queue is not None):

@@ -70,7 +70,7 @@ class _Builder:
         used = np.array([name in used_names for name in self.order.nodes], dtype=bool)
         before = score(self.instance, Placement())
         sizes = [each.size for each in self.classes]
-        numa = read_numa(self.instance, self.order.nodes, self.demands, sizes) if self.instance.kubelets else None
+        numa = read_numa(self.instance, self.order.nodes, self.demands, sizes) if self.instance.aligning_nodes else None
         dense = Dense(
             nodes=tuple(self.order.nodes),
             resources=self.scale.resources,
@@ -165,7 +165,7 @@ class _Builder:
 
     def _demand_of(self, pod: Pod) -> NumaDemand | None:
         """What a pod asks of zones, where kubelets make that matter."""
-        return pod.numa if self.instance.kubelets else None
+        return pod.numa if self.instance.aligning_nodes else None
 
     def _add_sub_group(self, group: Group, index: int, position: int, classes: tuple[int, ...]) -> None:
         sub_group = group.sub_groups[position]

@@ -10,8 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from placer.dense.admission_orders import some_order
+from placer.dense.packed_kubelet import PackedKubelet, State, Unit, Units, packed_kubelets
 from placer.instance import Instance
-from placer.instance.numa import Kubelet, NumaDemand, State, Unit, Units, some_order
+from placer.instance.numa import NumaDemand
 
 __all__ = ["LIMITLESS", "DenseNuma", "read_numa"]
 
@@ -51,7 +53,7 @@ class DenseNuma:
         Per kubelet and resource, what all pods together need: nobody can tell more room from so much.
     """
 
-    kubelets: tuple[Kubelet, ...]
+    kubelets: tuple[PackedKubelet, ...]
     kind: IntArray
     start: tuple[State, ...]
     units: tuple[tuple[Units, ...], ...]
@@ -62,7 +64,7 @@ class DenseNuma:
     def _orders(self) -> dict[object, _Known]:
         return {}
 
-    def kubelet(self, node: int) -> Kubelet:
+    def kubelet(self, node: int) -> PackedKubelet:
         """The kubelet of a node that has one of a kind."""
         return self.kubelets[int(self.kind[node])]
 
@@ -288,16 +290,17 @@ def read_numa(
         What a pod of each class asks of zones, and how many pods it has.
     """
     number: dict[int, int] = {}
-    kubelets: list[Kubelet] = []
+    kubelets: list[PackedKubelet] = []
     kind = np.full(len(nodes), -1, dtype=np.int64)
     start: list[State] = [()] * len(nodes)
+    of_node = packed_kubelets(instance.aligning_nodes)
     for index, name in enumerate(nodes):
-        kubelet, node = instance.kubelets.get(name), instance.nodes[name].numa
-        if kubelet is not None and node is not None:
+        if name in of_node:
+            kubelet = of_node[name]
             if id(kubelet) not in number:
                 number[id(kubelet)] = len(kubelets)
                 kubelets.append(kubelet)
-            kind[index], start[index] = number[id(kubelet)], kubelet.start(node)
+            kind[index], start[index] = number[id(kubelet)], kubelet.start(instance.aligning_nodes[name])
     units = tuple(tuple(kubelet.units(demand) for kubelet in kubelets) for demand in demands)
     if not any(any(each) for each in units):
         return None
@@ -305,7 +308,7 @@ def read_numa(
     return DenseNuma(tuple(kubelets), kind, tuple(start), units, asked=tuple(asked))
 
 
-def _asked(kubelet: Kubelet, pods: Sequence[Units], sizes: Sequence[int]) -> tuple[int, ...]:
+def _asked(kubelet: PackedKubelet, pods: Sequence[Units], sizes: Sequence[int]) -> tuple[int, ...]:
     """What all pods need of each resource, at most what arrays hold."""
     sums = [0] * len(kubelet.resources)
     for units, size in zip(pods, sizes, strict=True):

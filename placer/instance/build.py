@@ -66,9 +66,8 @@ from placer.instance.notices import (
     note_unlimited_bandwidth,
     note_unread_owners,
 )
-from placer.instance.numa.demand import DemandPool
-from placer.instance.numa.lag import caught_up
-from placer.instance.numa.read import read_numa
+from placer.instance.numa.node_resource_topology import caught_up, read_numa
+from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.pod_states import Ownership, is_daemon, set_aside
 from placer.instance.problem import DEFAULT_OS, LEVELS, OS_LABEL, Group, Instance, Node, Pod, PodState, Policy, Taint
 from placer.instance.queues import Priorities, Queues

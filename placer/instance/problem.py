@@ -19,7 +19,7 @@ from typing import NamedTuple
 from placer.instance.communication import AppGroup, Link, Network, Spread
 from placer.instance.findings import Finding
 from placer.instance.keys import GroupKey, Key
-from placer.instance.numa import Kubelet, NumaDemand, NumaNode, kubelets_of
+from placer.instance.numa import NumaDemand, NumaNode
 from placer.instance.topology_tree import TopologyTree
 from placer.quantity import Resources
 
@@ -705,12 +705,12 @@ class Instance:
         return {workload: Spread(self.network, on) for workload, on in nodes.items() if on}
 
     @cached_property
-    def kubelets(self) -> Mapping[str, Kubelet]:
-        """The kubelets that refuse pods that they cannot align, by node, sorted: where C10 applies."""
+    def aligning_nodes(self) -> Mapping[str, NumaNode]:
+        """The zones of nodes whose kubelets refuse pods that they cannot align, sorted by node: where C10 applies."""
         if "C10" in self.policy.rules_off:
             return {}
         numa = {name: node.numa for name, node in self.nodes.items() if node.numa is not None}
-        return kubelets_of({name: node for name, node in numa.items() if node.strict})
+        return {name: node for name, node in numa.items() if node.strict}
 
     def queue_path(self, queue: str | None) -> tuple[str, ...]:
         """The queue and its ancestors, as far as they are known; empty for a pod in no known queue."""

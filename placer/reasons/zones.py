@@ -8,6 +8,7 @@ import numpy as np
 
 from placer.dense import Dense, DenseNuma
 from placer.instance import Instance
+from placer.instance.numa import TopologyManager
 from placer.reasons.cause import Cause
 
 __all__ = ["zones_cause"]
@@ -39,7 +40,7 @@ def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     if not refusing or pod.numa is None:
         return replace(cause, message=text)
     best = min(refusing, key=lambda node: (_lacking(numa, index, node), dense.nodes[node]))
-    refusal = numa.kubelet(best).refusal(numa.start[best], pod.numa)
+    refusal = TopologyManager(instance.aligning_nodes[dense.nodes[best]]).admit(pod.numa).refusal
     message = f"{text}; Node {dense.nodes[best]} comes nearest: {refusal}"
     return replace(cause, message=message, nodes=frozenset({dense.nodes[best]}))
 

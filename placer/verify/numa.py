@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from placer.instance.numa import TopologyManager
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import pod_name
@@ -18,19 +19,11 @@ def numa(outcome: Outcome) -> Iterator[Violation]:
     it refuses is a violation of amount 1 and takes nothing, so that the pods after it are judged as they will fare.
     Of a policy that is not known nothing can be told, so every pod that would be aligned there counts as refused.
     """
-    for name, kubelet in outcome.instance.kubelets.items():
-        node = outcome.instance.nodes[name].numa
-        if node is None or name not in outcome.new_on:
-            continue
-        state = kubelet.start(node)
-        for pod in outcome.new_on[name]:
-            answer = kubelet.admit(state, kubelet.units(pod.numa))
-            if answer is not None:
-                state = answer[0]
-            elif pod.numa is not None:
+    for name, node in outcome.instance.aligning_nodes.items():
+        manager = TopologyManager(node)
+        for pod in outcome.new_on.get(name, ()):
+            refusal = manager.admit(pod.numa).refusal
+            if refusal:
                 subjects = (pod_name(pod.key), f"Node {name}")
-                message = (
-                    f"{subjects[0]} is refused by the kubelet of {subjects[1]} ({node.policy}, scope {node.scope}): "
-                    f"{kubelet.refusal(state, pod.numa)}"
-                )
-                yield Violation("C10", subjects, 1, message)
+                kubelet = f"{subjects[1]} ({node.policy}, scope {node.scope})"
+                yield Violation("C10", subjects, 1, f"{subjects[0]} is refused by the kubelet of {kubelet}: {refusal}")

@@ -11,9 +11,9 @@ import sys
 import time
 from collections import defaultdict
 
+from placer.dense.packed_kubelet import PackedKubelet, State, Units, packed_kubelets
 from placer.instance import Instance
 from placer.instance.build import build
-from placer.instance.numa import Kubelet, State, Units
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from placer.methods.numa.binding_order import aligned
@@ -36,13 +36,12 @@ def main(nodes: int) -> None:
 def _replayed(instance: Instance, placement: Placement, times: int = 20) -> float:
     """Pods per second, each made ready for its kubelet before."""
     order: dict[str, list[Units]] = defaultdict(list)
+    kubelets = packed_kubelets(instance.aligning_nodes)
     for binding in placement.bindings:
-        order[binding.node].append(instance.kubelets[binding.node].units(instance.pods[binding.pod].numa))
-    work: list[tuple[Kubelet, State, list[Units]]] = []
+        order[binding.node].append(kubelets[binding.node].units(instance.pods[binding.pod].numa))
+    work: list[tuple[PackedKubelet, State, list[Units]]] = []
     for name, pods in order.items():
-        node, kubelet = instance.nodes[name].numa, instance.kubelets[name]
-        if node is not None:
-            work.append((kubelet, kubelet.start(node), pods))
+        work.append((kubelets[name], kubelets[name].start(instance.aligning_nodes[name]), pods))
     start = time.process_time()
     for _ in range(times):
         for kubelet, state, pods in work:

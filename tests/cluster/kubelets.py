@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placer.instance import Node
-from placer.instance.numa import Kubelet, State
-from placer.instance.numa.demand import DemandPool
+from placer.instance.numa import TopologyManager
+from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.requests import pod_requests
 from placer.kube.pod import PodManifest
 from placer.quantity import Resources
@@ -48,28 +48,26 @@ class Admission:
     ----------
     node
         The node, with its zones if it has any.
-    kubelet
-        The replay of its Topology Manager; None without zones.
+    manager
+        Its Topology Manager; None without zones that it aligns to.
     """
 
     node: Node
-    kubelet: Kubelet | None = None
+    manager: TopologyManager | None = None
     used: dict[str, Resources] = field(default_factory=dict)
     ports: dict[str, frozenset[_Port]] = field(default_factory=dict)
-    taken: dict[str, State] = field(default_factory=dict)
-    state: State = ()
+    taken: dict[str, list[dict[str, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._demands = DemandPool()
-        if self.kubelet is not None and self.node.numa is not None:
-            self.state = self.kubelet.start(self.node.numa)
 
     @classmethod
     def of(cls, node: Document, topology: Document | None = None) -> Admission:
         """Read a node and its NodeResourceTopology."""
         instance = instance_of(node, *([topology] if topology is not None else []))
         name = node["metadata"]["name"]
-        return cls(instance.nodes[name], instance.kubelets.get(name))
+        zones = instance.aligning_nodes.get(name)
+        return cls(instance.nodes[name], None if zones is None else TopologyManager(zones))
 
     def batch(self, pods: Iterable[Document]) -> dict[str, Rejection | None]:
         """Let pods come together, oldest first; uid to the rejection, None of those that run."""
@@ -87,24 +85,27 @@ class Admission:
         refused = self._zones(pod) or self._room(requests) or self._host_ports(ports)
         if refused is None:
             self.used[uid], self.ports[uid] = requests, ports
-            if self.kubelet is not None:
-                after = self.kubelet.admit(self.state, self.kubelet.units(self._demands.of(pod.spec)))
-                assert after is not None
-                # Rooms are packed integers: what was subtracted is what comes back.
-                self.taken[uid] = tuple(one - other for one, other in zip(self.state, after[0], strict=True))
-                self.state = after[0]
+            if self.manager is not None:
+                before = [dict(room) for room in self.manager.left]
+                assert not self.manager.admit(self._demands.of(pod.spec)).refusal
+                self.taken[uid] = [
+                    {name: amount - left[name] for name, amount in room.items()}
+                    for room, left in zip(before, self.manager.left, strict=True)
+                ]
         return refused
 
     def end(self, uid: str) -> None:
         """A pod is over: what it held is free."""
         self.used.pop(uid, None)
         self.ports.pop(uid, None)
-        if uid in self.taken:
-            self.state = tuple(map(int.__add__, self.state, self.taken.pop(uid)))
+        if self.manager is not None and uid in self.taken:
+            for room, taken in zip(self.manager.left, self.taken.pop(uid), strict=True):
+                room.update({name: room[name] + amount for name, amount in taken.items()})
 
     def _zones(self, pod: PodManifest) -> Rejection | None:
-        demand = self._demands.of(pod.spec)
-        if self.kubelet is None or demand is None or not self.kubelet.refusal(self.state, demand):
+        if self.manager is None:
+            return None
+        if not TopologyManager(self.manager.after()).admit(self._demands.of(pod.spec)).refusal:
             return None
         return Rejection("TopologyAffinityError", "Resources cannot be allocated with Topology locality")
 

@@ -11,6 +11,7 @@ import placer
 from placer.cluster.plan import Plan, Wait, make_plan
 from placer.cluster.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key, Policy
+from placer.instance.numa import TopologyManager
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.verify import verify
@@ -250,15 +251,10 @@ def test_carried_out_in_its_order_a_plan_is_the_placement(name: str) -> None:
             assert result.placement.node_of[each.after] == each.node
     carried_out = Placement.of((each.pod, each.node) for each in binds)
     assert verify(instance, carried_out) == []
-    for node_name, kubelet in instance.kubelets.items():
-        numa_node = instance.nodes[node_name].numa
-        assert numa_node is not None
-        state = kubelet.start(numa_node)
+    for node_name, zones in instance.aligning_nodes.items():
+        manager = TopologyManager(zones)
         for each in (each for each in binds if each.node == node_name):
-            answer = kubelet.admit(state, kubelet.units(instance.pods[each.pod].numa))
-            assert answer is not None
-            state = answer[0]
-            assert kubelet.names(answer[1]) == each.numa_zones
+            assert manager.admit(instance.pods[each.pod].numa) == (each.numa_zones, "")
 
 
 def test_a_snapshot_knows_which_pods_there_were() -> None:

@@ -9,8 +9,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from placer.instance.numa import NumaDemand, Qos, Stage
-from placer.instance.numa.demand import DemandPool, qos_class
-from placer.instance.numa.model import is_device
+from placer.instance.numa.numa_demand import DemandPool, qos_class
+from placer.instance.numa.numa_values import is_device
 from placer.kube.pod import PodSpec
 from placer.quantity import Resources
 

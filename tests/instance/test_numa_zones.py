@@ -295,14 +295,14 @@ def test_pods_have_demands_only_where_there_are_zones() -> None:
         assert (only.numa is not None) is expected
 
 
-def test_kubelets_of_an_instance_are_the_strict_ones() -> None:
+def test_kubelets_that_align_or_refuse_are_those_of_strict_policies() -> None:
     docs = [node(name) for name in ("n1", "n2", "n3", "n4")]
     docs += [
         topology(PLAIN, name=name, attributes={"topologyManagerPolicy": kind})
         for name, kind in (("n3", "single-numa-node"), ("n2", "restricted"), ("n1", "best-effort"))
     ]
-    assert list(instance_of(*docs).kubelets) == ["n2", "n3"]
-    assert dict(instance_of(*docs, policy(rules={"C10": False})).kubelets) == {}
+    assert list(instance_of(*docs).aligning_nodes) == ["n2", "n3"]
+    assert dict(instance_of(*docs, policy(rules={"C10": False})).aligning_nodes) == {}
 
 
 def test_zones_of_a_type_in_small_letters_are_zones() -> None:

@@ -1,28 +1,21 @@
 """NUMA zones of nodes and what kubelets do with them (C10).
 
-Belongs here: zones and demands as values, reading them, the replay of the Topology Manager, and which orders of pods it
-admits. Does not: which pods should share a node (``methods``), what comes of a whole placement (``alignment``).
+Belongs here: zones and demands as values (``numa_values``), reading them (``numa_demand``, ``node_resource_topology``),
+and what the Topology Manager does with pods, in plain words (``kubelet_replay``). Does not: the same on packed integers
+and the search for an order of pods (``dense``), which pods should share a node (``methods``).
 """
 
-from placer.instance.numa.kubelet import Kubelet, State, Unit, Units, kubelets_of
-from placer.instance.numa.model import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
-from placer.instance.numa.orders import Ordering, Orders, find_order, is_plain, some_order
+from placer.instance.numa.kubelet_replay import Admission, TopologyManager, aligns
+from placer.instance.numa.numa_values import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
 
 __all__ = [
-    "Kubelet",
+    "Admission",
     "NumaContainer",
     "NumaDemand",
     "NumaNode",
     "NumaZone",
-    "Ordering",
-    "Orders",
     "Qos",
     "Stage",
-    "State",
-    "Unit",
-    "Units",
-    "find_order",
-    "is_plain",
-    "kubelets_of",
-    "some_order",
+    "TopologyManager",
+    "aligns",
 ]

@@ -34,8 +34,8 @@ from placer.dense import (
     Solution,
     Workload,
 )
+from placer.dense.packed_kubelet import Units
 from placer.instance import HostPort
-from placer.instance.numa import Units
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.exact.calls import surplus_of
 from placer.methods.exact.model import Must

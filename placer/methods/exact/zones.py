@@ -8,9 +8,9 @@ of a choice fits into its zones::
     sum over k, z' within z of take(k, r) u[k, n, z'] <= available(n, z, r)      for each resource r
 
 Where every pod of a node is one unit for one zone that keeps all it needs, that is all of C10
-(:func:`placer.instance.numa.is_plain`). Elsewhere the kubelet, which takes the lowest zones that fit, may still refuse
-a pod in every order: such counts are excluded one by one once a solution has them. A pod less may make things worse, so
-nothing but those very counts is excluded.
+(:func:`placer.dense.admission_orders.is_plain`). Elsewhere the kubelet, which takes the lowest zones that fit, may
+still refuse a pod in every order: such counts are excluded one by one once a solution has them. A pod less may make
+things worse, so nothing but those very counts is excluded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Dense, DenseNuma, Solution
-from placer.instance.numa import Unit, Units
+from placer.dense.packed_kubelet import Unit, Units
 from placer.methods.exact.bundles import Bundles
 from placer.methods.exact.places import Place
 from placer.methods.exact.variables import Linear, Variables, solver_form

@@ -4,7 +4,7 @@ Pods that are the same to the kubelet of a node are of one kind there, whatever 
 of two ways, both of which are exact:
 
 * by zone, where all pods that may come are for one zone and keep what they need: some order works if and only if they
-  can be dealt out to the zones (see :func:`~placer.instance.numa.is_plain`);
+  can be dealt out to the zones (see :func:`~placer.dense.admission_orders.is_plain`);
 * by crowd, where others may come, too: for those, whether an order works follows from no sum. Every number of pods of
   each kind that the kubelet admits in some order is listed.
 """
@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, DenseNuma, Solution
-from placer.instance.numa import Kubelet, State, Units, is_plain
+from placer.dense.admission_orders import is_plain
+from placer.dense.packed_kubelet import PackedKubelet, State, Units
 from placer.methods.milp.program import Linear, PulpProgram, TooLarge, Values, Variable
 
 __all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Kind", "Plan", "Zones", "plans_of", "size_of_plans"]
@@ -158,7 +159,7 @@ def _admitted(numa: DenseNuma, node: int, kinds: Sequence[Kind], budget: Iterato
     return tuple(found)
 
 
-def _possible(kubelet: Kubelet, start: State, kinds: Sequence[Kind]) -> Iterator[Crowd]:
+def _possible(kubelet: PackedKubelet, start: State, kinds: Sequence[Kind]) -> Iterator[Crowd]:
     """All crowds that do not take more than all zones have together; small ones first."""
     takes = [_taken(kind.units, len(kubelet.resources)) for kind in kinds]
     room = [sum(amounts) for amounts in zip(*kubelet.amounts(start), strict=True)]

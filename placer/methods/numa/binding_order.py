@@ -7,11 +7,13 @@ as there is: where any will do, or creation order, that one; else one that is ke
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from placer.instance import Finding, Instance, Key
-from placer.instance.numa import Kubelet, NumaNode, Orders, find_order
+from placer.dense.admission_orders import Orders, find_order
+from placer.dense.packed_kubelet import PackedKubelet, packed_kubelets
+from placer.instance import Finding, Instance, Key, Pod
+from placer.instance.numa import NumaNode, aligns
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
 
@@ -36,19 +38,14 @@ def aligned(instance: Instance, placement: Placement) -> Placement:
         where only that order works. A node whose pods work in no order that was found keeps the order it had, and a
         pod that is refused there has no zones.
     """
-    if not instance.kubelets:
+    if not instance.aligning_nodes:
         return placement
-    slots = _slots(instance, placement)
     bindings, one_by_one = list(placement.bindings), []
-    for name, places in slots.items():
-        kubelet, node = instance.kubelets[name], instance.nodes[name].numa
-        if node is None:
-            continue
-        here = [placement.bindings[place] for place in places]
-        orders, ordered = _ordered(instance, kubelet, node, here)
+    for crowd in _crowds(instance, placement):
+        orders, ordered = crowd.ordered()
         if orders is Orders.SOME:
-            one_by_one.append(name)
-        for place, binding in zip(places, _with_zones(instance, kubelet, node, ordered), strict=True):
+            one_by_one.append(crowd.name)
+        for place, binding in zip(crowd.places, crowd.with_zones(ordered), strict=True):
             bindings[place] = binding
     return Placement(tuple(bindings), tuple(sorted(one_by_one)))
 
@@ -61,7 +58,7 @@ def misstated(instance: Instance, placement: Placement) -> list[Finding]:
     instance
         The problem.
     placement
-        Anybody's; bindings without zones say nothing of them.
+        Of any origin; bindings without zones say nothing of them.
 
     Returns
     -------
@@ -70,62 +67,81 @@ def misstated(instance: Instance, placement: Placement) -> list[Finding]:
         not named as one where each waits for the answer to the one before. ``NumaZonesDiffer``: other zones are chosen.
     """
     found = []
-    for name, places in _slots(instance, placement).items() if instance.kubelets else ():
-        kubelet, node = instance.kubelets[name], instance.nodes[name].numa
-        if node is None:
-            continue
-        here = [placement.bindings[place] for place in places]
-        orders, _ = _ordered(instance, kubelet, node, here)
-        if orders is Orders.SOME and name not in placement.one_by_one:
+    for crowd in _crowds(instance, placement):
+        node = f"Node {crowd.name}"
+        if crowd.name not in placement.one_by_one and crowd.ordered()[0] is Orders.SOME:
             text = "its kubelet refuses one of the pods if they reach it together; oneByOne does not name the node"
-            found.append(Finding("BoundOneByOne", f"Node {name}", text))
-        for said, chosen in zip(here, _with_zones(instance, kubelet, node, here), strict=True):
+            found.append(Finding("BoundOneByOne", node, text))
+        for said, chosen in zip(crowd.bindings, crowd.with_zones(crowd.bindings), strict=True):
             if said.numa_zones and chosen.numa_zones and said.numa_zones != chosen.numa_zones:
                 told, true = (", ".join(each.numa_zones) for each in (said, chosen))
-                text = f"numaZones: found {told}, expected {true}, which the kubelet of Node {name} chooses"
+                text = f"numaZones: found {told}, expected {true}, which the kubelet of {node} chooses"
                 found.append(Finding("NumaZonesDiffer", f"Pod {said.pod}", text))
     return sorted(found)
 
 
-def _slots(instance: Instance, placement: Placement) -> Mapping[str, Sequence[int]]:
-    """Node to the places in the plan of its new pods of which something is aligned there."""
+@dataclass(frozen=True)
+class _Crowd:
+    """The new pods of a node of which its kubelet aligns something.
+
+    Parameters
+    ----------
+    pods
+        All pods of the instance, by key.
+    name, node, kubelet
+        The node.
+    places
+        Where the bindings stand in the plan.
+    bindings
+        In the order of the plan.
+    """
+
+    pods: Mapping[Key, Pod]
+    name: str
+    node: NumaNode
+    kubelet: PackedKubelet
+    places: Sequence[int]
+    bindings: Sequence[Binding]
+
+    def ordered(self) -> tuple[Orders, Sequence[Binding]]:
+        """The bindings in a good order, those of one age by name; the one they have where no better is found."""
+        by_name = sorted(self.bindings, key=lambda binding: binding.pod)
+        pods = [self.pods[binding.pod] for binding in by_name]
+        numbers = {binding.pod: number for number, binding in enumerate(by_name)}
+        found = find_order(
+            self.kubelet,
+            self.kubelet.start(self.node),
+            [self.kubelet.units(pod.numa) for pod in pods],
+            [pod.created for pod in pods],
+            hint=[numbers[binding.pod] for binding in self.bindings],
+            tell_any=False,
+        )
+        if found.sequence is None:
+            return found.orders, self.bindings
+        return found.orders, [by_name[index] for index in found.sequence]
+
+    def with_zones(self, bindings: Sequence[Binding]) -> list[Binding]:
+        """The bindings with the zones that the kubelet will choose in this order."""
+        state, found = self.kubelet.start(self.node), []
+        for binding in bindings:
+            answer = self.kubelet.admit(state, self.kubelet.units(self.pods[binding.pod].numa))
+            state = state if answer is None else answer[0]
+            found.append(replace(binding, numa_zones=() if answer is None else self.kubelet.names(answer[1])))
+        return found
+
+
+def _crowds(instance: Instance, placement: Placement) -> Iterator[_Crowd]:
+    """Node by node the new pods of which something is aligned there."""
     new, seen = Outcome(instance, placement).new, set[Key]()
-    slots: dict[str, list[int]] = defaultdict(list)
+    places: dict[str, list[int]] = defaultdict(list)
     for place, binding in enumerate(placement.bindings):
-        kubelet = instance.kubelets.get(binding.node)
-        if kubelet is not None and new.get(binding.pod) == binding.node and binding.pod not in seen:
+        node = instance.aligning_nodes.get(binding.node)
+        if node is not None and new.get(binding.pod) == binding.node and binding.pod not in seen:
             seen.add(binding.pod)
-            if kubelet.units(instance.pods[binding.pod].numa):
-                slots[binding.node].append(place)
-    return slots
-
-
-def _ordered(
-    instance: Instance, kubelet: Kubelet, node: NumaNode, bindings: Sequence[Binding]
-) -> tuple[Orders, Sequence[Binding]]:
-    """The bindings of a node in a good order, those of one age by name; the one they have where no better is found."""
-    sorted_bindings = sorted(bindings, key=lambda binding: binding.pod)
-    pods = [instance.pods[binding.pod] for binding in sorted_bindings]
-    units = [kubelet.units(pod.numa) for pod in pods]
-    places = {binding.pod: place for place, binding in enumerate(sorted_bindings)}
-    found = find_order(
-        kubelet,
-        kubelet.start(node),
-        units,
-        [pod.created for pod in pods],
-        hint=[places[binding.pod] for binding in bindings],
-        tell_any=False,
-    )
-    if found.sequence is None:
-        return found.orders, bindings
-    return found.orders, [sorted_bindings[index] for index in found.sequence]
-
-
-def _with_zones(instance: Instance, kubelet: Kubelet, node: NumaNode, bindings: Sequence[Binding]) -> list[Binding]:
-    """The bindings with the zones that the kubelet will choose in this order."""
-    state, found = kubelet.start(node), []
-    for binding in bindings:
-        answer = kubelet.admit(state, kubelet.units(instance.pods[binding.pod].numa))
-        state = state if answer is None else answer[0]
-        found.append(replace(binding, numa_zones=() if answer is None else kubelet.names(answer[1])))
-    return found
+            if aligns(node, instance.pods[binding.pod].numa):
+                places[binding.node].append(place)
+    nodes = {name: instance.aligning_nodes[name] for name in places}
+    kubelets = packed_kubelets(nodes)
+    for name, here in places.items():
+        bindings = [placement.bindings[place] for place in here]
+        yield _Crowd(instance.pods, name, nodes[name], kubelets[name], here, bindings)

@@ -1,8 +1,8 @@
 """NUMA zones as bins that exchange pods: what each has left, whose pods are in it, and where these may go instead.
 
-A pod takes part in exchanges where it is one unit for one zone (:func:`placer.instance.numa.is_plain`) and nothing but
-room says where it may be: no host port, no call of a network, and within the HyperNode that its scopes are in where
-they are limited. All others stay where they are, or are swapped as a whole (:meth:`ExchangeFacts.free`).
+A pod takes part in exchanges where it is one unit for one zone (:func:`placer.dense.admission_orders.is_plain`) and
+nothing but room says where it may be: no host port, no call of a network, and within the HyperNode that its scopes are
+in where they are limited. All others stay where they are, or are swapped as a whole (:meth:`ExchangeFacts.free`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, Solution
-from placer.instance.numa import Units, is_plain
+from placer.dense.admission_orders import is_plain
+from placer.dense.packed_kubelet import Units
 
 __all__ = ["SINGLE", "Bundle", "ExchangeFacts", "ZoneBins"]
 

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import DenseNuma
+from placer.dense.admission_orders import is_plain
 from placer.dense.numa import LIMITLESS
-from placer.instance.numa import Kubelet, State, Unit, Units, is_plain
+from placer.dense.packed_kubelet import PackedKubelet, State, Unit, Units
 
 __all__ = ["ZoneRooms"]
 
@@ -89,7 +90,7 @@ class ZoneRooms:
     def admits(self, index: int, node: int) -> bool:
         """Whether one pod more of a class may be admitted on a node in some order of all its pods.
 
-        Where one of them is not plain (:func:`placer.instance.numa.is_plain`) it may be: others can make it so.
+        Where one of them is not :func:`~placer.dense.admission_orders.is_plain` it may be: others can make it so.
         """
         units = self.numa.of(index, node)
         pods = [self.numa.of(each, node) for each in self.order.get(node, ())]
@@ -211,7 +212,7 @@ def _leaves(rooms: IntArray, units: Units, rates: FloatArray) -> IntArray:
     return total
 
 
-def _replayed(kubelet: Kubelet, state: State | None, units: Units, most: int) -> int:
+def _replayed(kubelet: PackedKubelet, state: State | None, units: Units, most: int) -> int:
     """The same by replay."""
     for count in range(most):
         answer = None if state is None else kubelet.admit(state, units)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placer.instance.numa import Kubelet, NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, State
+from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage, TopologyManager
 from placer.laboratory.generate.objects import GPU
 from placer.laboratory.generate.options import whole
 from placer.laboratory.generate.random_source import RandomSource
@@ -65,14 +65,11 @@ class FilledNode:
 
     def after(self, count: int) -> list[Resources]:
         """What each zone has left once the first ``count`` pods are there."""
-        kubelet = Kubelet(self.kind.numa())
-        state = kubelet.start(self.kind.numa())
+        manager = TopologyManager(self.kind.numa())
         for pod in self.pods[:count]:
-            answer = kubelet.admit(state, kubelet.units(demand_of(pod)))
-            if answer is None:
+            if manager.admit(demand_of(pod)).refusal:
                 raise AssertionError("the order was tried")
-            state = answer[0]
-        return kubelet.rooms(state)
+        return [zone.available for zone in manager.after().zones]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +119,9 @@ def fill(kind: NodeShape, shares: Shares, source: RandomSource) -> FilledNode:
     for zone in range(2 if wide else 0, kind.zones):
         parts += _cut(kind, zone, shares, source)
     pods = _paired(parts, kind.scope, shares.pairs, source)
-    kubelet = Kubelet(kind.numa())
     while True:
         pods.sort(key=lambda pod: max(part.zones for part in pod))
-        refused = _first_refused(kubelet, kubelet.start(kind.numa()), pods)
+        refused = _first_refused(TopologyManager(kind.numa()), pods)
         if refused is None:
             return FilledNode(kind, tuple(pods))
         torn = next(index for index in reversed(range(refused + 1)) if len(pods[index]) > 1)
@@ -177,10 +173,6 @@ def _paired(parts: Sequence[ZonePart], scope: str, share: float, source: RandomS
     return pods
 
 
-def _first_refused(kubelet: Kubelet, state: State, pods: Sequence[FilledPod]) -> int | None:
-    for index, pod in enumerate(pods):
-        answer = kubelet.admit(state, kubelet.units(demand_of(pod)))
-        if answer is None:
-            return index
-        state = answer[0]
-    return None
+def _first_refused(manager: TopologyManager, pods: Sequence[FilledPod]) -> int | None:
+    refusals = (index for index, pod in enumerate(pods) if manager.admit(demand_of(pod)).refusal)
+    return next(refusals, None)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.instance.numa import Kubelet, NumaContainer, NumaDemand, NumaNode, Qos, Stage, kubelets_of
+from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, Qos, Stage, TopologyManager
 from placer.quantity import Resources
-from tests.numa_cases import CASES, FOUR, SMALL, TWO, burstable
+from tests.numa_cases import CASES, SMALL, TWO, burstable
 from tests.numa_drawn import demands, nodes
 from tests.numa_naive import replayed
-from tests.numa_words import demand, left, numa, replay
+from tests.numa_words import demand, left, numa, replay, zones_said
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -25,8 +25,7 @@ def test_worked_out_by_hand(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_second_reading_agrees(case: str) -> None:
     node, pods, expected = CASES[case]
-    found = ("-" if zones is None else "".join(sorted(zones)).replace("node-", "") for zones in replayed(node, pods))
-    assert " ".join(word or "any" for word in found) == expected
+    assert " ".join("-" if zones is None else zones_said(zones) for zones in replayed(node, pods)) == expected
 
 
 def test_the_cases_cover_every_policy_scope_class_and_kind_of_resource() -> None:
@@ -95,25 +94,26 @@ REFUSALS = {
 @pytest.mark.parametrize("case", REFUSALS)
 def test_a_refusal_says_who_asks_for_what_and_what_the_zones_have(case: str) -> None:
     node, (*before, last), message = REFUSALS[case]
-    kubelet = Kubelet(node)
-    state = kubelet.start(node)
-    for pod in before:
-        answer = kubelet.admit(state, kubelet.units(pod))
-        assert answer is not None
-        state = answer[0]
-        assert kubelet.refusal(state, pod) == ""
-    assert kubelet.admit(state, kubelet.units(last)) is None
-    assert kubelet.refusal(state, last) == message
+    manager = TopologyManager(node)
+    assert [manager.admit(pod).refusal for pod in before] == [""] * len(before)
+    assert manager.admit(last) == ((), message)
 
 
-def test_equal_nodes_share_a_kubelet_whatever_is_available() -> None:
-    one, other = numa("single", "pod", *TWO), numa("single", "pod", "1 of 4 cpu 8 memory 2 gpu", TWO[1])
-    found = kubelets_of(
-        {"a": one, "b": other, "c": numa("single", "container", *TWO), "d": numa("single", "pod", *FOUR)}
-    )
-    assert found["a"] is found["b"]
-    assert len({id(kubelet) for kubelet in found.values()}) == 3
-    assert found["a"].start(one) != found["a"].start(other)
+def test_a_pod_that_runs_all_the_same_takes_what_there_is() -> None:
+    """3 of 4 cores are taken from the first zone; of 5 more there are 1 and 4, from whatever zone."""
+    node = numa("single", "container", "4 cpu 8 memory", "4 cpu 8 memory")
+    manager = TopologyManager(node)
+    manager.admit(demand("3 cpu 1 memory"))
+    assert manager.admit(demand("5 cpu 1 memory")).refusal
+    manager.force(demand("6 cpu 1 memory"))
+    assert [dict(zone.available) for zone in manager.after().zones] == [{"memory": 6}, {"memory": 8}]
+
+
+@pytest.mark.parametrize("policy", ["single", "restricted"])
+def test_amounts_beyond_those_of_kubelets_are_refused(policy: str) -> None:
+    node = numa(policy, "container", f"{2**62} gpu", f"{2**62} gpu")
+    assert replay(node, burstable(f"{2**62 - 1} gpu")) == "0"
+    assert replay(node, burstable(f"{2**62} gpu")) == "-"
 
 
 def test_names_of_containers_do_not_tell_pods_apart() -> None:
@@ -131,14 +131,13 @@ ALL_POLICIES = ("none", "best-effort", "restricted", "restricted", "single-numa-
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(nodes(9, ALL_POLICIES), st.lists(demands(), min_size=1, max_size=6))
 def test_the_replay_is_what_the_words_say(node: NumaNode, pods: list[NumaDemand]) -> None:
-    """Zone by zone, pod after pod, over all policies; with more than eight zones too, where sets are not listed."""
-    kubelet = Kubelet(node)
-    state, found = kubelet.start(node), list[set[str] | None]()
+    """Zone by zone, pod after pod, over all policies and up to nine zones; one that is refused takes nothing."""
+    manager, found = TopologyManager(node), list[set[str] | None]()
     for pod in pods:
-        answer = kubelet.admit(state, kubelet.units(pod))
-        assert (answer is None) == bool(kubelet.refusal(state, pod))
-        state = state if answer is None else answer[0]
-        found.append(None if answer is None else set(kubelet.names(answer[1])))
+        before = manager.after()
+        zones, refusal = manager.admit(pod)
+        assert not refusal or manager.after() == before
+        found.append(None if refusal else set(zones))
     assert found == replayed(node, pods)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 
-from placer.instance.numa.kubelet import Kubelet, State, Units
+from placer.dense.packed_kubelet import PackedKubelet, State, Units
 
 __all__ = ["LIMIT", "Ordering", "Orders", "find_order", "is_plain", "some_order"]
 
@@ -61,7 +61,7 @@ class _TooMany(Exception):
 
 
 def find_order(
-    kubelet: Kubelet,
+    kubelet: PackedKubelet,
     state: State,
     pods: Sequence[Units],
     created: Sequence[float],
@@ -107,7 +107,7 @@ def find_order(
     return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence, proved or sequence is None)
 
 
-def some_order(kubelet: Kubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
+def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, limit: int = LIMIT) -> Ordering:
     """An order in which pods of whatever age are admitted: ``Orders.SOME``, or ``Orders.NONE`` where none was found.
 
     Parameters
@@ -131,7 +131,7 @@ class _Search:
     """The pods of one node in classes of equal ones, large ones first."""
 
     def __init__(
-        self, kubelet: Kubelet, state: State, pods: Sequence[Units], created: Sequence[float], limit: int
+        self, kubelet: PackedKubelet, state: State, pods: Sequence[Units], created: Sequence[float], limit: int
     ) -> None:
         self.kubelet, self.state, self.pods, self.created, self.limit = kubelet, state, pods, created, limit
         self.oldest_first = tuple(sorted(range(len(pods)), key=lambda index: (created[index], index)))

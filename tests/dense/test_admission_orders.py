@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from placer.instance.numa import Kubelet, NumaDemand, NumaNode, Ordering, Orders, find_order
+from placer.dense.admission_orders import Ordering, Orders, find_order
+from placer.dense.packed_kubelet import PackedKubelet
+from placer.instance.numa import NumaDemand, NumaNode
 from tests.numa_drawn import demands, nodes
 from tests.numa_naive import any_order, creation_order, some_order, works
 from tests.numa_words import demand, numa, replay
@@ -23,7 +25,7 @@ TWO, THREE, FOUR = (demand(f"{cores} cpu 1 memory") for cores in (2, 3, 4))
 def ordering(
     node: NumaNode, *pods: NumaDemand, created: tuple[float, ...] = (), limit: int = 10_000, **more: Any
 ) -> Ordering:
-    kubelet = Kubelet(node)
+    kubelet = PackedKubelet(node)
     units = [kubelet.units(pod) for pod in pods]
     return find_order(kubelet, kubelet.start(node), units, created or (0.0,) * len(pods), limit=limit, **more)
 
@@ -83,11 +85,6 @@ def test_more_than_there_is_is_seen_at_once() -> None:
     pods = [demand(f"1 cpu {number} memory") for number in range(1, 10)]
     node = numa("single", "container", "3 cpu 99 memory", "3 cpu 99 memory")
     assert ordering(node, *pods, limit=9) == Ordering(Orders.NONE, None)
-
-
-def test_best_effort_refuses_nobody() -> None:
-    node = numa("best-effort", "container", "1 cpu 1 memory")
-    assert ordering(node, FOUR, FOUR) == Ordering(Orders.ANY, (0, 1))
 
 
 @pytest.mark.parametrize("limit", [0, 3, 12])

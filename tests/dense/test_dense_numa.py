@@ -9,8 +9,8 @@ from random import Random
 import numpy as np
 
 from placer.dense import Dense, make_dense
+from placer.dense.admission_orders import is_plain
 from placer.instance import Instance
-from placer.instance.numa import is_plain
 from placer.placement import Placement
 from placer.verify import verify
 from tests.numa_naive import some_order
@@ -105,7 +105,7 @@ def test_pods_for_one_zone_need_a_zone_each() -> None:
             kubelet = numa.kubelet(node)
             pods = [numa.of(index, node) for index in range(len(dense.classes))]
             pods = [units for units in pods if units and is_plain(units)][:4]
-            rooms = [dict(room) for room in kubelet.rooms(numa.start[node])]
+            rooms = [dict(zip(kubelet.resources, room, strict=True)) for room in kubelet.amounts(numa.start[node])]
             needs = [{kubelet.resources[at]: need for at, need, _ in units[0].amounts} for units in pods]
             counts = [(index, 1) for index in range(len(dense.classes)) if numa.of(index, node) in pods]
             counts = counts[: len(pods)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from placer.instance.numa.model import HUGE_PAGES, NumaContainer, NumaDemand, Qos, Stage, is_device
+from placer.instance.numa.numa_values import HUGE_PAGES, NumaContainer, NumaDemand, Qos, Stage, is_device
 from placer.instance.requests import container_requests, is_sidecar
 from placer.kube.pod import Container, PodSpec, ResourceRequirements
 from placer.quantity import Resources

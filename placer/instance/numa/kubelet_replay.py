@@ -1,0 +1,309 @@
+"""What the Topology Manager of a kubelet does with the pods that come to its node, one after another (C10).
+
+1. *What is aligned at once*: with scope container each container in turn, with scope pod the pod as a whole
+   (:func:`alignments_of`). Aligned are devices, and of Guaranteed pods cpu (whole cores), memory and hugepages.
+2. *How many zones it gets*: with policy single-numa-node one. With restricted as few as could hold it if they were
+   empty; where its resources need different numbers of zones it is refused, because their hints have no set in common.
+3. *Which ones*: of the sets of so many zones that have room for all of it, the lowest (:func:`lowest_set`).
+4. *What is gone afterwards*: what it asks for, zone after zone in the order of ids; nothing for an init container that
+   ends. A pod that is refused takes nothing.
+
+A zone once taken stays taken by that pod, so the order of the pods matters: 2 cores that come first may stand where 4
+would have had to go. This is the rule as :mod:`placer.verify` judges it; methods ask
+:mod:`placer.dense.packed_kubelet`, which finds the same zones many times faster.
+
+Source: Kubernetes ``pkg/kubelet/cm/topologymanager`` (``policy*.go``, ``scope*.go``, ``bitmask``) and
+``pkg/kubelet/cm/cpumanager/policy_static.go`` (whole cores, init containers, sidecars).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final, NamedTuple, TypeVar
+
+from placer.instance.numa.numa_values import HUGE_PAGES, UNKNOWN, NumaDemand, NumaNode, Stage, is_device
+from placer.quantity import CPU, Resources, format_amount
+
+__all__ = [
+    "MOST_ALIGNED",
+    "Admission",
+    "Alignment",
+    "TopologyManager",
+    "aligned_resources",
+    "alignments_of",
+    "aligns",
+    "lowest_set",
+]
+
+#: No pod gets so much of anything: the kubelet's own amounts have 63 bits, and sums are made of them.
+MOST_ALIGNED: Final = 2**62
+
+_Resource = TypeVar("_Resource")
+
+
+class Alignment(NamedTuple):
+    """Something that is aligned at once.
+
+    Parameters
+    ----------
+    label
+        Who asks, in words.
+    need
+        What must be there, by resource; sorted, never empty.
+    take
+        What stays taken of it; nothing for an init container that ends.
+    """
+
+    label: str
+    need: Mapping[str, int]
+    take: Mapping[str, int]
+
+
+class Admission(NamedTuple):
+    """The kubelet's answer about a pod.
+
+    Parameters
+    ----------
+    zones
+        Names of the zones that it gets, all its containers together, in the order of ids.
+    refusal
+        Why it is refused: who asks for what, and what each zone has left at that moment; empty where it is admitted.
+    """
+
+    zones: tuple[str, ...]
+    refusal: str = ""
+
+
+class TopologyManager:
+    """The Topology Manager of one node.
+
+    Parameters
+    ----------
+    node
+        Its policy, scope and zones, with what these have available before the first pod comes.
+
+    Attributes
+    ----------
+    left
+        What each zone has left of each resource that is aligned here.
+
+    Examples
+    --------
+    >>> from placer.instance.numa.numa_values import NumaContainer, NumaZone, Qos
+    >>> four, three = Resources({"cpu": 4000}), Resources({"cpu": 3000, "memory": 5})
+    >>> zones = [NumaZone(i, f"node-{i}", four, room, four, frozenset(["cpu"])) for i, room in enumerate((three, four))]
+    >>> manager = TopologyManager(NumaNode("single-numa-node", "container", tuple(zones)))
+    >>> pod = NumaDemand(Qos.GUARANTEED, (NumaContainer("main", Stage.APP, three),))
+    >>> manager.admit(pod).zones, manager.admit(pod).zones
+    (('node-0',), ('node-1',))
+    >>> manager.admit(pod).refusal
+    'container main asks for cpu 3 in one zone: node-0 has cpu 0; node-1 has cpu 1'
+    """
+
+    def __init__(self, node: NumaNode) -> None:
+        self.node, self.resources = node, aligned_resources(node)
+        self.left = [{name: zone.available[name] for name in self.resources} for zone in node.zones]
+
+    def admit(self, demand: NumaDemand | None) -> Admission:
+        """Let a pod come; one that is refused takes nothing."""
+        before = [dict(room) for room in self.left]
+        used: set[int] = set()
+        for each in alignments_of(demand, self.node.scope, self.resources):
+            zones = self._zones_for(each.need)
+            if zones is None:
+                refusal = self._refusal(each)
+                self.left = before
+                return Admission((), refusal)
+            self._take(each.take, zones)
+            used.update(zones)
+        return Admission(tuple(self.node.zones[zone].name for zone in sorted(used)))
+
+    def force(self, demand: NumaDemand | None) -> None:
+        """Take for a pod that would be refused and runs all the same: as much as there was, whatever the zone."""
+        for each in alignments_of(demand, self.node.scope, self.resources):
+            self._take(each.take, range(len(self.left)))
+
+    def after(self) -> NumaNode:
+        """The node with what its zones have left now; what is not aligned here stays as it was."""
+        zones = (
+            replace(zone, available=Resources({**zone.available, **room}))
+            for zone, room in zip(self.node.zones, self.left, strict=True)
+        )
+        return replace(self.node, zones=tuple(zones))
+
+    def _zones_for(self, need: Mapping[str, int]) -> Sequence[int] | None:
+        """The zones for what is aligned at once; None where it is refused."""
+        widths = {self._width(name, amount) for name, amount in need.items()}
+        possible = len(widths) == 1 and max(need.values()) < MOST_ALIGNED
+        found = lowest_set(self.left, need, min(widths)) if possible else None
+        if found is None and self.node.policy == "best-effort":
+            # Nothing is refused: the fewest zones that have it all, else all zones.
+            every = range(len(self.left))
+            sets = (lowest_set(self.left, need, width) for width in range(1, len(every)))
+            return next((zones for zones in sets if zones is not None), every)
+        return found
+
+    def _width(self, resource: str, amount: int) -> int:
+        """The fewest zones that could hold an amount if they were empty; 0: no number of zones is known to."""
+        if self.node.policy == "single-numa-node":
+            return 1
+        if self.node.policy == UNKNOWN:
+            return 0
+        totals = accumulate(sorted((zone.capacity[resource] for zone in self.node.zones), reverse=True))
+        return next((width for width, total in enumerate(totals, 1) if total >= amount), 0)
+
+    def _take(self, take: Mapping[str, int], zones: Iterable[int]) -> None:
+        """Take amounts from zones, zone after zone, as far as these have them."""
+        for name, amount in take.items():
+            for zone in zones:
+                part = min(amount, self.left[zone][name])
+                self.left[zone][name] -= part
+                amount -= part
+
+    def _refusal(self, asking: Alignment) -> str:
+        """Why something is refused now."""
+        asked = f"{asking.label} asks for {_amounts(asking.need)}"
+        if self.node.policy == UNKNOWN:
+            return f"{asked}, to be aligned by a policy that is not known"
+        widths = {name: self._width(name, amount) for name, amount in asking.need.items()}
+        beyond = [name for name, width in widths.items() if width == 0]
+        if beyond:
+            return f"{asked}, of {', '.join(beyond)} more than all zones have together"
+        width, *others = set(widths.values())
+        if others:
+            said = ", ".join(f"{name} {width}" for name, width in widths.items())
+            return f"{asked}, which takes different numbers of zones: {said}"
+        rooms = (
+            f"{zone.name} has {_amounts({name: room[name] for name in asking.need})}"
+            for zone, room in zip(self.node.zones, self.left, strict=True)
+        )
+        return f"{asked} in {'one zone' if width == 1 else f'{width} zones'}: {'; '.join(rooms)}"
+
+
+def lowest_set(
+    rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int, below: int | None = None
+) -> tuple[int, ...] | None:
+    """The lowest set of zones that has room for all of something.
+
+    Of two sets the lower one is that whose highest zone is lower, then whose next one is: the kubelet compares sets as
+    bit masks.
+
+    Parameters
+    ----------
+    rooms
+        What each zone has of each resource.
+    need
+        What they must have together.
+    width
+        How many zones; 0: there is no such set.
+    below
+        Only so many zones are looked at; None: all of them.
+
+    Returns
+    -------
+    Numbers of the zones, sorted; None where there is no such set.
+
+    Examples
+    --------
+    Of the pairs of zones (0, 1), (0, 2), (1, 2), (0, 3), ... the third is the first that has 5 cores.
+
+    >>> lowest_set([{"cpu": 1}, {"cpu": 2}, {"cpu": 3}, {"cpu": 8}], {"cpu": 5}, 2)
+    (1, 2)
+    """
+    below = len(rooms) if below is None else below
+    if width == 1:
+        fitting = (zone for zone in range(below) if all(rooms[zone][name] >= need[name] for name in need))
+        return next(((zone,) for zone in fitting), None)
+    for name, amount in need.items():
+        if sum(sorted((room[name] for room in rooms[:below]), reverse=True)[:width]) < amount:
+            return None
+    for highest in range(width - 1, below if width else 0):
+        rest = {name: amount - rooms[highest][name] for name, amount in need.items()}
+        found = lowest_set(rooms, rest, width - 1, highest)
+        if found is not None:
+            return (*found, highest)
+    return None
+
+
+# ------------------------------------------------------------------------------------------------ what pods ask for
+
+
+def aligned_resources(node: NumaNode) -> tuple[str, ...]:
+    """Resources that a kubelet aligns, sorted: of those that a zone lists cpu, memory, hugepages and devices."""
+    if node.policy == "none":
+        return ()
+    return tuple(sorted(name for name in node.lists if _native(name) or is_device(name)))
+
+
+def aligns(node: NumaNode, demand: NumaDemand | None) -> bool:
+    """Whether a kubelet aligns anything of a pod."""
+    return bool(alignments_of(demand, node.scope, aligned_resources(node)))
+
+
+@lru_cache(maxsize=10_000)
+def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, ...]) -> tuple[Alignment, ...]:
+    """What a kubelet aligns of a pod, in order.
+
+    With scope container every container is aligned in turn, init containers first; one that ends must fit and takes
+    nothing. With scope pod the pod must fit at its worst moment, by the Kubernetes request formula, and takes what runs
+    to the end: its containers and sidecars. The overhead counts with scope pod, for resources that a container has
+    aligned.
+
+    Parameters
+    ----------
+    demand
+        The pod; None: nothing of it is aligned anywhere.
+    scope
+        ``container`` or ``pod``.
+    resources
+        From :func:`aligned_resources`.
+    """
+    if demand is None:
+        return ()
+    return tuple(_of_pod(demand, resources) if scope == "pod" else _of_containers(demand, resources))
+
+
+def _of_containers(demand: NumaDemand, resources: Sequence[str]) -> Iterator[Alignment]:
+    for each in demand.containers:
+        amounts = _aligned(demand, each.requests, resources)
+        if amounts:
+            label = f"{each.stage.value} {each.name}".strip()
+            yield Alignment(label, amounts, {} if each.stage is Stage.INIT else amounts)
+
+
+def _of_pod(demand: NumaDemand, resources: Sequence[str]) -> Iterator[Alignment]:
+    need: dict[str, int] = {}
+    take: dict[str, int] = {}
+    for each in demand.containers:
+        for name, amount in _aligned(demand, each.requests, resources).items():
+            before = take.get(name, 0)
+            need[name] = max(need.get(name, 0), before + amount)
+            if each.stage is not Stage.INIT:
+                take[name] = before + amount
+    if need:
+        over = demand.overhead
+        yield Alignment(
+            "the pod",
+            {name: need[name] + over[name] for name in sorted(need)},
+            {name: take.get(name, 0) + over[name] for name in need},
+        )
+
+
+def _aligned(demand: NumaDemand, requests: Resources, resources: Sequence[str]) -> dict[str, int]:
+    """Of a container's requests those that are aligned: the kubelet pins whole cores only."""
+    return {
+        name: requests[name]
+        for name in resources
+        if requests[name] and (is_device(name) or (demand.pinned and (name != CPU or requests[name] % 1000 == 0)))
+    }
+
+
+def _native(resource: str) -> bool:
+    return resource in (CPU, "memory") or resource.startswith(HUGE_PAGES)
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {format_amount(name, amount)}" for name, amount in amounts.items())
