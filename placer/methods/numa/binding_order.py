@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from placer.dense.admission_orders import Orders, find_order
 from placer.dense.packed_kubelet import PackedKubelet, packed_kubelets
 from placer.instance import Finding, Instance, Key, Pod
-from placer.instance.numa import NumaNode, aligns
+from placer.instance.numa import NumaNode
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
 
@@ -132,16 +132,16 @@ class _Crowd:
 
 def _crowds(instance: Instance, placement: Placement) -> Iterator[_Crowd]:
     """Node by node the new pods of which something is aligned there."""
-    new, seen = Outcome(instance, placement).new, set[Key]()
+    outcome, seen = Outcome(instance, placement), set[Key]()
+    nodes = {name: node for name, node in instance.aligning_nodes.items() if name in outcome.new_on}
+    kubelets = packed_kubelets(nodes)
     places: dict[str, list[int]] = defaultdict(list)
     for place, binding in enumerate(placement.bindings):
-        node = instance.aligning_nodes.get(binding.node)
-        if node is not None and new.get(binding.pod) == binding.node and binding.pod not in seen:
+        kubelet = kubelets.get(binding.node)
+        if kubelet is not None and outcome.new.get(binding.pod) == binding.node and binding.pod not in seen:
             seen.add(binding.pod)
-            if aligns(node, instance.pods[binding.pod].numa):
+            if kubelet.units(instance.pods[binding.pod].numa):
                 places[binding.node].append(place)
-    nodes = {name: instance.aligning_nodes[name] for name in places}
-    kubelets = packed_kubelets(nodes)
     for name, here in places.items():
         bindings = [placement.bindings[place] for place in here]
         yield _Crowd(instance.pods, name, nodes[name], kubelets[name], here, bindings)
