@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
+from placer.methods import METHODS
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, Value
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
     from placer.methods.incumbent import Incumbent
     from placer.methods.process import ProcessResult
 
-__all__ = ["METHODS", "solve"]
-
-METHODS = ("auto", "greedy", "exact", "decomposed", "milp")
+__all__ = ["solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {

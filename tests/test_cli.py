@@ -305,3 +305,20 @@ def test_help_and_version_need_no_solver() -> None:
     program += "print([name for name in ('ortools', 'numpy', 'pydantic') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_no_command_imports_what_only_another_one_needs() -> None:
+    """What is slow to import waits until it is used: other programs call ``placer --version`` and ``--help`` often."""
+    code = "import sys; from placer.cli import main; main(['--help']); print(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines())
+    assert "placer.cli.program" in loaded
+    assert not loaded & {
+        "numpy",
+        "pydantic",
+        "yaml",
+        "rich",
+        "networkx",
+        "placer.instance",
+        "placer.laboratory.generate",
+    }

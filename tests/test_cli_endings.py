@@ -239,7 +239,7 @@ def interrupted(
 
 #: Modules that a ``solve`` imports, in order: of the command line, of reading, of deciding.
 MOMENTS = [
-    "placer.cli.signals", "placer.cli.streams", "argparse", "placer.laboratory.generate.clos", "placer.document",
+    "placer.cli.signals", "placer.cli.streams", "argparse", "placer.cli.completing", "placer.document",
     "pydantic", "yaml", "placer.instance.build",
 ]  # fmt: skip
 

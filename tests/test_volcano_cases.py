@@ -12,10 +12,11 @@ from functools import cache
 
 import pytest
 
+from placer.methods import METHODS
 from placer.placement import Placement, better
 from placer.result import Result, Verdict
 from placer.score import score
-from placer.solve import METHODS, solve
+from placer.solve import solve
 from placer.verify import verify
 from tests.support import volcano_case, volcano_cases
 

@@ -10,7 +10,7 @@ from typing import Any
 from placer.errors import UsageError
 from placer.terminal import ENDINGS, OK, add_command
 
-__all__ = ["add_completion", "complete"]
+__all__ = ["add_completion", "complete", "is_asked"]
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -37,9 +37,14 @@ def _completion(options: argparse.Namespace) -> int:
     return OK
 
 
+def is_asked() -> bool:
+    """Whether a shell asks what could stand where the cursor is."""
+    return "_ARGCOMPLETE" in os.environ
+
+
 def complete(parser: argparse.ArgumentParser) -> None:
     """Answer a shell that asks what could stand where the cursor is, and end; return where none asks."""
-    if "_ARGCOMPLETE" not in os.environ:
+    if not is_asked():
         return
     import argcomplete
 

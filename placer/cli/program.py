@@ -56,7 +56,8 @@ def run(arguments: Sequence[str], began: float, signals: Signals, output: Output
 
 
 def _run(arguments: Sequence[str], began: float, signals: Signals, as_json: bool) -> int:
-    words = parser(as_json)
+    asked = next((word for word in arguments if not word.startswith("-")), "")
+    words = parser(as_json, None if completing.is_asked() else asked)
     completing.complete(words)
     try:
         options = words.parse_args(arguments)
@@ -82,8 +83,17 @@ def _complain(error: PlacerError, as_json: bool) -> None:
         print(f"placer: {told}", file=sys.stderr)
 
 
-def parser(as_json: bool = False) -> Parser:
-    """Make the parser of all commands; ``as_json`` is said of what it prints itself."""
+def parser(as_json: bool = False, asked: str | None = None) -> Parser:
+    """Make the parser of all commands.
+
+    Parameters
+    ----------
+    as_json
+        Whether what it prints itself is JSON.
+    asked
+        The only command that will be parsed; None: any. The families of ``generate`` are left out for another one,
+        because their options are read from their code, whose import takes longer than a whole ``placer --version``.
+    """
     version = json.dumps({"placer": __version__}) if as_json else f"placer {__version__}"
     top = Parser(
         prog="placer",
@@ -97,7 +107,7 @@ def parser(as_json: bool = False) -> Parser:
     solving.add_solve(commands)
     solving.add_verify(commands)
     solving.add_expand(commands)
-    generating.add_generate(commands)
+    generating.add_generate(commands, families=asked in (None, "generate"))
     comparing.add_compare(commands)
     sweeping.add_sweep(commands)
     topology.add_topology(commands)

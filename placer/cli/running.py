@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.snapshotting import add_cluster, add_cooling
 from placer.errors import ClusterError, UsageError
-from placer.solve import METHODS
+from placer.methods import METHODS
 from placer.terminal import OK, add_command
 
 if TYPE_CHECKING:

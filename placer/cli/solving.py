@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from placer.errors import NothingFound, UsageError
-from placer.solve import METHODS
+from placer.methods import METHODS
 from placer.terminal import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
 
 __all__ = ["add_expand", "add_solve", "add_verify"]

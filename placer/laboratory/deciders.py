@@ -9,8 +9,9 @@ from typing import Any
 
 from placer.instance import Instance
 from placer.laboratory.policies import POLICIES, SORTED, Mimicry, mimic
+from placer.methods import METHODS
 from placer.result import Result
-from placer.solve import METHODS, solve
+from placer.solve import solve
 
 __all__ = ["NAMES", "Asked", "ask", "configuration_of"]
 

@@ -6,3 +6,8 @@ runs in, and what they tell each other (``events``). Does not: judging a placeme
 method or keeping the clock of the whole call (``solve``). Every method reads a :class:`placer.dense.Dense` and answers
 with solutions by index; it is never believed: what it claims is verified and scored by name.
 """
+
+__all__ = ["METHODS"]
+
+#: What ``solve`` takes as ``method``: ``auto``, which is the greedy and then the decomposition, and each by itself.
+METHODS = ("auto", "greedy", "exact", "decomposed", "milp")

@@ -12,14 +12,19 @@ from placer.terminal import OK, add_command, writable, write
 __all__ = ["add_generate"]
 
 
-def add_generate(commands: Any) -> None:
-    """Add ``generate`` and its flags."""
+def add_generate(commands: Any, families: bool = True) -> None:
+    """Add ``generate`` and, if ``families``, a command below it for each family, whose options are its flags."""
+    parser = add_command(commands, "generate", "make an instance from a seed", _generate)
+    if families:
+        _add_families(parser)
+
+
+def _add_families(parser: argparse.ArgumentParser) -> None:
     from placer.laboratory.generate import FAMILIES
 
-    parser = add_command(commands, "generate", "make an instance from a seed", _generate)
-    families = parser.add_subparsers(dest="family", metavar="FAMILY", required=True, help="one of")
+    commands = parser.add_subparsers(dest="family", metavar="FAMILY", required=True, help="one of")
     for name, family in FAMILIES.items():
-        one = families.add_parser(name, help=family.text, description=family.text)
+        one = commands.add_parser(name, help=family.text, description=family.text)
         one.add_argument(
             "-o", dest="output", metavar="FILE", default="-", help="where to write; default standard output"
         )

@@ -23,7 +23,6 @@ from placer.laboratory.policies import POLICIES, SORTED
 from placer.methods.process import ProcessEnd, ProcessResult
 from placer.placement import Placement, Value
 from placer.result import Bound, Judged
-from placer.solve import METHODS
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group
 
 Capture = pytest.CaptureFixture[str]
