@@ -21,8 +21,8 @@ from placer.cluster.aftermath import State
 from placer.codes import FINDINGS, REASONS
 from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
 from placer.kube import BY_ATTRIBUTE
-from placer.laboratory.compare.rows import Row
-from placer.laboratory.sweep.line import KEY, Line
+from placer.laboratory.compare import ComparisonRow
+from placer.laboratory.sweep.records import KEY, RunRecord
 from placer.run import Pass, PassOptions
 
 ROOT = Path(__file__).parent.parent
@@ -171,13 +171,13 @@ def test_every_error_is_there_with_its_exit_code() -> None:
 
 
 def test_a_line_of_sweep_has_these_keys() -> None:
-    known = {field.alias for field in Line.model_fields.values()}
+    known = {field.alias for field in RunRecord.model_fields.values()}
     assert set(told("### A line of `sweep`")) == known
     assert told("### A line of `sweep`")[: len(KEY)] == list(KEY)
 
 
 def test_a_row_of_compare_has_these_keys() -> None:
-    assert told("### A row of `compare`") == list(Row("greedy", notes=("x",), error="none").as_dict())
+    assert told("### A row of `compare`") == list(ComparisonRow("greedy", notes=("x",), error="none").as_dict())
 
 
 def test_the_line_of_run_has_these_keys() -> None:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from placer.instance import Group, Instance
-    from placer.laboratory.compare import GroupFate, Row
+    from placer.laboratory.compare import ComparisonRow
+    from placer.laboratory.placement_metrics import GroupFate
 
 __all__ = ["add_compare", "print_rows"]
 
@@ -93,7 +94,7 @@ def _compare(options: argparse.Namespace) -> int:
     return min((row.exit_code for row in rows if row.error is not None), default=OK)
 
 
-def _show(instance: Instance, rows: list[Row], options: argparse.Namespace) -> None:
+def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Namespace) -> None:
 
     documents = [row.as_dict() for row in rows]
     text = json.dumps(documents, indent=2) + "\n"
@@ -128,7 +129,7 @@ _HALF = "!"
 _HALF_SAYS = f"{_HALF} bound although the gang is not ready"
 
 
-def print_rows(instance: Instance, rows: list[Row], terminal: Console) -> None:
+def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console) -> None:
     """Print a comparison."""
     from rich.markup import escape
 
@@ -155,7 +156,7 @@ def print_rows(instance: Instance, rows: list[Row], terminal: Console) -> None:
         print_findings(instance.findings, terminal)
 
 
-def _print_tables(rows: list[Row], terminal: Console) -> None:
+def _print_tables(rows: list[ComparisonRow], terminal: Console) -> None:
     """Print figures and values, and what their marks say."""
     names = [row.policy for row in rows]
     figures = columns_of(rows, _FIGURES, ("gangs by tier", "breaks"))
@@ -172,7 +173,7 @@ def _print_tables(rows: list[Row], terminal: Console) -> None:
         terminal.print(f"\n{_MORE_SAYS}")
 
 
-def _explain(rows: list[Row], terminal: Console) -> None:
+def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
     """What is wrong with rows that break rules: of each rule how often, and one of the times."""
     from rich.markup import escape
 
@@ -188,7 +189,7 @@ def _explain(rows: list[Row], terminal: Console) -> None:
 
 
 #: What stands above a column of the first table to what stands in it; one of these is of words.
-_FIGURES: Mapping[str, Callable[[Row], str]] = {
+_FIGURES: Mapping[str, Callable[[ComparisonRow], str]] = {
     "pods": lambda row: f"{row.placed_pods:,}",
     "groups": lambda row: f"{row.placed_groups:,}",
     "GPUs": lambda row: f"{row.gpus_placed:,}",
@@ -203,22 +204,22 @@ _FIGURES: Mapping[str, Callable[[Row], str]] = {
 }
 
 
-def _in_use(row: Row) -> str:
+def _in_use(row: ComparisonRow) -> str:
     ratio = row.metrics.gpu_allocation_ratio if row.metrics is not None else None
     return "-" if ratio is None else f"{ratio:.1%}"
 
 
-def _more_pods(row: Row) -> str:
+def _more_pods(row: ComparisonRow) -> str:
     placeable = row.metrics.placeable if row.metrics is not None else ()
     return "/".join(f"{each.pods:,}" for each in placeable) or "-"
 
 
-def _by_tier(row: Row) -> str:
+def _by_tier(row: ComparisonRow) -> str:
     tiers = row.metrics.tiers if row.metrics is not None else {}
     return ", ".join(f"{tier}: {share:.0%}" for tier, share in tiers.items()) or "-"
 
 
-def _of_bound(row: Row) -> str:
+def _of_bound(row: ComparisonRow) -> str:
     """Share of the bound, marked where the bound is not one of such a placement."""
     weight = row.weight
     if weight is None or weight.bound is None:
@@ -232,7 +233,7 @@ def _of_bound(row: Row) -> str:
 # ------------------------------------------------------------------------------------------------------------- values
 
 
-def _values(rows: Sequence[Row]) -> Iterator[Column]:
+def _values(rows: Sequence[ComparisonRow]) -> Iterator[Column]:
     """A column for each value; the first line is what is proved of the best."""
     for index, judged in enumerate(rows[0].objective):
         value, bound = judged.value, _bound(rows, index)
@@ -253,12 +254,12 @@ def _count(value: int) -> str:
     return f"{value:,}"
 
 
-def _beyond(row: Row, index: int) -> str:
+def _beyond(row: ComparisonRow, index: int) -> str:
     """The mark of a value that is better than its bound, because rules are broken."""
     return BROKEN if row.objective[index].beyond and row.violations else ""
 
 
-def _bound(rows: Sequence[Row], index: int) -> int | None:
+def _bound(rows: Sequence[ComparisonRow], index: int) -> int | None:
     """What is proved of a value: of the first the same in all rows, further down only in those as good as the best."""
     judged = (row.objective[index].bound for row in rows)
     return next((bound.value for bound in judged if bound is not None), None)
@@ -267,7 +268,7 @@ def _bound(rows: Sequence[Row], index: int) -> int | None:
 # ------------------------------------------------------------------------------------------------------------- groups
 
 
-def _print_fates(instance: Instance, rows: list[Row], terminal: Console) -> None:
+def _print_fates(instance: Instance, rows: list[ComparisonRow], terminal: Console) -> None:
     """Print the groups that fare differently, the most important and largest first."""
     # What is bound already places nothing, so that every group would differ.
     asked = [row for row in rows if row.policy != "as-is"]
@@ -285,14 +286,14 @@ def _print_fates(instance: Instance, rows: list[Row], terminal: Console) -> None
         terminal.print(f"\n{_HALF_SAYS}")
 
 
-def _differing(instance: Instance, rows: list[Row]) -> list[Group]:
-    from placer.laboratory.compare import differing
+def _differing(instance: Instance, rows: list[ComparisonRow]) -> list[Group]:
+    from placer.laboratory.placement_metrics import differing
 
     groups = [instance.groups[key] for key in differing(row.groups for row in rows)]
     return sorted(groups, key=lambda group: (-group.priority, -instance.need_weights[group.key], group.key))
 
 
-def _fates(groups: list[Group], row: Row) -> Column:
+def _fates(groups: list[Group], row: ComparisonRow) -> Column:
     """What becomes of groups under one policy."""
     fates = {fate.group: fate for fate in row.groups}
     return Column(row.policy.replace(":", ":\n"), [_fate(group, fates[group.key]) for group in groups])

@@ -42,7 +42,7 @@ def _shown(default: object) -> str:
 
 def _generate(options: argparse.Namespace) -> int:
     from placer.laboratory.generate import FAMILIES, bindings, generate
-    from placer.laboratory.sweep import planted_beside
+    from placer.laboratory.sweep.plan import planted_beside
 
     flags = {option.name: option for option in FAMILIES[options.family].flags}
     given = {name: getattr(options, f"option_{name}") for name in flags}

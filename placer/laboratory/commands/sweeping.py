@@ -25,7 +25,9 @@ from placer.terminal import OK, add_command, console, writable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placer.laboratory.sweep import Duel, Line, Median, Row, Run
+    from placer.laboratory.sweep.plan import Run
+    from placer.laboratory.sweep.records import RunRecord
+    from placer.laboratory.sweep.statistics import Duel, Median, SweepRow
 
 __all__ = ["add_sweep"]
 
@@ -69,14 +71,14 @@ def add_sweep(commands: Any) -> None:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from placer.laboratory.sweep import Store
+    from placer.laboratory.sweep.records import Store
 
     runs = _plan(options)
     aloud = options.output == "-"
     store = None
     if options.output is not None and not aloud:
         writable([Path(options.output)], (".jsonl",))
-        store = Store(options.output, runs)
+        store = Store(options.output, (run.key for run in runs))
     known = {} if store is None else {key: line for key, line in store.known.items() if line.error is None}
     before = len(known)
     with contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
@@ -95,7 +97,7 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> list[Run]:
-    from placer.laboratory.sweep import parse_seeds, plan
+    from placer.laboratory.sweep.plan import parse_seeds, plan
 
     return plan(
         options.word,
@@ -107,9 +109,9 @@ def _plan(options: argparse.Namespace) -> list[Run]:
     )
 
 
-def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[Line, None, None]:
+def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
     """Carry out what is not known yet, and show on a terminal what goes on."""
-    from placer.laboratory.sweep import sweep
+    from placer.laboratory.sweep.run import sweep
     from placer.progress import Progress
 
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
@@ -131,10 +133,10 @@ def _workers(options: argparse.Namespace) -> int:
     return max(1, cores // max(1, jobs))
 
 
-def _print(lines: list[Line], known: int) -> None:
+def _print(lines: list[RunRecord], known: int) -> None:
     from rich.markup import escape
 
-    from placer.laboratory.sweep import duels, rows
+    from placer.laboratory.sweep.statistics import duels, rows
 
     terminal = console()
     found_rows = rows(lines)
@@ -159,7 +161,7 @@ def _print(lines: list[Line], known: int) -> None:
 
 
 #: What stands above a column of an instance's table to what stands in it; ``-`` where nothing is known.
-_FIGURES: Mapping[str, Callable[[Row], str]] = {
+_FIGURES: Mapping[str, Callable[[SweepRow], str]] = {
     "runs": lambda row: f"{row.runs}" + (f" ({row.failed} failed)" if row.failed else ""),
     "% of planted\nmedian": lambda row: _median(row.over_planted, 100),
     "% of planted\nworst": lambda row: _shown(row.worst_over_planted, 100),
@@ -174,7 +176,7 @@ _FIGURES: Mapping[str, Callable[[Row], str]] = {
 }
 
 
-def _print_tables(found: list[Row], terminal: Console) -> None:
+def _print_tables(found: list[SweepRow], terminal: Console) -> None:
     """Print a table for each instance, and what a mark in them says."""
     from rich.markup import escape
 
@@ -188,7 +190,7 @@ def _print_tables(found: list[Row], terminal: Console) -> None:
         terminal.print(f"\n{BREAKS}")
 
 
-def _notes(found: Iterable[Row]) -> dict[str, dict[str, None]]:
+def _notes(found: Iterable[SweepRow]) -> dict[str, dict[str, None]]:
     """Policy to what is not mimicked of it, on any instance."""
     notes: dict[str, dict[str, None]] = {}
     for row in found:
@@ -196,7 +198,7 @@ def _notes(found: Iterable[Row]) -> dict[str, dict[str, None]]:
     return notes
 
 
-def _marked(share: str, row: Row) -> str:
+def _marked(share: str, row: SweepRow) -> str:
     """A share of what is proved, marked where a run breaks rules."""
     return f"{share}{BROKEN}" if row.violations and row.of_bound is not None else share
 

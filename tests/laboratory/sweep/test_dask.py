@@ -17,7 +17,9 @@ from placer.cli import main
 from placer.errors import UsageError
 from placer.executors import open_executor
 from placer.extras import how_to_install
-from placer.laboratory.sweep import Line, plan, sweep
+from placer.laboratory.sweep.plan import plan
+from placer.laboratory.sweep.records import RunRecord
+from placer.laboratory.sweep.run import sweep
 from tests.executing import process_id, waits_for_a_file
 from tests.support import node, pod
 from tests.tools import require_package
@@ -97,7 +99,7 @@ def instance(tmp_path: Path) -> Path:
     return path
 
 
-def figures(lines: list[Line]) -> list[dict[str, Any]]:
+def figures(lines: list[RunRecord]) -> list[dict[str, Any]]:
     """What does not depend on where a run was, sorted."""
     where = {"seconds", "seconds_to_first", "peak_memory_mib"}
     return sorted((line.model_dump(mode="json", exclude=where) for line in lines), key=str)

@@ -15,23 +15,10 @@ import pytest
 from placer.errors import BadInstance, PlacerError, UsageError
 from placer.instance import Instance
 from placer.laboratory.generate import generate
-from placer.laboratory.sweep import (
-    Duel,
-    Line,
-    Median,
-    Run,
-    Store,
-    Subject,
-    duels,
-    median_of,
-    parse_seeds,
-    parse_subject,
-    plan,
-    rows,
-    sweep,
-)
-from placer.laboratory.sweep.answer import answer
-from placer.laboratory.sweep.line import KEY
+from placer.laboratory.sweep.plan import Run, Subject, parse_seeds, parse_subject, plan
+from placer.laboratory.sweep.records import KEY, RunRecord, Store
+from placer.laboratory.sweep.run import answer, sweep
+from placer.laboratory.sweep.statistics import Duel, Median, duels, median_of, rows
 from placer.methods.process import ProcessEnd, ProcessResult
 from placer.read import read
 from tests.support import node, pod, pod_group
@@ -313,7 +300,7 @@ def test_no_more_runs_go_on_at_once_than_asked(monkeypatch: pytest.MonkeyPatch) 
     lock, at_once, most = threading.Lock(), 0, 0
     pair = threading.Barrier(2)
 
-    def carry_out(run: Run, path: str, scratch: str) -> Line:
+    def carry_out(run: Run, path: str, scratch: str) -> RunRecord:
         nonlocal at_once, most
         with lock:
             at_once += 1
@@ -340,9 +327,9 @@ def test_lines_come_back_as_they_were(tmp_path: Path, cluster: Path) -> None:
     run, other = run_of(str(cluster)), run_of(str(cluster), seed=2)
     line = answer(run, str(cluster), str(tmp_path / "p.json"), lambda _: None)
     path = tmp_path / "lines.jsonl"
-    Store(path, [run]).add(line)
-    assert Store(path, [run, other]).known == {run.key: line}
-    assert Store(path, [other]).known == {}
+    Store(path, [run.key]).add(line)
+    assert Store(path, [run.key, other.key]).known == {run.key: line}
+    assert Store(path, [other.key]).known == {}
     names = list(json.loads(path.read_text()))
     key = ["instance", "seed", "policy", "limit", "workers", "version", "config"]
     assert names[:9] == [*key, "nodes", "pending"]
@@ -353,10 +340,10 @@ def test_another_limit_policy_number_of_workers_version_or_configuration_is_anot
     path = tmp_path / "lines.jsonl"
     runs = [run_of("clos"), run_of("clos", policy="auto"), run_of("clos", limit=30), run_of("clos", workers=2)]
     runs.append(replace(runs[0], arguments={"percentageOfNodesToScore": 50}))
-    store = Store(path, runs)
+    store = Store(path, [run.key for run in runs])
     store.add(runs[0].line())
     path.write_text(path.read_text() + runs[1].line().model_copy(update={"version": "0.0.1"}).text() + "\n")
-    assert list(Store(path, runs).known) == [runs[0].key]
+    assert list(Store(path, [run.key for run in runs]).known) == [runs[0].key]
 
 
 @pytest.mark.parametrize("cut", [1, 13, 40, -1])
@@ -365,13 +352,13 @@ def test_a_line_that_was_cut_off_is_replaced(tmp_path: Path, cut: int) -> None:
     one, two = run_of("clos", 1), run_of("clos", 2)
     whole = one.line().text() + "\n"
     path.write_text(whole + two.line().text()[:cut])
-    store = Store(path, [one, two])
+    store = Store(path, [one.key, two.key])
     assert list(store.known) == [one.key]
     assert path.read_text() != whole  # nothing is written before there is something to write
     store.add(two.line(nodes=5))
     store.add(two.line(nodes=6))
     assert path.read_text() == whole + two.line(nodes=5).text() + "\n" + two.line(nodes=6).text() + "\n"
-    assert Store(path, [two]).known[two.key].nodes == 6
+    assert Store(path, [two.key]).known[two.key].nodes == 6
 
 
 @pytest.mark.parametrize(
@@ -392,7 +379,7 @@ def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path, text: str, w
     text = text.replace("GOOD", good).replace("BAD", good.replace('"nodes": null', '"nodes": "many"'))
     path.write_text(text)
     with pytest.raises(BadInstance) as caught:
-        Store(path, [run])
+        Store(path, [run.key])
     assert words in str(caught.value)
     assert path.read_text() == text
 
@@ -401,7 +388,7 @@ def test_another_file_is_refused_and_stays_as_it_is(tmp_path: Path, text: str, w
 
 
 def test_rows_are_what_is_counted_by_hand() -> None:
-    def line(word: str, policy: str, seed: int, share: float | None, gap: float | None, **more: Any) -> Line:
+    def line(word: str, policy: str, seed: int, share: float | None, gap: float | None, **more: Any) -> RunRecord:
         figures = {"placed_over_planted": share, "weight_gap": gap, "verdict": "FEASIBLE", **more}
         return run_of(word, seed, policy).line(**figures)
 
@@ -441,7 +428,7 @@ def test_rows_of_nothing_are_none() -> None:
 
 
 def test_weights_stand_beside_the_best_bound_of_their_instance_and_seed() -> None:
-    def line(policy: str, seed: int, weight: int, bound: int | None = None, **more: Any) -> Line:
+    def line(policy: str, seed: int, weight: int, bound: int | None = None, **more: Any) -> RunRecord:
         return run_of("clos", seed, policy).line(placed_weight=weight, weight_bound=bound, **more)
 
     found = rows(
@@ -485,7 +472,7 @@ def test_the_interval_of_twenty() -> None:
 
 
 def test_who_does_better_is_counted_pair_by_pair() -> None:
-    def line(policy: str, seed: int, *values: int, broken: int = 0, error: str | None = None) -> Line:
+    def line(policy: str, seed: int, *values: int, broken: int = 0, error: str | None = None) -> RunRecord:
         unproved = {"bound": None, "gap": None, "proved_by": None}
         named = zip(("placed", "locality"), values, strict=False)
         objective = [{"name": name, "value": value, **unproved} for name, value in named]

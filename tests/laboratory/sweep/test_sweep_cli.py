@@ -17,7 +17,8 @@ import pytest
 
 from placer.cli import main
 from placer.laboratory.peak_memory import PeakOfTree, high_water
-from placer.laboratory.sweep import Line, Run
+from placer.laboratory.sweep.plan import Run
+from placer.laboratory.sweep.records import RunRecord
 from tests.support import node, pod
 
 Capture = pytest.CaptureFixture[str]
@@ -33,7 +34,9 @@ class Pretended:
         self.patience = 1000
         self.fails: set[int] = set()  #: seeds of which a run fails
 
-    def __call__(self, runs: Sequence[Run], *, begin: Callable[[Run], None], **_: Any) -> Generator[Line, None, None]:
+    def __call__(
+        self, runs: Sequence[Run], *, begin: Callable[[Run], None], **_: Any
+    ) -> Generator[RunRecord, None, None]:
         for run in runs:
             if not self.patience:
                 raise KeyboardInterrupt
@@ -48,7 +51,7 @@ class Pretended:
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     found = Pretended()
-    monkeypatch.setattr(importlib.import_module("placer.laboratory.sweep"), "sweep", found)
+    monkeypatch.setattr(importlib.import_module("placer.laboratory.sweep.run"), "sweep", found)
     return found
 
 

@@ -1,29 +1,120 @@
-"""A row: one placement judged, measured and set beside what is proved of the best."""
+"""Policies and methods side by side on one instance: what each would place, and what is proved of the best.
+
+Each decides in a process of its own, one after another, so that its seconds and its memory are its own
+(:func:`decide`); verify and score judge all alike (:func:`row`); what any of them proved is set beside all
+(:func:`beside_proofs`). A comparison is of one snapshot: what each would bind now, from one queue, with nothing
+arriving or ending.
+"""
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from placer.errors import VerificationFailed
+from placer.errors import NothingFound, PlacerError, UsageError, VerificationFailed
 from placer.instance import Instance
-from placer.laboratory.compare.decide import Decided, Failed
-from placer.laboratory.compare.fates import GroupFate, fates
-from placer.laboratory.compare.metrics import Metrics, admitted_groups, gpus_placed, measure
-from placer.laboratory.deciders import Asked
+from placer.laboratory.deciders import NAMES, Asked, ask, configuration_of
+from placer.laboratory.peak_memory import PeakOfTree, high_water
+from placer.laboratory.placement_metrics import GroupFate, Metrics, admitted_groups, fates, gpus_placed, measure
+from placer.laboratory.policies import POLICIES, Mimicry
+from placer.methods.process import ProcessEnd, run_apart
 from placer.outcome import Outcome
-from placer.placement import MAXIMISED, Value, better
+from placer.placement import MAXIMISED, Placement, Value, better
 from placer.result import WEIGHT, Bound, Judged
 from placer.score import placed_weight, score
 from placer.verify import RULES, verify
 
-__all__ = ["Row", "beside_proofs", "failed_row", "row"]
+__all__ = [
+    "DEFAULT",
+    "NAMES",
+    "ComparisonRow",
+    "Decided",
+    "Failed",
+    "beside_proofs",
+    "compare",
+    "decide",
+    "failed_row",
+    "row",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A placement, not judged yet.
+
+    Parameters
+    ----------
+    placement
+        What it would bind.
+    bounds
+        What was proved, one per value of the objective; empty for a policy, which proves nothing.
+    weight_bound
+        What the placed weight of no valid placement exceeds that is at least as good in the order of the objective;
+        None: nothing was proved.
+    seconds
+        From having the instance to having the placement.
+    peak_memory
+        High-water mark of the process at the end, KiB; 0 where the system does not tell.
+    notes
+        What of a policy is not mimicked (:class:`placer.laboratory.policies.Mimicry`).
+    """
+
+    placement: Placement
+    bounds: tuple[Bound | None, ...]
+    weight_bound: Bound | None
+    seconds: float
+    peak_memory: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why there is no placement, and the exit code that this has."""
+
+    error: str
+    exit_code: int = 1
+
+
+def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Decided | Failed:
+    """Decide and measure.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    asked
+        Who decides, and the limits.
+    emit
+        Is told the id of this process, and None when the decision is there (:class:`~placer.laboratory.peak_memory.
+        PeakOfTree`).
+    """
+    emit(os.getpid())
+    began = time.monotonic()
+    try:
+        found = _decide(instance, asked, began)
+    except PlacerError as error:
+        return Failed(str(error), error.exit_code)
+    seconds, peak = time.monotonic() - began, high_water("self")
+    emit(None)
+    return replace(found, seconds=seconds, peak_memory=peak)
+
+
+def _decide(instance: Instance, asked: Asked, began: float) -> Decided:
+    """The decision; what it took is not known yet."""
+    said = ask(instance, asked, began)
+    if isinstance(said, Mimicry):
+        return Decided(said.placement, (), None, 0.0, 0, said.notes)
+    if said.placement is None:
+        raise NothingFound(said.nothing_found)
+    return Decided(said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound, 0.0, 0)
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One line of a comparison.
 
     A bound holds for valid placements; a placement with violations may be beyond it.
@@ -35,7 +126,7 @@ class Row:
     placed_pods
         Pending pods that get a node.
     placed_groups
-        Groups, single pods included, that become ready (:func:`placer.laboratory.compare.metrics.admitted_groups`).
+        Groups, single pods included, that become ready (:func:`placer.laboratory.placement_metrics.admitted_groups`).
     gpus_placed
         GPUs that these pods request.
     objective
@@ -118,12 +209,12 @@ def _numbers(judged: Judged) -> dict[str, Any]:
     }
 
 
-def failed_row(asked: Asked, failed: Failed) -> Row:
+def failed_row(asked: Asked, failed: Failed) -> ComparisonRow:
     """Make the row of what has no placement."""
-    return Row(asked.name, error=failed.error, exit_code=failed.exit_code)
+    return ComparisonRow(asked.name, error=failed.error, exit_code=failed.exit_code)
 
 
-def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Row:
+def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> ComparisonRow:
     """Judge and measure a placement; its own bounds only (:func:`beside_proofs` adds those of others).
 
     Parameters
@@ -139,7 +230,7 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Row:
     violations = verify(instance, placement)
     broken = Counter(violation.rule for violation in violations)
     memory = max(peak, decided.peak_memory)
-    return Row(
+    return ComparisonRow(
         policy=asked.name,
         placed_pods=len(Outcome(instance, placement).new),
         placed_groups=len(admitted_groups(instance, placement)),
@@ -156,7 +247,7 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Row:
     )
 
 
-def beside_proofs(rows: Sequence[Row]) -> list[Row]:
+def beside_proofs(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     """Put beside every value the best bound that any row proved.
 
     A bound of a value holds among the placements that equal those of its row on the values above; so it is put only
@@ -181,7 +272,7 @@ def beside_proofs(rows: Sequence[Row]) -> list[Row]:
     return [_doubted(each, rows) for each in found]
 
 
-def _doubted(one: Row, rows: Sequence[Row]) -> Row:
+def _doubted(one: ComparisonRow, rows: Sequence[ComparisonRow]) -> ComparisonRow:
     """Add the error of a valid row that is beyond a bound that some row proved for it."""
     beyond = [judged for judged in one.objective if judged.beyond]
     if one.weight is not None:
@@ -199,13 +290,13 @@ def _doubted(one: Row, rows: Sequence[Row]) -> Row:
     return replace(one, error="; ".join((*claims, "this is a bug in placer")), exit_code=VerificationFailed.exit_code)
 
 
-def _at_least(one: Row, other: Row) -> bool:
+def _at_least(one: ComparisonRow, other: ComparisonRow) -> bool:
     """Whether a row is at least as good as another one in the order of the objective."""
     mine, theirs = (tuple(judged.value for judged in row.objective) for row in (one, other))
     return not better(theirs, mine)
 
 
-def _placed_in_order(one: Row) -> list[tuple[tuple[tuple[int, ...], Value], Judged]]:
+def _placed_in_order(one: ComparisonRow) -> list[tuple[tuple[tuple[int, ...], Value], Judged]]:
     """Every value with the numbers above it and what it is called: what a bound of it speaks about."""
     numbers = tuple(judged.value.value for judged in one.objective)
     return [((numbers[:index], replace(judged.value, value=0)), judged) for index, judged in enumerate(one.objective)]
@@ -223,3 +314,96 @@ def _best(bounds: Iterable[Bound | None], *, maximised: bool) -> Bound | None:
     """The tightest bound; of equal ones the first."""
     proved = [bound for bound in bounds if bound is not None]
     return min(proved, key=lambda bound: bound.value if maximised else -bound.value, default=None)
+
+
+#: What is compared where nothing is chosen: every policy, and what placer itself does, fast and by default.
+DEFAULT = (*POLICIES, "greedy", "auto")
+
+
+def compare(
+    instance: Instance,
+    names: Sequence[str] = DEFAULT,
+    *,
+    time_limit: float | None = 60.0,
+    work_limit: float | None = None,
+    workers: int | None = None,
+    seed: int = 0,
+    arguments: Mapping[str, Mapping[str, Any]] | None = None,
+    begin: Callable[[str], None] | None = None,
+) -> list[ComparisonRow]:
+    """Compare policies and methods.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    names
+        Of :data:`NAMES`; one given twice counts once.
+    time_limit, work_limit, workers
+        Of each method, as :func:`placer.solve` takes them. Policies run to their end.
+    seed
+        Of each, 0 .. 2^31 - 1.
+    arguments
+        Policy to its configuration (:func:`placer.laboratory.policies.config.read_config`).
+    begin
+        Called with each name before it runs (progress).
+
+    Returns
+    -------
+    list[Row]
+        One per name, in their order; one that fails is a row with its error. The first value of every row, and each
+        further one as far as the row is as good as the best, has the best bound that any method proved.
+
+    Raises
+    ------
+    UsageError
+        With every argument that makes no sense.
+    """
+    configured = arguments or {}
+    _check(names, configured, time_limit, work_limit, workers, seed)
+    rows = []
+    for name in dict.fromkeys(names):
+        if begin is not None:
+            begin(name)
+        asked = Asked(name, configuration_of(name, configured), time_limit, work_limit, workers, seed)
+        rows.append(_run(instance, asked))
+    return beside_proofs(rows)
+
+
+def _check(
+    names: Sequence[str],
+    arguments: Mapping[str, Any],
+    time_limit: float | None,
+    work_limit: float | None,
+    workers: int | None,
+    seed: int,
+) -> None:
+    endless = float("inf")
+    bare = {name.partition(":")[0] for name in names}
+    faults = [
+        f"{what}: found {found}, expected {expected}"
+        for what, found, expected, fine in (
+            ("policies", "none", "at least one", bool(names)),
+            *(("policy", repr(name), f"one of {', '.join(NAMES)}", name in NAMES) for name in names),
+            *(("configuration", f"one for {name}", "it among the policies", name in bare) for name in arguments),
+            ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < endless),
+            ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < endless),
+            ("workers", workers, "at least 1", workers is None or workers >= 1),
+            ("seed", seed, "0 to 2147483647", 0 <= seed < 2**31),
+        )
+        if not fine
+    ]
+    if faults:
+        raise UsageError("; ".join(faults))
+
+
+def _run(instance: Instance, asked: Asked) -> ComparisonRow:
+    """Decide in another process, judge in this one: what judging takes is not the decision's."""
+    with PeakOfTree() as tree:
+        ended = run_apart("placer.laboratory.compare:decide", (instance, asked), tree.hear)
+    if ended.how is ProcessEnd.INTERRUPTED:
+        raise KeyboardInterrupt
+    found: Decided | Failed = ended.value or Failed(f"the process of the row ended with {ended.detail}")
+    if isinstance(found, Failed):
+        return failed_row(asked, found)
+    return row(instance, asked, found, tree.peak)

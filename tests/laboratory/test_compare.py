@@ -15,11 +15,10 @@ import yaml
 from placer.cli import main
 from placer.errors import UsageError
 from placer.instance import Instance
-from placer.laboratory.compare import DEFAULT, NAMES, Row, compare
-from placer.laboratory.compare.decide import Decided, Failed, decide
-from placer.laboratory.compare.rows import beside_proofs
+from placer.laboratory.compare import DEFAULT, NAMES, ComparisonRow, Decided, Failed, beside_proofs, compare, decide
 from placer.laboratory.deciders import Asked
 from placer.laboratory.policies import POLICIES, SORTED
+from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult
 from placer.placement import Placement, Value
 from placer.result import Bound, Judged
@@ -27,7 +26,7 @@ from tests.support import Document, hyper_node, instance_of, node, pod, pod_grou
 
 Capture = pytest.CaptureFixture[str]
 
-COMPARING = importlib.import_module("placer.laboratory.compare.compare")
+COMPARING = importlib.import_module("placer.laboratory.compare")
 
 #: A gang of two pods, each of a whole node, that must stay under one leaf; each leaf has one node.
 APART: list[Document] = [
@@ -70,7 +69,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     asked_for: list[Asked] = []
 
     def in_place(target: str, arguments: tuple[Instance, Asked], *_: Any) -> ProcessResult:
-        assert target == "placer.laboratory.compare.decide:decide"
+        assert target == "placer.laboratory.compare:decide"
         asked_for.append(arguments[1])
         return ProcessResult(ProcessEnd.RETURNED, decide(*arguments, lambda _: None))
 
@@ -209,13 +208,15 @@ def test_the_process_tells_who_it_is_and_when_the_decision_is_there() -> None:
 # -------------------------------------------------------------------------------------------------- what is proved
 
 
-def judged_row(policy: str, *values: tuple[str, int, int | None], weight: int, weight_bound: int | None = None) -> Row:
+def judged_row(
+    policy: str, *values: tuple[str, int, int | None], weight: int, weight_bound: int | None = None
+) -> ComparisonRow:
     """A row with its own bounds; ``policy`` is also who proved them."""
     objective = tuple(
         Judged(Value(name, value), None if bound is None else Bound(bound, policy)) for name, value, bound in values
     )
     of_weight = None if weight_bound is None else Bound(weight_bound, policy)
-    return Row(policy, objective=objective, weight=Judged(Value("weight", weight), of_weight))
+    return ComparisonRow(policy, objective=objective, weight=Judged(Value("weight", weight), of_weight))
 
 
 def test_a_bound_stands_beside_rows_that_are_equal_above_it() -> None:
@@ -225,7 +226,7 @@ def test_a_bound_stands_beside_rows_that_are_equal_above_it() -> None:
             judged_row("as-is", ("placed", 0, None), ("locality", 0, None), ("span", 0, None), weight=0),
             judged_row("auto", ("placed", 8, 8), ("locality", 5, 4), ("span", 2, None), weight=8, weight_bound=9),
             judged_row("exact", ("placed", 8, 9), ("locality", 6, 3), ("span", 2, 1), weight=8, weight_bound=10),
-            Row("milp", error="found nothing", exit_code=4),
+            ComparisonRow("milp", error="found nothing", exit_code=4),
         ]
     )
     # 8 beats 9 above, where more is better; 4 beats 3 below, where less is. The span's 1 is of locality 6 only.
@@ -510,7 +511,7 @@ def test_a_configuration_goes_to_a_policy_with_a_sort_in_its_name(
 
 
 def test_a_sort_that_is_left_to_chance_is_told_on_the_command_line(here: list[Asked], capsys: Capture) -> None:
-    boutique = str(Path(__file__).parents[3] / "instances/network/online-boutique-2.yaml")
+    boutique = str(Path(__file__).parents[2] / "instances/network/online-boutique-2.yaml")
     assert main(["compare", boutique, "--policies", "network-overhead:KahnSort,network-overhead:TarjanSort"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     told = (

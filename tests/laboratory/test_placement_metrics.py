@@ -8,8 +8,7 @@ import pytest
 
 from placer.gpus import Placeable, is_gpu
 from placer.instance import Instance, Key
-from placer.laboratory.compare.metrics import OfPriority, admitted_groups, gpus_placed, measure
-from placer.laboratory.compare.span import excess_spans
+from placer.laboratory.placement_metrics import OfPriority, admitted_groups, excess_spans, gpus_placed, measure
 from placer.outcome import Outcome
 from placer.placement import Placement
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from placer.laboratory.compare import DEFAULT, Row, compare
+from placer.laboratory.compare import DEFAULT, ComparisonRow, compare
 from placer.laboratory.policies import POLICIES, SORTED, run
 from placer.placement import Value
 from placer.read import read
 from placer.score import score
 from placer.words import is_amount
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 NETWORK, NUMA, PLANTED = (ROOT / "instances" / family for family in ("network", "numa", "planted"))
 
 #: NetworkOverhead with its filter and its score, and no other score.
@@ -41,7 +41,7 @@ SIMULATED = {
 }
 
 
-def value(row: Row, name: str) -> tuple[int, int | None]:
+def value(row: ComparisonRow, name: str) -> tuple[int, int | None]:
     """A value of the objective and its bound."""
     judged = next(each for each in row.objective if each.value.name == name)
     return judged.value.value, None if judged.bound is None else judged.bound.value

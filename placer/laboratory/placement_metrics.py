@@ -1,0 +1,385 @@
+"""What the field measures of a placement, whichever scheduler made it: exact counts, and shares as floats.
+
+How many leaf domains each gang is spread over beyond the fewest that could hold it (excess span), how much of the GPUs
+is in use, by which tier gangs are held together, and what becomes of each group.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from placer.gpus import Placeable, gpus_in, placeable
+from placer.instance import Constraints, Group, GroupKey, Instance, Key, Node
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.quantity import Resources
+
+__all__ = [
+    "GroupFate",
+    "Metrics",
+    "OfPriority",
+    "admitted_groups",
+    "differing",
+    "excess_spans",
+    "fates",
+    "gpus_placed",
+    "measure",
+]
+
+
+#: A leaf HyperNode (True, its name), or a node in none, which is a leaf of its own (False, the node's name).
+Leaf = tuple[bool, str]
+
+
+def excess_spans(outcome: Outcome) -> list[int]:
+    """Excess span of every PodGroup of which the placement adds a pod, in the order of the groups; at least 0 each.
+
+    It is the number of leaves that the new pods of the gang touch, less the fewest leaves that could hold these pods if
+    the gang were alone with what runs already (solver-free: see :class:`_Room`). 0 is as near as can be. The fewest is
+    exact where the pods of a gang are alike and a lower bound where they are not, so the excess is never too small.
+    """
+    room = _Room(outcome.instance)
+    found = []
+    for group in outcome.instance.groups.values():
+        new = outcome.added(group.pending)
+        if group.key.api_group and new:
+            leaves = {room.leaf(outcome.new[key]) for key in new}
+            found.append(max(0, len(leaves) - room.fewest(new)))
+    return found
+
+
+class _Room:
+    """What each leaf could take before the placement.
+
+    For pods that are alike: the sum over the leaf's eligible nodes of how many fit, by every resource; the leaves that
+    take most come first, and the shortest row of them that takes all pods is the fewest. For pods that differ: the
+    largest of these numbers over their kinds, and of the same count with each resource summed up.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._of_kind: dict[tuple[Constraints, Resources], list[int]] = {}
+        self._of_resource: dict[str, list[int]] = {}
+
+    @cached_property
+    def _free(self) -> dict[str, dict[str, int]]:
+        """Node to what is free of each resource; more may be held than there is."""
+        held = self._instance.held
+        return {
+            name: {
+                resource: max(0, amount - held[name][resource] if name in held else amount)
+                for resource, amount in node.allocatable.items()
+            }
+            for name, node in self._instance.nodes.items()
+        }
+
+    def leaf(self, node: str) -> Leaf:
+        """The leaf that a node lies in."""
+        leaf = self._instance.topology.leaf.get(node)
+        return (False, node) if leaf is None else (True, leaf)
+
+    def fewest(self, pods: Sequence[Key]) -> int:
+        """At least so many leaves are needed for the pods, at least 1."""
+        kinds = Counter((self._instance.pods[key].constraints, self._instance.pods[key].requests) for key in pods)
+        total: Counter[str] = Counter()
+        for (_, requests), count in kinds.items():
+            total.update({resource: count * amount for resource, amount in requests.items()})
+        numbers = [_shortest(self._kind(*kind), count) for kind, count in kinds.items()]
+        numbers += [_shortest(self._resource(name), amount) for name, amount in total.items() if amount]
+        return max(1, *numbers)
+
+    def _kind(self, constraints: Constraints, requests: Resources) -> list[int]:
+        """How many pods of a kind the first leaf takes, the first two, ..."""
+        known = self._of_kind.get((constraints, requests))
+        if known is None:
+            amounts = ((name, self._fits(node, constraints, requests)) for name, node in self._instance.nodes.items())
+            known = self._of_kind[constraints, requests] = self._prefixes(amounts)
+        return known
+
+    def _fits(self, node: Node, constraints: Constraints, requests: Resources) -> int:
+        free = self._free[node.name]
+        asked = [free.get(resource, 0) // amount for resource, amount in requests.items() if amount]
+        fits = min(asked, default=len(self._instance.pending))
+        return fits if fits and constraints.admits(node) else 0
+
+    def _resource(self, resource: str) -> list[int]:
+        known = self._of_resource.get(resource)
+        if known is None:
+            amounts = ((name, free.get(resource, 0)) for name, free in self._free.items())
+            known = self._of_resource[resource] = self._prefixes(amounts)
+        return known
+
+    def _prefixes(self, amounts: Iterable[tuple[str, int]]) -> list[int]:
+        """Sums over the leaves with most, with two that have most, ..."""
+        of_leaf: dict[Leaf, int] = defaultdict(int)
+        for node, amount in amounts:
+            of_leaf[self.leaf(node)] += amount
+        return list(itertools.accumulate(sorted(of_leaf.values(), reverse=True)))
+
+
+def _shortest(prefixes: Sequence[int], wanted: int) -> int:
+    """How many of the leaves with most it takes; all of them where even these are too few."""
+    return min(len(prefixes), bisect.bisect_left(prefixes, wanted) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class OfPriority:
+    """What is new among the groups of one priority.
+
+    Parameters
+    ----------
+    priority
+        Of the groups.
+    pods, groups, weight
+        Pods that get a node; groups that become ready by it (:func:`admitted_groups`); the pods' weight in micro-nodes.
+    pending_pods, pending_groups, pending_weight
+        The same of all that is pending.
+    """
+
+    priority: int
+    pods: int
+    pending_pods: int
+    groups: int
+    pending_groups: int
+    weight: int
+    pending_weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Measures of one placement.
+
+    Parameters
+    ----------
+    gpu_allocation_ratio
+        GPUs that pods hold after the placement over all GPUs of the cluster, nodes that take no pods included; None
+        where there are no GPUs.
+    tiers
+        Tier to the share of gangs (PodGroups of which a pod is new) whose placed pods have their smallest common
+        HyperNode there, lowest tier first; the virtual root has a tier of its own. The shares sum to 1; empty without
+        such gangs or without HyperNodes.
+    sub_group_tiers
+        The same of subgroups.
+    excess_span
+        Sum of the excess spans of the gangs (:func:`placer.laboratory.placement_metrics.excess_spans`).
+    worst_excess_span
+        The largest of them; 0 without gangs.
+    placeable
+        For 1, 2, 4 and 8 GPUs; empty where there are no GPUs.
+    priorities
+        Highest first; those of groups with pending pods.
+    """
+
+    gpu_allocation_ratio: float | None
+    tiers: Mapping[int, float]
+    sub_group_tiers: Mapping[int, float]
+    excess_span: int
+    worst_excess_span: int
+    placeable: tuple[Placeable, ...]
+    priorities: tuple[OfPriority, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, names in camel case; keys of mappings are texts there."""
+        return {
+            "gpuAllocationRatio": self.gpu_allocation_ratio,
+            "tiers": {str(tier): share for tier, share in self.tiers.items()},
+            "subGroupTiers": {str(tier): share for tier, share in self.sub_group_tiers.items()},
+            "excessSpan": self.excess_span,
+            "worstExcessSpan": self.worst_excess_span,
+            "placeable": {str(each.size): {"pods": each.pods, "atBest": each.at_best} for each in self.placeable},
+            "priorities": [
+                {
+                    "priority": each.priority,
+                    "pods": each.pods,
+                    "pendingPods": each.pending_pods,
+                    "groups": each.groups,
+                    "pendingGroups": each.pending_groups,
+                    "weight": each.weight,
+                    "pendingWeight": each.pending_weight,
+                }
+                for each in self.priorities
+            ],
+        }
+
+
+def measure(instance: Instance, placement: Placement) -> Metrics:
+    """Measure a placement.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    placement
+        Need not be valid; bindings that cannot be carried out count for nothing.
+    """
+    outcome = Outcome(instance, placement)
+    spans = excess_spans(outcome)
+    return Metrics(
+        gpu_allocation_ratio=_allocation_ratio(outcome),
+        tiers=_tiers(outcome, (_nodes(outcome, group.bound, group.pending) for group in _gangs(outcome))),
+        sub_group_tiers=_tiers(
+            outcome,
+            (
+                _nodes(outcome, part.bound, part.pending)
+                for group in _gangs(outcome)
+                for part in group.sub_groups
+                if outcome.added(part.pending)
+            ),
+        ),
+        excess_span=sum(spans),
+        worst_excess_span=max(spans, default=0),
+        placeable=placeable(outcome),
+        priorities=_priorities(outcome),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- GPUs
+
+
+def gpus_placed(instance: Instance, placement: Placement) -> int:
+    """GPUs that the newly placed pods request."""
+    pods = instance.pods
+    return sum(gpus_in(pods[key].requests) for key in Outcome(instance, placement).new)
+
+
+def _allocation_ratio(outcome: Outcome) -> float | None:
+    instance = outcome.instance
+    total = sum(gpus_in(node.allocatable) for node in instance.nodes.values())
+    held = sum(gpus_in(held) for name, held in instance.held.items() if name in instance.nodes)
+    new = sum(gpus_in(instance.pods[key].requests) for key in outcome.new)
+    return (held + new) / total if total else None
+
+
+# --------------------------------------------------------------------------------------------------------------- gangs
+
+
+def admitted_groups(instance: Instance, placement: Placement) -> list[Group]:
+    """Groups, single pods included, that the placement makes ready: ready after it, with a new pod, and before it not
+    ready or without any placed pod.
+    """
+    return _admitted(Outcome(instance, placement))
+
+
+def _admitted(outcome: Outcome) -> list[Group]:
+    before = Outcome(outcome.instance, Placement())
+    return [
+        group
+        for group in outcome.instance.groups.values()
+        if outcome.added(group.pending) and outcome.ready(group) and not (group.placed_before and before.ready(group))
+    ]
+
+
+def _gangs(outcome: Outcome) -> Iterable[Group]:
+    """PodGroups of which the placement adds a pod."""
+    groups = outcome.instance.groups.values()
+    return (group for group in groups if group.key.api_group and outcome.added(group.pending))
+
+
+def _nodes(outcome: Outcome, bound: Iterable[Key], pending: Iterable[Key]) -> list[str]:
+    """Nodes of the placed pods of a scope."""
+    before = (outcome.instance.pods[key].node for key in bound)
+    return [
+        *(node for node in before if node is not None),
+        *(outcome.new[key] for key in pending if key in outcome.new),
+    ]
+
+
+def _tiers(outcome: Outcome, scopes: Iterable[list[str]]) -> dict[int, float]:
+    tree = outcome.instance.topology
+    if not tree.hyper_nodes:
+        return {}
+    found = Counter(tree.tier(tree.smallest_common(nodes)) for nodes in scopes)
+    return {tier: count / found.total() for tier, count in sorted(found.items())}
+
+
+def _priorities(outcome: Outcome) -> tuple[OfPriority, ...]:
+    instance = outcome.instance
+    groups: dict[int, list[Group]] = defaultdict(list)
+    for group in instance.groups.values():
+        if group.pending:
+            groups[group.priority].append(group)
+    admitted = Counter(group.priority for group in _admitted(outcome))
+    return tuple(
+        _of_priority(outcome, priority, groups[priority], admitted[priority]) for priority in instance.priorities
+    )
+
+
+def _of_priority(outcome: Outcome, priority: int, groups: list[Group], admitted: int) -> OfPriority:
+    weights = outcome.instance.weights
+    pending = [key for group in groups for key in group.pending]
+    new = outcome.added(pending)
+    return OfPriority(
+        priority=priority,
+        pods=len(new),
+        pending_pods=len(pending),
+        groups=admitted,
+        pending_groups=len(groups),
+        weight=sum(weights[key] for key in new),
+        pending_weight=sum(weights[key] for key in pending),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFate:
+    """What a placement makes of a group with pending pods; a pod in no group is a group of its own name.
+
+    Parameters
+    ----------
+    group
+        The group.
+    admitted
+        Whether it is ready after the placement (C5).
+    placed
+        Its pods with a node, bound ones included.
+    tier, hyper_node
+        Of the smallest common HyperNode of these, where the group asks for a topology; None where it does not, and
+        ``hyper_node`` is None for the virtual root.
+    """
+
+    group: GroupKey
+    admitted: bool
+    placed: int
+    tier: int | None = None
+    hyper_node: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of the contract."""
+        return {
+            "kind": "PodGroup" if self.group.api_group else "Pod",
+            "namespace": self.group.namespace,
+            "name": self.group.name,
+            "admitted": self.admitted,
+            "placed": self.placed,
+            "tier": self.tier,
+            "hyperNode": self.hyper_node,
+        }
+
+
+def fates(instance: Instance, placement: Placement) -> tuple[GroupFate, ...]:
+    """Say what becomes of every group with pending pods, in the order of the groups."""
+    outcome = Outcome(instance, placement)
+    found = []
+    for group in instance.groups.values():
+        if group.pending:
+            placed = (*group.bound, *outcome.added(group.pending))
+            tier, hyper_node = outcome.common(group.topology, placed)
+            found.append(GroupFate(group.key, outcome.ready(group), len(placed), tier, hyper_node))
+    return tuple(found)
+
+
+def differing(several: Iterable[Iterable[GroupFate]]) -> list[GroupKey]:
+    """Groups that are ready under one placement and not under another, or have more pods there.
+
+    Where their pods are is not compared: few groups have all pods in one place under every policy.
+    """
+    known: dict[GroupKey, set[tuple[bool, int]]] = {}
+    for row in several:
+        for fate in row:
+            known.setdefault(fate.group, set()).add((fate.admitted, fate.placed))
+    return [group for group, ends in known.items() if len(ends) > 1]
