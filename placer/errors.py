@@ -15,6 +15,7 @@ A solver that dies is not an error of this tree: the answer in hand survives it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ __all__ = [
     "StrictFindings",
     "UsageError",
     "VerificationFailed",
+    "finding_text",
 ]
 
 
@@ -69,6 +71,11 @@ class PlacerError(Exception):
     exit_code = 1
 
 
+def _rest(count: int, most: int | None) -> list[str]:
+    """The line that says how many more there are, where not all are told."""
+    return [] if most is None or count <= most else [f"  ... and {count - most:,} more (--json tells all of them)"]
+
+
 class UsageError(PlacerError):
     """The command line or the arguments of an API call make no sense."""
 
@@ -94,10 +101,7 @@ class BadInstance(PlacerError):
         """Tell how many faults there are and the first of them, ``most`` at most; None: all."""
         count = len(self.faults)
         head = "1 fault in the input" if count == 1 else f"{count:,} faults in the input"
-        lines = [head, *(f"  {fault}" for fault in self.faults[:most])]
-        if most is not None and count > most:
-            lines.append(f"  ... and {count - most:,} more (--json tells all of them)")
-        return "\n".join(lines)
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults[:most]), *_rest(count, most)])
 
     def __reduce__(self) -> tuple[type[BadInstance], tuple[tuple[Fault, ...]]]:
         """Survive a pickle: the message is made anew from the faults."""
@@ -105,7 +109,29 @@ class BadInstance(PlacerError):
 
 
 class StrictFindings(BadInstance):
-    """The input has findings and the caller asked for none (``--strict``)."""
+    """The input has findings and the caller asked for none (``--strict``): their codes are the fields of the faults."""
+
+    def told(self, most: int | None = None) -> str:
+        """Tell the findings as they are told without ``--strict``, ``most`` at most; None: all."""
+        count = len(self.faults)
+        head = "1 finding, an error" if count == 1 else f"{count:,} findings, errors"
+        texts = (finding_text(fault.field, fault.object, fault.found) for fault in self.faults[:most])
+        lines = [f"{head} under --strict", *(f"  {text}" for text in texts)]
+        return "\n".join([*lines, *_rest(count, most)])
+
+
+def finding_text(code: str, subject: str, message: str) -> str:
+    """Code and message in one line, with what it is about between them where the message does not name it.
+
+    Examples
+    --------
+    >>> finding_text("NumaZones", "Node n1", "zone node-0 of Node n1 lists no cpu")
+    'NumaZones zone node-0 of Node n1 lists no cpu'
+    >>> finding_text("NumaZones", "Node n1", "zone node-0 of Node n11 lists no cpu")
+    'NumaZones Node n1: zone node-0 of Node n11 lists no cpu'
+    """
+    named = re.search(rf"(?<![\w./-]){re.escape(subject)}(?![\w/-]|\.\w)", message)
+    return f"{code} {message}" if named else f"{code} {subject}: {message}"
 
 
 class NothingFound(PlacerError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from placer.codes import FindingCode
+from placer.errors import finding_text
 
 __all__ = ["Finding", "Findings", "counted"]
 
@@ -31,8 +31,7 @@ class Finding:
 
     def __str__(self) -> str:
         """Code and message, with the object between them where the message does not name it."""
-        named = re.search(rf"(?<![\w./-]){re.escape(self.object)}(?![\w/-]|\.\w)", self.message)
-        return f"{self.code} {self.message}" if named else f"{self.code} {self.object}: {self.message}"
+        return finding_text(self.code, self.object, self.message)
 
 
 class Findings:

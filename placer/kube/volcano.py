@@ -214,7 +214,8 @@ class MemberSelector:
     def _exactly_one(self) -> MemberSelector:
         given = sum(part is not None for part in (self.exact_match, self.regex_match, self.label_match))
         if given != 1:
-            raise problem("exactly one of exactMatch, regexMatch and labelMatch", f"{given} of them")
+            found = f"{given or 'none'} of them"
+            raise problem("exactly one of exactMatch, regexMatch and labelMatch", found)
         return self
 
 
