@@ -9,7 +9,7 @@ from typing import Final
 
 from placer.codes import ReasonCode
 from placer.dense import Dense
-from placer.methods.greedy import Effort, Layout, State, squeeze_in
+from placer.methods.greedy import Effort, GreedyLayout, GreedyState, squeeze_in
 from placer.reasons.cause import Cause
 
 __all__ = ["Alone", "undecided"]
@@ -25,9 +25,9 @@ NARROW: Final = "TopologyTooNarrow"
 class Alone:
     """The cluster without any new pod, in which groups are tried one at a time."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: GreedyLayout) -> None:
         self.layout = layout
-        self.state = State(layout)
+        self.state = GreedyState(layout)
 
     def fits(self, group: int) -> bool | None:
         """Whether there is a place for what makes a group ready.
@@ -48,7 +48,7 @@ class Alone:
         for rule in LADDER:
             dense = rule.without(self.layout.dense)
             if dense is not None:
-                return rule, Alone(Layout(dense))
+                return rule, Alone(GreedyLayout(dense))
         return None
 
     def blame(self, group: int) -> Cause:

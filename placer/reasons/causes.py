@@ -9,7 +9,7 @@ from functools import cached_property
 from placer.codes import ReasonCode
 from placer.dense import Dense, DenseGroup, Solution
 from placer.instance import Group, GroupKey, Instance, Key
-from placer.methods.greedy import Layout, State, is_ready
+from placer.methods.greedy import GreedyLayout, GreedyState
 from placer.reasons.alone import Alone, undecided
 from placer.reasons.calls import calls_cause
 from placer.reasons.cause import Cause
@@ -53,10 +53,10 @@ class Causes:
 
     def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
         self.instance, self.dense, self.solution, self.decided = instance, dense, solution, decided
-        layout = Layout(dense)
+        layout = GreedyLayout(dense)
         self.groups = _Groups(instance, layout)
         self.eligible = self.groups.counting.eligible
-        self.after = State(layout, solution)
+        self.after = GreedyState(layout, solution)
         self.index = {group.key: number for number, group in enumerate(dense.groups)}
         self.placed = set(dense.placement(solution).node_of)
 
@@ -71,16 +71,16 @@ class Causes:
     @cached_property
     def _steps(self) -> Steps:
         numbers = [self.index[key] for key in self.left if key in self.index]
-        return next_steps(self.dense, self.solution, [it for it in numbers if is_ready(self.after, it)])
+        return next_steps(self.dense, self.solution, [it for it in numbers if self.after.is_ready(it)])
 
     @cached_property
     def _further(self) -> _Groups:
         """The next steps of ready groups."""
-        return _Groups(self.instance, Layout(self._steps.dense))
+        return _Groups(self.instance, GreedyLayout(self._steps.dense))
 
     def ready(self, key: GroupKey) -> bool:
         """Whether a group is ready with what is placed of it."""
-        return key in self.index and is_ready(self.after, self.index[key])
+        return key in self.index and self.after.is_ready(self.index[key])
 
     def of(self, key: GroupKey) -> Cause | None:
         """What keeps a group out that has pods left; None where there is a place for what makes it ready.
@@ -111,7 +111,7 @@ class Causes:
 class _Groups:
     """Groups of some arrays, each alone with what runs now; alike ones are looked at once."""
 
-    def __init__(self, instance: Instance, layout: Layout) -> None:
+    def __init__(self, instance: Instance, layout: GreedyLayout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
         self.counting, self.alone = Counting(instance, countable(layout)), Alone(layout)
         self._cache: dict[object, Cause | None] = {}

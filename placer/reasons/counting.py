@@ -13,7 +13,7 @@ from placer.dense import DenseGroup
 from placer.dense.amounts import free_on
 from placer.instance import Instance, NetworkTopology, Pod
 from placer.instance.problem import NO_TIER
-from placer.methods.greedy import Layout, State, candidates, least, tops
+from placer.methods.greedy import GreedyLayout, GreedyState, candidates, least, tops
 from placer.quantity import format_amount
 from placer.reasons.cause import Cause
 from placer.reasons.eligible import Eligible
@@ -29,10 +29,14 @@ _NAMED = 8
 Most = dict[int, int]
 
 
-def countable(layout: Layout) -> Layout:
+def countable(layout: GreedyLayout) -> GreedyLayout:
     """The same arrays without calls and kubelets, of which counting says nothing."""
     dense = layout.dense
-    return layout if dense.network is None and dense.numa is None else Layout(replace(dense, network=None, numa=None))
+    return (
+        layout
+        if dense.network is None and dense.numa is None
+        else GreedyLayout(replace(dense, network=None, numa=None))
+    )
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,9 @@ class Counting:
         Its arrays, :func:`countable`.
     """
 
-    def __init__(self, instance: Instance, layout: Layout) -> None:
+    def __init__(self, instance: Instance, layout: GreedyLayout) -> None:
         self.instance, self.layout, self.dense = instance, layout, layout.dense
-        self.state = State(layout)
+        self.state = GreedyState(layout)
         self.eligible = Eligible(instance)
         self.nearest = Nearest(instance, layout.dense)
         self._queue_rooms: dict[int, tuple[int, int]] = {}

@@ -6,22 +6,21 @@ by node, and moved in the end. Does not: proofs, solvers.
 
 from placer.methods.greedy.backtrack import Effort, force
 from placer.methods.greedy.best_fit import candidates, tops
-from placer.methods.greedy.gangs import Style, extend, is_ready
-from placer.methods.greedy.layout import Layout, least
+from placer.methods.greedy.gangs import Style, extend
+from placer.methods.greedy.layout import GreedyLayout, least
 from placer.methods.greedy.search import complete, greedy, squeeze_in
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import GreedyState
 
 __all__ = [
     "Effort",
-    "Layout",
-    "State",
+    "GreedyLayout",
+    "GreedyState",
     "Style",
     "candidates",
     "complete",
     "extend",
     "force",
     "greedy",
-    "is_ready",
     "least",
     "squeeze_in",
     "tops",

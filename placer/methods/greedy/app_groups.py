@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from placer.methods.greedy.communicating import Way, place_cheaply, place_communicating
 from placer.methods.greedy.gangs import Style, admit, extend
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import GreedyState
 
 __all__ = ["place_app", "ruin_and_recreate"]
 
@@ -18,7 +18,7 @@ __all__ = ["place_app", "ruin_and_recreate"]
 HOMES = 3
 
 
-def place_app(state: State, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
+def place_app(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
     """Place groups of one AppGroup, of which nothing new is placed yet.
 
     Where some of them find no place, one area after the other is taken first for as many as go there.
@@ -44,7 +44,7 @@ def place_app(state: State, groups: Sequence[int], style: Style) -> tuple[list[i
     return best[2], best[3]
 
 
-def _in_turn(state: State, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
+def _in_turn(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
     """Place gangs one after the other, then all lone pods together."""
     layout = state.layout
     ready: list[int] = []
@@ -57,7 +57,7 @@ def _in_turn(state: State, groups: Sequence[int], style: Style) -> tuple[list[in
     return ready, failed + [state.dense.classes[index].group for index in left]
 
 
-def _at_home(state: State, groups: Sequence[int], style: Style, area: int) -> tuple[list[int], list[int]]:
+def _at_home(state: GreedyState, groups: Sequence[int], style: Style, area: int) -> tuple[list[int], list[int]]:
     """Place what goes there in one area, then the rest anywhere."""
     assert state.communication is not None
     state.communication.home = np.arange(state.communication.calls.areas) == area
@@ -67,14 +67,14 @@ def _at_home(state: State, groups: Sequence[int], style: Style, area: int) -> tu
     return ready + more, failed
 
 
-def _homes(state: State) -> list[int]:
+def _homes(state: GreedyState) -> list[int]:
     """The areas with most room."""
     assert state.communication is not None
     room = np.bincount(state.communication.calls.area, weights=state.price, minlength=state.communication.calls.areas)
     return [int(area) for area in np.lexsort((np.arange(len(room)), -room))[:HOMES]]
 
 
-def _weight(state: State, groups: Sequence[int]) -> int:
+def _weight(state: GreedyState, groups: Sequence[int]) -> int:
     classes = state.dense.classes
     return sum(
         classes[index].weight * state.placed[index] for group in groups for index in state.dense.groups[group].classes
@@ -85,7 +85,7 @@ def _weight(state: State, groups: Sequence[int]) -> int:
 OTHERS = 8
 
 
-def ruin_and_recreate(state: State, limit: int) -> None:
+def ruin_and_recreate(state: GreedyState, limit: int) -> None:
     """Place more of AppGroups that are not placed entirely, then cheaper what is.
 
     Parameters
@@ -93,13 +93,13 @@ def ruin_and_recreate(state: State, limit: int) -> None:
     state
         What is placed; is changed where that is better.
     limit
-        ``State.work`` beyond which it ends.
+        ``GreedyState.work`` beyond which it ends.
     """
     _RuinAndRecreate(state, limit).run()
 
 
 class _RuinAndRecreate:
-    def __init__(self, state: State, limit: int) -> None:
+    def __init__(self, state: GreedyState, limit: int) -> None:
         assert state.communication is not None
         self.state, self.communication, self.limit = state, state.communication, limit
         #: AppGroup to its groups, and to their classes.
@@ -116,17 +116,16 @@ class _RuinAndRecreate:
     def run(self) -> None:
         """First AppGroups with pods left, alone and with others, then all of them."""
         apps = [app for app in self.groups if self._movable(app)]
-        for app in [app for app in apps if self._left(app)]:
+        for app in list(filter(self._left, apps)):
             for others in [[], *([other] for other in self._neighbours(app))]:
-                if self._left(app) and self.state.work <= self.limit:
-                    self._more([app, *others])
+                self._more([app, *others])
         for app in apps:
             if self.state.work <= self.limit and all(map(self.state.layout.is_lone, self.groups[app])):
                 self._cheaper(app)
 
     def _movable(self, app: int) -> bool:
         """Whether a node that its pods leave never refuses those that stay (C10)."""
-        return all(self.state.dense.classes[index].zones < 0 for index in self.classes[app])
+        return all(self.state.may_leave(index) for index in self.classes[app])
 
     def _left(self, app: int) -> bool:
         return any(self.state.left(index) for index in self.classes[app])
@@ -134,14 +133,14 @@ class _RuinAndRecreate:
     def _neighbours(self, app: int) -> list[int]:
         """Other AppGroups, those with most pods in the areas where this one is."""
         here = {area for workload in self._workloads([app]) for area in self.communication.placed[workload]}
-        shared = {}
-        for other in self.groups:
-            if other != app and self._movable(other) and any(self.state.placed[index] for index in self.classes[other]):
-                placed = (self.communication.placed[workload] for workload in self._workloads([other]))
-                shared[other] = sum(
-                    pods for there in placed for area, pods in there.items() if not here or area in here
-                )
-        return sorted(shared, key=lambda other: (-shared[other], other))[:OTHERS]
+        shared = {other: self._pods_in(other, here) for other in self.groups if other != app and self._movable(other)}
+        placed = [other for other in shared if any(self.state.placed[index] for index in self.classes[other])]
+        return sorted(placed, key=lambda other: (-shared[other], other))[:OTHERS]
+
+    def _pods_in(self, app: int, areas: Collection[int]) -> int:
+        """Placed pods of an AppGroup in some areas; in any, where there are none of these."""
+        placed = (self.communication.placed[workload].items() for workload in self._workloads([app]))
+        return sum(pods for there in placed for area, pods in there if not areas or area in areas)
 
     def _workloads(self, apps: Sequence[int]) -> set[int]:
         of = self.state.dense.workload_of
@@ -161,7 +160,9 @@ class _RuinAndRecreate:
                 self.state.take(index, [node], [-count])
 
     def _more(self, apps: Sequence[int]) -> None:
-        """Place AppGroups once more, the first one first; undone where no more is placed."""
+        """Place AppGroups once more, the first one first, if it has pods left; undone where no more is placed."""
+        if not self._left(apps[0]) or self.state.work > self.limit:
+            return
         before, mark = self._placed(apps), self.state.mark()
         for app in apps:
             self._clear(app)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.methods.greedy.state import STEP, State
+from placer.methods.greedy.state import STEP, GreedyState
 from placer.methods.partial.communication import BoolArray, IntArray, Partner
 
 __all__ = ["AreaRoom", "AreaSearch", "AreaShare", "Lot", "lots_of", "tabu_repair"]
@@ -46,7 +46,7 @@ class AreaShare(NamedTuple):
 Component = tuple[int, ...]
 
 
-def lots_of(state: State, items: Iterable[tuple[int, int]]) -> list[Lot]:
+def lots_of(state: GreedyState, items: Iterable[tuple[int, int]]) -> list[Lot]:
     """Sort pods that call and are called, given as (class, pods), into lots."""
     found: dict[tuple[int, int, object], list[int]] = defaultdict(list)
     for index, count in items:
@@ -68,7 +68,7 @@ class AreaRoom:
         First node and the one after the last.
     """
 
-    def __init__(self, state: State, lots: Sequence[Lot], where: tuple[int, int]) -> None:
+    def __init__(self, state: GreedyState, lots: Sequence[Lot], where: tuple[int, int]) -> None:
         assert state.communication is not None
         self.state, self.lots, self.communication = state, lots, state.communication
         layout, (begin, end) = state.layout, where
@@ -77,14 +77,16 @@ class AreaRoom:
         #: int64, shape (lots, resources): what a pod asks for.
         self.request: IntArray = np.array([layout.shapes[lot.shape].request for lot in lots])
         self.price = [layout.shapes[lot.shape].price + 1 for lot in lots]
-        rows = [np.bincount(area, weights=row, minlength=areas) for row in state.room[:, begin:end]]
+
+        def by_area(amounts: IntArray) -> IntArray:
+            return np.rint(np.bincount(area, weights=amounts, minlength=areas)).astype(np.int64)
+
+        rows = [by_area(row) for row in state.room[:, begin:end]]
         #: int64, shape (areas, resources): what is left of each area, over all its nodes.
-        self.free: IntArray = np.rint(np.array(rows).T).astype(np.int64)
-        kinds = {
-            lot.shape: np.bincount(area, weights=state.fits(lot.shape)[begin:end], minlength=areas) for lot in lots
-        }
+        self.free: IntArray = np.array(rows, dtype=np.int64).reshape(len(rows), areas).T.copy()
+        kinds = {lot.shape: by_area(state.fits(lot.shape)[begin:end]) for lot in lots}
         #: int64, shape (lots, areas): how many more pods of its shape the nodes of an area take, were there no others.
-        self.fits: IntArray = np.rint(np.array([kinds[lot.shape] for lot in lots])).astype(np.int64)
+        self.fits: IntArray = np.array([kinds[lot.shape] for lot in lots])
         #: Pods of each lot that stand nowhere.
         self.left = [len(lot.classes) for lot in lots]
         #: int64, shape (lots, areas): pods that stand there.
@@ -360,11 +362,15 @@ class _TabuRepair:
             np.full(size, DEAR) for size in ((lots, 1), areas, len(self.communication.room))
         )
         #: int64, shape (lots, areas, links + 1): what one more pod takes of each link.
-        self.use = np.zeros((lots, areas, len(self.communication.room) + 1), dtype=np.int64)
-        for lot, partners in enumerate(self.partners):
-            for each in partners:
-                for there, pods in self.communication.held[each.other].items() if each.bandwidth else ():
-                    self.use[lot, self.areas, each.link[:, there]] += pods * each.bandwidth
+        self.use = self._use()
+
+    def _use(self) -> IntArray:
+        use = np.zeros((*self.ground.fits.shape, len(self.communication.room) + 1), dtype=np.int64)
+        for lot, workload in enumerate(self.ground.workloads):
+            for each in self.communication.calls.linked[workload]:
+                for there, pods in self.communication.held[each.other].items():
+                    use[lot, self.areas, each.link[:, there]] += pods * each.bandwidth
+        return use
 
     def run(self) -> bool:
         """Place what is left and move pods; whether nothing is broken in the end."""

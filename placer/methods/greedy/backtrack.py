@@ -8,7 +8,7 @@ import numpy as np
 
 from placer.dense.score import ready
 from placer.methods.greedy.best_fit import candidates, demand_of, tops
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import BoolArray, GreedyState
 
 __all__ = ["Effort", "force"]
 
@@ -36,7 +36,7 @@ class Effort:
         return mine
 
 
-def force(state: State, group: int, effort: Effort, *, more: bool = False) -> bool:
+def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False) -> bool:
     """Make a group ready by depth-first search over its pods, dearest subgroup first.
 
     Parameters
@@ -65,7 +65,7 @@ def force(state: State, group: int, effort: Effort, *, more: bool = False) -> bo
     return found
 
 
-def _possible(state: State, group: int) -> bool:
+def _possible(state: GreedyState, group: int) -> bool:
     """Whether some domain could hold what the group needs, by counting; only told where it needs all its pods.
 
     What C10 says of a pod may change with those that come before it, so there nothing is told.
@@ -83,7 +83,7 @@ def _possible(state: State, group: int) -> bool:
 class _Backtracking:
     """Depth-first search for one group; a level is a pod, equal pods go to nodes of rising number."""
 
-    def __init__(self, state: State, group: int, effort: Effort, more: bool) -> None:
+    def __init__(self, state: GreedyState, group: int, effort: Effort, more: bool) -> None:
         self.state, self.group, self.effort, self.more = state, group, effort, more
         self.gang = state.dense.groups[group]
         prices = state.layout.class_prices
@@ -128,11 +128,7 @@ class _Backtracking:
             part = self.state.dense.sub_groups[sub]
             if 0 < sum(placed[index] for index in part.classes) < part.short:
                 return False
-        if self.state.communication is not None and not self.state.communication.balanced(self.workloads):
-            return False
-        if self.state.zones is not None and not self.state.zones.stand:
-            return False
-        return ready(self.state.dense, self.group, {index: placed[index] for index in self.gang.classes})
+        return self.state.stands(self.workloads) and self.state.is_ready(self.group)
 
     def _hopeful(self, position: int) -> bool:
         """Whether the pods still to come could bring about what is wanted."""
@@ -148,34 +144,28 @@ class _Backtracking:
 
     def _nodes(self, index: int, first: int) -> Iterator[int]:
         """Nodes for one pod, tightest first; of nodes that nothing tells apart only the first."""
-        state, layout = self.state, self.state.layout
+        state = self.state
         zones = state.zones if state.dense.classes[index].zones >= 0 else None
         fit = state.able(index, zones=zones is None)
-        found: list[int] = []
-        sub = self._sub(index)
-        for outer in tops(state, self.gang.scope, layout.domains.root):
-            inner = [outer] if sub < 0 else tops(state, state.dense.sub_groups[sub].scope, outer)
-            for domain in inner:
-                begin, end = layout.slice_of(domain)
-                begin = max(begin, first)
-                if begin < end:
-                    found += (begin + np.flatnonzero(fit[begin:end])).tolist()
+        found = self._within(index, first, fit > 0)
         if zones is not None:
             found = [node for node in found if zones.admits(index, node)]
         self.effort.looks -= 1 + len(found) + (CALLING if self.workloads else 0)
         seen: set[object] = set()
         for node in sorted(found, key=lambda node: (int(state.price[node]), node)):
-            kind = self._kind(node)
+            kind = state.layout.leaf_number[node], self.masks[:, node].tobytes(), state.kind_of(node)
             # The node filled last stays a choice of its own: going on there is not the same as opening its twin.
             if node == first or kind not in seen:
                 seen.add(kind)
                 yield node
 
-    def _kind(self, node: int) -> object:
-        """What tells a node from others for the pods of this group."""
-        state = self.state
-        ports = tuple(sorted(state.ports.get(node, ()))), tuple(sorted(state.dense.ports.get(node, ())))
-        area = -1 if state.communication is None else int(state.communication.calls.area[node])
-        zones = None if state.zones is None else state.zones.kind(node)
-        masks = self.masks[:, node].tobytes()
-        return state.layout.leaf_number[node], area, state.free[node].tobytes(), masks, ports, zones
+    def _within(self, index: int, first: int, able: BoolArray) -> list[int]:
+        """Nodes of some, from ``first`` on, that the scopes of a pod allow (C7), domain by domain."""
+        found: list[int] = []
+        sub = self._sub(index)
+        for outer in tops(self.state, self.gang.scope, self.state.layout.domains.root):
+            for domain in [outer] if sub < 0 else tops(self.state, self.state.dense.sub_groups[sub].scope, outer):
+                begin, end = self.state.layout.slice_of(domain)
+                begin = max(begin, first)
+                found += (begin + np.flatnonzero(able[begin:end])).tolist()
+        return found

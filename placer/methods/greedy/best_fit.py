@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from placer.methods.greedy.layout import Inside, IntArray, PodBlock
-from placer.methods.greedy.state import STEP, BoolArray, State
+from placer.methods.greedy.state import STEP, BoolArray, GreedyState
 
 __all__ = ["Chosen", "Demand", "anchor", "candidates", "choose", "demand_of", "place_equal", "tops"]
 
@@ -20,7 +20,7 @@ NEVER = 2**40
 Demand = Mapping[int, int]
 
 
-def demand_of(state: State, blocks: Iterable[PodBlock]) -> dict[int, int]:
+def demand_of(state: GreedyState, blocks: Iterable[PodBlock]) -> dict[int, int]:
     """Count the pods of some blocks by shape."""
     found: dict[int, int] = defaultdict(int)
     for block in blocks:
@@ -29,13 +29,13 @@ def demand_of(state: State, blocks: Iterable[PodBlock]) -> dict[int, int]:
     return found
 
 
-def anchor(state: State, scope: int) -> int | None:
+def anchor(state: GreedyState, scope: int) -> int | None:
     """Smallest domain that holds what the scope has placed, before and now; None where that is nothing."""
     it = state.dense.scopes[scope]
     return state.dense.common((*it.bound, *state.nodes_of(it.classes)))
 
 
-def _allowed(state: State, scope: int, outer: int) -> Inside:
+def _allowed(state: GreedyState, scope: int, outer: int) -> Inside:
     """Domains in ``outer`` that keep the limit of the scope and hold what it has placed."""
     inside = state.layout.inside(outer, state.dense.scopes[scope].limit)
     held = anchor(state, scope)
@@ -46,14 +46,16 @@ def _allowed(state: State, scope: int, outer: int) -> Inside:
     return inside.where(keep & (inside.tiers >= tree.tier[held]))
 
 
-def tops(state: State, scope: int, outer: int) -> list[int]:
+def tops(state: GreedyState, scope: int, outer: int) -> list[int]:
     """Highest domains in ``outer`` of which one must hold the whole scope, disjoint."""
     allowed = _allowed(state, scope, outer).domains.tolist()
     known, parent = set(allowed), state.layout.domains.parent
     return [domain for domain in allowed if domain == outer or int(parent[domain]) not in known]
 
 
-def candidates(state: State, scope: int, outer: int, demand: Demand, blocks: Iterable[PodBlock] = ()) -> Iterator[int]:
+def candidates(
+    state: GreedyState, scope: int, outer: int, demand: Demand, blocks: Iterable[PodBlock] = ()
+) -> Iterator[int]:
     """Domains in ``outer`` that could hold the demand, counting shape by shape.
 
     Lowest tier first (O2); within a tier the one with the cheapest calls (O3) from ``blocks``, which also have to be
@@ -89,7 +91,9 @@ def candidates(state: State, scope: int, outer: int, demand: Demand, blocks: Ite
         low = int(higher.min())
 
 
-def _called(state: State, blocks: Iterable[PodBlock], inside: Inside, begin: int, end: int) -> tuple[Inside, IntArray]:
+def _called(
+    state: GreedyState, blocks: Iterable[PodBlock], inside: Inside, begin: int, end: int
+) -> tuple[Inside, IntArray]:
     """Domains whose areas may take the pods of blocks that call and are called, and the least that may cost (O3)."""
     costs: IntArray = np.zeros(len(inside.domains), dtype=np.int64)
     communication = state.communication
@@ -107,7 +111,7 @@ def _called(state: State, blocks: Iterable[PodBlock], inside: Inside, begin: int
     return inside, costs
 
 
-def _together(state: State, demand: Demand, begin: int, end: int, inside: Inside) -> BoolArray:
+def _together(state: GreedyState, demand: Demand, begin: int, end: int, inside: Inside) -> BoolArray:
     """Where the requests of all shapes together are no more than the room, resource by resource."""
     asked = sum(state.layout.shapes[shape].request * count for shape, count in demand.items())
     keep = np.ones(len(inside.domains), dtype=bool)
@@ -125,7 +129,7 @@ OPENS = 2**40
 
 
 def choose(
-    state: State,
+    state: GreedyState,
     shape: int,
     count: int,
     where: tuple[int, int],
@@ -165,7 +169,7 @@ def choose(
     return _leaf_by_leaf(state, shape, fit, count, begin, leaves, reuse)
 
 
-def _one(state: State, shape: int, begin: int, end: int, reuse: bool) -> Chosen | None:
+def _one(state: GreedyState, shape: int, begin: int, end: int, reuse: bool) -> Chosen | None:
     """Best fit of a single pod: least room left over, nodes in use first, then the first one."""
     room = state.has_room(shape)[begin:end]
     left = np.where(room, state.left_by(shape)[begin:end], 2 * OPENS)
@@ -176,7 +180,7 @@ def _one(state: State, shape: int, begin: int, end: int, reuse: bool) -> Chosen 
     return ([begin + best], [1]) if best >= 0 and room[best] else None
 
 
-def _nodes(state: State, shape: int, fit: IntArray, count: int, begin: int, reuse: bool) -> Chosen:
+def _nodes(state: GreedyState, shape: int, fit: IntArray, count: int, begin: int, reuse: bool) -> Chosen:
     """Take nodes by what they leave over once they are filled; the last one is chosen for the rest that is left."""
     places = np.flatnonzero(fit)
     able = fit[places]
@@ -200,7 +204,7 @@ def _nodes(state: State, shape: int, fit: IntArray, count: int, begin: int, reus
 
 
 def _leaf_by_leaf(
-    state: State, shape: int, fit: IntArray, count: int, begin: int, touched: Collection[int], reuse: bool
+    state: GreedyState, shape: int, fit: IntArray, count: int, begin: int, touched: Collection[int], reuse: bool
 ) -> Chosen:
     """As few further leaves as will do: those touched already, the roomiest, and for the rest the tightest."""
     layout = state.layout
@@ -251,8 +255,8 @@ def _leaves(able: IntArray, room: IntArray, unused: IntArray, count: int) -> tup
     return order[:whole], (int(best), rest)
 
 
-def place_equal(state: State, groups: Sequence[int], *, reuse: bool) -> list[int]:
-    """Place as many as fit of groups that have one :meth:`~.layout.Layout.lone_kind`, older ones first.
+def place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> list[int]:
+    """Place as many as fit of groups that have one :meth:`~.layout.GreedyLayout.lone_kind`, older ones first.
 
     Returns
     -------

@@ -11,7 +11,7 @@ import numpy as np
 from placer.methods.greedy.areas import AreaRoom, AreaSearch, AreaShare, Lot, lots_of, tabu_repair
 from placer.methods.greedy.layout import IntArray
 from placer.methods.greedy.local_search import move_pods
-from placer.methods.greedy.state import STEP, State
+from placer.methods.greedy.state import STEP, GreedyState
 
 __all__ = ["Way", "fill", "place_cheaply", "place_communicating", "place_one"]
 
@@ -34,12 +34,12 @@ class Way:
     reuse: bool = True
     scope: int | None = None
 
-    def best(self, state: State, nodes: IntArray) -> int:
+    def best(self, state: GreedyState, nodes: IntArray) -> int:
         """The node of some to open: used ones first, then the one with least room."""
         opened = ~state.used[nodes] if self.reuse else np.zeros(len(nodes), dtype=bool)
         return int(nodes[np.lexsort((nodes, state.price[nodes], opened))[0]])
 
-    def near(self, state: State, nodes: IntArray) -> IntArray:
+    def near(self, state: GreedyState, nodes: IntArray) -> IntArray:
         """Those of some nodes that are in leaves touched already; where none is, those in the leaf with most room."""
         if self.scope is None or not len(nodes):
             return nodes
@@ -51,7 +51,7 @@ class Way:
         return kept
 
 
-def fill(state: State, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
+def fill(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
     """Place parts of lots on nodes of their areas.
 
     Returns
@@ -75,7 +75,7 @@ def fill(state: State, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way
 class _AreaFilling:
     """One area: node after node is filled with pods that call each other."""
 
-    def __init__(self, state: State, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
+    def __init__(self, state: GreedyState, lots: Sequence[Lot], waiting: list[list[int]], area: int, way: Way) -> None:
         assert state.communication is not None
         self.state, self.communication, self.lots, self.waiting, self.way = (
             state,
@@ -105,7 +105,7 @@ class _AreaFilling:
         return True
 
     def squeeze(self, counts: dict[int, int]) -> None:
-        """Place so many pods of each lot, as far as they fit: the dearest first, whoever they call."""
+        """Place so many pods of each lot, as far as they fit: the dearest first, whatever they call."""
         self.left = dict(counts)
         for lot in sorted(counts, key=lambda lot: (-self.shapes[lot].price, lot)):
             while lot in self.left:
@@ -175,7 +175,7 @@ class _AreaFilling:
         return self.way.best(state, enough) if len(enough) else int(places[room.argmax()])
 
 
-def place_one(state: State, index: int, way: Way) -> bool:
+def place_one(state: GreedyState, index: int, way: Way) -> bool:
     """Place one pod where it costs least (O3), then best fit; False where no node takes it."""
     communication, (begin, end) = state.communication, way.where
     assert communication is not None
@@ -193,7 +193,7 @@ def place_one(state: State, index: int, way: Way) -> bool:
     return True
 
 
-def place_communicating(state: State, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
+def place_communicating(state: GreedyState, items: Sequence[tuple[int, int]], way: Way, *, whole: bool) -> list[int]:
     """Place pods that call and are called.
 
     Parameters
@@ -223,7 +223,7 @@ def place_communicating(state: State, items: Sequence[tuple[int, int]], way: Way
     return left
 
 
-def place_cheaply(state: State, items: Sequence[tuple[int, int]], limit: int) -> None:
+def place_cheaply(state: GreedyState, items: Sequence[tuple[int, int]], limit: int) -> None:
     """Place pods again that all had a place, in the way of those at hand that is cheapest (O3).
 
     Nothing is placed where none of them has a place for all; ``limit`` as in :func:`~.moves.move_pods`.
@@ -241,7 +241,7 @@ def place_cheaply(state: State, items: Sequence[tuple[int, int]], limit: int) ->
         state.take(index, [node], [count])
 
 
-def _drafts(state: State, lots: Sequence[Lot], way: Way, whole: bool) -> list[list[AreaShare]]:
+def _drafts(state: GreedyState, lots: Sequence[Lot], way: Way, whole: bool) -> list[list[AreaShare]]:
     """What may go where, best first; under ``whole`` only what finds an area for all."""
     ground = AreaRoom(state, lots, way.where)
     drafts = AreaSearch(ground).run()
@@ -252,7 +252,7 @@ def _drafts(state: State, lots: Sequence[Lot], way: Way, whole: bool) -> list[li
     return [parts for missing, _, parts in drafts if not (missing and whole)]
 
 
-def _carry_out(state: State, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
+def _carry_out(state: GreedyState, lots: Sequence[Lot], parts: Sequence[AreaShare], way: Way) -> list[int]:
     """Choose nodes; pods that find none in their area may go anywhere. Return the classes of those that find none."""
     assert state.communication is not None
     mark, prices = state.mark(), state.layout.class_prices

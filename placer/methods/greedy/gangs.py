@@ -9,13 +9,12 @@ from itertools import islice
 import numpy as np
 
 from placer.dense import DenseGroup
-from placer.dense.score import ready
 from placer.methods.greedy.best_fit import anchor, candidates, choose, demand_of, tops
 from placer.methods.greedy.communicating import Way, place_communicating, place_one
 from placer.methods.greedy.layout import PodBlock, least
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import GreedyState
 
-__all__ = ["Style", "admit", "extend", "is_ready", "pack"]
+__all__ = ["Style", "admit", "extend", "pack"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Style:
     tries: int = 4
 
 
-def admit(state: State, group: int, style: Style) -> bool:
+def admit(state: GreedyState, group: int, style: Style) -> bool:
     """Make a group ready of which nothing new is placed yet; False, and nothing placed, where no place was found."""
     needed, whole = state.layout.needed(group), state.layout.whole(group)
     if needed is None:
@@ -51,7 +50,7 @@ def admit(state: State, group: int, style: Style) -> bool:
     return elastic and (_place(state, group, needed, style) or _place_any(state, group, style))
 
 
-def _place(state: State, group: int, blocks: Sequence[PodBlock], style: Style) -> bool:
+def _place(state: GreedyState, group: int, blocks: Sequence[PodBlock], style: Style) -> bool:
     """Place exactly these pods in the first domain, of those that could hold them, where that works out."""
     gang = state.dense.groups[group]
     if not _queues_allow(state, blocks):
@@ -65,7 +64,7 @@ def _place(state: State, group: int, blocks: Sequence[PodBlock], style: Style) -
     return False
 
 
-def _place_any(state: State, group: int, style: Style) -> bool:
+def _place_any(state: GreedyState, group: int, style: Style) -> bool:
     """Place some choice of pods that makes an elastic group ready: what found no place is left out next time."""
     gang, layout = state.dense.groups[group], state.layout
     if len(gang.classes) == 1:
@@ -87,7 +86,7 @@ def _place_any(state: State, group: int, style: Style) -> bool:
     return False
 
 
-def _rooms(state: State, gang: DenseGroup) -> dict[int, dict[int, int]]:
+def _rooms(state: GreedyState, gang: DenseGroup) -> dict[int, dict[int, int]]:
     """Domains with room for some choice of pods that makes the group ready, by counting each class on its own.
 
     Returns
@@ -124,7 +123,7 @@ def _leave_out(blocks: Sequence[PodBlock], failed: PodBlock | None, most: dict[i
         most[index] = count - 1
 
 
-def _first_of_each_tier(state: State, domains: Iterable[int], tries: int) -> Iterator[int]:
+def _first_of_each_tier(state: GreedyState, domains: Iterable[int], tries: int) -> Iterator[int]:
     tier = state.layout.domains.tier
     seen: dict[int, int] = {}
     for domain in domains:
@@ -134,7 +133,7 @@ def _first_of_each_tier(state: State, domains: Iterable[int], tries: int) -> Ite
             yield domain
 
 
-def _queues_allow(state: State, blocks: Sequence[PodBlock]) -> bool:
+def _queues_allow(state: GreedyState, blocks: Sequence[PodBlock]) -> bool:
     """Whether the queues have room for all the pods together (C11)."""
     if not state.queue_room:
         return True
@@ -147,7 +146,7 @@ def _queues_allow(state: State, blocks: Sequence[PodBlock]) -> bool:
 
 
 def _place_blocks(
-    state: State, gang: DenseGroup, blocks: Sequence[PodBlock], domain: int, style: Style
+    state: GreedyState, gang: DenseGroup, blocks: Sequence[PodBlock], domain: int, style: Style
 ) -> PodBlock | None:
     """Place blocks in a domain, the hardest first; one that fails moves to the front and all is tried again.
 
@@ -167,7 +166,7 @@ def _place_blocks(
     return failed
 
 
-def _hardness(state: State, block: PodBlock) -> tuple[int, int, int]:
+def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int]:
     """Sort key: subgroups with the lowest limit first, then those that take most; pods of no subgroup last."""
     price = sum(state.layout.class_prices[index] * count for index, count in block.items)
     if block.sub_group < 0:
@@ -176,7 +175,7 @@ def _hardness(state: State, block: PodBlock) -> tuple[int, int, int]:
     return int(state.layout.domains.tier.max()) if limit is None else limit, -price, block.sub_group
 
 
-def _place_block(state: State, gang: DenseGroup, block: PodBlock, domain: int, style: Style) -> bool:
+def _place_block(state: GreedyState, gang: DenseGroup, block: PodBlock, domain: int, style: Style) -> bool:
     """Place one block in a domain, as low as its own scope wants; undone where it fails."""
     if block.sub_group >= 0:
         scope = state.dense.sub_groups[block.sub_group].scope
@@ -190,46 +189,40 @@ def _place_block(state: State, gang: DenseGroup, block: PodBlock, domain: int, s
     return pack(state, block.items, domain, gang.scope if wanted else None, style)
 
 
-def pack(state: State, items: Sequence[tuple[int, int]], domain: int, scope: int | None, style: Style) -> bool:
+def pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scope: int | None, style: Style) -> bool:
     """Place classes in a domain, one after the other; all or nothing.
 
     ``scope`` is the one whose leaves shall be few; None: it does not matter.
     """
     mark = state.mark()
-    if state.communication is not None:
-        calling = [item for item in items if item[0] in state.dense.workload_of]
-        items = [item for item in items if item[0] not in state.dense.workload_of]
-        way = Way(state.layout.slice_of(domain), style.reuse, scope)
-        if calling and place_communicating(state, calling, way, whole=True):
-            return False
-    for index, count in items:
-        if count > state.queue_limit(index):
-            chosen = None
-        else:
-            leaves = None if scope is None else state.touched_leaves(scope)
-            shape = state.layout.shape_of[index]
-            chosen = choose(state, shape, count, state.layout.slice_of(domain), leaves=leaves, reuse=style.reuse)
-        if chosen is None:
+    communicating = [item for item in items if item[0] in state.dense.workload_of]
+    way = Way(state.layout.slice_of(domain), style.reuse, scope)
+    if communicating and place_communicating(state, communicating, way, whole=True):
+        return False
+    for index, count in items if not communicating else [item for item in items if item not in communicating]:
+        if count > state.queue_limit(index) or not _choose(state, index, count, domain, scope, style):
             state.undo(mark)
             return False
-        state.take(index, *chosen)
     return True
 
 
-def is_ready(state: State, group: int) -> bool:
-    """Whether the group is ready as things stand (C5)."""
-    gang = state.dense.groups[group]
-    return ready(state.dense, group, {index: state.placed[index] for index in gang.classes})
+def _choose(state: GreedyState, index: int, count: int, domain: int, scope: int | None, style: Style) -> bool:
+    """Place pods of a class on nodes of a domain; False, and none of them placed, where there is no room."""
+    leaves = None if scope is None else state.touched_leaves(scope)
+    shape = state.layout.shape_of[index]
+    chosen = choose(state, shape, count, state.layout.slice_of(domain), leaves=leaves, reuse=style.reuse)
+    if chosen is not None:
+        state.take(index, *chosen)
+    return chosen is not None
 
 
-def extend(state: State, group: int, style: Style) -> None:
+def extend(state: GreedyState, group: int, style: Style) -> None:
     """Place what is left of a ready group, as much as fits: subgroups whole or at their size, other pods one by one."""
     gang = state.dense.groups[group]
     if not any(state.left(index) for index in gang.classes):
         return
     for sub in gang.sub_groups:
-        part = state.dense.sub_groups[sub]
-        if part.short and not any(state.placed[index] for index in part.classes):
+        if not _has_started(state, sub):
             _start_sub_group(state, gang, sub, style)
     for index in sorted(gang.classes, key=lambda index: (-state.layout.class_prices[index], index)):
         sub = state.dense.classes[index].sub_group
@@ -237,12 +230,12 @@ def extend(state: State, group: int, style: Style) -> None:
             _fill(state, gang, index, style)
 
 
-def _has_started(state: State, sub: int) -> bool:
+def _has_started(state: GreedyState, sub: int) -> bool:
     part = state.dense.sub_groups[sub]
     return not part.short or any(state.placed[index] for index in part.classes)
 
 
-def _start_sub_group(state: State, gang: DenseGroup, sub: int, style: Style) -> None:
+def _start_sub_group(state: GreedyState, gang: DenseGroup, sub: int, style: Style) -> None:
     """Place a subgroup that has nothing yet: all its pods where they fit, else at least as many as it may have (C6)."""
     part = state.dense.sub_groups[sub]
     prices = state.layout.class_prices
@@ -261,7 +254,7 @@ def _start_sub_group(state: State, gang: DenseGroup, sub: int, style: Style) -> 
                 return
 
 
-def _at_least(state: State, classes: Sequence[int], domain: int, least: int, style: Style) -> bool:
+def _at_least(state: GreedyState, classes: Sequence[int], domain: int, least: int, style: Style) -> bool:
     """Place as many pods as fit of one class after the other; undone where they are fewer than ``least``."""
     mark = state.mark()
     for index in classes:
@@ -272,7 +265,7 @@ def _at_least(state: State, classes: Sequence[int], domain: int, least: int, sty
     return False
 
 
-def _place_some(state: State, index: int, domain: int, scope: int | None, style: Style) -> None:
+def _place_some(state: GreedyState, index: int, domain: int, scope: int | None, style: Style) -> None:
     """Place as many pods of a class in a domain as its queues and the room allow; few leaves of ``scope``, if any."""
     begin, end = state.layout.slice_of(domain)
     if state.communication is not None and index in state.dense.workload_of:
@@ -281,13 +274,11 @@ def _place_some(state: State, index: int, domain: int, scope: int | None, style:
         return
     shape = state.layout.shape_of[index]
     count = min(state.left(index), state.queue_limit(index), int(state.fits(shape)[begin:end].sum()))
-    leaves = None if scope is None else state.touched_leaves(scope)
-    chosen = choose(state, shape, count, (begin, end), leaves=leaves, reuse=style.reuse) if count > 0 else None
-    if chosen is not None:
-        state.take(index, *chosen)
+    if count > 0:
+        _choose(state, index, count, domain, scope, style)
 
 
-def _fill(state: State, gang: DenseGroup, index: int, style: Style) -> None:
+def _fill(state: GreedyState, gang: DenseGroup, index: int, style: Style) -> None:
     """Place as many pods of one class as its scopes, its queues and the room allow, nearest first."""
     sub = state.dense.classes[index].sub_group
     scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
@@ -298,7 +289,7 @@ def _fill(state: State, gang: DenseGroup, index: int, style: Style) -> None:
             return
 
 
-def _nearest_first(state: State, scopes: list[int], index: int) -> Iterator[int]:
+def _nearest_first(state: GreedyState, scopes: list[int], index: int) -> Iterator[int]:
     """Domains for one more pod, narrow ones before those around them; the caller places pods after each."""
     root = state.layout.domains.root
     for outer in _roomiest_first(state, tops(state, scopes[0], root), index):
@@ -311,7 +302,7 @@ def _nearest_first(state: State, scopes: list[int], index: int) -> Iterator[int]
                 return
 
 
-def _upward(state: State, scope: int, top: int, index: int) -> Iterator[int]:
+def _upward(state: GreedyState, scope: int, top: int, index: int) -> Iterator[int]:
     """From where the scope is up to ``top``; where it is nowhere, first the lowest domain that takes all pods."""
     if state.dense.scopes[scope].wanted:
         domain = anchor(state, scope)
@@ -327,7 +318,7 @@ def _upward(state: State, scope: int, top: int, index: int) -> Iterator[int]:
     yield top
 
 
-def _roomiest_first(state: State, domains: list[int], index: int) -> list[int]:
+def _roomiest_first(state: GreedyState, domains: list[int], index: int) -> list[int]:
     if len(domains) < 2:
         return domains
     fit = np.concatenate(([0], np.cumsum(state.able(index))))

@@ -14,7 +14,7 @@ from placer.dense import Dense, DenseGroup
 from placer.instance import HostPort
 from placer.methods.partial import CallGraph
 
-__all__ = ["Inside", "IntArray", "Layout", "PodBlock", "Shape", "everything", "least"]
+__all__ = ["GreedyLayout", "Inside", "IntArray", "PodBlock", "Shape", "everything", "least"]
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Shape:
     total
         Pending pods of this shape.
     price
-        What a pod takes, in the unit of :meth:`Layout.prices`.
+        What a pod takes, in the unit of :meth:`GreedyLayout.prices`.
     first
         A class of this shape.
     """
@@ -267,7 +267,7 @@ def _running(amounts: IntArray) -> IntArray:
     return total
 
 
-class Layout:
+class GreedyLayout:
     """Static arrays shared by all runs of the greedy over one instance.
 
     Parameters
@@ -291,7 +291,7 @@ class Layout:
         changes = np.flatnonzero(np.diff(dense.leaf_unit, prepend=-1))
         #: First node of each leaf (a node in no HyperNode is a leaf of its own), and the number of nodes at the end.
         self.leaf_begin = np.append(changes, len(dense.nodes)).astype(np.int64)
-        #: Who calls whom; None where nobody calls.
+        #: Dependencies between workloads; None where there are none.
         self.calls = None if dense.network is None else CallGraph(dense.network)
         #: Running number of the leaf of each node.
         self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
@@ -396,7 +396,7 @@ class Layout:
         return self.shape_of[gang.classes[0]], self.dense.rows_of[gang.classes[0]]
 
     def app(self, group: int) -> int | None:
-        """The AppGroup of a group, of several the first; None where it calls nobody and nobody calls it."""
+        """The AppGroup of a group, of several the first; None where it has no dependency."""
         return None if self.calls is None else self._apps[group]
 
     @cached_property

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from placer.methods.greedy.state import STEP, State
+from placer.methods.greedy.state import STEP, GreedyState
 from placer.methods.partial import Mobility
 from placer.methods.partial.communication import BoolArray, IntArray
 
@@ -16,7 +16,7 @@ __all__ = ["move_pods"]
 ROUNDS, NODES = 4, 6
 
 
-def move_pods(state: State, classes: Iterable[int], limit: int) -> None:
+def move_pods(state: GreedyState, classes: Iterable[int], limit: int) -> None:
     """Move pods one at a time, or two against each other, each time to a lower O3.
 
     All rules stay kept, and so do O1 and O2: of a group with a tier limit, or one that counts in O2, pods stay within
@@ -29,13 +29,13 @@ def move_pods(state: State, classes: Iterable[int], limit: int) -> None:
     classes
         Whose pods are looked at, all of them with calls; others make way for them.
     limit
-        ``State.work`` beyond which it ends.
+        ``GreedyState.work`` beyond which it ends.
     """
     _LocalSearch(state, limit).run(sorted(classes))
 
 
 class _LocalSearch:
-    def __init__(self, state: State, limit: int) -> None:
+    def __init__(self, state: GreedyState, limit: int) -> None:
         assert state.communication is not None
         self.state, self.communication, self.limit = state, state.communication, limit
         self.of = state.dense.workload_of

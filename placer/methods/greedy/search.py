@@ -18,10 +18,10 @@ from placer.methods.greedy.app_groups import place_app, ruin_and_recreate
 from placer.methods.greedy.backtrack import Effort, force
 from placer.methods.greedy.best_fit import place_equal
 from placer.methods.greedy.communicating import Way, place_communicating
-from placer.methods.greedy.gangs import Style, admit, extend, is_ready
-from placer.methods.greedy.layout import Layout
+from placer.methods.greedy.gangs import Style, admit, extend
+from placer.methods.greedy.layout import GreedyLayout
 from placer.methods.greedy.local_search import move_pods
-from placer.methods.greedy.state import STEP, State
+from placer.methods.greedy.state import STEP, GreedyState
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
@@ -37,7 +37,7 @@ Key = Callable[["Measures", int], tuple[float, ...]]
 class Measures:
     """What orders look at, per group: sizes in prices, and how much of the largest domain allowed it needs."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: GreedyLayout) -> None:
         self.layout, self.dense = layout, layout.dense
         #: First group of the AppGroup and priority of a group, or the group itself: a unit is placed as a whole.
         self.unit = self._units()
@@ -137,7 +137,7 @@ ORDERS = (
 )
 
 
-def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, list[int]]:
+def run(layout: GreedyLayout, sequence: Sequence[int], style: Style) -> tuple[GreedyState, list[int]]:
     """Place groups one after the other.
 
     Parameters
@@ -153,7 +153,7 @@ def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, l
     -------
     The state at the end, and the groups that were not made ready.
     """
-    state = State(layout)
+    state = GreedyState(layout)
     failed: list[int] = []
     groups = layout.dense.groups
     for _, level in groupby(sequence, key=lambda group: groups[group].priority):
@@ -174,7 +174,7 @@ def run(layout: Layout, sequence: Sequence[int], style: Style) -> tuple[State, l
     return state, failed
 
 
-def _batches(layout: Layout, level: Sequence[int]) -> Iterator[list[int]]:
+def _batches(layout: GreedyLayout, level: Sequence[int]) -> Iterator[list[int]]:
     """Neighbours that are lone pods and alike are placed together; every other group is a batch of its own."""
     for (app, kind), batch in groupby(level, key=lambda group: (layout.app(group), layout.lone_kind(group))):
         if app is None and kind is None:
@@ -212,48 +212,52 @@ def complete(dense: Dense, solution: Solution) -> Solution:
     """
     if not dense.levels or dense.levels[0][0] != "admitted":
         return dict(solution)
-    state, effort = State(Layout(dense), solution), Effort(LOOKS)
+    state, effort = GreedyState(GreedyLayout(dense), solution), Effort(LOOKS)
     majority = dense.network is not None and dense.network.majority
+    levels: dict[int, list[int]] = defaultdict(list)
+    for index, group in enumerate(dense.groups):
+        levels[group.priority].append(index)
     before = -1
     # What is added can be a near callee of what was too far from all others.
     while before < 0 or (majority and before < sum(state.placed)):
         before = sum(state.placed)
-        for priority in sorted({group.priority for group in dense.groups}, reverse=True):
-            _add(state, [index for index, group in enumerate(dense.groups) if group.priority == priority], effort)
+        for priority in sorted(levels, reverse=True):
+            _add(state, levels[priority], effort)
     return state.solution()
 
 
-def _add(state: State, level: Sequence[int], effort: Effort) -> None:
+def _add(state: GreedyState, level: Sequence[int], effort: Effort) -> None:
     """Add groups of one priority, then optional pods."""
-    groups, layout = state.dense.groups, state.layout
-    alike: dict[object, list[int]] = defaultdict(list)
-    calling: dict[int | None, list[int]] = defaultdict(list)
-    gangs = []
-    for group in level:
-        if not layout.is_lone(group):
-            gangs.append(group)
-        elif state.left(groups[group].classes[0]):
-            app = layout.app(group)
-            if app is None:
-                alike[layout.lone_kind(group)].append(group)
-            else:
-                calling[app].append(groups[group].classes[0])
+    gangs = [group for group in level if not state.layout.is_lone(group)]
     for group in gangs:
-        if not is_ready(state, group):
+        if not state.is_ready(group):
             squeeze_in(state, group, effort)
-    for several in alike.values():
+    _add_lone(state, [group for group in level if state.layout.is_lone(group)], effort)
+    for group in filter(state.is_ready, gangs):
+        extend(state, group, THOROUGH[0])
+        while state.layout.app(group) is not None and _squeeze(state, group, effort, more=True):
+            extend(state, group, THOROUGH[0])
+
+
+def _add_lone(state: GreedyState, groups: Sequence[int], effort: Effort) -> None:
+    """Add lone pods: equal ones together, and those of an AppGroup together."""
+    equal: dict[object, list[int]] = defaultdict(list)
+    communicating: dict[int, list[int]] = defaultdict(list)
+    for group in groups:
+        index = state.dense.groups[group].classes[0]
+        app = state.layout.app(group)
+        if state.left(index) and app is None:
+            equal[state.layout.lone_kind(group)].append(group)
+        elif state.left(index) and app is not None:
+            communicating[app].append(index)
+    for several in equal.values():
         place_equal(state, several, reuse=True)
         _in_another_order(state, several, effort)
-    for classes in calling.values():
+    for classes in communicating.values():
         place_communicating(state, [(index, 1) for index in classes], Way((0, len(state.price))), whole=False)
-    for group in gangs:
-        if is_ready(state, group):
-            extend(state, group, THOROUGH[0])
-            while layout.app(group) is not None and _squeeze(state, group, effort, more=True):
-                extend(state, group, THOROUGH[0])
 
 
-def _in_another_order(state: State, lone: Sequence[int], effort: Effort) -> None:
+def _in_another_order(state: GreedyState, lone: Sequence[int], effort: Effort) -> None:
     """Place pods on nodes whose kubelet refuses them as the last ones and admits them in another order (C10)."""
     for group in lone if state.zones is not None else ():
         gang = state.dense.groups[group]
@@ -270,14 +274,14 @@ def _in_another_order(state: State, lone: Sequence[int], effort: Effort) -> None
                 break
 
 
-def squeeze_in(state: State, group: int, effort: Effort) -> bool:
+def squeeze_in(state: GreedyState, group: int, effort: Effort) -> bool:
     """Make a group ready beside what is placed, by every way the greedy has."""
     # Where pods call each other the areas decide, and all styles choose the same ones.
     styles = THOROUGH if state.layout.app(group) is None else THOROUGH[:1]
     return any(admit(state, group, style) for style in styles) or _squeeze(state, group, effort, more=False)
 
 
-def _squeeze(state: State, group: int, effort: Effort, *, more: bool) -> bool:
+def _squeeze(state: GreedyState, group: int, effort: Effort, *, more: bool) -> bool:
     """Try everything for a group, with a part of the effort."""
     if not any(state.left(index) for index in state.dense.groups[group].classes):
         return False
@@ -288,7 +292,7 @@ def _squeeze(state: State, group: int, effort: Effort, *, more: bool) -> bool:
     return found
 
 
-#: Work of all runs together, in the unit of ``State.work``: about one second for 5,000 pods on as many nodes.
+#: Work of all runs together, in the unit of ``GreedyState.work``: about one second for 5,000 pods on as many nodes.
 WORK = 120 * 10**6
 
 #: A few runs are made even where they take more, up to the most work; beyond that there is the first run alone.
@@ -353,7 +357,7 @@ class _GreedySearch:
 
     def __init__(self, dense: Dense, deadline: float | None) -> None:
         self.dense, self.deadline = dense, deadline
-        self.layout = Layout(dense)
+        self.layout = GreedyLayout(dense)
         self.measures = Measures(self.layout)
         self.solution: Solution = {}
         self.rank = self._rank({})
@@ -411,7 +415,7 @@ class _GreedySearch:
         if self.dense.network is None or (self.deadline is not None and time.monotonic() > self.deadline):
             return
         self.rank = self._rank(self.solution)
-        state = State(self.layout, self.solution)
+        state = GreedyState(self.layout, self.solution)
         limit = state.work + POLISH
         calling = sorted(self.dense.workload_of)
         move_pods(state, calling, limit)
@@ -497,7 +501,7 @@ def _cautious(dense: Dense) -> Solution:
         groups = [group for group in groups if not any(_wanted(dense, group))]
     if "packedNodes" in before:
         dense = replace(dense, free=np.where(dense.node_used[:, None], dense.free, 0))
-    state, _ = run(Layout(dense), groups, Style())
+    state, _ = run(GreedyLayout(dense), groups, Style())
     return state.solution()
 
 

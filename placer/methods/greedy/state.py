@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Solution
-from placer.methods.greedy.layout import IntArray, Layout, Shape
+from placer.methods.greedy.layout import GreedyLayout, IntArray, Shape
 from placer.methods.partial import PartialSolution
 
-__all__ = ["STEP", "BoolArray", "State"]
+__all__ = ["STEP", "BoolArray", "GreedyState"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -31,7 +31,7 @@ MOVES = 1_000
 CACHE_ENTRIES = 16 * 10**6
 
 
-class State(PartialSolution):
+class GreedyState(PartialSolution):
     """A partial solution that counts how many pods of a shape each node still takes, and the work that this is.
 
     Parameters
@@ -42,7 +42,7 @@ class State(PartialSolution):
         Where to start; must keep the rules.
     """
 
-    def __init__(self, layout: Layout, solution: Mapping[tuple[int, int], int] | None = None) -> None:
+    def __init__(self, layout: GreedyLayout, solution: Mapping[tuple[int, int], int] | None = None) -> None:
         super().__init__(layout.dense, layout.calls)
         self.layout = layout
         #: int64, shape (nodes,): the price of what each node has left.

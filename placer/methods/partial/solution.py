@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense
+from placer.dense.score import ready
 from placer.instance import HostPort
 from placer.methods.numa.zone_rooms import ZoneRooms
 from placer.methods.partial.communication import CallGraph, Communication
@@ -137,10 +138,8 @@ class PartialSolution:
         if not pods.daemon and (before == 0 or now == 0):
             self._busy[node] += 1 if now else -1
             self.used[node] = self.dense.node_used[node] or self._busy[node] > 0
-        if pods.host_ports and count > 0:
-            self.ports[node].extend(pods.host_ports)
-        for port in pods.host_ports if count < 0 else ():
-            self.ports[node].remove(port)
+        for port in pods.host_ports:
+            (self.ports[node].append if count > 0 else self.ports[node].remove)(port)
 
     def _fill(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
         """Take room on distinct nodes, or give it back where counts are negative."""
@@ -205,6 +204,35 @@ class PartialSolution:
         for index in self.dense.network.workloads[workload].classes:
             found.update(self.where.get(index, {}))
         return found
+
+    def is_ready(self, group: int) -> bool:
+        """Whether a group is ready as things stand (C5)."""
+        return ready(self.dense, group, {index: self.placed[index] for index in self.dense.groups[group].classes})
+
+    def stands(self, workloads: Iterable[int]) -> bool:
+        """Whether what only holds in the end does: callers that have enough callees near (C8), an order of pods (C10).
+
+        Parameters
+        ----------
+        workloads
+            Those that have changed; callers of others are not looked at.
+        """
+        balanced = self.communication is None or self.communication.balanced(workloads)
+        return balanced and (self.zones is None or self.zones.stand)
+
+    def kind_of(self, node: int) -> tuple[object, ...]:
+        """What tells a node from others for any further pod, eligibility and place in the tree apart.
+
+        A rule of what may be together on a node has to tell nodes apart here, too.
+        """
+        ports = tuple(sorted(self.ports.get(node, ()))), tuple(sorted(self.dense.ports.get(node, ())))
+        area = -1 if self.communication is None else int(self.communication.calls.area[node])
+        zones = None if self.zones is None else self.zones.kind(node)
+        return area, self.free[node].tobytes(), ports, zones
+
+    def may_leave(self, index: int) -> bool:
+        """Whether a node that a pod of a class leaves never refuses those that stay (C10)."""
+        return self.dense.classes[index].zones < 0
 
     def mobility(self, index: int) -> Mobility:
         """Where a placed pod of a class may be moved by itself, rules of room and calls apart.

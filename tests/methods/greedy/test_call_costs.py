@@ -13,9 +13,9 @@ from placer.dense import make_dense
 from placer.instance import Instance
 from placer.laboratory.generate import generate
 from placer.methods.greedy import greedy
-from placer.methods.greedy.layout import Layout
+from placer.methods.greedy.layout import GreedyLayout
 from placer.methods.greedy.local_search import move_pods
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import GreedyState
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, better
 from placer.read import read
@@ -73,7 +73,7 @@ def test_pods_are_exchanged_where_that_makes_calls_cheaper() -> None:
         world.running(f"s-{name}", node, gpu=0, app=ends[name], workload="db")
         world.pod(f"w-{name}", app=ends[name], workload="web")
     dense = make_dense(world.instance())
-    state = State(Layout(dense), dense.solution(placement_of("w-one@n2 w-two@n1")))
+    state = GreedyState(GreedyLayout(dense), dense.solution(placement_of("w-one@n2 w-two@n1")))
     move_pods(state, dense.workload_of, 10**9)
     found = dense.placement(state.solution()).node_of
     assert {key.name: node for key, node in found.items()} == {"w-one": "n1", "w-two": "n2"}
@@ -93,7 +93,7 @@ def test_a_pod_is_not_exchanged_to_where_its_kubelet_refuses_it() -> None:
     dense = make_dense(instance)
     start = placement_of("w-one@n2 w-two@n1")
     assert verify(instance, aligned(instance, start)) == []
-    state = State(Layout(dense), dense.solution(start))
+    state = GreedyState(GreedyLayout(dense), dense.solution(start))
     move_pods(state, dense.workload_of, 10**9)
     assert dense.placement(state.solution()).node_of == start.node_of
 

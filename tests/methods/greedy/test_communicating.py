@@ -9,8 +9,8 @@ from placer.instance import Dependency, Key, PodState, Policy
 from placer.methods.greedy import complete
 from placer.methods.greedy.app_groups import ruin_and_recreate
 from placer.methods.greedy.communicating import Way, place_communicating
-from placer.methods.greedy.layout import Layout
-from placer.methods.greedy.state import State
+from placer.methods.greedy.layout import GreedyLayout
+from placer.methods.greedy.state import GreedyState
 from placer.verify import verify
 from tests.judge import placement
 from tests.kep import kep_cluster
@@ -78,7 +78,7 @@ def test_a_workload_that_calls_itself_stays_in_one_zone() -> None:
 
 
 @pytest.mark.parametrize("state", [PodState.TERMINATING, PodState.NOMINATED])
-def test_pods_that_leave_keep_nobody_near(state: PodState) -> None:
+def test_pods_that_leave_keep_no_other_near(state: PodState) -> None:
     world = kep_cluster(gpu=1)
     world.pod("s", None, 0, app=SHOP, workload="db", state=state, node="n1")
     assert len(nodes(shop(world, calls("web>db", 0), web=" ".join("abcdefgh")))) == 8
@@ -275,7 +275,7 @@ def test_a_caller_whose_callee_found_no_node_is_not_left_alone() -> None:
         world.pod(name, None, 1, selector={"disk": "ssd"}, app=SHOP, workload="x")
     instance = world.instance()
     dense = make_dense(instance)
-    state = State(Layout(dense))
+    state = GreedyState(GreedyLayout(dense))
     items = [(index, pods.size) for index, pods in enumerate(dense.classes)]
     place_communicating(state, items, Way((0, len(dense.nodes))), whole=False)
     assert verify(instance, dense.placement(state.solution())) == []
@@ -334,6 +334,6 @@ def test_an_app_group_is_not_placed_again_away_from_its_callers() -> None:
     dense = make_dense(instance)
     start = placement("web@n2 y@n1")
     assert verify(instance, start) == []
-    state = State(Layout(dense), dense.solution(start))
+    state = GreedyState(GreedyLayout(dense), dense.solution(start))
     ruin_and_recreate(state, 10**9)
     assert dense.placement(state.solution()).node_of == start.node_of

@@ -11,13 +11,13 @@ from placer.dense import Dense, make_dense
 from placer.dense.score import ready
 from placer.instance import SubGroupPolicy
 from placer.methods.greedy.best_fit import choose
-from placer.methods.greedy.layout import Layout, everything, least
-from placer.methods.greedy.state import State
+from placer.methods.greedy.layout import GreedyLayout, everything, least
+from placer.methods.greedy.state import GreedyState
 from tests.tiny import tiny
 from tests.world import World, port
 
 
-def room_of(dense: Dense, state: State, index: int) -> list[int]:
+def room_of(dense: Dense, state: GreedyState, index: int) -> list[int]:
     """How many pods of a class fit on each node, counted anew."""
     counts = dense.fits(index, state.free).tolist()
     ports = dense.classes[index].host_ports
@@ -32,8 +32,8 @@ def test_room_is_kept_up_to_date_through_taking_and_undoing(seed: int) -> None:
     dense, random = make_dense(tiny(seed).instance), Random(seed)
     if not dense.classes:
         return
-    layout = Layout(dense)
-    state = State(layout)
+    layout = GreedyLayout(dense)
+    state = GreedyState(layout)
     marks = [state.mark()]
     for _ in range(30):
         index = random.randrange(len(dense.classes))
@@ -60,7 +60,7 @@ def test_a_state_begins_where_a_solution_ends() -> None:
     world.nodes("n0 n1", 4)
     world.pods_of("a b c", world.gang("g", 3))
     dense = make_dense(world.instance())
-    state = State(Layout(dense), {(0, 0): 1, (0, 1): 2})
+    state = GreedyState(GreedyLayout(dense), {(0, 0): 1, (0, 1): 2})
     assert state.solution() == {(0, 0): 1, (0, 1): 2}
     assert state.left(0) == 0
     assert state.used.all()
@@ -82,7 +82,7 @@ def choices(dense: Dense, group: int) -> list[dict[int, int]]:
 @pytest.mark.parametrize("seed", range(150))
 def test_what_a_gang_needs_makes_it_ready_and_is_there_if_anything_is(seed: int) -> None:
     dense = make_dense(tiny(seed).instance)
-    layout = Layout(dense)
+    layout = GreedyLayout(dense)
     for group, gang in enumerate(dense.groups):
         possible = choices(dense, group)
         blocks = layout.needed(group)
@@ -102,14 +102,14 @@ def test_pods_that_a_subgroup_makes_superfluous_are_given_back() -> None:
     world.pod("loose", gang, 2)
     world.pods_of("a b", gang, 2, part="x")
     dense = make_dense(world.instance())
-    layout = Layout(dense)
+    layout = GreedyLayout(dense)
     blocks = least(dense, dense.groups[0], layout.class_prices, {})
     assert blocks is not None
     assert [(block.sub_group, block.pods) for block in blocks] == [(0, 2)]
     assert sum(block.pods for block in everything(dense, dense.groups[0], layout.class_prices)) == 3
 
 
-def state_of(free: list[int], leaves: str = "") -> State:
+def state_of(free: list[int], leaves: str = "") -> GreedyState:
     """Nodes n0, n1, ... with so many GPUs, and a pending gang of a hundred pods of one GPU each."""
     world = World()
     for index, gpu in enumerate(free):
@@ -117,7 +117,7 @@ def state_of(free: list[int], leaves: str = "") -> State:
     for index, members in enumerate(leaves.split(";") if leaves else ()):
         world.hyper(f"l{index}", 1, members)
     world.pods_of(" ".join(f"p{index:02}" for index in range(100)), world.gang("g", 1))
-    return State(Layout(make_dense(world.instance())))
+    return GreedyState(GreedyLayout(make_dense(world.instance())))
 
 
 def test_nodes_that_are_filled_go_first_and_the_rest_fits_best() -> None:
@@ -156,7 +156,7 @@ def test_a_host_port_is_taken_once_per_node() -> None:
     gang = world.gang("g", 2)
     for name in ("a", "b", "c"):
         world.pod(name, gang, ports=[port(80)])
-    state = State(Layout(make_dense(world.instance())))
+    state = GreedyState(GreedyLayout(make_dense(world.instance())))
     assert choose(state, 0, 3, (0, 2)) is None
     assert choose(state, 0, 2, (0, 2)) == ([0, 1], [1, 1])
     state.take(0, [0], [1])

@@ -10,9 +10,9 @@ from random import Random
 from placer.dense import Dense, Solution, make_dense
 from placer.instance import Instance
 from placer.methods.greedy.app_groups import ruin_and_recreate
-from placer.methods.greedy.layout import Layout
+from placer.methods.greedy.layout import GreedyLayout
 from placer.methods.greedy.local_search import move_pods
-from placer.methods.greedy.state import State
+from placer.methods.greedy.state import GreedyState
 from placer.methods.numa.binding_order import aligned
 from placer.methods.partial import LIMITLESS
 from placer.placement import Placement
@@ -29,7 +29,7 @@ def broken(instance: Instance, dense: Dense, solution: Solution) -> bool:
     return any(found.rule in ("C8", "C9") for found in verify(instance, dense.placement(solution)))
 
 
-def may(state: State, workload: int, area: int) -> bool:
+def may(state: GreedyState, workload: int, area: int) -> bool:
     """Whether one more pod may be in an area, by what the state has counted."""
     communication = state.communication
     assert communication is not None
@@ -39,10 +39,10 @@ def may(state: State, workload: int, area: int) -> bool:
     return bool(communication.near(workload)[area] and carried)
 
 
-def walked(dense: Dense, random: Random) -> Iterator[tuple[State, int, int]]:
+def walked(dense: Dense, random: Random) -> Iterator[tuple[GreedyState, int, int]]:
     """Take pods that may be where they are put and undo some; yield the state with a class and a node to ask about."""
-    layout = Layout(dense)
-    state = State(layout)
+    layout = GreedyLayout(dense)
+    state = GreedyState(layout)
     marks = [state.mark()]
     calling = sorted(dense.workload_of)
     for _ in range(25):
@@ -87,7 +87,7 @@ def test_undone_is_as_if_never_done() -> None:
         dense = make_dense(tiny_network(seed).instance)
         if dense.network is not None and dense.workload_of:
             *_, (state, _, _) = walked(dense, Random(seed))
-            fresh = State(state.layout).communication
+            fresh = GreedyState(state.layout).communication
             assert state.communication is not None
             assert fresh is not None
             assert state.communication.cost == fresh.cost == 0
@@ -108,7 +108,7 @@ def test_moving_pods_makes_calls_cheaper_and_nothing_worse() -> None:
         if dense.network is None:
             continue
         for start in islice(placements(instance), 0, 400, 8):
-            state = State(Layout(dense), dense.solution(start))
+            state = GreedyState(GreedyLayout(dense), dense.solution(start))
             move_pods(state, dense.workload_of, 10**9)
             end = dense.placement(state.solution())
             assert verify(instance, end) == []
@@ -129,7 +129,7 @@ def test_placing_app_groups_again_keeps_the_rules_and_places_no_less() -> None:
         if dense.network is None:
             continue
         for start in islice(placements(instance), 0, 400, 16):
-            state = State(Layout(dense), dense.solution(start))
+            state = GreedyState(GreedyLayout(dense), dense.solution(start))
             ruin_and_recreate(state, 10**9)
             end = dense.placement(state.solution())
             assert verify(instance, end) == []
@@ -150,7 +150,7 @@ def test_kubelets_admit_what_is_moved_and_placed_again() -> None:
         if dense.network is None or dense.numa is None:
             continue
         for start in islice(placements(instance), 0, 400, 8):
-            state = State(Layout(dense), dense.solution(start))
+            state = GreedyState(GreedyLayout(dense), dense.solution(start))
             move_pods(state, dense.workload_of, 10**9)
             ruin_and_recreate(state, 10**9)
             end = aligned(instance, dense.placement(state.solution()))
