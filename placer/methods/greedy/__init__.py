@@ -1,7 +1,9 @@
 """The greedy: several orders, each a run over all groups, the best answer kept and completed.
 
-Belongs here: placing gangs one after the other by numpy on slices of the tree; pods that call each other by area, then
-by node, and moved in the end. Does not: proofs, solvers.
+Belongs here, lower modules first: what never changes (``layout``) and the partial solution with its counts (``state``);
+``best_fit`` of equal pods; pods that call each other (``areas``, ``communicating``, ``local_search``); ``gangs`` and
+what trying everything adds (``backtrack``); whole AppGroups (``app_groups``); orders, runs and repairs (``search``).
+Does not: proofs, solvers.
 """
 
 from placer.methods.greedy.backtrack import Effort, force

@@ -1,4 +1,9 @@
-"""An AppGroup as a whole: its gangs and lone pods near to each other (C8, C9, O3)."""
+"""An AppGroup as a whole: its pods placed near to each other, then ruin and recreate over AppGroups (C8, C9, O3).
+
+Source: Schrimpf, Schneider, Stamm-Wilbrandt and Dueck, "Record Breaking Optimization Results Using the Ruin and
+Recreate Principle", Journal of Computational Physics 159 (2000): pods of some AppGroups are taken away and placed once
+more, with what is around them now.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""In which areas pods that call each other shall stand: by counting, before any node is chosen (C8, C9, O3)."""
+"""In which areas pods that call each other shall be: by counting, before any node is chosen (C8, C9, O3).
+
+Depth-first search over colocation components, that is, pods which some chain of calls keeps in one area, makes drafts;
+where all of them leave pods out, tabu repair starts from them: the pods left out are put where they break least, then
+pods are moved until nothing is broken.
+
+Source: Glover, "Tabu Search, Part I", ORSA Journal on Computing 1 (1989): the best move is made even where it is no
+gain, and pods do not go back for some steps.
+"""
 
 from __future__ import annotations
 

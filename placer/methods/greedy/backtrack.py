@@ -1,4 +1,4 @@
-"""Trying everything for one group in the room that is left: what rules of thumb miss on tight nodes."""
+"""Exhaustive depth-first search for one group in the room that is left: what rules of thumb miss on tight nodes."""
 
 from __future__ import annotations
 

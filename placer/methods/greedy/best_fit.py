@@ -1,4 +1,4 @@
-"""Which domains a scope may use (C7), and in which order they are tried (O2, best fit)."""
+"""Best fit: which domains a scope may use (C7) and in which order (O2), which leaves and nodes take equal pods."""
 
 from __future__ import annotations
 

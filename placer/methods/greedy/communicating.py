@@ -1,4 +1,4 @@
-"""Pods that call each other onto the nodes of their areas: who calls whom on one node, as far as there is room (O3)."""
+"""Pods that call each other: areas first, then the nodes in them, with callers and callees on one node (C8, C9, O3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One gang: all that makes it ready, or nothing (C5, C6, C7, C11)."""
+"""One gang: all that makes it ready, or nothing (C5, C6, C7, C11); then its optional pods, as many as still fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which pods make a gang ready (C5, C6), by counting alone: where they go is not asked here."""
+"""What never changes while the greedy runs: shapes of pods, the tree in depth-first order, prices of resources.
+
+Also which pods make a gang ready (C5, C6), by counting alone: where they go is not asked here.
+"""
 
 from __future__ import annotations
 

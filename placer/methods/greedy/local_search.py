@@ -1,4 +1,4 @@
-"""Pods moved to other nodes, or exchanged with others, while that makes calls cheaper (O3)."""
+"""Local search: pods relocated to other nodes, or swapped with others, while that makes calls cheaper (O3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""In which order groups get their turn."""
+"""Runs over all groups in several orders, then again with what was left out moved forward; the best answer is kept.
+
+In this order: the orders (:data:`ORDERS`), one run (:func:`run`), adding what still fits without moving anything
+(:func:`complete`), so that every answer is maximal, and the search over runs (:func:`greedy`).
+"""
 
 from __future__ import annotations
 
