@@ -21,8 +21,7 @@ from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, StepLimits, WorkerPool
 from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
 from placer.methods.decomposed.subproblem import make_subproblem
-from placer.methods.events import Improved, SearchOptions
-from placer.methods.exact.model import SolverFault
+from placer.methods.events import Improved, SearchOptions, SolverFault
 from placer.methods.greedy import greedy
 from placer.placement import MAXIMISED
 from placer.verify import verify

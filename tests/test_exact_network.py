@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from placer.dense import Solution, make_dense
 from placer.instance import Instance, PodState, Policy
-from placer.methods.exact.model import Model, Must
+from placer.methods.exact.model import ExactModel, Must
 from placer.placement import Score, better
 from placer.read import read
 from tests.judge import placement, values
@@ -27,7 +27,7 @@ from tests.world import World, calls
 ROOT = Path(__file__).parent.parent
 
 
-def held(model: Model, solution: Solution) -> cp_model.CpSolver | None:
+def held(model: ExactModel, solution: Solution) -> cp_model.CpSolver | None:
     """Solve the model with the counts of a solution, whatever that breaks; None where the rows do not allow it."""
     values = model.hint(solution)
     copy = model.proto.clone()
@@ -43,8 +43,8 @@ def allowed(world: World, text: str) -> bool:
     """Whether both models allow a placement: that for O1, and that which O3 is aimed at, which gives it its cost."""
     dense = make_dense(world.instance())
     solution = dense.solution(placement(text))
-    coarse = held(Model(dense, level=0), solution)
-    fine, level = Model(dense), [name for name, _ in dense.levels].index("networkCost")
+    coarse = held(ExactModel(dense, level=0), solution)
+    fine, level = ExactModel(dense), [name for name, _ in dense.levels].index("networkCost")
     fine.aim(level)
     solver = held(fine, solution)
     assert (coarse is None) == (solver is None)
@@ -145,9 +145,9 @@ def test_majority_of_pods_that_are_held_is_what_the_whole_allows() -> None:
     web = next(number for number, each in enumerate(dense.network.workloads) if each.bound and each.bound[0][0] == 0)
     must = Must(surplus={(web, int(dense.network.area[0])): 0})
     solution = dense.solution(placement("y@n1"))
-    assert held(Model(dense, must), solution) is not None
-    assert held(Model(dense), {}) is not None
-    assert held(Model(dense, must), {}) is None
+    assert held(ExactModel(dense, must), solution) is not None
+    assert held(ExactModel(dense), {}) is not None
+    assert held(ExactModel(dense, must), {}) is None
 
 
 def two_regions() -> World:

@@ -15,9 +15,9 @@ from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairTask, repair
 from placer.methods.decomposed.subproblem import make_subproblem
-from placer.methods.exact.bundles import make_bundles
-from placer.methods.exact.model import Model, TooLarge
-from placer.methods.exact.places import make_places
+from placer.methods.events import TooLarge
+from placer.methods.exact.aggregation import make_bundles, make_node_sets
+from placer.methods.exact.model import ExactModel
 from placer.methods.exact.variables import count_sizes
 from placer.methods.exact.zones import count_choices
 from placer.methods.greedy import greedy
@@ -39,7 +39,7 @@ BLOCKS = [range(first, first + BLOCK) for first in range(0, 360, BLOCK)]
 
 def allows(dense: Dense, solution: Solution) -> bool:
     """Whether the rows of the model allow a solution, before anything is excluded."""
-    model = Model(dense)
+    model = ExactModel(dense)
     values = model.hint(solution)
     for counts in model.variables.counts:
         for variable in counts.values():
@@ -74,7 +74,7 @@ def test_small_ones(world: Callable[[], World], allowed: bool, placed: int) -> N
 def test_what_has_no_order_is_excluded_and_nothing_else() -> None:
     """Of pods a, and b of two containers, both together have no order; each alone does."""
     dense = make_dense(assigned().instance())
-    model = Model(dense)
+    model = ExactModel(dense)
     both, alone = everything(dense), [{place: 1} for place in everything(dense)]
     assert model.admitted(both) is None
     assert [model.admitted(each) for each in alone] == alone
@@ -98,7 +98,7 @@ def test_equal_nodes_are_excluded_together() -> None:
     world.pod("a", gpu=0, numa=demand("3 cpu 1 memory"))
     world.pod("b", gpu=0, numa=demand("1 cpu", "2 cpu"))
     dense = make_dense(world.instance())
-    model = Model(dense)
+    model = ExactModel(dense)
     assert model.exclude(everything(dense, 0))
     values = model.hint({})
     for index, counts in enumerate(model.variables.counts):
@@ -121,7 +121,7 @@ def test_without_zones_the_model_has_nothing_of_them() -> None:
         if seed % 3 == 2 or not plain.classes:
             continue
         loose = make_dense(replace(base.instance, nodes=tiny(seed).instance.nodes))
-        one, other = Model(plain), Model(loose)
+        one, other = ExactModel(plain), ExactModel(loose)
         assert one.zones is None
         assert other.zones is None
         if len(plain.classes) == len(loose.classes):
@@ -137,10 +137,10 @@ def test_the_size_is_known_before() -> None:
         dense = make_dense(tiny_numa(seed).instance)
         if dense.numa is None:
             continue
-        bundles, places = make_bundles(dense), make_places(dense)
+        bundles, places = make_bundles(dense), make_node_sets(dense)
         counted = count_choices(dense, bundles, places, count_sizes(dense, bundles, places))
         wide_units = any(unit.width > 1 for row in dense.numa.units for units in row for unit in units)
-        zones = Model(dense).zones
+        zones = ExactModel(dense).zones
         assert zones is not None
         made = sum(len(chosen) for chosen in zones.chosen.values() if len(chosen) > 1)
         assert wide_units or made <= counted, seed
@@ -149,7 +149,7 @@ def test_the_size_is_known_before() -> None:
 def test_too_large_is_told_before_building() -> None:
     made = generate("numa", nodes=30, zones=(8,), seed=2)
     with pytest.raises(TooLarge):
-        Model(make_dense(instance_of(*made.documents)), seconds=1.0)
+        ExactModel(make_dense(instance_of(*made.documents)), seconds=1.0)
 
 
 # ---------------------------------------------------------------------------------------------------------- every rule

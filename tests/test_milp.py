@@ -17,12 +17,12 @@ from placer.bounds import NamedBound
 from placer.cli import main
 from placer.dense import Dense, make_dense
 from placer.errors import UsageError
-from placer.methods.events import Event, Improved, SearchOptions
+from placer.methods.events import Event, Improved, SearchOptions, TooLarge
 from placer.methods.milp import complaint, search, solvers, variables
 from placer.methods.milp import search as run_search
-from placer.methods.milp.model import Model
-from placer.methods.milp.program import BASE, LARGEST, Linear, PulpProgram, TooLarge
-from placer.methods.milp.solvers import Outcome, ask, make_solver, outcome, proves
+from placer.methods.milp.model import MilpModel
+from placer.methods.milp.program import BASE, LARGEST, Linear, PulpProgram
+from placer.methods.milp.solvers import SolveStatus, ask, make_solver, proves, solve_status
 from placer.read import read
 from placer.result import Termination, Verdict
 from placer.solve import solve
@@ -110,7 +110,7 @@ def test_a_model_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_is_no_integer_or_breaks_a_row_once_rounded_is_not_read() -> None:
     """A gang of three pods of 3 GPUs on nodes of 5."""
-    model = Model(competing())
+    model = MilpModel(competing())
     counts = [variable for at in model.variables.count for variable in at.values()]
     model.program.start_from(dict.fromkeys(model.program.variables, 0))
     assert model.read() == {}
@@ -128,39 +128,39 @@ def test_what_is_no_integer_or_breaks_a_row_once_rounded_is_not_read() -> None:
 @pytest.mark.parametrize(
     ("sol_status", "means"),
     [
-        (pulp.LpSolutionOptimal, Outcome.OPTIMAL),
-        (pulp.LpSolutionIntegerFeasible, Outcome.FOUND),
-        (pulp.LpSolutionNoSolutionFound, Outcome.NOTHING),
-        (pulp.LpSolutionInfeasible, Outcome.IMPOSSIBLE),
-        (pulp.LpSolutionUnbounded, Outcome.IMPOSSIBLE),
+        (pulp.LpSolutionOptimal, SolveStatus.OPTIMAL),
+        (pulp.LpSolutionIntegerFeasible, SolveStatus.FOUND),
+        (pulp.LpSolutionNoSolutionFound, SolveStatus.NOTHING),
+        (pulp.LpSolutionInfeasible, SolveStatus.IMPOSSIBLE),
+        (pulp.LpSolutionUnbounded, SolveStatus.IMPOSSIBLE),
     ],
 )
-def test_every_sol_status_has_a_meaning(sol_status: int, means: Outcome) -> None:
-    assert outcome(sol_status) is means
+def test_every_sol_status_has_a_meaning(sol_status: int, means: SolveStatus) -> None:
+    assert solve_status(sol_status) is means
     assert sol_status in pulp.LpSolution
 
 
 def test_no_other_sol_status_is_there_or_taken() -> None:
     assert len(pulp.LpSolution) == 5
     with pytest.raises(ValueError, match="sol_status: found 7"):
-        outcome(7)
+        solve_status(7)
 
 
 ENDS = {
-    "kOptimal": (Outcome.OPTIMAL, Outcome.OPTIMAL),
-    "kInfeasible": (Outcome.IMPOSSIBLE, Outcome.IMPOSSIBLE),
-    "kUnboundedOrInfeasible": (Outcome.IMPOSSIBLE, Outcome.IMPOSSIBLE),
-    "kUnbounded": (Outcome.IMPOSSIBLE, Outcome.IMPOSSIBLE),
+    "kOptimal": (SolveStatus.OPTIMAL, SolveStatus.OPTIMAL),
+    "kInfeasible": (SolveStatus.IMPOSSIBLE, SolveStatus.IMPOSSIBLE),
+    "kUnboundedOrInfeasible": (SolveStatus.IMPOSSIBLE, SolveStatus.IMPOSSIBLE),
+    "kUnbounded": (SolveStatus.IMPOSSIBLE, SolveStatus.IMPOSSIBLE),
     **dict.fromkeys(
         ("kNotset", "kLoadError", "kModelError", "kPresolveError", "kSolveError", "kPostsolveError", "kModelEmpty"),
-        (Outcome.NOTHING, Outcome.NOTHING),
+        (SolveStatus.NOTHING, SolveStatus.NOTHING),
     ),
-    "kUnknown": (Outcome.NOTHING, Outcome.NOTHING),
+    "kUnknown": (SolveStatus.NOTHING, SolveStatus.NOTHING),
     **dict.fromkeys(
         ("kObjectiveBound", "kObjectiveTarget", "kTimeLimit", "kIterationLimit", "kInterrupt"),
-        (Outcome.FOUND, Outcome.NOTHING),
+        (SolveStatus.FOUND, SolveStatus.NOTHING),
     ),
-    **dict.fromkeys(("kSolutionLimit", "kMemoryLimit", "kHighsInterrupt"), (Outcome.FOUND, Outcome.NOTHING)),
+    **dict.fromkeys(("kSolutionLimit", "kMemoryLimit", "kHighsInterrupt"), (SolveStatus.FOUND, SolveStatus.NOTHING)),
 }
 
 
@@ -183,38 +183,38 @@ def test_every_ending_of_highs(status: str, some: bool) -> None:
         getInfo=lambda: info,
     )
     problem.assignStatus(*solver.findSolutionValues(problem))
-    assert outcome(problem.sol_status) is ENDS[status][0 if some else 1]
+    assert solve_status(problem.sol_status) is ENDS[status][0 if some else 1]
 
 
 @pytest.mark.parametrize(
     ("line", "means"),
     [
-        ("Optimal - objective value 3", Outcome.OPTIMAL),
-        ("Optimal (within gap tolerance) - objective value 3", Outcome.OPTIMAL),
-        ("Stopped on time - objective value 3", Outcome.FOUND),
-        ("Stopped on nodes - objective value 3", Outcome.FOUND),
-        ("Stopped on time (no integer solution - continuous used) - objective value 3", Outcome.NOTHING),
-        ("Integer infeasible - objective value 3", Outcome.NOTHING),
-        ("Infeasible - objective value 3", Outcome.IMPOSSIBLE),
-        ("Unbounded - objective value 3", Outcome.IMPOSSIBLE),
-        ("Something new", Outcome.NOTHING),
+        ("Optimal - objective value 3", SolveStatus.OPTIMAL),
+        ("Optimal (within gap tolerance) - objective value 3", SolveStatus.OPTIMAL),
+        ("Stopped on time - objective value 3", SolveStatus.FOUND),
+        ("Stopped on nodes - objective value 3", SolveStatus.FOUND),
+        ("Stopped on time (no integer solution - continuous used) - objective value 3", SolveStatus.NOTHING),
+        ("Integer infeasible - objective value 3", SolveStatus.NOTHING),
+        ("Infeasible - objective value 3", SolveStatus.IMPOSSIBLE),
+        ("Unbounded - objective value 3", SolveStatus.IMPOSSIBLE),
+        ("Something new", SolveStatus.NOTHING),
     ],
 )
-def test_every_ending_of_cbc(line: str, means: Outcome, tmp_path: Path) -> None:
+def test_every_ending_of_cbc(line: str, means: SolveStatus, tmp_path: Path) -> None:
     (tmp_path / "solution").write_text(line + "\n")
     solver = make_solver("COIN_CMD")
     problem = pulp.LpProblem("test")
     problem.assignStatus(*solver.get_status(tmp_path / "solution"))
-    assert outcome(problem.sol_status) is means
+    assert solve_status(problem.sol_status) is means
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_millisecond_proves_nothing(solver: str) -> None:
-    model = Model(make_dense(read(PLANTED / "planted-50.json.gz")))
+    model = MilpModel(make_dense(read(PLANTED / "planted-50.json.gz")))
     model.aim(0)
     model.start_from(None)
     ended = ask(make_solver(solver, seconds=0.001), model.program.problem)
-    assert ended in (Outcome.FOUND, Outcome.NOTHING)
+    assert ended in (SolveStatus.FOUND, SolveStatus.NOTHING)
     assert told(competing(), solver=solver, seconds=0.001) == ("time", [])
 
 
@@ -225,7 +225,7 @@ def test_a_short_limit_proves_nothing_that_is_wrong(solver: str, seconds: float)
     instance = read(PLANTED / "planted-50.json.gz")
     dense = make_dense(instance)
     ended, events = told(dense, solver=solver, seconds=seconds)
-    model = Model(dense)
+    model = MilpModel(dense)
     assert ended in ("time", "proved")
     for event in events:
         if isinstance(event, Improved):
@@ -236,14 +236,14 @@ def test_a_short_limit_proves_nothing_that_is_wrong(solver: str, seconds: float)
 
 def test_a_program_that_crashes_under_a_limit_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bundled CBC does, where its limit ends before it has begun; what it left behind is gone."""
-    model = Model(competing())
+    model = MilpModel(competing())
     model.aim(0)
     monkeypatch.setattr(pulp.COIN_CMD, "executable", staticmethod(lambda _: "false"))
     for seconds in (1.0, None):
         solver = make_solver("COIN_CMD", seconds=seconds)
         solver.path = "false"
         if seconds:
-            assert ask(solver, model.program.problem) is Outcome.NOTHING
+            assert ask(solver, model.program.problem) is SolveStatus.NOTHING
         else:
             with pytest.raises(pulp.PulpSolverError):
                 ask(solver, model.program.problem)
@@ -252,19 +252,19 @@ def test_a_program_that_crashes_under_a_limit_found_nothing(monkeypatch: pytest.
 
 def test_a_solver_that_denies_every_solution_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules[run_search.__module__]
-    monkeypatch.setattr(module, "ask", lambda *_: Outcome.IMPOSSIBLE)
+    monkeypatch.setattr(module, "ask", lambda *_: SolveStatus.IMPOSSIBLE)
     with pytest.raises(RuntimeError, match="HiGHS finds no solution for admitted, where there is one"):
         told(competing())
 
 
-@pytest.mark.parametrize("ended", [Outcome.NOTHING, Outcome.FOUND])
-def test_what_is_not_optimal_is_not_proved(ended: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ended", [SolveStatus.NOTHING, SolveStatus.FOUND])
+def test_what_is_not_optimal_is_not_proved(ended: SolveStatus, monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules[run_search.__module__]
     monkeypatch.setattr(module, "ask", lambda solver, problem: ask(solver, problem) and ended)
     word, events = told(competing())
     assert word == "time"
     assert not [event for event in events if isinstance(event, NamedBound)]
-    assert bool(events) == (ended is Outcome.FOUND)
+    assert bool(events) == (ended is SolveStatus.FOUND)
 
 
 def test_a_solver_that_keeps_a_gap_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from placer.dense import Dense, Solution, make_dense, score_solution
 from placer.instance import Dependency
 from placer.methods.milp.flows import groups_of, size_of_flows
-from placer.methods.milp.model import Model
+from placer.methods.milp.model import MilpModel
 from placer.methods.milp.program import PulpProgram, Values, Variable
 from placer.read import read
 from placer.verify import verify
@@ -28,8 +28,8 @@ from tests.world import World, calls
 PLANTED = Path(__file__).parent.parent / "instances" / "planted"
 
 
-def model_with_all_values(dense: Dense) -> Model:
-    model = Model(dense)
+def model_with_all_values(dense: Dense) -> MilpModel:
+    model = MilpModel(dense)
     for level in range(len(dense.levels)):
         model.objective.level(level)
     return model
@@ -131,7 +131,7 @@ def test_rows_leave_no_pairs_but_the_product(dependencies: list[Dependency]) -> 
 
 def test_without_calls_the_program_is_what_it_was() -> None:
     """Sizes as models/milp.md has had them since there were no networks."""
-    model = Model(make_dense(read(PLANTED / "planted-50.json.gz")))
+    model = MilpModel(make_dense(read(PLANTED / "planted-50.json.gz")))
     few = len(model.program.variables)
     for level in range(len(model.dense.levels)):
         model.objective.level(level)

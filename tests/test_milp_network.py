@@ -6,7 +6,7 @@ import pytest
 
 from placer.dense import make_dense
 from placer.instance import PodState, Policy
-from placer.methods.milp.model import Model
+from placer.methods.milp.model import MilpModel
 from tests.judge import placement
 from tests.kep import ONLINE_BOUTIQUE, kep_cluster
 from tests.shop import MAJORITY_CASES, SHOP, shop, star
@@ -98,7 +98,7 @@ def test_pairs_that_only_majority_allows_cost_and_take_bandwidth(bandwidth: int,
     world = star(bandwidth)
     assert broken(world, "web@n1 x@n1 y@n5") == rule
     dense = make_dense(world.instance())
-    model, level = Model(dense), [name for name, _ in dense.levels].index("networkCost")
+    model, level = MilpModel(dense), [name for name, _ in dense.levels].index("networkCost")
     model.aim(level)
     assert model.value(level, dense.solution(placement("web@n1 x@n1 y@n5"))) == 20
 

@@ -16,10 +16,9 @@ from placer.dense import Dense, DenseNuma, make_dense
 from placer.dense.admission_orders import Ordering, Orders
 from placer.instance import Instance
 from placer.instance.numa import NumaDemand, NumaNode
-from placer.methods.events import Event, SearchOptions
+from placer.methods.events import Event, SearchOptions, TooLarge
 from placer.methods.milp import search, variables, zones
-from placer.methods.milp.model import Model
-from placer.methods.milp.program import TooLarge
+from placer.methods.milp.model import MilpModel
 from placer.methods.milp.zones import ByCrowd, ByZone, size_of_plans
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Score
@@ -191,7 +190,7 @@ def test_where_no_kubelet_refuses_pods_the_program_is_what_it_was(without: Calla
     for seed in range(60):
         dense = make_dense(without(tiny_numa(seed).instance))
         assert written(dense) == written(make_dense(without_zones(tiny_numa(seed).instance)))
-        model = Model(dense)
+        model = MilpModel(dense)
         assert not model.variables.zones.plans
         assert not [each.name for each in model.program.variables if each.name[0] in "ep"]
         assert not [row.name for row in model.program.problem.constraints() if row.name.startswith("numa")]
@@ -207,7 +206,7 @@ def test_what_is_made_is_known_before() -> None:
     """The limit on variables is checked against a number that is never less than what C10 comes to."""
     ways: Counter[type] = Counter()
     for seed in range(120):
-        model = Model(make_dense(tiny_numa(seed).instance))
+        model = MilpModel(make_dense(tiny_numa(seed).instance))
         made = [each for each in model.program.variables if each.name[0] in "ep"]
         plans = model.variables.zones.plans
         assert len(made) <= size_of_plans(plans)
@@ -218,10 +217,10 @@ def test_what_is_made_is_known_before() -> None:
 def test_pods_for_one_zone_are_counted_by_zone_and_others_by_crowd() -> None:
     """Of two equal classes and a third: one variable per zone and kind. What fits no zone has none."""
     for world, kind in ((ordered(), ByZone), (assigned(), ByCrowd)):
-        (plan,) = Model(make_dense(world.instance())).variables.zones.plans.values()
+        (plan,) = MilpModel(make_dense(world.instance())).variables.zones.plans.values()
         assert type(plan) is kind
     world = alone(numa("single", "container", "4 cpu 9 memory", "2 cpu 9 memory"), a=TWO, b=TWO, c=FOUR)
-    model = Model(make_dense(world.instance()))
+    model = MilpModel(make_dense(world.instance()))
     assert [len(kind.classes) for plan in model.variables.zones.plans.values() for kind in plan.kinds] == [2, 1]
     assert {each.name: each.upBound for each in model.program.variables if each.name[0] == "e"} == {
         "e_0_0_0": 2,
@@ -273,7 +272,7 @@ def test_too_many_crowds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = make_dense(initial().instance())
     monkeypatch.setattr(zones, "MOST_CROWDS", 3)
     with pytest.raises(TooLarge, match="numa: more than 3 crowds"):
-        Model(dense)
+        MilpModel(dense)
     assert told(dense) == ("finished", [])
     monkeypatch.setattr(zones, "MOST_CROWDS", 4)
     assert told(dense)[0] == "proved"
@@ -284,7 +283,7 @@ def test_orders_that_nobody_can_tell_are_refused(monkeypatch: pytest.MonkeyPatch
     dense = make_dense(assigned().instance())
     monkeypatch.setattr(DenseNuma, "_known", lambda *_: Ordering(Orders.NONE, None, proved=False))
     with pytest.raises(TooLarge, match="numa: too many orders of 1 pods"):
-        Model(dense)
+        MilpModel(dense)
     assert told(dense) == ("finished", [])
 
 

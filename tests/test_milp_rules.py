@@ -8,7 +8,7 @@ import pytest
 
 from placer.dense import make_dense, score_solution
 from placer.instance import NetworkTopology, Policy, SubGroupPolicy
-from placer.methods.milp.model import Model
+from placer.methods.milp.model import MilpModel
 from tests.judge import placement
 from tests.oracle import placements
 from tests.solving import solve_tiny
@@ -21,7 +21,7 @@ SOLVERS = ("HiGHS", "COIN_CMD")
 def broken(world: World, text: str) -> str | None:
     """Rule of the first row that the placement breaks."""
     dense = make_dense(world.instance())
-    row = Model(dense).broken(dense.solution(placement(text)))
+    row = MilpModel(dense).broken(dense.solution(placement(text)))
     return None if row is None else row.rstrip("_0123456789")
 
 
@@ -47,8 +47,8 @@ def test_once() -> None:
     world.nodes("n1 n2")
     world.pods_of("a b", world.gang("train", 0))
     dense = make_dense(world.instance())
-    assert Model(dense).broken({(0, 0): 1, (0, 1): 1}) is None
-    assert str(Model(dense).broken({(0, 0): 2, (0, 1): 1})).startswith("once")
+    assert MilpModel(dense).broken({(0, 0): 1, (0, 1): 1}) is None
+    assert str(MilpModel(dense).broken({(0, 0): 2, (0, 1): 1})).startswith("once")
 
 
 @pytest.mark.parametrize(("where", "rule"), [("a@n1 b@n2", None), ("a@n1 b@n1", "capacity")])
@@ -93,7 +93,7 @@ def test_refusal() -> None:
     world.node("n1")
     world.pod("a", unsupported=["spec.resourceClaims: devices"])
     assert values(world, "HiGHS", "placed") == [0]
-    assert not Model(make_dense(world.instance())).variables.count
+    assert not MilpModel(make_dense(world.instance())).variables.count
 
 
 @pytest.mark.parametrize(("where", "rule"), [("", None), ("a@n1 b@n1", None), ("a@n1", "gang"), ("a@n1 c@n1", None)])
@@ -233,7 +233,7 @@ def test_every_valid_placement_keeps_all_rows_and_has_its_values(seed: int) -> N
     """The program forbids nothing that the rules allow, and values it as the score does."""
     instance = tiny(seed).instance
     dense = make_dense(instance)
-    model = Model(dense)
+    model = MilpModel(dense)
     levels = range(len(dense.levels))
     for level in levels:
         model.objective.level(level)

@@ -287,6 +287,11 @@ class Dense:
         return {index: number for number, each in enumerate(workloads) for index in each.classes}
 
     @cached_property
+    def area(self) -> IntArray:
+        """int64, shape (nodes,): network area of each node; all in one where there is no network."""
+        return np.zeros(len(self.nodes), dtype=np.int64) if self.network is None else self.network.area
+
+    @cached_property
     def queue_rows_of(self) -> tuple[tuple[int, ...], ...]:
         """Per class the numbers of the queue rows it counts in."""
         found: list[list[int]] = [[] for _ in self.classes]

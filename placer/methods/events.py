@@ -1,4 +1,4 @@
-"""What a search is told, and what it tells while it runs."""
+"""What a search is told, what it tells while it runs, and how it may fail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from placer.bounds import NamedBound
 from placer.dense import Solution
 
-__all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions"]
+__all__ = ["BoundFound", "Emit", "Event", "Improved", "SearchOptions", "SolverFault", "TooLarge"]
 
 
 @dataclass(frozen=True)
@@ -55,3 +55,11 @@ BoundFound = NamedBound
 
 Event = Improved | BoundFound
 Emit = Callable[[Event], None]
+
+
+class SolverFault(RuntimeError):
+    """The solver contradicted itself or us; nothing it said afterwards can be trusted."""
+
+
+class TooLarge(Exception):
+    """A solver's model was not built: too many variables, too large numbers, or too much to list before."""

@@ -21,7 +21,7 @@ from ortools.linear_solver import pywraplp
 
 import placer
 from placer.dense import Dense, make_dense
-from placer.methods.exact.model import Model
+from placer.methods.exact.model import ExactModel
 from placer.methods.exact.search import safe_bound
 from placer.placement import MAXIMISED
 from placer.result import Result
@@ -40,7 +40,7 @@ class Size:
     terms: int
 
 
-def size_of(model: Model) -> Size:
+def size_of(model: ExactModel) -> Size:
     """Count what has been made so far; the objective apart."""
     proto = model.proto.proto
     booleans = sum(list(variable.domain) == [0, 1] for variable in proto.variables)
@@ -48,7 +48,7 @@ def size_of(model: Model) -> Size:
     return Size(len(proto.variables), booleans, len(proto.constraints), terms)
 
 
-def relaxation(model: Model) -> float:
+def relaxation(model: ExactModel) -> float:
     """Optimum of the linear relaxation of the model for its objective; every constraint of it is linear or an
     implication.
     """
@@ -78,7 +78,7 @@ def _ends(domain: Iterable[int]) -> list[float]:
     return [float(end) if abs(end) < NO_END else math.copysign(math.inf, end) for end in (least, most)]
 
 
-def bounds(dense: Dense, values: list[int], model: Model, full: bool) -> Iterator[float]:
+def bounds(dense: Dense, values: list[int], model: ExactModel, full: bool) -> Iterator[float]:
     """LP bound of each value among the placements that have ``values`` before it.
 
     ``full`` says that these place every pod; then the rows that follow from it are added after O1, as in the search.
@@ -100,7 +100,7 @@ def report(path: str, seconds: float) -> None:
     result: Result = placer.solve(instance, method="auto", time_limit=seconds, seed=0)
     dense = make_dense(instance)
     begin = time.perf_counter()
-    model = Model(dense)
+    model = ExactModel(dense)
     small = size_of(model)
     for level in range(len(dense.levels)):
         model.objective.level(level)

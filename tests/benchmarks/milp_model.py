@@ -18,18 +18,17 @@ import pulp
 import placer
 from placer.bounds import NamedBound
 from placer.dense import Dense, Solution, make_dense, score_solution
-from placer.methods.events import Event, Improved, SearchOptions
+from placer.methods.events import Event, Improved, SearchOptions, TooLarge
 from placer.methods.greedy import greedy
 from placer.methods.milp import search
-from placer.methods.milp.model import Model
-from placer.methods.milp.program import TooLarge
+from placer.methods.milp.model import MilpModel
 from placer.methods.milp.solvers import ask, make_solver
 
 
 def size(dense: Dense) -> str:
     """Variables and rows of the whole program."""
     begin = time.monotonic()
-    model = Model(dense)
+    model = MilpModel(dense)
     few = len(model.program.variables)
     for level in range(len(dense.levels)):
         model.objective.level(level)
@@ -56,7 +55,7 @@ def found(dense: Dense, options: SearchOptions) -> tuple[str, Solution | None, s
 
 def relaxations(dense: Dense, solution: Solution, proved: set[int], solver: str) -> None:
     """Print every value beside its LP bound."""
-    model, values = Model(dense), score_solution(dense, solution)
+    model, values = MilpModel(dense), score_solution(dense, solution)
     for level, (name, priority) in enumerate(dense.levels):
         value = model.aim(level)
         if value.terms:

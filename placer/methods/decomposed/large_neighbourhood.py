@@ -25,7 +25,7 @@ from placer.methods.decomposed.destroy import DestroyOperators, bins_of, groups_
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
 from placer.methods.decomposed.subproblem import Subproblem, make_subproblem
-from placer.methods.exact.model import SolverFault
+from placer.methods.events import SolverFault
 
 __all__ = ["LargeNeighbourhoodSearch", "StepLimits", "WorkerPool"]
 

@@ -13,7 +13,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, beats, score_solution
-from placer.methods.exact.model import Model, Must, TooLarge
+from placer.methods.events import TooLarge
+from placer.methods.exact.model import ExactModel, Must
 from placer.methods.exact.variables import Linear
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
@@ -132,9 +133,9 @@ def _by_model(task: RepairTask) -> RepairResult:
     return RepairResult(None, work=work)
 
 
-def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[Model, int]:
+def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
     """The model of a task, and the most that its compactness can be."""
-    model = Model(task.dense, task.must, task.seconds / 2, level=task.level)
+    model = ExactModel(task.dense, task.must, task.seconds / 2, level=task.level)
     for before in range(task.level):
         model.keep(before, start[before])
     compact = task.compact and task.dense.levels[task.level][0] in MAXIMISED
@@ -159,7 +160,7 @@ def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_mode
     return solver
 
 
-def _compactness(task: RepairTask, model: Model) -> Linear:
+def _compactness(task: RepairTask, model: ExactModel) -> Linear:
     """Placed weight, in twentieths of a node, worth more where less room is left: the emptiest leaves get emptier."""
     free = task.dense.free.astype(np.float64)
     for (index, node), count in task.start.items():

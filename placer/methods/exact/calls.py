@@ -17,9 +17,9 @@ import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Call, DenseNetwork
-from placer.methods.exact.variables import Linear, Variables, solver_form, value_at
+from placer.methods.exact.variables import ExactVariables, Linear, solver_form, value_at
 
-__all__ = ["Calls", "Tie", "surplus_of"]
+__all__ = ["CallPairs", "Tie", "surplus_of"]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -69,7 +69,7 @@ def surplus_of(network: DenseNetwork, pods: IntArray, calls: Iterable[Call], are
     return sum(int(sign @ pods[call.destination]) + (call.destination == call.origin) for call, sign in signs)
 
 
-class Calls:
+class CallPairs:
     """What the model of ``variables`` says of workloads that call each other.
 
     Parameters
@@ -100,7 +100,7 @@ class Calls:
         Per place: its area.
     """
 
-    def __init__(self, variables: Variables, network: DenseNetwork, *, tight: bool) -> None:
+    def __init__(self, variables: ExactVariables, network: DenseNetwork, *, tight: bool) -> None:
         self.variables, self.network, self.tight = variables, network, tight
         self.dense, self.model = variables.dense, variables.model
         count = len(network.workloads)

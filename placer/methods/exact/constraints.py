@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Call
-from placer.methods.exact.bundles import Bundle, Reach
-from placer.methods.exact.calls import Calls, Tie, surplus_of
-from placer.methods.exact.variables import Linear, Variables, solver_form
+from placer.methods.exact.aggregation import Bundle, Reach
+from placer.methods.exact.calls import CallPairs, Tie, surplus_of
+from placer.methods.exact.variables import ExactVariables, Linear, solver_form
 from placer.methods.exact.zones import Zones
 
-__all__ = ["Constraints"]
+__all__ = ["ExactConstraints", "Implied"]
 
 
-class Constraints:
+class ExactConstraints:
     """Adds every rule to the model of ``variables``.
 
     C3 ``eligibility`` is in the variables: a count exists only where the pods may be. C4 ``refusal``: such pods are not
@@ -30,18 +32,18 @@ class Constraints:
     variables
         The model.
     calls
-        Of it; None where nobody calls anybody.
+        Of it; None where there are no calls.
     surplus
         With ``networkCost: majority``, workload and area to the surplus that running callers there may have, where it
         is not what they have by running callees alone.
     zones
-        Of the model; None where no kubelet refuses anybody.
+        Of the model; None where no kubelet refuses a pod.
     """
 
     def __init__(
         self,
-        variables: Variables,
-        calls: Calls | None,
+        variables: ExactVariables,
+        calls: CallPairs | None,
         surplus: Mapping[tuple[int, int], int],
         zones: Zones | None = None,
     ) -> None:
@@ -197,20 +199,25 @@ class Constraints:
                 self.model.add(solver_form(row) == 0)
 
     def _tree_homes(self, bundle: Bundle, homes: dict[int, IntVar]) -> None:
-        tight = bundle.whole and not self.dense.scopes[bundle.scope].bound
-        inner: dict[int, list[IntVar]] = defaultdict(list)
-        for home, chosen in homes.items():
-            for domain in self.variables.path(home):
-                inner[domain].append(chosen)
         for item in bundle.items:
             each = self.items[item]
             for leaf, counts in self.variables.by_leaf(item).items():
                 most = min(each.total, int(each.fits[self._slice(leaf)].sum()))
                 above = [homes[domain] for domain in self.variables.path(leaf) if domain in homes]
                 self.model.add(solver_form(Linear().add(1, *counts).add(-most, *above)) <= 0)
-            for domain, counts in self.variables.by_domain(item).items() if tight else ():
-                if domain in homes and domain != self.dense.domains.root:
-                    self.model.add(solver_form(Linear().add(1, *counts).add(-each.total, *inner[domain])) >= 0)
+            if bundle.whole and not self.dense.scopes[bundle.scope].bound:
+                self._all_at_home(item, homes)
+
+    def _all_at_home(self, item: int, homes: dict[int, IntVar]) -> None:
+        """Implied: where a home lies in a domain, so do all pods of the item."""
+        inner: dict[int, list[IntVar]] = defaultdict(list)
+        for home, chosen in homes.items():
+            for domain in self.variables.path(home):
+                inner[domain].append(chosen)
+        for domain, counts in self.variables.by_domain(item).items():
+            if domain in homes and domain != self.dense.domains.root:
+                row = Linear().add(1, *counts).add(-self.items[item].total, *inner[domain])
+                self.model.add(solver_form(row) >= 0)
 
     def network_cost(self) -> None:
         """C8: x[w, A] + x[w', B] <= 1 where the cost from A to B is above the limit; y = 0 too far from what runs.
@@ -230,7 +237,7 @@ class Constraints:
                     both = self.calls.here(tie.one, one), self.calls.here(tie.other, other)
                     self.model.add_at_most_one(both)
 
-    def _majority(self, calls: Calls) -> None:
+    def _majority(self, calls: CallPairs) -> None:
         """Running callers may keep the surplus that they have by running callees alone."""
         mine: dict[int, list[Call]] = defaultdict(list)
         for call in calls.network.calls:
@@ -263,7 +270,7 @@ class Constraints:
                 row.coefficients = [coefficient // each for coefficient in row.coefficients]
                 self._at_most(row, room // each)
 
-    def _demand(self, calls: Calls, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
+    def _demand(self, calls: CallPairs, rows: Sequence[Linear], tie: Tie, call: Call) -> None:
         """What a call takes of each link: pairs of new pods, then those of a new one and one that is there before."""
         link, before = calls.network.link, calls.bound + calls.leaving
         for ends, pairs in calls.pairs(tie).items():
@@ -319,3 +326,115 @@ class Constraints:
 
     def _slice(self, domain: int) -> slice:
         return slice(int(self.dense.domains.begin[domain]), int(self.dense.domains.end[domain]))
+
+
+#: A resource with more distinct sizes than this is counted in its own units only.
+MOST_SIZES = 8
+
+
+@dataclass(frozen=True)
+class _PieceMeasure:
+    """Pieces of one size of one resource: per item, per domain, and of all pods together."""
+
+    items: tuple[int, ...]
+    room: npt.NDArray[np.int64]
+    asked: int
+
+
+class Implied:
+    """Adds rows to the model that follow from the rules: the bound is better and proofs are shorter.
+
+    All of them count in pieces: of a resource r in pieces of s, a pod is floor(request / s), a node floor(room / s),
+    and what fits on nodes fits in pieces. Per domain, a leaf or wider, and per measure (r, s):
+
+    * ``rooms``: what is placed in the domain is at most its room. Worth saying where places are single nodes.
+    * ``homes``: members whose home lies in the domain need room for all of their pods there; on literals alone.
+    * ``full``: where everything is placed, what is not in the domain is outside, and outside there is only so much
+      room. In a cluster that is full to the brim these rows are equations; without them CP-SAT does not notice.
+
+    Parameters
+    ----------
+    variables
+        The model.
+    """
+
+    def __init__(self, variables: ExactVariables) -> None:
+        self.variables = variables
+        self.items = variables.bundles.items
+        self.measures = list(self._measures())
+        self.domains = [int(domain) for domain in np.flatnonzero(variables.dense.domains.parent >= 0)]
+
+    def _measures(self) -> Iterator[_PieceMeasure]:
+        """Measures by which some domain could be too small."""
+        dense = self.variables.dense
+        here = np.zeros(len(dense.nodes), dtype=bool)
+        here[[node for place in self.variables.places for node in place.nodes]] = True
+        for resource in range(len(dense.resources)):
+            sizes = sorted({request[resource] for request in self.variables.requests} - {0})
+            for size in sizes if len(sizes) <= MOST_SIZES else [1]:
+                items = tuple(request[resource] // size for request in self.variables.requests)
+                asked = sum(each.total * pieces for each, pieces in zip(self.items, items, strict=True))
+                sums = np.concatenate(([0], np.cumsum(np.where(here, dense.free[:, resource] // size, 0))))
+                room = sums[dense.domains.end] - sums[dense.domains.begin]
+                if (room[dense.domains.parent >= 0] < asked).any():
+                    yield _PieceMeasure(items, room, asked)
+
+    def rooms(self) -> None:
+        """Sum over p in d of pieces(i) y[i, p] <= room(d), for domains with places that are single nodes."""
+        single = {where.leaf for where in self.variables.places if where.resource is None}
+        wanted = {domain for leaf in single for domain in self.variables.path(leaf)}
+        for measure, rows in self._rows():
+            for domain in wanted & rows.keys():
+                self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
+
+    def full(self) -> None:
+        """Sum over p in d of pieces(i) y[i, p] >= pieces of all pods - room outside d.
+
+        Only where all pods are placed.
+        """
+        root = self.variables.dense.domains.root
+        for measure, rows in self._rows():
+            slack = int(measure.room[root]) - measure.asked
+            for domain, row in rows.items():
+                least = int(measure.room[domain]) - slack
+                if least > 0:
+                    self.variables.model.add(solver_form(row) >= least)
+
+    def _rows(self) -> Iterator[tuple[_PieceMeasure, dict[int, Linear]]]:
+        """Per measure: domain to the pieces of all pods placed in it."""
+        by_domain = [self.variables.by_domain(item) for item in range(len(self.items))]
+        for measure in self.measures:
+            rows: dict[int, Linear] = defaultdict(Linear)
+            for pieces, counts in zip(measure.items, by_domain, strict=True):
+                for domain, variables in counts.items() if pieces else ():
+                    rows[domain].add(pieces, *variables)
+            rows.pop(self.variables.dense.domains.root, None)
+            yield measure, rows
+
+    def homes(self) -> None:
+        """Sum over members with a home in d of the pieces of all their pods <= room(d)."""
+        pods = self._pods_by_home()
+        for measure in self.measures:
+            rows: dict[int, Linear] = defaultdict(Linear)
+            for index, items in pods.items():
+                bundle = self.variables.all[index]
+                pieces = sum(self.items[item].total * measure.items[item] for item in items) // bundle.many
+                for home, members in self.variables.homes[index].items() if pieces else ():
+                    for domain in self.variables.path(home):
+                        rows[domain].add(pieces, members)
+            for domain in self.domains:
+                if domain in rows:
+                    self.variables.model.add(solver_form(rows[domain]) <= int(measure.room[domain]))
+
+    def _pods_by_home(self) -> dict[int, list[int]]:
+        """Bundle to the items that it brings to its home: each item with the innermost bundle that has one."""
+        owner: dict[int, int] = {}
+        for index, bundle in enumerate(self.variables.all):
+            if self.variables.homes[index]:
+                owner.update(dict.fromkeys(bundle.items, index))
+        found: dict[int, list[int]] = defaultdict(list)
+        for item, index in owner.items():
+            bundle = self.variables.all[index]
+            if bundle.whole and not self.variables.dense.scopes[bundle.scope].bound:
+                found[index].append(item)
+        return found

@@ -9,18 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placer.dense import Dense, Solution
-from placer.methods.exact.bundles import make_bundles
-from placer.methods.exact.calls import Calls
-from placer.methods.exact.constraints import Constraints
-from placer.methods.exact.implied import Implied
-from placer.methods.exact.objective import Objective
-from placer.methods.exact.places import make_places
-from placer.methods.exact.solutions import decode, encode
-from placer.methods.exact.variables import Linear, Variables, count_sizes, solver_form
+from placer.methods.events import TooLarge
+from placer.methods.exact.aggregation import make_bundles, make_node_sets
+from placer.methods.exact.calls import CallPairs
+from placer.methods.exact.constraints import ExactConstraints, Implied
+from placer.methods.exact.objective import ExactObjective
+from placer.methods.exact.variables import ExactVariables, Linear, count_sizes, decode, encode, solver_form
 from placer.methods.exact.zones import Zones, count_choices
 from placer.placement import MAXIMISED
 
-__all__ = ["MOST_VARIABLES", "Model", "Must", "SolverFault", "TooLarge"]
+__all__ = ["MOST_VARIABLES", "ExactModel", "Must"]
 
 #: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
 #: it.
@@ -52,23 +50,11 @@ class Must:
     surplus: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
-class SolverFault(RuntimeError):
-    """The solver contradicted itself or us; nothing it said afterwards can be trusted."""
-
-
-class TooLarge(Exception):
-    """The model would have more variables than allowed; ``size`` says how many."""
-
-    def __init__(self, size: int, most: int) -> None:
-        super().__init__(f"{size:,} variables, at most {most:,}")
-        self.size = size
-
-
 #: Nothing is held fast.
 NOTHING = Must()
 
 
-class Model:
+class ExactModel:
     """One CP-SAT model for all values; values reached are kept by rows that are added one after another.
 
     Parameters
@@ -93,24 +79,24 @@ class Model:
         self, dense: Dense, must: Must = NOTHING, seconds: float = math.inf, *, level: int | None = None
     ) -> None:
         self.dense, self.apart = dense, self.tells_apart(dense, level)
-        bundles, places = make_bundles(dense), make_places(dense, apart=self.apart)
+        bundles, places = make_bundles(dense), make_node_sets(dense, apart=self.apart)
         sizes = count_sizes(dense, bundles, places)
         size = sum(int(np.count_nonzero(row)) for row in sizes)
         size += sum(len(bundle.homes) for bundle in (*bundles.gangs, *bundles.parts))
         size += count_choices(dense, bundles, places, sizes)
         most = min(MOST_VARIABLES, seconds / BUILD_SECONDS)
         if size > most:
-            raise TooLarge(size, int(most))
-        self.variables = Variables(dense, bundles, places)
-        self.calls = None if dense.network is None else Calls(self.variables, dense.network, tight=self.apart)
+            raise TooLarge(f"{size:,} variables, at most {int(most):,}")
+        self.variables = ExactVariables(dense, bundles, places)
+        self.calls = None if dense.network is None else CallPairs(self.variables, dense.network, tight=self.apart)
         if self.calls is not None and size + self.calls.count > most:
-            raise TooLarge(size + self.calls.count, int(most))
+            raise TooLarge(f"{size + self.calls.count:,} variables, at most {int(most):,}")
         self.zones = None if dense.numa is None else Zones(self.variables, dense.numa)
-        Constraints(self.variables, self.calls, must.surplus, self.zones).add()
+        ExactConstraints(self.variables, self.calls, must.surplus, self.zones).add()
         self.implied = Implied(self.variables)
         self.implied.rooms()
         self.implied.homes()
-        self.objective = Objective(self.variables, self.calls)
+        self.objective = ExactObjective(self.variables, self.calls)
         self.proto = self.variables.model
         self._require(must)
 

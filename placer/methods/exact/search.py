@@ -9,8 +9,8 @@ from ortools.sat.python import cp_model
 
 from placer.bounds import NamedBound, bounds_for, lp_bounds, named_bounds
 from placer.dense import Dense, Solution, beats, score_solution
-from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
-from placer.methods.exact.model import Model, SolverFault, TooLarge
+from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
+from placer.methods.exact.model import ExactModel
 from placer.placement import MAXIMISED
 
 __all__ = ["ExactSearch", "safe_bound", "search"]
@@ -126,7 +126,7 @@ class ExactSearch:
 
     def _round(self, budget: float) -> None:
         """Look at every value that is not proved, in order."""
-        self.model: Model | None = None
+        self.model: ExactModel | None = None
         self.kept, self.filled = 0, False
         for level in range(self.proved, len(self.dense.levels)):
             if self.decide(level, budget) and self.proved == level:
@@ -178,14 +178,14 @@ class ExactSearch:
         bound = safe_bound(solver.best_objective_bound, name in MAXIMISED) if value.variables else value.constant
         return self._judge(level, bound, optimal and stands)
 
-    def _once(self, model: Model, name: str, budget: float) -> tuple[cp_model.CpSolver | None, bool, bool]:
+    def _once(self, model: ExactModel, name: str, budget: float) -> tuple[cp_model.CpSolver | None, bool, bool]:
         """Solve a model once; give the solver, whether it called its solution optimal, and whether that stands.
 
         No solver where it was cut before it had a solution: what it gives as its bound is then only a default. What
         kubelets refuse is excluded from the model.
         """
         model.hint(self.solution)
-        solver, watch = self._solver(budget), _Watch(self, model, name)
+        solver, watch = self._solver(budget), _SolutionWatch(self, model, name)
         status = solver.solve(model.proto, watch)
         self.limits.spent += solver.response_proto.deterministic_time
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
@@ -214,10 +214,10 @@ class ExactSearch:
             self._tell(BoundFound(level, bound, "exact", self.values[:level]))
         return value == bound
 
-    def _model_for(self, level: int, budget: float) -> Model:
+    def _model_for(self, level: int, budget: float) -> ExactModel:
         """Make the model on first use in a round, and keep what the values before ``level`` reached."""
-        if self.model is None or self.model.apart != Model.tells_apart(self.dense, level):
-            self.model = Model(self.dense, seconds=self.building(budget), level=level)
+        if self.model is None or self.model.apart != ExactModel.tells_apart(self.dense, level):
+            self.model = ExactModel(self.dense, seconds=self.building(budget), level=level)
             self.kept, self.filled = 0, False
         for before in range(self.kept, level):
             self.model.keep(before, self.values[before])
@@ -255,13 +255,13 @@ class ExactSearch:
         return solver
 
 
-class _Watch(cp_model.CpSolverSolutionCallback):
+class _SolutionWatch(cp_model.CpSolverSolutionCallback):
     """Tells every better solution as soon as it is found, so that a killed process loses nothing.
 
     ``refused`` are those that the model allowed and kubelets refuse (C10).
     """
 
-    def __init__(self, search: ExactSearch, model: Model, phase: str) -> None:
+    def __init__(self, search: ExactSearch, model: ExactModel, phase: str) -> None:
         super().__init__()
         self._search, self._model, self._phase = search, model, phase
         self.refused: list[Solution] = []

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
 
-from placer.dense import Dense, PodClass
+from placer.dense import Dense, PodClass, Solution
+from placer.dense.score import ready
 from placer.linear import LinearExpression
-from placer.methods.exact.bundles import Bundle, Bundles, Item, Reach
-from placer.methods.exact.places import Place
+from placer.methods.exact.aggregation import Bundle, Bundles, Item, NodeSet, Reach
 
-__all__ = ["Linear", "Variables", "count_sizes", "solver_form", "value_at"]
+__all__ = ["ExactVariables", "Linear", "count_sizes", "decode", "encode", "solver_form", "value_at"]
+
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -35,7 +36,7 @@ def value_at(expression: Linear, values: list[int]) -> int:
     return expression.at(lambda variable: values[variable.index])
 
 
-class Variables:
+class ExactVariables:
     """What the model decides.
 
     Parameters
@@ -63,7 +64,7 @@ class Variables:
         Variables that follow from those made before them, each with its value where the others have theirs, by index.
     """
 
-    def __init__(self, dense: Dense, bundles: Bundles, places: tuple[Place, ...]) -> None:
+    def __init__(self, dense: Dense, bundles: Bundles, places: tuple[NodeSet, ...]) -> None:
         self.dense, self.bundles, self.places = dense, bundles, places
         self.model = CpModel()
         self._paths: dict[int, tuple[int, ...]] = {}
@@ -149,7 +150,7 @@ class Variables:
         return len(self.model.proto.variables)
 
 
-def count_sizes(dense: Dense, bundles: Bundles, places: tuple[Place, ...]) -> list[IntArray]:
+def count_sizes(dense: Dense, bundles: Bundles, places: tuple[NodeSet, ...]) -> list[IntArray]:
     """Most pods of each item at each place, by eligibility (C3), room, and reach: one row per item."""
     allowed = [np.ones(len(dense.nodes), dtype=bool) for _ in bundles.items]
     for bundle in (*bundles.gangs, *bundles.parts):
@@ -174,3 +175,154 @@ def _inside(dense: Dense, bundle: Bundle) -> BoolArray:
     for home in bundle.homes:
         mask[dense.domains.begin[home] : dense.domains.end[home]] = True
     return mask
+
+
+def encode(variables: ExactVariables, solution: Solution) -> list[int]:
+    """Value of every variable of the model for a solution that keeps all rules: a complete hint."""
+    return _Encoder(variables, solution).values()
+
+
+def decode(variables: ExactVariables, values: Sequence[int]) -> Solution:
+    """Solution that the values of the variables mean: pods of places put on nodes, pods of bundles given to members."""
+    return _Decoder(variables, values).solution()
+
+
+class _Encoder:
+    def __init__(self, variables: ExactVariables, solution: Solution) -> None:
+        self.variables, self.dense = variables, variables.dense
+        self.found = [0] * variables.size
+        self.place_of = {node: place for place, where in enumerate(variables.places) for node in where.nodes}
+        self.counts: dict[int, dict[int, int]] = defaultdict(dict)
+        for (index, node), count in solution.items():
+            self.counts[index][node] = self.counts[index].get(node, 0) + count
+        self.totals = {index: sum(at.values()) for index, at in self.counts.items()}
+
+    def values(self) -> list[int]:
+        for item, by_place in enumerate(self.variables.counts):
+            for index in self.variables.bundles.items[item].classes:
+                for node, count in self.counts.get(index, {}).items():
+                    self._add(by_place[self.place_of[node]], count)
+        for index, bundle in enumerate(self.variables.all):
+            self._bundle(index, bundle)
+        self._packing()
+        for variable, value in self.variables.derived:
+            self.found[variable.index] = value(self.found)
+        return self.found
+
+    def _add(self, variable: IntVar, amount: int) -> None:
+        self.found[variable.index] += amount
+
+    def _bundle(self, index: int, bundle: Bundle) -> None:
+        active, homes = self.variables.active[index], self.variables.homes[index]
+        for position, member in enumerate(bundle.members):
+            classes = self._classes(bundle, position)
+            nodes = self._nodes(classes)
+            if active is not None and self._active(bundle, member, classes):
+                self._add(active, 1)
+            if homes and (nodes or self.dense.scopes[bundle.scope].bound):
+                self._home(index, bundle, nodes, sum(self.totals.get(each, 0) for each in classes))
+        if bundle.reach is Reach.TREE:
+            self._touched(index, self._nodes(self._classes(bundle, 0)))
+
+    def _nodes(self, classes: Iterable[int]) -> list[int]:
+        return [node for each in classes for node in self.counts.get(each, ())]
+
+    def _touched(self, index: int, nodes: Iterable[int]) -> None:
+        for unit in {self.variables.places[self.place_of[node]].unit for node in nodes}:
+            touched = self.variables.touched.get((index, unit))
+            if touched is not None:
+                self._add(touched, 1)
+
+    def _classes(self, bundle: Bundle, position: int) -> list[int]:
+        """Classes of one member; of a group those of its subgroups too."""
+        if bundle.policy < 0:
+            return list(self.dense.groups[bundle.members[position]].classes)
+        return list(self.dense.sub_groups[bundle.members[position]].classes)
+
+    def _active(self, bundle: Bundle, member: int, classes: Iterable[int]) -> bool:
+        if bundle.policy < 0:
+            return ready(self.dense, member, self.totals)
+        return sum(self.totals.get(index, 0) for index in classes) >= bundle.least
+
+    def _home(self, index: int, bundle: Bundle, nodes: list[int], pods: int) -> None:
+        bound = self.dense.scopes[bundle.scope].bound
+        common = self.dense.common([*bound, *nodes])
+        assert common is not None
+        homes = self.variables.homes[index]
+        home = next(domain for domain in self.variables.path(common) if domain in homes)
+        self._add(homes[home], 1)
+        spread = self.variables.spread.get((index, int(self.dense.domains.tier[home])))
+        if spread is not None:
+            self._add(spread, pods + len(bound))
+
+    def _packing(self) -> None:
+        filled: dict[int, set[int]] = defaultdict(set)
+        for index, at in self.counts.items():
+            if not self.dense.classes[index].daemon:
+                for node in at:
+                    filled[self.place_of[node]].add(node)
+        opened: set[int] = set()
+        for place, nodes in filled.items():
+            if place in self.variables.filled:
+                self._add(self.variables.filled[place], len(nodes))
+                opened.update(self.variables.path(self.variables.places[place].leaf))
+        for domain in opened & self.variables.opened.keys():
+            self._add(self.variables.opened[domain], 1)
+
+
+class _Decoder:
+    def __init__(self, variables: ExactVariables, values: Sequence[int]) -> None:
+        self.variables, self.dense, self.values = variables, variables.dense, values
+        self.items = variables.bundles.items
+
+    def solution(self) -> Solution:
+        nodes = self._nodes()
+        found: Solution = {}
+        owned = {item for part in self.variables.bundles.parts for item in part.items}
+        for bundle in self.variables.all:
+            items = [item for item in bundle.items if bundle.policy >= 0 or item not in owned]
+            for index, node in self._shared_out(bundle, {item: nodes[item] for item in items}):
+                found[index, node] = found.get((index, node), 0) + 1
+        return found
+
+    def _nodes(self) -> dict[int, list[int]]:
+        """Per item the node of each of its placed pods, ascending."""
+        at: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for item, counts in enumerate(self.variables.counts):
+            for place, variable in counts.items():
+                count = self.values[variable.index]
+                if count:
+                    at[place].append((item, count))
+        nodes: dict[int, list[int]] = defaultdict(list)
+        for place, counts_there in at.items():
+            for item, node in self._packed(self.variables.places[place], counts_there):
+                nodes[item].append(node)
+        for each in nodes.values():
+            each.sort()
+        return nodes
+
+    def _packed(self, place: NodeSet, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Put the pods of a place on its nodes, the largest first, each where it leaves least room: what counts
+        fits.
+        """
+        if place.resource is None:
+            yield from ((item, place.nodes[0]) for item, count in counts for _ in range(count))
+            return
+        resource = place.resource
+        room = {node: int(self.dense.free[node, resource]) for node in place.nodes}
+        for item, count in sorted(counts, key=lambda pair: (-self.variables.requests[pair[0]][resource], pair[0])):
+            size = self.variables.requests[item][resource]
+            for _ in range(count):
+                node = min((node for node, left in room.items() if left >= size), key=lambda node: (room[node], node))
+                room[node] -= size
+                yield item, node
+
+    def _shared_out(self, bundle: Bundle, nodes: dict[int, list[int]]) -> Iterator[tuple[int, int]]:
+        """Class and node of each pod: members are filled one after another, home by home."""
+        for item, where in nodes.items():
+            each = self.items[item]
+            ordered = where if bundle.reach is not Reach.LEAF else sorted(where, key=self._leaf_then_node)
+            yield from ((each.classes[number // each.size], node) for number, node in enumerate(ordered))
+
+    def _leaf_then_node(self, node: int) -> tuple[int, int]:
+        return int(self.dense.leaf[node]), node

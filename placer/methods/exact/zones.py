@@ -27,9 +27,8 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Dense, DenseNuma, Solution
 from placer.dense.packed_kubelet import Unit, Units
-from placer.methods.exact.bundles import Bundles
-from placer.methods.exact.places import Place
-from placer.methods.exact.variables import Linear, Variables, solver_form
+from placer.methods.exact.aggregation import Bundles, NodeSet
+from placer.methods.exact.variables import ExactVariables, Linear, solver_form
 
 __all__ = ["Zones", "count_choices"]
 
@@ -75,7 +74,7 @@ class Zones:
         Whether counts were excluded of which it is not proved that no order works: then no bound of the model counts.
     """
 
-    def __init__(self, variables: Variables, numa: DenseNuma) -> None:
+    def __init__(self, variables: ExactVariables, numa: DenseNuma) -> None:
         self.variables, self.model, self.numa = variables, variables.model, numa
         self.dense: Dense = variables.dense
         self.unsure = False
@@ -201,7 +200,7 @@ class Zones:
         return self._is[key]
 
 
-def count_choices(dense: Dense, bundles: Bundles, places: Sequence[Place], sizes: Sequence[IntArray]) -> int:
+def count_choices(dense: Dense, bundles: Bundles, places: Sequence[NodeSet], sizes: Sequence[IntArray]) -> int:
     """About how many variables choices of zones will need, before there are any.
 
     Parameters

@@ -12,16 +12,16 @@ from placer.dense.network import Call
 from placer.instance import HostPort
 from placer.methods.milp.flows import Flows
 from placer.methods.milp.program import Linear, Variable
-from placer.methods.milp.variables import Variables
+from placer.methods.milp.variables import MilpVariables
 from placer.methods.milp.zones import ByCrowd, ByZone
 
-__all__ = ["Constraints"]
+__all__ = ["MilpConstraints"]
 
 
-class Constraints:
+class MilpConstraints:
     """Adds every rule to the program of ``variables``; x, a, b, z, w are explained there."""
 
-    def __init__(self, variables: Variables) -> None:
+    def __init__(self, variables: MilpVariables) -> None:
         self.variables = variables
         self.dense, self.program = variables.dense, variables.program
         #: a or b of the group or subgroup whose scope it is.

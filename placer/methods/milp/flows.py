@@ -25,12 +25,12 @@ from placer.dense import Dense
 from placer.dense.network import Call, DenseNetwork
 from placer.methods.milp.program import Linear, PulpProgram, Values, Variable
 
-__all__ = ["Amount", "Flows", "Group", "Staff", "groups_of", "size_of_flows"]
+__all__ = ["Amount", "AreaGroup", "Flows", "WorkloadPods", "groups_of", "size_of_flows"]
 
 IntArray = npt.NDArray[np.int64]
 
 
-class Group(NamedTuple):
+class AreaGroup(NamedTuple):
     """Areas that look alike from one area: calls from there cost the same and take the same link.
 
     Parameters
@@ -51,12 +51,12 @@ class Group(NamedTuple):
     areas: frozenset[int]
 
 
-def groups_of(network: DenseNetwork, area: int) -> list[Group]:
+def groups_of(network: DenseNetwork, area: int) -> list[AreaGroup]:
     """All areas as they look from one of them."""
     found: dict[tuple[bool, int, int], list[int]] = defaultdict(list)
     for other, alike in enumerate(zip(network.cost[area].tolist(), network.link[area].tolist(), strict=True)):
         found[other == area, *alike].append(other)
-    return [Group(*alike, frozenset(areas)) for alike, areas in found.items()]
+    return [AreaGroup(*alike, frozenset(areas)) for alike, areas in found.items()]
 
 
 def size_of_flows(dense: Dense, fits: Sequence[IntArray]) -> int:
@@ -88,7 +88,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Staff:
+class WorkloadPods:
     """Pods of one workload.
 
     Parameters
@@ -165,7 +165,7 @@ class Flows:
 
     # Who is where
 
-    def _staff(self, number: int, count: Sequence[dict[int, Variable]]) -> Staff:
+    def _staff(self, number: int, count: Sequence[dict[int, Variable]]) -> WorkloadPods:
         workload = self.network.workloads[number]
         bound, held, bound_on = Counter[int](), Counter[int](), Counter[int]()
         for node, area, pods in workload.bound:
@@ -182,7 +182,7 @@ class Flows:
         most = min(most, sum(amount.most for amount in new.values()))
         everyone = Amount("", Linear().plus(1, *(amount.row for amount in new.values())), most)
         on = self._amounts(number, np.arange(len(self.network.area)), count)
-        return Staff(self._named(f"c_{number}", everyone), new, on, bound, bound_on, held)
+        return WorkloadPods(self._named(f"c_{number}", everyone), new, on, bound, bound_on, held)
 
     def _amounts(self, number: int, place_of: IntArray, count: Sequence[dict[int, Variable]]) -> dict[int, Amount]:
         """New pods of a workload by place, where ``place_of`` says of each node in which it is."""
@@ -226,11 +226,11 @@ class Flows:
 
     # Pairs
 
-    def apart(self, call: Call, group: Group) -> bool:
+    def apart(self, call: Call, group: AreaGroup) -> bool:
         """Whether C8 allows no pair with a new pod that is so far apart."""
         return not self.network.majority and not group.own and group.cost > call.limit
 
-    def pairs(self, call: Call, area: int, group: Group, *, leaving: bool) -> Linear:
+    def pairs(self, call: Call, area: int, group: AreaGroup, *, leaving: bool) -> Linear:
         """Pairs of callers in an area and callees in a group of areas, those included that are there before.
 
         Parameters
@@ -252,7 +252,7 @@ class Flows:
                 row.plus(1, self._product(call, area, group))
         return row
 
-    def _product(self, call: Call, area: int, group: Group) -> Linear:
+    def _product(self, call: Call, area: int, group: AreaGroup) -> Linear:
         """y[w, w', a, B], real: new pods of w in a times new pods of w' in the areas B, or more."""
         callers, callees = self.staff[call.origin].new[area], self.staff[call.destination].inside(group.areas)
         if not callees.most:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from placer.dense import Dense, Solution
-from placer.methods.milp.constraints import Constraints
-from placer.methods.milp.objective import Objective
+from placer.methods.milp.constraints import MilpConstraints
+from placer.methods.milp.objective import MilpObjective
 from placer.methods.milp.program import Linear, PulpProgram
-from placer.methods.milp.variables import Variables
+from placer.methods.milp.variables import MilpVariables
 from placer.placement import MAXIMISED
 
-__all__ = ["TOLERANCE", "Model"]
+__all__ = ["TOLERANCE", "MilpModel"]
 
 #: How far from an integer a solver's count may be; what is rounded is checked in integers anyway.
 TOLERANCE = 1e-4
 
 
-class Model:
+class MilpModel:
     """One program for all values; values reached are kept by rows that are added one after another.
 
     Parameters
@@ -31,10 +31,10 @@ class Model:
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
-        self.variables = Variables(dense)
+        self.variables = MilpVariables(dense)
         self.program: PulpProgram = self.variables.program
-        Constraints(self.variables).add()
-        self.objective = Objective(self.variables)
+        MilpConstraints(self.variables).add()
+        self.objective = MilpObjective(self.variables)
 
     def aim(self, level: int) -> Linear:
         """Make a level the objective, and return its expression."""

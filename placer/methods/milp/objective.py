@@ -8,12 +8,12 @@ from collections.abc import Callable
 from placer.dense.network import Call
 from placer.methods.milp.flows import Flows
 from placer.methods.milp.program import Linear, Variable
-from placer.methods.milp.variables import Variables
+from placer.methods.milp.variables import MilpVariables
 
-__all__ = ["Objective"]
+__all__ = ["MilpObjective"]
 
 
-class Objective:
+class MilpObjective:
     """Value after value, equal to :func:`placer.score.score` at every optimum.
 
     Parameters
@@ -22,7 +22,7 @@ class Objective:
         The program they are expressed in.
     """
 
-    def __init__(self, variables: Variables) -> None:
+    def __init__(self, variables: MilpVariables) -> None:
         self.variables = variables
         self.dense, self.program = variables.dense, variables.program
         self._made: dict[int, Linear] = {}

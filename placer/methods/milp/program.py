@@ -19,8 +19,9 @@ from typing import TypeAlias
 import pulp
 
 from placer.linear import LinearExpression
+from placer.methods.events import TooLarge
 
-__all__ = ["BASE", "LARGEST", "Linear", "PulpProgram", "TooLarge", "Values", "Variable"]
+__all__ = ["BASE", "LARGEST", "Linear", "PulpProgram", "Values", "Variable"]
 
 #: What PuLP calls LpVariable; it brings no types.
 Variable: TypeAlias = pulp.LpVariable
@@ -36,10 +37,6 @@ BASE = 2**16
 
 #: Sums beyond this are refused: doubles hold integers exactly up to 2^53, and sums of them are formed.
 LARGEST = 2**50
-
-
-class TooLarge(Exception):
-    """The program would have too many variables, numbers beyond :data:`LARGEST`, or too much to list before."""
 
 
 @dataclass(frozen=True)

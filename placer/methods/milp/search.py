@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 from placer.dense import Dense, Solution, beats, score_solution
-from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
-from placer.methods.milp.model import Model
-from placer.methods.milp.program import Linear, TooLarge
-from placer.methods.milp.solvers import NODES_PER_WORK, Outcome, ask, make_solver, nodes_used, proves
+from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
+from placer.methods.milp.model import MilpModel
+from placer.methods.milp.program import Linear
+from placer.methods.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
 
-__all__ = ["SolverFault", "search"]
+__all__ = ["search"]
 
 #: Share of what is left of the limit that a value may take while others come after it.
 SHARE = 0.6
@@ -20,10 +20,6 @@ USED = 0.95
 
 #: A solve that would have less than this is not started.
 LEAST_SECONDS = 0.05
-
-
-class SolverFault(RuntimeError):
-    """The solver contradicted itself or us; nothing it said afterwards can be trusted."""
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
@@ -53,10 +49,10 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     SolverFault
         The solver says that there is no solution, or calls optimal what is worse than what is known.
     """
-    return _Search(dense, options, emit).run()
+    return _MilpSearch(dense, options, emit).run()
 
 
-class _Search:
+class _MilpSearch:
     """One search: the best solution so far, the model, and what is left of the limits."""
 
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
@@ -70,11 +66,11 @@ class _Search:
     def run(self) -> str:
         """Decide the values in order."""
         try:
-            return self._run(Model(self.dense))
+            return self._run(MilpModel(self.dense))
         except TooLarge:
             return "finished"
 
-    def _run(self, model: Model) -> str:
+    def _run(self, model: MilpModel) -> str:
         proved = True
         for level in range(len(self.dense.levels)):
             value = model.aim(level)
@@ -95,7 +91,7 @@ class _Search:
             raise SolverFault(self._differs(level, value.constant))
         return True
 
-    def _solve(self, level: int, model: Model) -> bool:
+    def _solve(self, level: int, model: MilpModel) -> bool:
         """Solve for a level; say whether its value is proved (as far as those before are)."""
         last = level + 1 == len(self.dense.levels)
         seconds, nodes = self._seconds_for(last), self._nodes_for(last)
@@ -110,31 +106,33 @@ class _Search:
             seed=self.options.seed,
             start=model.start_from(self.options.hint if self.solution is None else self.solution),
         )
-        outcome = ask(solver, model.program.problem)
+        solve_status = ask(solver, model.program.problem)
         if self._nodes is not None and nodes is not None:
             self._nodes -= nodes_used(solver, model.program.problem, nodes)
-        return self._judge(level, model, outcome)
+        return self._judge(level, model, solve_status)
 
-    def _judge(self, level: int, model: Model, outcome: Outcome) -> bool:
+    def _judge(self, level: int, model: MilpModel, solve_status: SolveStatus) -> bool:
         name = self.dense.levels[level][0]
-        if outcome is Outcome.IMPOSSIBLE:
+        if solve_status is SolveStatus.IMPOSSIBLE:
             raise SolverFault(f"{self.options.solver} finds no solution for {name}, where there is one")
-        self.cut = self.cut or outcome is not Outcome.OPTIMAL
-        found = model.read() if outcome is not Outcome.NOTHING else None
+        self.cut = self.cut or solve_status is not SolveStatus.OPTIMAL
+        found = model.read() if solve_status is not SolveStatus.NOTHING else None
         if found is None:
             return False
         values = score_solution(self.dense, found)
         if model.value(level, found) != values[level]:
             raise SolverFault(self._differs(level, model.value(level, found)))
         if (
-            outcome is Outcome.OPTIMAL
+            solve_status is SolveStatus.OPTIMAL
             and self.solution is not None
             and beats(self.dense, self.values, values, level + 1)
         ):
             raise SolverFault(f"{name}: {values[level]} was called optimal, but there is {self.values[level]}")
         if self.solution is None or beats(self.dense, values, self.values):
             self._take(found, name)
-        return outcome is Outcome.OPTIMAL and proves(self.options.solver) and self.values[level] == values[level]
+        return (
+            solve_status is SolveStatus.OPTIMAL and proves(self.options.solver) and self.values[level] == values[level]
+        )
 
     def _take(self, solution: Solution, phase: str) -> None:
         self.solution, self.values = solution, score_solution(self.dense, solution)

@@ -27,7 +27,17 @@ from typing import Any
 
 import pulp
 
-__all__ = ["DEFAULT", "NODES_PER_WORK", "Outcome", "ask", "complaint", "make_solver", "nodes_used", "outcome", "proves"]
+__all__ = [
+    "DEFAULT",
+    "NODES_PER_WORK",
+    "SolveStatus",
+    "ask",
+    "complaint",
+    "make_solver",
+    "nodes_used",
+    "proves",
+    "solve_status",
+]
 
 #: The solver that is taken unless another one is named.
 DEFAULT = "HiGHS"
@@ -39,7 +49,7 @@ NODES_PER_WORK = 1000
 LESS_THAN_A_UNIT = 0.49
 
 
-class Outcome(Enum):
+class SolveStatus(Enum):
     """How a solve ended."""
 
     OPTIMAL = "optimal"
@@ -49,15 +59,15 @@ class Outcome(Enum):
 
 
 _OUTCOMES = {
-    pulp.LpSolutionOptimal: Outcome.OPTIMAL,
-    pulp.LpSolutionIntegerFeasible: Outcome.FOUND,
-    pulp.LpSolutionNoSolutionFound: Outcome.NOTHING,
-    pulp.LpSolutionInfeasible: Outcome.IMPOSSIBLE,
-    pulp.LpSolutionUnbounded: Outcome.IMPOSSIBLE,
+    pulp.LpSolutionOptimal: SolveStatus.OPTIMAL,
+    pulp.LpSolutionIntegerFeasible: SolveStatus.FOUND,
+    pulp.LpSolutionNoSolutionFound: SolveStatus.NOTHING,
+    pulp.LpSolutionInfeasible: SolveStatus.IMPOSSIBLE,
+    pulp.LpSolutionUnbounded: SolveStatus.IMPOSSIBLE,
 }
 
 
-def outcome(sol_status: int) -> Outcome:
+def solve_status(sol_status: int) -> SolveStatus:
     """Say what PuLP's ``sol_status`` means (see the table above).
 
     Raises
@@ -147,7 +157,7 @@ def make_solver(
     return kind(**_accepted(kind, wanted))
 
 
-def ask(solver: Any, problem: Any) -> Outcome:
+def ask(solver: Any, problem: Any) -> SolveStatus:
     """Solve; what was found is in the variables of the problem.
 
     A program that crashes under a time limit found nothing: CBC 2.10 does where the limit ends before it has begun.
@@ -165,8 +175,8 @@ def ask(solver: Any, problem: Any) -> Outcome:
         except pulp.PulpSolverError:
             if solver.timeLimit is None:
                 raise
-            return Outcome.NOTHING
-    return outcome(problem.sol_status)
+            return SolveStatus.NOTHING
+    return solve_status(problem.sol_status)
 
 
 def proves(name: str) -> bool:

@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from placer.dense import Dense, Solution
 from placer.dense.score import ready
+from placer.methods.events import TooLarge
 from placer.methods.milp.flows import Flows, size_of_flows
-from placer.methods.milp.program import PulpProgram, TooLarge, Values, Variable
+from placer.methods.milp.program import PulpProgram, Values, Variable
 from placer.methods.milp.zones import Plan, Zones, plans_of, size_of_plans
 
-__all__ = ["MOST_VARIABLES", "Variables"]
+__all__ = ["MOST_VARIABLES", "MilpVariables"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -26,7 +27,7 @@ IntArray = npt.NDArray[np.int64]
 MOST_VARIABLES = 300_000
 
 
-class Variables:
+class MilpVariables:
     """What the program decides.
 
     Parameters

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from placer.dense import Dense, DenseNuma, Solution
 from placer.dense.admission_orders import is_plain
 from placer.dense.packed_kubelet import PackedKubelet, State, Units
-from placer.methods.milp.program import Linear, PulpProgram, TooLarge, Values, Variable
+from placer.methods.events import TooLarge
+from placer.methods.milp.program import Linear, PulpProgram, Values, Variable
 
 __all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Kind", "Plan", "Zones", "plans_of", "size_of_plans"]
 

@@ -10,8 +10,9 @@ from ortools.sat.python.cp_model import IntVar, LinearExpr
 
 from placer.dense import Dense, Solution
 from placer.methods.decomposed.master.dive import Home, Layout
-from placer.methods.exact.bundles import Bundle
-from placer.methods.exact.model import Model, TooLarge
+from placer.methods.events import TooLarge
+from placer.methods.exact.aggregation import Bundle
+from placer.methods.exact.model import ExactModel
 
 __all__ = ["place"]
 
@@ -42,7 +43,7 @@ def place(
         None where there is none with this layout, or where none was found.
     """
     try:
-        model = Model(dense, seconds=seconds)
+        model = ExactModel(dense, seconds=seconds)
     except TooLarge:
         return None
     for before, (name, _) in enumerate(dense.levels[:level]):
@@ -58,7 +59,7 @@ def place(
     return model.read(list(solver.response_proto.solution))
 
 
-def _settle(model: Model, index: int, bundle: Bundle, homes_of: Mapping[int, Home]) -> None:
+def _settle(model: ExactModel, index: int, bundle: Bundle, homes_of: Mapping[int, Home]) -> None:
     """Say how many members of a bundle have their home where; which leaf of a domain stays open."""
     homes = model.variables.homes[index]
     if not homes or any(member not in homes_of for member in bundle.members):
@@ -82,7 +83,7 @@ def _named(dense: Dense, domain: int) -> Home:
     return (int(dense.domains.parent[domain]) if leaf else domain, leaf)
 
 
-def _known(model: Model, home: Home, known: Collection[Home]) -> Home | None:
+def _known(model: ExactModel, home: Home, known: Collection[Home]) -> Home | None:
     """The home, else the smallest known domain that holds it: where only the limit counts, that is all there is."""
     above = ((domain, False) for domain in model.variables.path(home[0]))
     return next((each for each in (home, *above) if each in known), None)
