@@ -24,6 +24,7 @@ import numpy.typing as npt
 from placer.dense import Dense
 from placer.dense.network import Call, DenseNetwork
 from placer.methods.milp.program import Linear, PulpProgram, Values, Variable
+from placer.symmetry import grouped
 
 __all__ = ["Amount", "AreaGroup", "Flows", "WorkloadPods", "groups_of", "size_of_flows"]
 
@@ -53,10 +54,9 @@ class AreaGroup(NamedTuple):
 
 def groups_of(network: DenseNetwork, area: int) -> list[AreaGroup]:
     """All areas as they look from one of them."""
-    found: dict[tuple[bool, int, int], list[int]] = defaultdict(list)
-    for other, alike in enumerate(zip(network.cost[area].tolist(), network.link[area].tolist(), strict=True)):
-        found[other == area, *alike].append(other)
-    return [AreaGroup(*alike, frozenset(areas)) for alike, areas in found.items()]
+    alike = list(zip(network.cost[area].tolist(), network.link[area].tolist(), strict=True))
+    found = grouped(range(len(alike)), lambda other: (other == area, *alike[other]))
+    return [AreaGroup(*seen, frozenset(areas)) for seen, areas in found.items()]
 
 
 def size_of_flows(dense: Dense, fits: Sequence[IntArray]) -> int:

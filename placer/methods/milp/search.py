@@ -106,33 +106,29 @@ class _MilpSearch:
             seed=self.options.seed,
             start=model.start_from(self.options.hint if self.solution is None else self.solution),
         )
-        solve_status = ask(solver, model.program.problem)
+        status = ask(solver, model.program.problem)
         if self._nodes is not None and nodes is not None:
             self._nodes -= nodes_used(solver, model.program.problem, nodes)
-        return self._judge(level, model, solve_status)
+        return self._judge(level, model, status)
 
-    def _judge(self, level: int, model: MilpModel, solve_status: SolveStatus) -> bool:
+    def _judge(self, level: int, model: MilpModel, status: SolveStatus) -> bool:
         name = self.dense.levels[level][0]
-        if solve_status is SolveStatus.IMPOSSIBLE:
+        if status is SolveStatus.IMPOSSIBLE:
             raise SolverFault(f"{self.options.solver} finds no solution for {name}, where there is one")
-        self.cut = self.cut or solve_status is not SolveStatus.OPTIMAL
-        found = model.read() if solve_status is not SolveStatus.NOTHING else None
-        if found is None:
-            return False
+        self.cut = self.cut or status is not SolveStatus.OPTIMAL
+        found = None if status is SolveStatus.NOTHING else model.read()
+        return found is not None and self._judge_solution(level, model, found, optimal=status is SolveStatus.OPTIMAL)
+
+    def _judge_solution(self, level: int, model: MilpModel, found: Solution, *, optimal: bool) -> bool:
+        name = self.dense.levels[level][0]
         values = score_solution(self.dense, found)
         if model.value(level, found) != values[level]:
             raise SolverFault(self._differs(level, model.value(level, found)))
-        if (
-            solve_status is SolveStatus.OPTIMAL
-            and self.solution is not None
-            and beats(self.dense, self.values, values, level + 1)
-        ):
+        if self.solution is not None and optimal and beats(self.dense, self.values, values, level + 1):
             raise SolverFault(f"{name}: {values[level]} was called optimal, but there is {self.values[level]}")
         if self.solution is None or beats(self.dense, values, self.values):
             self._take(found, name)
-        return (
-            solve_status is SolveStatus.OPTIMAL and proves(self.options.solver) and self.values[level] == values[level]
-        )
+        return optimal and proves(self.options.solver) and self.values[level] == values[level]
 
     def _take(self, solution: Solution, phase: str) -> None:
         self.solution, self.values = solution, score_solution(self.dense, solution)

@@ -73,14 +73,9 @@ class MilpVariables:
         homes = [self._able(scope, found) for scope, found in enumerate(domains)]
         plans = plans_of(dense, self.fits)
         self._check_size(homes, plans)
-        self.count = [
-            {int(node): self.program.integer(f"x_{index}_{node}", int(row[node])) for node in np.flatnonzero(row)}
-            for index, row in enumerate(self.fits)
-        ]
+        self.count = [self._counts(index, row) for index, row in enumerate(self.fits)]
         self.active = [self._active(index) for index in range(len(dense.groups))]
-        self.enough = [
-            self.program.integer(f"b_{index}", 1) if sub.short else None for index, sub in enumerate(dense.sub_groups)
-        ]
+        self.enough = [self._enough(index) for index in range(len(dense.sub_groups))]
         self.homes = [self._homes(scope, found) for scope, found in enumerate(homes)]
         self.inside: dict[tuple[int, int, int], Variable] = {}
         for scope, chosen in enumerate(self.homes):
@@ -133,6 +128,12 @@ class MilpVariables:
         size += size_of_flows(self.dense, self.fits) + size_of_plans(plans)
         if size > MOST_VARIABLES:
             raise TooLarge(f"{size:,} variables, at most {MOST_VARIABLES:,}")
+
+    def _counts(self, index: int, fits: IntArray) -> dict[int, Variable]:
+        return {int(node): self.program.integer(f"x_{index}_{node}", int(fits[node])) for node in np.flatnonzero(fits)}
+
+    def _enough(self, index: int) -> Variable | None:
+        return self.program.integer(f"b_{index}", 1) if self.dense.sub_groups[index].short else None
 
     def _active(self, index: int) -> Variable | None:
         group = self.dense.groups[index]
@@ -224,10 +225,8 @@ class MilpVariables:
         scope = self.dense.scopes[number]
         nodes = {node for index, node in solution if index in scope.classes}
         home = self.dense.common((*scope.bound, *nodes))
-        if home is None or (not nodes and home not in homes):
-            return True
-        if home not in homes:
-            return False
+        if home not in homes:  # a scope without new pods needs none
+            return not nodes
         values[homes[home]] = 1
         for index in scope.classes:
             if totals[index]:
