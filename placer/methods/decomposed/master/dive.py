@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from placer.linear import ColumnSum
-from placer.methods.decomposed.master.kinds import Ground, Unit
-from placer.methods.decomposed.master.model import Key, Master, Spot, blocks_of
+from placer.methods.decomposed.master.measured import EqualBlocks, MeasuredInstance
+from placer.methods.decomposed.master.program import CommonDomain, Key, MasterProgram, blocks_of
 
-__all__ = ["Home", "Layout", "dive"]
+__all__ = ["Home", "HomeLayout", "dive"]
 
 #: How many nodes of its tree the solver may look at to fill one block, and how near is near enough: another filling
 #: is as good, only a smaller one may cost something later.
@@ -42,7 +42,7 @@ FEW_LEAVES = 8
 
 
 @dataclass(frozen=True)
-class Layout:
+class HomeLayout:
     """Where everything has its smallest common domain.
 
     Parameters
@@ -57,15 +57,18 @@ class Layout:
     sub_groups: Mapping[int, Home]
 
 
-def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callable[[], float]) -> Layout | None:
+def dive(
+    measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
+) -> HomeLayout | None:
     """Find a layout that reaches the targets, or one that is as near as it comes.
 
     Parameters
     ----------
-    ground
+    measured
         The instance.
     targets
-        ``locality`` and ``span`` to what they may be at most, without ``Ground.standing``; the first ones count more.
+        ``locality`` and ``span`` to what they may be at most, without ``MeasuredInstance.standing``; the first ones
+        count more.
     attempt
         Another number leads to another layout. After the first one leaves are looked at one by one: slower, with less
         ``span``.
@@ -74,34 +77,63 @@ def dive(ground: Ground, targets: Mapping[str, int], attempt: int, left: Callabl
 
     Returns
     -------
-    Layout or None
+    HomeLayout or None
         None where time ran out, or where no block can be filled.
     """
-    blocks, known, begin = len(ground.blocks), dict[Key, int](), left()
-    worth = _worth(ground, attempt)
-    named: list[Unit] = []
-    rest, aims = ground.units(), dict(targets)
-    while rest:
-        unit = max(rest, key=lambda each: (len(each.blocks), each.room))
-        rest.remove(unit)
+    return _Dive(measured, targets, attempt, left).layout()
+
+
+class _Dive:
+    """One dive: the blocks that are named, with what is in them, and those that are still counted together."""
+
+    def __init__(
+        self, measured: MeasuredInstance, targets: Mapping[str, int], attempt: int, left: Callable[[], float]
+    ) -> None:
+        self.measured, self.left, self.begin = measured, left, left()
+        self.aims = dict(targets)
+        self.worth = _worth(measured, attempt)
+        self.by_leaf = bool(attempt) and "span" in targets
+        self.named: list[EqualBlocks] = []
+        self.rest = measured.units()
+        self.known: dict[Key, int] = {}
+
+    def layout(self) -> HomeLayout | None:
+        """Name one block after the other, the roomiest of those that are most alike first."""
+        here: dict[Key, int] = {}
+        while self.rest:
+            unit = self._next()
+            found = self._filled(unit)
+            self.named.append(unit)
+            if found is None or self._hopeless():
+                return None
+            here = found
+            self.known.update({key: value for key, value in here.items() if blocks_of(key) == unit.blocks})
+        return _HomeAssigner(self.measured, here).layout()
+
+    def _next(self) -> EqualBlocks:
+        unit = max(self.rest, key=lambda each: (len(each.blocks), each.room))
+        self.rest.remove(unit)
         if unit.blocks[1:]:
-            rest.append(ground.unit(unit.blocks[1:]))
-        unit = ground.unit(unit.blocks[:1])
-        cut = attempt and "span" in targets and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
-        master = Master(ground, [*named, unit, *rest], known, unit if cut else None)
-        share = max(LEAST_SECONDS, 2 * left() / (blocks - len(named)))
-        whole = {*master.columns.values(), *master.whole(unit)} if not rest else master.whole(unit)
-        point = _fill(master, _large(master, unit, worth), whole, aims, (share, left))
-        named.append(unit)
-        if point is None or (len(named) == TRIED and (begin - left()) * blocks > 3 * TRIED * begin):
-            return None
-        here = {key: round(point[column]) for key, column in master.columns.items()}
-        known.update({key: value for key, value in here.items() if blocks_of(key) == unit.blocks})
-    return _Named(ground, here).layout()
+            self.rest.append(self.measured.unit(unit.blocks[1:]))
+        return self.measured.unit(unit.blocks[:1])
+
+    def _filled(self, unit: EqualBlocks) -> dict[Key, int] | None:
+        """Fill one block in whole numbers; give the values of all columns."""
+        cut = self.by_leaf and sum(bins for _, bins in unit.leaves) <= FEW_LEAVES
+        master = MasterProgram(self.measured, [*self.named, unit, *self.rest], self.known, unit if cut else None)
+        share = max(LEAST_SECONDS, 2 * self.left() / (len(self.measured.blocks) - len(self.named)))
+        whole = {*([] if self.rest else master.columns.values()), *master.whole(unit)}
+        point = _fill(master, _large(master, unit, self.worth), whole, self.aims, (share, self.left))
+        return None if point is None else {key: round(point[column]) for key, column in master.columns.items()}
+
+    def _hopeless(self) -> bool:
+        """Whether naming all blocks would take three times the time, at the pace of the first."""
+        pace = self.begin - self.left()
+        return len(self.named) == TRIED and pace * len(self.measured.blocks) > 3 * TRIED * self.begin
 
 
 def _fill(
-    master: Master,
+    master: MasterProgram,
     large: ColumnSum,
     whole: Collection[int],
     aims: dict[str, int],
@@ -124,15 +156,15 @@ def _fill(
     return None
 
 
-def _large(master: Master, unit: Unit, worth: Sequence[float]) -> ColumnSum:
+def _large(master: MasterProgram, unit: EqualBlocks, worth: Sequence[float]) -> ColumnSum:
     """What lies in the block as a whole, negative, by the square of its volume."""
     total = ColumnSum()
     for key, column in master.columns.items():
         spot = key[-1]
-        if not isinstance(spot, Spot) or spot.level == 2 or spot.domains != unit.blocks:
+        if not isinstance(spot, CommonDomain) or spot.level == 2 or spot.domains != unit.blocks:
             continue
         number = _number(key[0])
-        kind = master.ground.kinds[number]
+        kind = master.measured.kinds[number]
         if len(key) == 2:
             total.add(-round(worth[number] * kind.whole.volume**2), column)
         elif key[1] != spot:
@@ -140,10 +172,10 @@ def _large(master: Master, unit: Unit, worth: Sequence[float]) -> ColumnSum:
     return total
 
 
-def _worth(ground: Ground, attempt: int) -> list[float]:
+def _worth(measured: MeasuredInstance, attempt: int) -> list[float]:
     """How much a kind counts: all the same at the first attempt, by chance more at others."""
     chance = random.Random(attempt)
-    return [100 * (1 + (chance.random() if attempt else 0.0)) for _ in ground.kinds]
+    return [100 * (1 + (chance.random() if attempt else 0.0)) for _ in measured.kinds]
 
 
 def _number(field: object) -> int:
@@ -151,36 +183,36 @@ def _number(field: object) -> int:
     return field
 
 
-class _Named:
+class _HomeAssigner:
     """Gives groups and subgroups their homes when all blocks are named."""
 
-    def __init__(self, ground: Ground, values: Mapping[Key, int]) -> None:
-        self.ground, self.values = ground, values
+    def __init__(self, measured: MeasuredInstance, values: Mapping[Key, int]) -> None:
+        self.measured, self.values = measured, values
 
-    def layout(self) -> Layout:
+    def layout(self) -> HomeLayout:
         groups: dict[int, Home] = {}
         subs: dict[int, Home] = {}
-        for number, kind in enumerate(self.ground.kinds):
-            by_spot: dict[Spot, list[int]] = defaultdict(list)
+        for number, kind in enumerate(self.measured.kinds):
+            by_spot: dict[CommonDomain, list[int]] = defaultdict(list)
             for group, spot in zip(kind.members, self._spots((number,)), strict=True):
                 groups[group] = _home(spot)
                 by_spot[spot].append(group)
-            of_part = self.ground.subs_of(number)
+            of_part = self.measured.subs_of(number)
             for outer, here in by_spot.items():
                 for index in range(len(kind.parts)):
                     mine = [sub for group in here for sub in of_part[group][index]]
                     spots = self._spots((number, outer, index)) if outer.level else [outer] * len(mine)
                     subs.update((sub, _home(spot)) for sub, spot in zip(mine, spots, strict=True))
-        return Layout(groups, subs)
+        return HomeLayout(groups, subs)
 
-    def _spots(self, prefix: tuple[object, ...]) -> list[Spot]:
+    def _spots(self, prefix: tuple[object, ...]) -> list[CommonDomain]:
         """A spot per thing, from the columns whose key is the prefix and a spot."""
-        found: list[Spot] = []
+        found: list[CommonDomain] = []
         for key, value in self.values.items():
-            if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], Spot):
+            if len(key) == len(prefix) + 1 and key[:-1] == prefix and isinstance(key[-1], CommonDomain):
                 found += [key[-1]] * value
         return sorted(found)
 
 
-def _home(spot: Spot) -> Home:
+def _home(spot: CommonDomain) -> Home:
     return spot.domains[0], spot.level == 0

@@ -20,9 +20,8 @@ from placer.linear import ColumnSum, IntegerProgram, Row
 from placer.manifests import from_documents, validate
 from placer.methods.decomposed import search
 from placer.methods.decomposed.master import TreeMaster
-from placer.methods.decomposed.master.flow import add_flow
-from placer.methods.decomposed.master.kinds import Ground, make_ground
-from placer.methods.decomposed.master.model import Master
+from placer.methods.decomposed.master.measured import MeasuredInstance, measure_instance
+from placer.methods.decomposed.master.program import MasterProgram, add_arc_flow
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.exact import search as exact_search
 from placer.methods.greedy import greedy
@@ -161,9 +160,9 @@ def test_no_tree_no_master() -> None:
     world = World()
     world.nodes("a b")
     world.pods_of("p q", world.gang("g", 2, topology=soft()))
-    assert make_ground(make_dense(world.instance())) is None
+    assert measure_instance(make_dense(world.instance())) is None
     world.hyper("leaf", 1, "a")  # b lies in no leaf
-    assert make_ground(make_dense(world.instance())) is None
+    assert measure_instance(make_dense(world.instance())) is None
 
 
 # Counting alone, where all is placed
@@ -203,7 +202,7 @@ def test_flows_hold_every_filling_and_no_other() -> None:
     # All multisets of items of 2, 3 and 5 pieces that fit into 7, for one bin: a point for each, none beyond.
     for counts in product(range(4), repeat=3):
         program = IntegerProgram()
-        used = add_flow(program, 7, 1, [2, 3, 5]).used()
+        used = add_arc_flow(program, 7, 1, [2, 3, 5]).used()
         for volume, count in zip((2, 3, 5), counts, strict=True):
             program.equal(ColumnSum().add(1, *used.get(volume, ())), count)
         fits = sum(volume * count for volume, count in zip((2, 3, 5), counts, strict=True)) <= 7
@@ -248,8 +247,8 @@ def _keeps(row: Row, point: tuple[int, ...]) -> bool:
     return total == row.room if row.equal else total <= row.room
 
 
-def ground_of(world: World) -> Ground:
-    found = make_ground(make_dense(world.instance()))
+def ground_of(world: World) -> MeasuredInstance:
+    found = measure_instance(make_dense(world.instance()))
     assert found is not None
     return found
 
@@ -258,9 +257,9 @@ def test_naming_blocks_takes_nothing_from_the_bound() -> None:
     world = spines()
     for name in "pqr":
         world.pods_of(" ".join(f"{name}{number}" for number in range(9)), world.gang(name, 9, topology=soft()))
-    ground = ground_of(world)
-    together = Master(ground, ground.units())
-    apart = Master(ground, [ground.unit([block]) for block in ground.blocks])
+    measured = ground_of(world)
+    together = MasterProgram(measured, measured.units())
+    apart = MasterProgram(measured, [measured.unit([block]) for block in measured.blocks])
     assert len(together.units) == 1
     assert len(apart.units) == 2
     first, second = (each.program.minimum(each.locality, math.inf) for each in (together, apart))

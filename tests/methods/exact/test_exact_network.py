@@ -24,7 +24,7 @@ from tests.solving import solve_tiny
 from tests.tiny import tiny_network
 from tests.world import World, calls
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def held(model: ExactModel, solution: Solution) -> cp_model.CpSolver | None:

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense
+from placer.symmetry import grouped
 
-__all__ = ["Ground", "Kind", "Part", "Unit", "make_ground"]
+__all__ = ["EqualBlocks", "MeasuredGroups", "MeasuredInstance", "MeasuredScope", "measure_instance"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -21,11 +22,11 @@ IntArray = npt.NDArray[np.int64]
 MOST_PIECES = 512
 
 #: Pods of one size each: pairs of pieces per pod, number of pods.
-Sizes = tuple[tuple[int, int], ...]
+PieceCounts = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, order=True)
-class Part:
+class MeasuredScope:
     """Equal subgroups, or the group itself: what the tree asks about it.
 
     Parameters
@@ -44,11 +45,11 @@ class Part:
     wanted: bool
     pods: int
     volume: int
-    sizes: Sizes
+    sizes: PieceCounts
 
 
 @dataclass(frozen=True)
-class Kind:
+class MeasuredGroups:
     """Groups that are equal by the measure.
 
     Parameters
@@ -63,14 +64,14 @@ class Kind:
         Group indices.
     """
 
-    whole: Part
-    parts: tuple[tuple[Part, int], ...]
-    loose: Sizes
+    whole: MeasuredScope
+    parts: tuple[tuple[MeasuredScope, int], ...]
+    loose: PieceCounts
     members: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Unit:
+class EqualBlocks:
     """Equal domains above the leaves, under the same domain; counted together as long as none has a name.
 
     Parameters
@@ -89,7 +90,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Ground:
+class MeasuredInstance:
     """The tree and the groups in pieces of one resource.
 
     Parameters
@@ -117,8 +118,8 @@ class Ground:
     dense: Dense
     resource: int
     piece: int
-    kinds: tuple[Kind, ...]
-    filler: Sizes
+    kinds: tuple[MeasuredGroups, ...]
+    filler: PieceCounts
     standing: tuple[int, int]
     leaf_tier: int
     blocks: tuple[int, ...]
@@ -143,10 +144,10 @@ class Ground:
 
     def subs_of(self, kind: int) -> dict[int, list[list[int]]]:
         """Group of a kind to its subgroups, per part of the kind."""
-        sorter, one = _Sorter(self.dense, self.resource, self.piece), self.kinds[kind]
+        sorter, one = _Measurer(self.dense, self.resource, self.piece), self.kinds[kind]
         found = {}
         for group in one.members:
-            by_part: dict[Part, list[int]] = {part: [] for part, _ in one.parts}
+            by_part: dict[MeasuredScope, list[int]] = {part: [] for part, _ in one.parts}
             for sub in self.dense.groups[group].sub_groups:
                 by_part[sorter.part(self.dense.sub_groups[sub].scope)].append(sub)
             found[group] = list(by_part.values())
@@ -157,19 +158,21 @@ class Ground:
         tree = self.dense.domains
         return bool(tree.begin[outer] <= tree.begin[inner] and tree.end[inner] <= tree.end[outer])
 
-    def units(self) -> list[Unit]:
+    def units(self) -> list[EqualBlocks]:
         """Equal blocks under one domain together."""
-        alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for block in self.blocks:
-            rooms = tuple(sorted(int(self.room[leaf]) for leaf in self.leaves[block]))
-            alike[(int(self.dense.domains.parent[block]), rooms)].append(block)
-        return [self.unit(blocks) for blocks in alike.values()]
 
-    def unit(self, blocks: Iterable[int]) -> Unit:
+        def signature(block: int) -> tuple[int, tuple[int, ...]]:
+            return int(self.dense.domains.parent[block]), tuple(
+                sorted(int(self.room[leaf]) for leaf in self.leaves[block])
+            )
+
+        return [self.unit(blocks) for blocks in grouped(self.blocks, signature).values()]
+
+    def unit(self, blocks: Iterable[int]) -> EqualBlocks:
         """Make a unit of blocks that are equal."""
         chosen = tuple(blocks)
         rooms = Counter(int(self.room[leaf]) for block in chosen for leaf in self.leaves[block])
-        return Unit(chosen, tuple(sorted(rooms.items())), int(self.room[chosen[0]]))
+        return EqualBlocks(chosen, tuple(sorted(rooms.items())), int(self.room[chosen[0]]))
 
     def fewest(self, volume: int, domain: int) -> int:
         """Fewest leaves of a domain that hold so many pieces: the largest first."""
@@ -197,7 +200,7 @@ class Ground:
         return found
 
 
-def make_ground(dense: Dense) -> Ground | None:
+def measure_instance(dense: Dense) -> MeasuredInstance | None:
     """See the instance through the measure that is asked for most; None where the tree is not even enough.
 
     All leaves must have one tier, nodes must be in leaves only, and the domains right above leaves must have one tier.
@@ -210,31 +213,24 @@ def make_ground(dense: Dense) -> Ground | None:
     resource, piece = measure
     sums = np.concatenate(([0], np.cumsum(dense.free[:, resource] // piece)))
     tree = dense.domains
-    return _Sorter(dense, resource, piece).ground(
+    return _Measurer(dense, resource, piece).instance(
         int(tree.tier[dense.leaf[0]]), blocks, uppers, sums[tree.end] - sums[tree.begin]
     )
 
 
 def _levels(dense: Dense) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Blocks and the domains above them, or None."""
-    tree = dense.domains
-    leaves = np.unique(dense.leaf)
-    if not len(leaves) or tree.root in leaves or len(set(tree.tier[leaves].tolist())) > 1:
+    tree, leaves = dense.domains, np.unique(dense.leaf)
+    if not len(leaves) or tree.root in leaves or len(np.unique(tree.tier[leaves])) > 1:
         return None
     blocks = np.unique(tree.parent[leaves])
-    if np.isin(blocks, leaves).any() or len(set(tree.tier[blocks].tolist())) > 1:
+    if np.isin(blocks, leaves).any() or len(np.unique(tree.tier[blocks])) > 1:
         return None
+    lower = {*leaves.tolist(), *blocks.tolist()}
     filled = np.flatnonzero(tree.end > tree.begin)
-    others = [int(each) for each in filled if each not in leaves and each not in blocks]
-    if any(np.isin(int(tree.parent[leaf]), leaves) for leaf in leaves):
-        return None
-    uppers: dict[tuple[int, int], int] = {}
-    known = {(int(tree.begin[each]), int(tree.end[each])) for each in blocks}
-    for each in sorted(others, key=lambda one: int(tree.tier[one])):
-        span = (int(tree.begin[each]), int(tree.end[each]))
-        if span not in known:
-            uppers.setdefault(span, each)
-    return tuple(blocks.tolist()), tuple(sorted(uppers.values(), key=lambda one: int(tree.tier[one])))
+    above = [each for each in filled[np.argsort(tree.tier[filled], kind="stable")].tolist() if each not in lower]
+    by_span = grouped([*blocks.tolist(), *above], lambda each: (int(tree.begin[each]), int(tree.end[each])))
+    return tuple(blocks.tolist()), tuple(lowest for lowest, *_ in by_span.values() if lowest not in lower)
 
 
 def _measure(dense: Dense) -> tuple[int, int] | None:
@@ -262,63 +258,65 @@ def _pieces(asked: list[int]) -> Iterator[int]:
         yield from sorted(set(asked))[:8]
 
 
-class _Sorter:
-    """Sorts groups into kinds and filler."""
+class _Measurer:
+    """Sees groups and scopes in pieces of one resource."""
 
     def __init__(self, dense: Dense, resource: int, piece: int) -> None:
         self.dense, self.resource, self.piece = dense, resource, piece
         self.requests = (dense.requests[:, resource] // piece).tolist()
         self.top = int(dense.domains.tier.max())
 
-    def ground(self, leaf_tier: int, blocks: tuple[int, ...], uppers: tuple[int, ...], room: IntArray) -> Ground:
-        alike: dict[tuple[Part, tuple[tuple[Part, int], ...], Sizes], list[int]] = defaultdict(list)
-        filler: Counter[int] = Counter()
-        locality = span = 0
-        for number, group in enumerate(self.dense.groups):
-            scopes = [group.scope, *(self.dense.sub_groups[sub].scope for sub in group.sub_groups)]
-            whole = self.part(group.scope)
-            if any(self.dense.scopes[scope].bound for scope in scopes):
-                for scope in scopes:
-                    locality, span = locality + self._least(scope), span + self._leaves(scope)
-                filler.update(dict(whole.sizes))
-            elif all(self._free(scope) for scope in scopes):
-                filler.update(dict(whole.sizes))
-            else:
-                parts = Counter(self.part(scope) for scope in scopes[1:])
-                loose = [index for index in group.classes if self.dense.classes[index].sub_group < 0]
-                alike[whole, tuple(sorted(parts.items())), self._sizes(loose)].append(number)
-        kinds = tuple(Kind(*key, members=tuple(members)) for key, members in alike.items())
-        tree = self.dense.domains
-        return Ground(
-            self.dense,
-            self.resource,
-            self.piece,
-            kinds,
-            tuple(sorted(filler.items())),
-            (locality + self.dense.constant_locality, span + self.dense.constant_span),
-            leaf_tier,
-            blocks,
-            tuple(each for each in uppers if tree.end[each] > tree.begin[each]),
-            room,
+    def instance(
+        self, leaf_tier: int, blocks: tuple[int, ...], uppers: tuple[int, ...], room: IntArray
+    ) -> MeasuredInstance:
+        dense, filler, located = self.dense, Counter[int](), []
+        locality, span = dense.constant_locality, dense.constant_span
+        for number, group in enumerate(dense.groups):
+            scopes = self._scopes(number)
+            if any(dense.scopes[scope].bound for scope in scopes):
+                locality += sum(map(self._least, scopes))
+                span += sum(map(self._leaves, scopes))
+            elif not all(map(self._free, scopes)):
+                located.append(number)
+                continue
+            filler.update(dict(self._sizes(group.classes)))
+        kinds = tuple(
+            MeasuredGroups(*key, members=tuple(members)) for key, members in grouped(located, self._key).items()
         )
+        tops = tuple(each for each in uppers if dense.domains.end[each] > dense.domains.begin[each])
+        counted = tuple(sorted(filler.items()))
+        return MeasuredInstance(
+            dense, self.resource, self.piece, kinds, counted, (locality, span), leaf_tier, blocks, tops, room
+        )
+
+    def _scopes(self, number: int) -> list[int]:
+        """Scope of a group and of its subgroups."""
+        group = self.dense.groups[number]
+        return [group.scope, *(self.dense.sub_groups[sub].scope for sub in group.sub_groups)]
+
+    def _key(self, number: int) -> tuple[MeasuredScope, tuple[tuple[MeasuredScope, int], ...], PieceCounts]:
+        """What the tree asks of a group: of all its pods, of its subgroups, and its pods that are in none."""
+        whole, *parts = map(self.part, self._scopes(number))
+        loose = [index for index in self.dense.groups[number].classes if self.dense.classes[index].sub_group < 0]
+        return whole, tuple(sorted(Counter(parts).items())), self._sizes(loose)
 
     def _free(self, scope: int) -> bool:
         one = self.dense.scopes[scope]
         return not one.wanted and one.limit is None
 
-    def _sizes(self, classes: Iterable[int]) -> Sizes:
+    def _sizes(self, classes: Iterable[int]) -> PieceCounts:
         found: Counter[int] = Counter()
         for index in classes:
             found[self.requests[index]] += self.dense.classes[index].size
         return tuple(sorted(found.items()))
 
-    def part(self, scope: int) -> Part:
+    def part(self, scope: int) -> MeasuredScope:
         """What the tree asks about a scope."""
         one = self.dense.scopes[scope]
         sizes = self._sizes(one.classes)
         limit = self.top if one.limit is None else one.limit
         pods, volume = sum(count for _, count in sizes), sum(size * count for size, count in sizes)
-        return Part(limit, one.wanted, pods, volume, sizes)
+        return MeasuredScope(limit, one.wanted, pods, volume, sizes)
 
     def _least(self, scope: int) -> int:
         """Pods times the tier that they have in any case: that of what runs, the lowest one else."""

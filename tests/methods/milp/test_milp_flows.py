@@ -25,7 +25,7 @@ from tests.shop import SHOP, shop
 from tests.tiny import tiny_network
 from tests.world import World, calls
 
-PLANTED = Path(__file__).parent.parent / "instances" / "planted"
+PLANTED = Path(__file__).parents[3] / "instances" / "planted"
 
 
 def model_with_all_values(dense: Dense) -> MilpModel:

@@ -1,4 +1,4 @@
-"""The master: how many equal groups have their smallest common domain where, and whether leaves can be filled so.
+"""The master problem: how many equal groups have their smallest common domain where, and whether leaves hold that.
 
 Leaves are bins, and a flow through their pieces says how they are filled with what lies in one leaf entirely; blocks
 above them likewise, with what lies in one block but in no leaf. What lies in neither takes what is left in leaves,
@@ -9,14 +9,84 @@ named the least value is a bound that holds for the instance, with all named it 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from placer.linear import ColumnSum, IntegerProgram
-from placer.methods.decomposed.master.flow import Flow, add_flow
-from placer.methods.decomposed.master.kinds import Ground, Kind, Part, Sizes, Unit
+from placer.methods.decomposed.master.measured import (
+    EqualBlocks,
+    MeasuredGroups,
+    MeasuredInstance,
+    MeasuredScope,
+    PieceCounts,
+)
 
-__all__ = ["Key", "Master", "Spot", "TooWide"]
+__all__ = ["ArcFlow", "CommonDomain", "Key", "MasterProgram", "TooWide", "add_arc_flow"]
+
+
+@dataclass(frozen=True)
+class ArcFlow:
+    """Ways to fill bins of one room: paths through their pieces, an arc for an item, the larger items first.
+
+    There are as many paths as bins. A bin of 4 pieces with items of 2 and 1 is the path 0, 2, 3, which ends at 3.
+
+    Parameters
+    ----------
+    arcs
+        (from, to, column): how many paths have an item of ``to - from`` pieces there.
+    ends
+        (piece, column): how many paths end there; what is left of their bins is room - piece.
+    room, bins
+        Pieces of a bin, and how many bins there are.
+    """
+
+    arcs: tuple[tuple[int, int, int], ...]
+    ends: tuple[tuple[int, int], ...]
+    room: int
+    bins: int
+
+    @property
+    def columns(self) -> list[int]:
+        """All of its columns."""
+        return [*(column for _, _, column in self.arcs), *(column for _, column in self.ends)]
+
+    def used(self) -> dict[int, list[int]]:
+        """Pieces of an item to the arcs of such items."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for begin, end, column in self.arcs:
+            found[end - begin].append(column)
+        return found
+
+    def remaining(self, size: int) -> Iterator[tuple[int, int]]:
+        """Column and coefficient of how many pieces of a size are left beside the items."""
+        for piece, column in self.ends:
+            count = (self.room - piece) // size
+            if count:
+                yield column, count
+
+
+def add_arc_flow(program: IntegerProgram, room: int, bins: int, volumes: Collection[int]) -> ArcFlow:
+    """Add the ways to fill bins with items of some volumes above 0, the larger ones first."""
+    ordered = sorted((volume for volume in volumes if volume <= room), reverse=True)
+    # Per piece the largest item that a path may have had last: only what is not larger may follow.
+    last: dict[int, int] = {0: room + 1}
+    arcs: list[tuple[int, int, int]] = []
+    balance: dict[int, ColumnSum] = defaultdict(ColumnSum)
+    for piece in range(room + 1):
+        for volume in ordered if piece in last else ():
+            if volume <= last[piece] and piece + volume <= room:
+                column = program.column(bins)
+                arcs.append((piece, piece + volume, column))
+                balance[piece].add(1, column)
+                balance[piece + volume].add(-1, column)
+                last[piece + volume] = max(last.get(piece + volume, 0), volume)
+    ends = []
+    for piece in sorted(last):
+        column = program.column(bins)
+        ends.append((piece, column))
+        program.equal(balance[piece].add(1, column), 0 if piece else bins)
+    return ArcFlow(tuple(arcs), tuple(ends), room, bins)
+
 
 #: More columns than this are not worth the while.
 MOST_COLUMNS = 80_000
@@ -27,7 +97,7 @@ class TooWide(Exception):
 
 
 @dataclass(frozen=True, order=True)
-class Spot:
+class CommonDomain:
     """Where something has its smallest common domain.
 
     Parameters
@@ -42,17 +112,17 @@ class Spot:
     domains: tuple[int, ...]
 
 
-#: What a column counts: groups of a kind at a spot ``(kind, spot)``; subgroups ``(kind, spot of the group, part,
-#: spot)``; pods of what lies in a domain above that go to a unit ``(domain, size, blocks)``.
+#: What a column counts, a spot being a common domain: groups of a kind at a spot ``(kind, spot)``; subgroups ``(kind,
+#: spot of the group, part, spot)``; pods of what lies in a domain above that go to a unit ``(domain, size, blocks)``.
 Key = tuple[object, ...]
 
 
-class Master:
+class MasterProgram:
     """One program.
 
     Parameters
     ----------
-    ground
+    measured
         The instance.
     units
         How its blocks are counted.
@@ -67,7 +137,7 @@ class Master:
     columns
         Key to column; a settled unit has none where ``known`` says 0.
     locality, span
-        The values, without what ``Ground.standing`` says.
+        The values, without what ``MeasuredInstance.standing`` says.
     flows
         Unit to how its leaves are filled.
     pieces
@@ -76,17 +146,17 @@ class Master:
 
     def __init__(
         self,
-        ground: Ground,
-        units: Sequence[Unit],
+        measured: MeasuredInstance,
+        units: Sequence[EqualBlocks],
         known: Mapping[Key, int] | None = None,
-        apart: Unit | None = None,
+        apart: EqualBlocks | None = None,
     ) -> None:
-        self.ground, self.units, self.known, self.apart = ground, tuple(units), known or {}, apart
+        self.measured, self.units, self.known, self.apart = measured, tuple(units), known or {}, apart
         self.settled = {where for key in self.known for where in [blocks_of(key)] if where is not None}
         self.program = IntegerProgram()
         self.columns: dict[Key, int] = {}
         self.locality, self.span = ColumnSum(), ColumnSum()
-        self.flows: dict[Unit, list[Flow]] = {}
+        self.flows: dict[EqualBlocks, list[ArcFlow]] = {}
         self.pieces: list[int] = []
         self._items: dict[tuple[int, tuple[int, ...]], dict[int, ColumnSum]] = defaultdict(
             lambda: defaultdict(ColumnSum)
@@ -96,28 +166,37 @@ class Master:
         self._loose: dict[tuple[int, int], int] = defaultdict(int)
         self._fewest: dict[tuple[int, int], int] = {}
         self._spots = self._all_spots()
-        for number, kind in enumerate(ground.kinds):
+        for number, kind in enumerate(measured.kinds):
             self._place(number, kind)
         self._filler()
         self._share()
         for unit in self.units:
             if unit.blocks not in self.settled:
                 self._fill(unit)
+        self._known_cuts()
+
+    def _known_cuts(self) -> None:
+        """Leaves that cut groups touch in blocks whose content is settled."""
         for key in self.known:
-            if key[1] == "more":
-                more = self._column(key, self.known[key])
-                self.span.add(1, *([] if more is None else [more]))
+            more = self._column(key, self.known[key]) if key[1] == "more" else None
+            if more is not None:
+                self.span.add(1, more)
 
     # Where things may be
 
-    def _all_spots(self) -> list[tuple[Spot, int, int]]:
+    def _all_spots(self) -> list[tuple[CommonDomain, int, int]]:
         """Spots with their tier and room, lower ones first."""
-        ground, tree = self.ground, self.ground.dense.domains
-        found = [(Spot(0, unit.blocks), ground.leaf_tier, max(room for room, _ in unit.leaves)) for unit in self.units]
-        found += [(Spot(1, unit.blocks), int(tree.tier[unit.blocks[0]]), unit.room) for unit in self.units]
-        return found + [(Spot(2, (each,)), int(tree.tier[each]), int(ground.room[each])) for each in ground.uppers]
+        measured, tree = self.measured, self.measured.dense.domains
+        found = [
+            (CommonDomain(0, unit.blocks), measured.leaf_tier, max(room for room, _ in unit.leaves))
+            for unit in self.units
+        ]
+        found += [(CommonDomain(1, unit.blocks), int(tree.tier[unit.blocks[0]]), unit.room) for unit in self.units]
+        return found + [
+            (CommonDomain(2, (each,)), int(tree.tier[each]), int(measured.room[each])) for each in measured.uppers
+        ]
 
-    def _able(self, part: Part, outer: Spot | None = None) -> list[tuple[Spot, int]]:
+    def _able(self, part: MeasuredScope, outer: CommonDomain | None = None) -> list[tuple[CommonDomain, int]]:
         """Spots, with their tiers, where a part may be whose group is at ``outer``."""
         return [
             (spot, tier)
@@ -125,10 +204,10 @@ class Master:
             if tier <= part.limit and room >= part.volume and (outer is None or self._within(spot, outer))
         ]
 
-    def _within(self, spot: Spot, outer: Spot) -> bool:
+    def _within(self, spot: CommonDomain, outer: CommonDomain) -> bool:
         if outer.level < 2:
             return spot.level <= outer.level and spot.domains == outer.domains
-        return self.ground.inside(spot.domains[0], outer.domains[0])
+        return self.measured.inside(spot.domains[0], outer.domains[0])
 
     def _column(self, key: Key, most: int) -> int | None:
         """Make a column; None where it is known to be 0."""
@@ -142,7 +221,7 @@ class Master:
             self.program.equal(ColumnSum().add(1, column), known)
         return column
 
-    def _place(self, number: int, kind: Kind) -> None:
+    def _place(self, number: int, kind: MeasuredGroups) -> None:
         many, here = len(kind.members), ColumnSum()
         for spot, tier in self._able(kind.whole):
             groups = self._column((number, spot), many)
@@ -158,17 +237,17 @@ class Master:
                 self._count(part, spot, tier, groups, count)
         self.program.equal(here, many)
 
-    def _place_parts(self, number: int, spot: Spot, groups: int) -> None:
+    def _place_parts(self, number: int, spot: CommonDomain, groups: int) -> None:
         """Subgroups of groups at one spot, and the leaves that these touch in all.
 
         Subgroups that lie in one leaf each are bins' items: a group needs so many bins for all of them, and one bin
         less for each that does not lie in one leaf.
         """
-        kind, apart = self.ground.kinds[number], ColumnSum()
+        kind, apart = self.measured.kinds[number], ColumnSum()
         many = len(kind.members)
         for index, (part, count) in enumerate(kind.parts):
             self._place_part((number, spot, index), part, count * many, ColumnSum().add(-count, groups), apart)
-        fewest, bins = self._leaves(kind.whole, spot), self.ground.bins(number, spot.domains[0])
+        fewest, bins = self._leaves(kind.whole, spot), self.measured.bins(number, spot.domains[0])
         if kind.whole.wanted and bins > fewest:
             more = self.program.column(many * (bins - fewest))
             self.program.at_most(apart.add(-1, more).add(bins - fewest, groups), 0)
@@ -176,8 +255,8 @@ class Master:
 
     def _place_part(
         self,
-        key: tuple[int, Spot, int],
-        part: Part,
+        key: tuple[int, CommonDomain, int],
+        part: MeasuredScope,
         most: int,
         row: ColumnSum,
         apart: ColumnSum,
@@ -200,27 +279,27 @@ class Master:
                 self._pods(part.sizes, spot, parts)
         self.program.equal(row, 0)
 
-    def _count(self, part: Part, spot: Spot, tier: int, column: int, each: int = 1) -> None:
+    def _count(self, part: MeasuredScope, spot: CommonDomain, tier: int, column: int, each: int = 1) -> None:
         """What so many parts at a spot add to the values."""
         if part.wanted and part.pods:
             self.locality.add(each * part.pods * tier, column)
             self.span.add(each * self._leaves(part, spot), column)
 
-    def _leaves(self, part: Part, spot: Spot) -> int:
+    def _leaves(self, part: MeasuredScope, spot: CommonDomain) -> int:
         """Leaves that a part touches at least: two where its smallest common domain is no leaf."""
         if spot.level == 0:
             return 1
         key = (part.volume, spot.domains[0])
         if key not in self._fewest:
-            self._fewest[key] = max(2, self.ground.fewest(*key))
+            self._fewest[key] = max(2, self.measured.fewest(*key))
         return self._fewest[key]
 
-    def _item(self, part: Part, spot: Spot, column: int) -> None:
+    def _item(self, part: MeasuredScope, spot: CommonDomain, column: int) -> None:
         """It lies in one leaf or block as a whole."""
         if part.volume and spot.level < 2:
             self._items[spot.level, spot.domains][part.volume].add(1, column)
 
-    def _pods(self, sizes: Sizes, spot: Spot, column: int) -> None:
+    def _pods(self, sizes: PieceCounts, spot: CommonDomain, column: int) -> None:
         """Pods that go wherever in the spot room is left in leaves."""
         for size, count in sizes:
             if size and spot.level == 1:
@@ -230,8 +309,8 @@ class Master:
 
     def _filler(self) -> None:
         """Pods that may be anywhere: in the largest domain there is."""
-        top = max((*self.ground.blocks, *self.ground.uppers), key=lambda each: int(self.ground.room[each]))
-        for size, count in self.ground.filler:
+        top = max((*self.measured.blocks, *self.measured.uppers), key=lambda each: int(self.measured.room[each]))
+        for size, count in self.measured.filler:
             if size:
                 self._loose[top, size] += count
 
@@ -243,32 +322,32 @@ class Master:
             here = self._above[domain, size]
             total = ColumnSum(list(here.variables), [-each for each in here.coefficients])
             for unit in self.units:
-                if self.ground.inside(unit.blocks[0], domain):
+                if self.measured.inside(unit.blocks[0], domain):
                     share = self._column((domain, size, unit.blocks), unit.room * len(unit.blocks) // size)
                     if share is not None:
                         self._beside[unit.blocks][size].add(1, share)
                         total.add(1, share)
             self.program.equal(total, self._loose[domain, size])
 
-    def _fill(self, unit: Unit) -> None:
+    def _fill(self, unit: EqualBlocks) -> None:
         """Leaves hold what lies in one of them, blocks what lies in one of them; the rest goes beside it."""
         items = self._items[0, unit.blocks]
         leaves = unit.leaves if unit != self.apart else [(room, 1) for room, bins in unit.leaves for _ in range(bins)]
-        flows = self.flows[unit] = [add_flow(self.program, room, bins, list(items)) for room, bins in leaves]
+        flows = self.flows[unit] = [add_arc_flow(self.program, room, bins, list(items)) for room, bins in leaves]
         self._match(items, flows)
         if unit == self.apart:
             self._cut(unit, flows)
         items = self._items[1, unit.blocks]
         if len(unit.blocks) > 1:
-            self._match(items, [add_flow(self.program, unit.room, len(unit.blocks), list(items))])
+            self._match(items, [add_arc_flow(self.program, unit.room, len(unit.blocks), list(items))])
         else:
             row = ColumnSum()
             for volume, here in items.items():
                 row.add(volume, *here.variables)
             self.program.at_most(row, unit.room)
-        self._rest(unit, flows)
+        self._rest_of(self._beside[unit.blocks], flows)
 
-    def _match(self, items: dict[int, ColumnSum], flows: Sequence[Flow]) -> None:
+    def _match(self, items: dict[int, ColumnSum], flows: Sequence[ArcFlow]) -> None:
         """There are as many items of a volume as arcs."""
         used = [flow.used() for flow in flows]
         for volume, here in items.items():
@@ -277,12 +356,9 @@ class Master:
                 total.add(-1, *each.get(volume, ()))
             self.program.equal(total, 0)
 
-    def _rest(self, unit: Unit, flows: Sequence[Flow]) -> None:
+    def _rest_of(self, beside: Mapping[int, ColumnSum], flows: Sequence[ArcFlow]) -> None:
         """Pods beside the items: in pieces of each size there is only so much left."""
-        self._rest_of(self._beside[unit.blocks], flows)
-
-    def _rest_of(self, beside: Mapping[int, ColumnSum], flows: Sequence[Flow]) -> None:
-        for least in self.ground.sizes:
+        for least in self.measured.sizes:
             row = ColumnSum()
             for size, here in beside.items():
                 for column, coefficient in zip(here.variables, here.coefficients, strict=True):
@@ -293,27 +369,32 @@ class Master:
                         row.add(-count, column)
                 self.program.at_most(row, 0)
 
-    def _cut(self, unit: Unit, flows: Sequence[Flow]) -> None:
+    def _cut(self, unit: EqualBlocks, flows: Sequence[ArcFlow]) -> None:
         """Groups without subgroups that lie in the block are cut into pieces, one per leaf that they touch."""
         beside: list[dict[int, ColumnSum]] = [defaultdict(ColumnSum) for _ in flows]
-        for number, kind in enumerate(self.ground.kinds):
-            spot = Spot(1, unit.blocks)
+        spot = CommonDomain(1, unit.blocks)
+        for number, kind in enumerate(self.measured.kinds):
             groups = self.columns.get((number, spot))
-            if groups is None or kind.parts or not (kind.whole.wanted and kind.whole.volume):
-                continue
-            touched = ColumnSum().add(-self._leaves(kind.whole, spot), groups)
-            pods = {size: ColumnSum().add(-count, groups) for size, count in kind.loose if size}
-            for flow, there in zip(flows, beside, strict=True):
-                piece = self._piece(number, flow.room, pods, there)
-                touched.add(1, piece)
-            for row in pods.values():
-                self.program.equal(row, 0)
-            more = self._column((number, "more", unit.blocks), len(kind.members) * len(flows))
-            assert more is not None
-            self.program.at_most(touched.add(-1, more), 0)
-            self.span.add(1, more)
+            if groups is not None and not kind.parts and kind.whole.wanted and kind.whole.volume:
+                self._cut_groups(number, spot, groups, list(zip(flows, beside, strict=True)))
         for flow, there in zip(flows, beside, strict=True):
             self._rest_of(there, [flow])
+
+    def _cut_groups(
+        self, number: int, spot: CommonDomain, groups: int, leaves: Sequence[tuple[ArcFlow, dict[int, ColumnSum]]]
+    ) -> None:
+        """Cut the groups of one kind that lie in a block; ``leaves`` has what goes beside the items of each leaf."""
+        kind = self.measured.kinds[number]
+        touched = ColumnSum().add(-self._leaves(kind.whole, spot), groups)
+        pods = {size: ColumnSum().add(-count, groups) for size, count in kind.loose if size}
+        for flow, there in leaves:
+            touched.add(1, self._piece(number, flow.room, pods, there))
+        for row in pods.values():
+            self.program.equal(row, 0)
+        more = self._column((number, "more", spot.domains), len(kind.members) * len(leaves))
+        assert more is not None
+        self.program.at_most(touched.add(-1, more), 0)
+        self.span.add(1, more)
 
     def _piece(
         self,
@@ -323,7 +404,7 @@ class Master:
         there: Mapping[int, ColumnSum],
     ) -> int:
         """Make the column that says how many groups of a kind touch a leaf, and those of their pods there."""
-        many = len(self.ground.kinds[number].members)
+        many = len(self.measured.kinds[number].members)
         touches, volume = self.program.column(many), ColumnSum()
         for size, row in pods.items():
             here = self.program.column(room // size)
@@ -339,7 +420,7 @@ class Master:
         """The sum that ``locality`` or ``span`` is."""
         return self.locality if name == "locality" else self.span
 
-    def whole(self, unit: Unit) -> set[int]:
+    def whole(self, unit: EqualBlocks) -> set[int]:
         """Columns that concern a unit, and those that say which groups lie above all units."""
         found = {column for key, column in self.columns.items() if blocks_of(key) == unit.blocks}
         found |= {self.columns[key] for key in self.columns if len(key) == 2 and blocks_of(key) is None}
@@ -349,7 +430,7 @@ class Master:
 def blocks_of(key: Key) -> tuple[int, ...] | None:
     """Blocks of the unit that a column concerns; None where it concerns a domain above."""
     last = key[-1]
-    if isinstance(last, Spot):
+    if isinstance(last, CommonDomain):
         return last.domains if last.level < 2 else None
     assert isinstance(last, tuple)
     return last

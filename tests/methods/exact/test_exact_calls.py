@@ -21,7 +21,7 @@ from tests.shop import SHOP, shop
 from tests.tiny import tiny_network
 from tests.world import World, calls
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 
 # Hints
 

@@ -24,11 +24,11 @@ from placer.methods.greedy import greedy
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.verify import verify
+from tests.methods.milp.test_milp_numa import assigned, ordered, uneven, wide
 from tests.numa_words import demand, numa
 from tests.oracle import best, binds
 from tests.solving import solve_tiny
 from tests.support import instance_of
-from tests.test_milp_numa import assigned, ordered, uneven, wide
 from tests.tiny import tiny
 from tests.tiny_numa import tiny_numa
 from tests.world import World

@@ -24,6 +24,8 @@ from placer.methods.numa.binding_order import aligned
 from placer.placement import Score
 from placer.verify import verify
 from tests.judge import placement
+from tests.methods.milp.test_milp_flows import model_with_all_values, somewhere
+from tests.methods.milp.test_milp_rules import SOLVERS, broken
 from tests.numa_drawn import demands, nodes
 from tests.numa_words import demand, numa
 from tests.numa_worlds import (
@@ -46,8 +48,6 @@ from tests.numa_worlds import (
 from tests.oracle import best, binds
 from tests.shrink import describe, shrink
 from tests.solving import solve_tiny
-from tests.test_milp_flows import model_with_all_values, somewhere
-from tests.test_milp_rules import SOLVERS, broken
 from tests.tiny import tiny
 from tests.tiny_numa import tiny_numa
 from tests.world import World

@@ -9,8 +9,8 @@ from placer.instance import PodState, Policy
 from placer.methods.milp.model import MilpModel
 from tests.judge import placement
 from tests.kep import ONLINE_BOUTIQUE, kep_cluster
+from tests.methods.milp.test_milp_rules import SOLVERS, broken, values
 from tests.shop import MAJORITY_CASES, SHOP, shop, star
-from tests.test_milp_rules import SOLVERS, broken, values
 from tests.world import World, calls
 
 # ------------------------------------------------------------------------------------------------------------ the rules

@@ -29,7 +29,7 @@ from placer.solve import solve
 from tests.world import World, hard
 
 SOLVERS = ("HiGHS", "COIN_CMD")
-PLANTED = Path(__file__).parent.parent / "instances" / "planted"
+PLANTED = Path(__file__).parents[3] / "instances" / "planted"
 
 
 def competing() -> Dense:

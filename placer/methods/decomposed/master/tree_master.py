@@ -1,0 +1,200 @@
+"""What a search asks the master: a bound on ``locality`` or ``span``, and a placement that reaches it.
+
+From a layout to a placement it is the exact model, with every home given but for which leaf of a block it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model import IntVar, LinearExpr
+
+from placer.bounds import NamedBound
+from placer.dense import Dense, Solution
+from placer.methods.decomposed.master.dive import Home, HomeLayout, dive
+from placer.methods.decomposed.master.measured import MeasuredInstance, measure_instance
+from placer.methods.decomposed.master.program import MasterProgram, TooWide
+from placer.methods.events import TooLarge
+from placer.methods.exact.aggregation import Bundle
+from placer.methods.exact.model import ExactModel
+
+__all__ = ["TreeMaster", "place"]
+
+
+def place(
+    dense: Dense, layout: HomeLayout, values: Sequence[int], level: int, solver: cp_model.CpSolver, seconds: float
+) -> Solution | None:
+    """Find a placement with this layout.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    layout
+        Homes of groups and subgroups.
+    values
+        Of the answer in hand; those before ``locality`` and ``span`` are kept.
+    level
+        What is made good; the layout decides the values before it that concern the tree.
+    solver
+        Set up with its limits.
+    seconds
+        How long building the model may take.
+
+    Returns
+    -------
+    Solution or None
+        None where there is none with this layout, or where none was found.
+    """
+    try:
+        model = ExactModel(dense, seconds=seconds)
+    except TooLarge:
+        return None
+    for before, (name, _) in enumerate(dense.levels[:level]):
+        if name not in ("locality", "span"):
+            model.keep(before, values[before])
+    model.fill()
+    for index, bundle in enumerate(model.variables.all):
+        _settle(model, index, bundle, layout.groups if bundle.policy < 0 else layout.sub_groups)
+    model.aim(level)
+    status = solver.solve(model.proto)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None
+    return model.read(list(solver.response_proto.solution))
+
+
+def _settle(model: ExactModel, index: int, bundle: Bundle, homes_of: Mapping[int, Home]) -> None:
+    """Say how many members of a bundle have their home where; which leaf of a domain stays open."""
+    homes = model.variables.homes[index]
+    if not homes or any(member not in homes_of for member in bundle.members):
+        return
+    by_home: dict[Home, list[IntVar]] = defaultdict(list)
+    for domain, variable in homes.items():
+        by_home[_named(model.dense, domain)].append(variable)
+    chosen = Counter[Home]()
+    for member in bundle.members:
+        home = _known(model, homes_of[member], by_home)
+        if home is None:
+            return
+        chosen[home] += 1
+    for home, variables in by_home.items():
+        model.proto.add(LinearExpr.sum(variables) == chosen[home])
+
+
+def _named(dense: Dense, domain: int) -> Home:
+    """A leaf goes by the name of the domain above it."""
+    leaf = domain in dense.leaf
+    return (int(dense.domains.parent[domain]) if leaf else domain, leaf)
+
+
+def _known(model: ExactModel, home: Home, known: Collection[Home]) -> Home | None:
+    """The home, else the smallest known domain that holds it: where only the limit counts, that is all there is."""
+    above = ((domain, False) for domain in model.variables.path(home[0]))
+    return next((each for each in (home, *above) if each in known), None)
+
+
+#: After so many attempts without a placement no more are made: what decides there is not counted.
+FRUITLESS = 2
+
+#: The values that it knows.
+NAMES = ("locality", "span")
+
+
+class TreeMaster:
+    """The master of one instance; who asks has to know that the values before leave no pod out.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    """
+
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
+        self.measured: MeasuredInstance | None = measure_instance(dense)
+        self.attempts = 0
+        self.fruitless = 0
+        self._bounds: dict[tuple[int, tuple[int, ...]], NamedBound | None] = {}
+
+    def knows(self, level: int) -> bool:
+        """Whether it can say anything about a value."""
+        return self.measured is not None and self.dense.levels[level][0] in NAMES
+
+    def bound(self, level: int, values: Sequence[int], seconds: float) -> NamedBound | None:
+        """Bound a value among the placements that equal ``values`` on those before it and place everything.
+
+        Parameters
+        ----------
+        level
+            Of ``locality`` or ``span``.
+        values
+            Of the answer in hand.
+        seconds
+            How long it may take.
+
+        Returns
+        -------
+        NamedBound or None
+            None where nothing was found out.
+        """
+        context = tuple(values[:level])
+        if (level, context) not in self._bounds:
+            least = self._least(level, values, seconds)
+            self._bounds[level, context] = None if least is None else NamedBound(level, least, "master", context)
+        return self._bounds[level, context]
+
+    def _least(self, level: int, values: Sequence[int], seconds: float) -> int | None:
+        name = self.dense.levels[level][0]
+        if self.measured is None or name not in NAMES:
+            return None
+        try:
+            master = MasterProgram(self.measured, self.measured.units())
+        except TooWide:
+            self.measured = None
+            return None
+        for before, most in self._targets(level, values).items():
+            master.program.at_most(master.value(before), most)
+        least = master.program.minimum(master.value(name), seconds)
+        return None if least is None else least + self.measured.standing[NAMES.index(name)]
+
+    def _targets(self, level: int, values: Sequence[int]) -> dict[str, int]:
+        """What the values of the tree before a level may be at most, without what stands."""
+        assert self.measured is not None
+        standing = dict(zip(NAMES, self.measured.standing, strict=True))
+        pairs = zip(self.dense.levels[:level], values, strict=False)
+        return {name: value - standing[name] for (name, _), value in pairs if name in NAMES}
+
+    def propose(self, level: int, values: Sequence[int], seconds: float, solver: cp_model.CpSolver) -> Solution | None:
+        """Look for a placement that is as good as the bound, on this value and the next one of the tree.
+
+        Parameters
+        ----------
+        level, values
+            As for :meth:`bound`, which must have been asked.
+        seconds
+            How long it may take without the solver's time.
+        solver
+            For the placement, with its limits.
+        """
+        bound = self._bounds.get((level, tuple(values[:level])))
+        if self.measured is None or bound is None or self.fruitless >= FRUITLESS:
+            return None
+        end = time.monotonic() + seconds
+
+        def left() -> float:
+            return end - time.monotonic()
+
+        reached = (*values[:level], bound.bound)
+        targets, last = self._targets(level + 1, reached), level
+        if level + 1 < len(self.dense.levels) and self.dense.levels[level + 1][0] in NAMES:
+            further = self.bound(level + 1, reached, left())
+            if further is not None:
+                targets, last = self._targets(level + 2, (*reached, further.bound)), level + 1
+        layout = dive(self.measured, targets, self.attempts, left)
+        self.attempts += 1
+        found = None if layout is None or left() <= 0 else place(self.dense, layout, values, last, solver, left())
+        self.fruitless = self.fruitless + 1 if found is None else 0
+        return found
