@@ -72,6 +72,8 @@ def test_one_order() -> None:
     assert [binding.pod.name for binding in found.bindings] == ["large", "small"]
     assert [binding.numa_zones for binding in found.bindings] == [("node-0",), ("node-1",)]
     assert found.one_by_one == ("n1",)
+    (refused,) = verify(instance, _on_n1("small", "large"))
+    assert refused.message in (FOLDER.parent.parent / "models/numa.md").read_text(encoding="utf-8")
     assert len(best(instance)[1].bindings) == 2
 
 

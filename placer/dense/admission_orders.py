@@ -93,7 +93,7 @@ def find_order(
     Ordering
         See there.
     """
-    search = _Search(kubelet, state, pods, created, limit)
+    search = _OrderSearch(kubelet, state, pods, created, limit)
     proved = True
     try:
         if search.by_creation():
@@ -119,7 +119,7 @@ def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, l
     limit
         Most admissions to try.
     """
-    search = _Search(kubelet, state, pods, [0.0] * len(pods), limit)
+    search = _OrderSearch(kubelet, state, pods, [0.0] * len(pods), limit)
     try:
         sequence = search.some(())
     except _TooMany:
@@ -127,7 +127,7 @@ def some_order(kubelet: PackedKubelet, state: State, pods: Sequence[Units], *, l
     return Ordering(Orders.NONE if sequence is None else Orders.SOME, sequence)
 
 
-class _Search:
+class _OrderSearch:
     """The pods of one node in classes of equal ones, large ones first."""
 
     def __init__(

@@ -26,7 +26,7 @@ MOST_ROOM, MOST_SUMMED = 2**62, 2**56
 LIMITLESS = 2**31
 
 
-class _Known(NamedTuple):
+class _KnownOrder(NamedTuple):
     """An order of some pods; None where none was found, and whether it is proved that there is none."""
 
     sequence: tuple[Units, ...] | None
@@ -50,7 +50,7 @@ class DenseNuma:
     held
         Node to new pods that stay there whatever is decided, which are bound among the others in any order.
     asked
-        Per kubelet and resource, what all pods together need: nobody can tell more room from so much.
+        Per kubelet and resource, what all pods together need: more room than that makes no difference.
     """
 
     kubelets: tuple[PackedKubelet, ...]
@@ -61,7 +61,7 @@ class DenseNuma:
     asked: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
-    def _orders(self) -> dict[object, _Known]:
+    def _orders(self) -> dict[object, _KnownOrder]:
         return {}
 
     def kubelet(self, node: int) -> PackedKubelet:
@@ -69,7 +69,7 @@ class DenseNuma:
         return self.kubelets[int(self.kind[node])]
 
     def amounts(self, node: int, state: State) -> list[list[int]]:
-        """What each zone of a node has left, in the order of its kubelet's resources, as far as anybody asks for it."""
+        """What each zone of a node has left, in the order of its kubelet's resources, as far as any pod asks for it."""
         kind = int(self.kind[node])
         return self._cut(kind, self.kubelets[kind].amounts(state))
 
@@ -123,18 +123,18 @@ class DenseNuma:
         known = self._known(node, pods)
         return known.sequence is None and known.proved
 
-    def _known(self, node: int, pods: Sequence[Units]) -> _Known:
+    def _known(self, node: int, pods: Sequence[Units]) -> _KnownOrder:
         """What is known of a crowd; asked once about equal nodes."""
         kubelet, start = self.kubelet(node), self.start[node]
         key = (int(self.kind[node]), start, tuple(sorted(pods)))
         known = self._orders.get(key)
         if known is None or known.sequence is None:
             if kubelet.admit_all(start, pods) is not None:
-                self._orders[key] = known = _Known(tuple(pods), proved=True)
+                self._orders[key] = known = _KnownOrder(tuple(pods), proved=True)
             elif known is None:
                 found = some_order(kubelet, start, pods)
                 sequence = None if found.sequence is None else tuple(pods[position] for position in found.sequence)
-                self._orders[key] = known = _Known(sequence, found.proved)
+                self._orders[key] = known = _KnownOrder(sequence, found.proved)
         return known
 
     def admits(self, node: int, counts: Iterable[tuple[int, int]]) -> bool:
@@ -192,7 +192,7 @@ class DenseNuma:
     def ordered(self, solution: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int] | None:
         """A solution with the entries of each node in an order in which its kubelet admits the pods.
 
-        Whoever writes it down needs no search for an order. None where :meth:`in_order` finds none for a node.
+        What is written down from it needs no search for an order. None where :meth:`in_order` finds none for a node.
         """
         found: dict[tuple[int, int], int] = {}
         for node, counts in self.by_node(solution).items():

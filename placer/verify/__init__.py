@@ -36,7 +36,7 @@ Rule = Callable[[Outcome], Iterator[Violation]]
 
 
 def verify(instance: Instance, placement: Placement) -> list[Violation]:
-    """Judge a placement, anybody's.
+    """Judge a placement, whatever its origin.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def read_numa(
         if node is None:
             findings.missing(f"Node {item.name}", f"NodeResourceTopology {item.name}")
             continue
-        reader = _Reader(item, findings)
+        reader = _TopologyReader(item, findings)
         policy, scope = reader.settings()
         numa = NumaNode(policy, scope, reader.zones(), reader.max_numa_nodes())
         reader.check(numa, node.allocatable)
@@ -104,7 +104,7 @@ def read_numa(
     return found
 
 
-class _Reader:
+class _TopologyReader:
     """Reads one object and notes what in it cannot be as meant."""
 
     def __init__(self, item: NodeResourceTopologyManifest, findings: Findings) -> None:

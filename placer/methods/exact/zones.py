@@ -102,7 +102,7 @@ class Zones:
     def add(self) -> None:
         """Add the choices of zones and their room, node by node."""
         for node, alike in self.there.items():
-            _Rooms(self, node, alike).add()
+            _ZoneRows(self, node, alike).add()
 
     def dealt(self, node: int, values: Sequence[int]) -> Counter[Choice]:
         """How many units take which choice of zones in an order that the kubelet admits, where variables have values.
@@ -220,7 +220,7 @@ def count_choices(dense: Dense, bundles: Bundles, places: Sequence[NodeSet], siz
     return total
 
 
-class _Rooms:
+class _ZoneRows:
     """The rows of one node; its first variable has the node's pods dealt out anew, the others look that up."""
 
     def __init__(self, zones: Zones, node: int, alike: Mapping[Units, _Alike]) -> None:

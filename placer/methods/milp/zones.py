@@ -24,7 +24,7 @@ from placer.dense.packed_kubelet import PackedKubelet, State, Units
 from placer.methods.events import TooLarge
 from placer.methods.milp.program import Linear, PulpProgram, Values, Variable
 
-__all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Kind", "Plan", "Zones", "plans_of", "size_of_plans"]
+__all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Plan", "PodKind", "Zones", "plans_of", "size_of_plans"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -36,7 +36,7 @@ Crowd = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Kind:
+class PodKind:
     """Pods that are the same to the kubelet of a node.
 
     Parameters
@@ -66,7 +66,7 @@ class ByZone:
         Per zone what it has of each resource.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PodKind, ...]
     rooms: tuple[tuple[int, ...], ...]
 
     def most(self, kind: int, zone: int) -> int:
@@ -84,10 +84,10 @@ class ByCrowd:
     kinds
         Of the pods that may come.
     crowds
-        Those that are admitted in some order, but for the one of nobody.
+        Those that are admitted in some order, but for the empty one.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PodKind, ...]
     crowds: tuple[Crowd, ...]
 
 
@@ -134,20 +134,20 @@ def size_of_plans(plans: dict[int, Plan]) -> int:
     )
 
 
-def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -> tuple[Kind, ...]:
+def _kinds(dense: Dense, numa: DenseNuma, node: int, fits: Sequence[IntArray]) -> tuple[PodKind, ...]:
     """Kinds of the pods that may come to a node and of which something is aligned there."""
     found: dict[Units, list[int]] = defaultdict(list)
     for index in range(len(dense.classes)):
         if fits[index][node] and numa.of(index, node):
             found[numa.of(index, node)].append(index)
     return tuple(
-        Kind(units, tuple(classes), sum(int(fits[index][node]) for index in classes))
+        PodKind(units, tuple(classes), sum(int(fits[index][node]) for index in classes))
         for units, classes in sorted(found.items())
     )
 
 
-def _admitted(numa: DenseNuma, node: int, kinds: Sequence[Kind], budget: Iterator[int]) -> tuple[Crowd, ...]:
-    """Crowds that a kubelet admits in some order; without the one of nobody."""
+def _admitted(numa: DenseNuma, node: int, kinds: Sequence[PodKind], budget: Iterator[int]) -> tuple[Crowd, ...]:
+    """Crowds that a kubelet admits in some order; without the empty one."""
     found = []
     for crowd in _possible(numa.kubelet(node), numa.start[node], kinds):
         if next(budget, None) is None:
@@ -160,7 +160,7 @@ def _admitted(numa: DenseNuma, node: int, kinds: Sequence[Kind], budget: Iterato
     return tuple(found)
 
 
-def _possible(kubelet: PackedKubelet, start: State, kinds: Sequence[Kind]) -> Iterator[Crowd]:
+def _possible(kubelet: PackedKubelet, start: State, kinds: Sequence[PodKind]) -> Iterator[Crowd]:
     """All crowds that do not take more than all zones have together; small ones first."""
     takes = [_taken(kind.units, len(kubelet.resources)) for kind in kinds]
     room = [sum(amounts) for amounts in zip(*kubelet.amounts(start), strict=True)]
@@ -224,7 +224,7 @@ class Zones:
                     if most:
                         self.inside[node, kind, zone] = program.integer(f"e_{node}_{kind}_{zone}", most)
 
-    def placed(self, node: int, kind: Kind) -> Linear:
+    def placed(self, node: int, kind: PodKind) -> Linear:
         """All pods of a kind on a node."""
         return Linear().add(1, *(self.count[index][node] for index in kind.classes))
 

@@ -23,7 +23,7 @@ class ZoneRooms:
     """The zones of all nodes whose kubelet refuses pods.
 
     A node's pods stand in the order in which they came, as long as the kubelet admits them so; else, or where one was
-    taken away, in any order that it admits. Where there is none, the node takes nobody until it is as it was.
+    taken away, in any order that it admits. Where there is none, the node takes no more pods until it is as it was.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ZoneRooms:
         self._log: list[tuple[State | None, tuple[int, ...]]] = []
         self._nodes = [nodes for nodes, _, _ in numa.rooms]
         self._row: IntArray = np.zeros(len(numa.kind), dtype=np.int64)
-        #: Per kind int64, shape (nodes of it, zones, resources): what is left; below 0 where a node takes nobody.
+        #: Per kind int64, shape (nodes of it, zones, resources): what is left; below 0 where a node takes no pod.
         self._rooms: list[IntArray] = [rooms[which] for _, which, rooms in numa.rooms]
         self._rates: list[FloatArray] = [
             10**6 / np.maximum(rooms.max(axis=(0, 1), initial=1), 1) for rooms in self._rooms
