@@ -255,10 +255,7 @@ class ZoneBins:
     def _queues(self, solution: Solution) -> None:
         """What each queue row has left (C11), and what a pod of each class takes of which."""
         self.left = [row.room for row in self.dense.queue_rows]
-        self.takes: list[list[tuple[int, int]]] = [[] for _ in self.dense.classes]
-        for number, row in enumerate(self.dense.queue_rows):
-            for index in row.classes:
-                self.takes[index].append((number, int(self.dense.classes[index].request[row.resource])))
+        self.takes = self.dense.rows_of
         for (index, _), pods in solution.items():
             for number, amount in self.takes[index]:
                 self.left[number] -= pods * amount
