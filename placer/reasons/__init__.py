@@ -4,27 +4,28 @@ Belongs here: one reason per group, in the order of the catalogue (``placer.code
 checked by hand.
 Does not: what would help (``explain``), any proof by a solver.
 
-==========================  ========================================  ============
+==========================  ========================================  ========================
 code                        found by                                  module
-==========================  ========================================  ============
-``InvalidGroup``            the objects                               ``standing``
-``GangIncomplete``          counting the pods that exist              ``standing``
-``Unsupported``             the pods                                  ``standing``
-``NoEligibleNode``          counting eligible nodes                   ``eligible``
-``QueueCapability``         the queues' room                          ``counting``
-``InsufficientResources``   room per node, and summed                 ``counting``
-``TopologyTooNarrow``       room per HyperNode                        ``counting``
-``NumaAlignment``           the greedy, with and without the rule     ``alone``
-``NetworkCost``             the greedy, with and without the rule     ``alone``
-``Bandwidth``               the greedy, with and without the rule     ``alone``
-``Outcompeted``             all of these once more, in the cluster    ``beside``
+==========================  ========================================  ========================
+``InvalidGroup``            the objects                               ``prerequisites``
+``GangIncomplete``          counting the pods that exist              ``prerequisites``
+``Unsupported``             the pods                                  ``prerequisites``
+``NoEligibleNode``          counting eligible nodes                   ``cause``
+``QueueCapability``         the queues' room                          ``necessary_conditions``
+``InsufficientResources``   room per node, and summed                 ``necessary_conditions``
+``TopologyTooNarrow``       room per HyperNode                        ``necessary_conditions``
+``NumaAlignment``           the greedy, with and without the rule     ``relaxations``
+``NetworkCost``             the greedy, with and without the rule     ``relaxations``
+``Bandwidth``               the greedy, with and without the rule     ``relaxations``
+``Outcompeted``             all of these once more, in the cluster    ``explanation``
                             as the placement leaves it
-``NotDecided``              none of these                             ``alone``
-==========================  ========================================  ============
+``NotDecided``              none of these                             ``relaxations``
+==========================  ========================================  ========================
 
-Pods left of a group that is ready are optional: ``more`` asks the same of the group with one step more.
+Pods left of a group that is ready are optional: ``next_steps`` asks the same of the group with one step more. Where a
+rule about calls or zones keeps a group out, ``near_misses`` says where it comes nearest.
 """
 
-from placer.reasons.reasons import reasons
+from placer.reasons.explanation import reasons
 
 __all__ = ["reasons"]

@@ -1,4 +1,4 @@
-"""What the calls of a group allow, in words: which dependencies concern it, and which nodes they leave."""
+"""Where a group that calls (C8, C9) or NUMA zones (C10) keep out comes nearest to a place, in words."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placer.dense import Dense
+from placer.dense import Dense, DenseNuma
 from placer.instance import Dependency, Instance, Key, Link, Pod
+from placer.instance.numa import TopologyManager
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
-from placer.reasons.cause import Cause
-from placer.reasons.words import plural
+from placer.reasons.cause import Cause, plural
 from placer.verify.calls import bandwidth, network_cost
 
-__all__ = ["calls_cause"]
+__all__ = ["calls_cause", "zones_cause"]
+
 
 #: How many dependencies a message names.
 NAMED = 3
@@ -59,7 +60,7 @@ def calls_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> C
     more = len(texts) - NAMED
     said = "; ".join(texts[:NAMED]) + (f" and {more} more" if more > 0 else "")
     message = f"{cause.message}: {said}" if said else cause.message
-    found = _Trial(instance, dense).nearest(group, cause.code == "Bandwidth")
+    found = _CallTrial(instance, dense).nearest(group, cause.code == "Bandwidth")
     if found is None:
         return replace(cause, message=message)
     message += f"; of the nodes with room Node {found.node} comes nearest: {found.violation.message}"
@@ -72,7 +73,7 @@ def _among(workloads: Workloads) -> Callable[[Pod], bool]:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _NearestBreach:
     """Where a pod breaks a rule least, what it breaks there, who takes part, and the nodes where it breaks nothing."""
 
     node: str
@@ -81,13 +82,13 @@ class _Found:
     near: frozenset[str]
 
 
-class _Trial:
+class _CallTrial:
     """Puts one pod of a group on a node of each area and asks the rules what it breaks there."""
 
     def __init__(self, instance: Instance, dense: Dense) -> None:
         self.instance, self.dense, self.calling = instance, replace(dense, network=None), dense.workload_of
 
-    def nearest(self, group: int, by_bandwidth: bool) -> _Found | None:
+    def nearest(self, group: int, by_bandwidth: bool) -> _NearestBreach | None:
         """What is found for the first class of which a pod breaks the rule on every node with room.
 
         None where every pod of the group finds a node on which it breaks nothing: only together they do.
@@ -103,7 +104,7 @@ class _Trial:
                     node = min(found)[1]
                     worst = max(broken[self._area(node)], key=lambda each: each.amount)
                     near = frozenset(name for name in self.dense.nodes if amounts.get(self._area(name)) == 0)
-                    return _Found(node, worst, self._concerned(pod, node, worst), near)
+                    return _NearestBreach(node, worst, self._concerned(pod, node, worst), near)
         return None
 
     def _area(self, node: str) -> object:
@@ -180,3 +181,48 @@ def _near(instance: Instance, pod: Pod, each: Dependency) -> str:
         for area in map(network.area, instance.nodes)
     )
     return f", {near}/{len(instance.nodes)} nodes are near enough to {plural(bound.total(), 'bound pod')} of {other}"
+
+
+def zones_cause(instance: Instance, dense: Dense, group: int, cause: Cause) -> Cause:
+    """Say on how many nodes with room for the largest pod of a group a kubelet admits it, and why the nearest does not.
+
+    Parameters
+    ----------
+    instance
+        By name.
+    dense
+        Its arrays.
+    group
+        Index of the group.
+    cause
+        ``NumaAlignment``.
+    """
+    numa = dense.numa
+    classes = [index for index in dense.groups[group].classes if dense.classes[index].zones >= 0]
+    if numa is None or not classes:
+        return cause
+    index = max(classes, key=lambda index: (dense.classes[index].weight, -index))
+    pod = instance.pods[dense.classes[index].pods[0]]
+    nodes = np.flatnonzero(replace(dense, numa=None).fits(index)).tolist()
+    refusing = [node for node in nodes if not numa.admits(node, [(index, 1)])]
+    text = f"{cause.message}: {len(nodes) - len(refusing)}/{len(nodes)} nodes with room for Pod {pod.key} admit it"
+    if not refusing or pod.numa is None:
+        return replace(cause, message=text)
+    best = min(refusing, key=lambda node: (_lacking(numa, index, node), dense.nodes[node]))
+    refusal = TopologyManager(instance.aligning_nodes[dense.nodes[best]]).admit(pod.numa).refusal
+    message = f"{text}; Node {dense.nodes[best]} comes nearest: {refusal}"
+    return replace(cause, message=message, nodes=frozenset({dense.nodes[best]}))
+
+
+def _lacking(numa: DenseNuma, index: int, node: int) -> float:
+    """Which share of what a pod asks is missing in the best zone of a node, or in all where it takes several.
+
+    Of its containers, and of their resources, the one that lacks most counts.
+    """
+    zones = numa.kubelet(node).amounts(numa.start[node])
+    worst = 0.0
+    for unit in numa.of(index, node):
+        rooms = zones if unit.width == 1 else [[sum(each) for each in zip(*zones, strict=True)]]
+        lacks = (max((1 - room[at] / need for at, need, _ in unit.amounts if need), default=0.0) for room in rooms)
+        worst = max(worst, min(lacks, default=0.0))
+    return worst

@@ -14,7 +14,7 @@ from placer.placement import Placement
 from placer.reasons import reasons
 from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import best
-from tests.test_reasons import one_more
+from tests.reasons.test_explanation import one_more
 from tests.tiny import Tiny
 
 __all__ = ["codes_told"]

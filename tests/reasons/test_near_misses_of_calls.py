@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from placer.instance import GroupKey, Key, Policy
-from tests.reasons_true import codes_told
-from tests.test_reasons import only
+from tests.reasons.reasons_true import codes_told
+from tests.reasons.test_explanation import only
 from tests.tiny import tiny_network
 from tests.world import World, calls, hard
 

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from placer.instance import Group, Instance, Key
-from placer.reasons.eligible import Eligible
-from placer.reasons.words import plural
+from placer.reasons.cause import EligibleNodes, plural
 from placer.result import Reason
 
-__all__ = ["standing", "standing_of_pods"]
+__all__ = ["never_placeable", "never_ready"]
 
 
-def standing(instance: Instance, group: Group, eligible: Eligible) -> Reason | None:
+def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Reason | None:
     """Why the pods that exist can never make the group ready, wherever they go; None where they can."""
     if group.invalid is not None:
         return Reason("InvalidGroup", group.invalid)
@@ -32,7 +31,7 @@ def standing(instance: Instance, group: Group, eligible: Eligible) -> Reason | N
     return None
 
 
-def standing_of_pods(instance: Instance, group: Group, left: Sequence[Key], eligible: Eligible) -> Reason | None:
+def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligible: EligibleNodes) -> Reason | None:
     """Why none of some pods of a group that is ready without them can ever be placed; None where that is not so."""
     sizes = _sub_group_sizes(instance, group, group.pending)
     small = {at for at, part in enumerate(group.sub_groups) if sizes[at] < group.policies[part.policy].size}
@@ -115,7 +114,7 @@ def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:
     )
 
 
-def _nowhere(instance: Instance, keys: Sequence[Key], eligible: Eligible) -> Reason:
+def _nowhere(instance: Instance, keys: Sequence[Key], eligible: EligibleNodes) -> Reason:
     pods = [pod for key in keys if eligible.nowhere(pod := instance.pods[key])]
     alike = [pod for pod in pods if (pod.constraints, pod.requests) == (pods[0].constraints, pods[0].requests)]
     return eligible.reason(pods[0], len(alike))

@@ -16,7 +16,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.quantity import format_amount
 from placer.reasons import reasons
-from placer.reasons.words import shape_text
+from placer.reasons.cause import shape_text
 from placer.result import Reason
 from placer.verify import verify
 from tests.methods.greedy.test_greedy import carried_out

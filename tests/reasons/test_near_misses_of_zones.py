@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from placer.read import read
-from tests.reasons_true import codes_told
-from tests.test_reasons import found
+from tests.reasons.reasons_true import codes_told
+from tests.reasons.test_explanation import found
 from tests.tiny_numa import tiny_numa
 
-FOLDER = Path(__file__).parent.parent / "instances"
+FOLDER = Path(__file__).parent.parent.parent / "instances"
 
 
 def test_no_zone_and_no_order_for_a_pod_alone() -> None:

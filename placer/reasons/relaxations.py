@@ -1,4 +1,4 @@
-"""What counting cannot exclude: is there a place for the group alone, and which rule leaves none."""
+"""What counting cannot exclude: is there a place for the group alone, and which rule, relaxed, gives it one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placer.dense import Dense
 from placer.methods.greedy import Effort, GreedyLayout, GreedyState, squeeze_in
 from placer.reasons.cause import Cause
 
-__all__ = ["Alone", "undecided"]
+__all__ = ["LoneTrial", "undecided"]
 
 #: Nodes looked at per group while trying everything.
 LOOKS = 40_000
@@ -22,7 +22,7 @@ TRIED = "tried every way to place its pods; pod by pod there is room"
 NARROW: Final = "TopologyTooNarrow"
 
 
-class Alone:
+class LoneTrial:
     """The cluster without any new pod, in which groups are tried one at a time."""
 
     def __init__(self, layout: GreedyLayout) -> None:
@@ -43,12 +43,12 @@ class Alone:
         return found or (False if effort.exhaustive else None)
 
     @cached_property
-    def _weaker(self) -> tuple[_Rule, Alone] | None:
-        """The last rule of the catalogue's order that concerns anybody here, and the same cluster without it."""
+    def _weaker(self) -> tuple[_Relaxation, LoneTrial] | None:
+        """The last rule of the catalogue's order that concerns some pod here, and the same cluster without it."""
         for rule in LADDER:
             dense = rule.without(self.layout.dense)
             if dense is not None:
-                return rule, Alone(GreedyLayout(dense))
+                return rule, LoneTrial(GreedyLayout(dense))
         return None
 
     def blame(self, group: int) -> Cause:
@@ -74,8 +74,8 @@ class Alone:
 
 
 @dataclass(frozen=True)
-class _Rule:
-    """A rule that can be left out of the arrays; ``without`` gives None where it concerns nobody."""
+class _Relaxation:
+    """A rule that can be left out of the arrays; ``without`` gives None where it concerns no pod."""
 
     code: ReasonCode
     broken: str
@@ -110,11 +110,11 @@ def _without_queues(dense: Dense) -> Dense | None:
 
 #: What counting cannot tell for sure, the last of the catalogue's order first.
 LADDER = (
-    _Rule("Bandwidth", "links carry more than they have room for", _without_bandwidth),
-    _Rule("NetworkCost", "calls cost more than they may", _without_network),
-    _Rule("NumaAlignment", "kubelets refuse pods that no NUMA zone has room for", _without_zones),
-    _Rule(NARROW, "its tier limits are broken", _without_limits),
-    _Rule("QueueCapability", "the capability of its queue is exceeded", _without_queues),
+    _Relaxation("Bandwidth", "links carry more than they have room for", _without_bandwidth),
+    _Relaxation("NetworkCost", "calls cost more than they may", _without_network),
+    _Relaxation("NumaAlignment", "kubelets refuse pods that no NUMA zone has room for", _without_zones),
+    _Relaxation(NARROW, "its tier limits are broken", _without_limits),
+    _Relaxation("QueueCapability", "the capability of its queue is exceeded", _without_queues),
 )
 
 

@@ -35,7 +35,7 @@ def next_steps(dense: Dense, solution: Solution, groups: Iterable[int]) -> Steps
     placed: Counter[int] = Counter()
     for (index, _), count in solution.items():
         placed[index] += count
-    made = _Made(dense, placed)
+    made = _StepsBuilder(dense, placed)
     of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for number in groups:
         for sizes, more in _steps(dense, dense.groups[number], placed):
@@ -60,7 +60,7 @@ def _is_new(part: DenseSubGroup, placed: Counter[int]) -> bool:
 
 
 @dataclass
-class _Made:
+class _StepsBuilder:
     whole: Dense
     placed: Counter[int]
     classes: list[PodClass] = field(default_factory=list)

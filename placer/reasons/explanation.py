@@ -1,0 +1,316 @@
+"""One reason per group that has pods left: its cause alone, or beside what the placement binds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.codes import ReasonCode
+from placer.dense import Dense, DenseGroup, Solution, make_dense
+from placer.instance import Group, GroupKey, Instance, Key
+from placer.methods.greedy import GreedyLayout, GreedyState, tops
+from placer.outcome import Outcome
+from placer.placement import MAXIMISED
+from placer.reasons.cause import Cause, plural
+from placer.reasons.near_misses import calls_cause, zones_cause
+from placer.reasons.necessary_conditions import NecessaryConditions, countable
+from placer.reasons.next_steps import Steps, next_steps
+from placer.reasons.prerequisites import never_placeable, never_ready
+from placer.reasons.relaxations import LoneTrial, undecided
+from placer.result import Reason
+
+__all__ = ["Beside", "Causes", "reasons"]
+
+
+#: Which is said where several hold: the first.
+ORDER: tuple[ReasonCode, ...] = (
+    "InvalidGroup",
+    "GangIncomplete",
+    "Unsupported",
+    "NoEligibleNode",
+    "QueueCapability",
+    "InsufficientResources",
+    "TopologyTooNarrow",
+    "NumaAlignment",
+    "NetworkCost",
+    "Bandwidth",
+    "NotDecided",
+)
+
+
+class Causes:
+    """What keeps groups out that have pods left, each alone beside what runs.
+
+    Parameters
+    ----------
+    instance, dense, solution, decided
+        As of :func:`placer.reasons.explanation`.
+
+    Attributes
+    ----------
+    after
+        What is placed and what is left of the room.
+    """
+
+    def __init__(self, instance: Instance, dense: Dense, solution: Solution, decided: bool) -> None:
+        self.instance, self.dense, self.solution, self.decided = instance, dense, solution, decided
+        layout = GreedyLayout(dense)
+        self.groups = _GroupsAlone(instance, layout)
+        self.eligible = self.groups.counting.eligible
+        self.after = GreedyState(layout, solution)
+        self.index = {group.key: number for number, group in enumerate(dense.groups)}
+        self.placed = set(dense.placement(solution).node_of)
+
+    @cached_property
+    def left(self) -> dict[GroupKey, list[Key]]:
+        """Group to those of its pending pods that are not placed; only groups with any."""
+        left = {
+            key: [pod for pod in group.pending if pod not in self.placed] for key, group in self.instance.groups.items()
+        }
+        return {key: pods for key, pods in left.items() if pods}
+
+    @cached_property
+    def _steps(self) -> Steps:
+        numbers = [self.index[key] for key in self.left if key in self.index]
+        return next_steps(self.dense, self.solution, [it for it in numbers if self.after.is_ready(it)])
+
+    @cached_property
+    def _further(self) -> _GroupsAlone:
+        """The next steps of ready groups."""
+        return _GroupsAlone(self.instance, GreedyLayout(self._steps.dense))
+
+    def ready(self, key: GroupKey) -> bool:
+        """Whether a group is ready with what is placed of it."""
+        return key in self.index and self.after.is_ready(self.index[key])
+
+    def of(self, key: GroupKey) -> Cause | None:
+        """What keeps a group out that has pods left; None where there is a place for what makes it ready.
+
+        Where it is ready already: what keeps every pod left out; None where there is a place for one more.
+        """
+        group, left, number = self.instance.groups[key], self.left[key], self.index.get(key)
+        if number is None:  # either it can never be ready, or it is ready and none of its pods can be placed
+            reason = never_ready(self.instance, group, self.eligible)
+            reason = reason or never_placeable(self.instance, group, left, self.eligible)
+            return undecided() if reason is None else Cause.of(reason)
+        return self._of_pods_left(number, group, left) if self.ready(key) else self.groups.cause(number, self.decided)
+
+    def _of_pods_left(self, number: int, group: Group, left: list[Key]) -> Cause | None:
+        """Of all the ways to go on, the one that gets furthest in the catalogue's order."""
+        never = [key for key in left if key not in self.dense.class_of]
+        reason = never_placeable(self.instance, group, never, self.eligible) if never else None
+        found = None if reason is None else Cause.of(reason)
+        for step, more in self._steps.of.get(number, ()):
+            cause = self._further.cause(step, self.decided)
+            if cause is None:
+                return None
+            if found is None or ORDER.index(cause.code) > ORDER.index(found.code):
+                found = replace(cause, message=f"ready; with {plural(more, 'pod')} more: {cause.message}")
+        return found or undecided()
+
+
+class _GroupsAlone:
+    """Groups of some arrays, each alone with what runs now; alike ones are looked at once."""
+
+    def __init__(self, instance: Instance, layout: GreedyLayout) -> None:
+        self.instance, self.layout, self.dense = instance, layout, layout.dense
+        self.counting, self.alone = NecessaryConditions(instance, countable(layout)), LoneTrial(layout)
+        self._cache: dict[object, Cause | None] = {}
+
+    def cause(self, number: int, decided: bool) -> Cause | None:
+        """What keeps a group from what it needs; None where it fits alone."""
+        kind = self._kind(number)
+        counted = self._once(("counted", kind), lambda: self.counting.cause(number))
+        if counted is not None:
+            first = counted  # bound here for the closure
+            return self._once(("first", kind), lambda: self.alone.first(number, first)) if decided else counted
+        if not decided:
+            return Cause("NotDecided", "counting does not exclude it: no time to tell")
+        return self._once(("alone", kind), lambda: self._tried(number))
+
+    def _tried(self, number: int) -> Cause | None:
+        if self.layout.lone_kind(number) is not None and self.dense.numa is None:
+            return None  # of one pod alone counting says everything
+        fits = self.alone.fits(number)
+        if fits:
+            return None
+        if fits is None:
+            return undecided()
+        found = self.alone.blame(number)
+        if found.code == "NumaAlignment":
+            return zones_cause(self.instance, self.dense, number, found)
+        return calls_cause(self.instance, self.dense, number, found)
+
+    def _once(self, key: object, ask: Callable[[], Cause | None]) -> Cause | None:
+        if key not in self._cache:
+            self._cache[key] = ask()
+        return self._cache[key]
+
+    def _kind(self, number: int) -> tuple[object, ...]:
+        """What tells a group from others while it is alone."""
+        gang, dense = self.dense.groups[number], self.dense
+        subs = {sub: place for place, sub in enumerate(gang.sub_groups)}
+        classes = tuple(
+            (
+                self.layout.shape_of[index],
+                dense.classes[index].size,
+                dense.classes[index].role,
+                dense.workload_of.get(index),
+                subs.get(dense.classes[index].sub_group),
+                self.dense.rows_of[index],
+            )
+            for index in gang.classes
+        )
+        parts = tuple(
+            (part.name, part.short, part.policy, *self._scope(part.scope))
+            for part in (dense.sub_groups[sub] for sub in gang.sub_groups)
+        )
+        counts = (gang.short, gang.short_by_role, gang.short_by_policy)
+        return classes, parts, counts, self._scope(gang.scope), self._asked(gang)
+
+    def _scope(self, scope: int) -> tuple[object, ...]:
+        it = self.dense.scopes[scope]
+        return it.limit, it.wanted, it.bound
+
+    def _asked(self, gang: DenseGroup) -> tuple[object, ...]:
+        """The tier names that a message may quote."""
+        group = self.instance.groups[gang.key]
+        return group.topology, tuple(policy.topology for policy in group.policies)
+
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: How many groups a message names.
+NAMED = 3
+
+
+class Beside:
+    """The cluster once a placement is carried out; groups that wait are asked there what keeps each of them out.
+
+    Parameters
+    ----------
+    causes
+        Of groups alone, in the cluster as it is.
+    solution
+        The placement; keeps all rules.
+    """
+
+    def __init__(self, causes: Causes, solution: Solution) -> None:
+        self.causes, self.solution = causes, solution
+        self.instance, self.dense, self.layout = causes.instance, causes.dense, causes.groups.layout
+        prices = self.layout.class_prices
+        entries = [(index, node, count, prices[index] * count) for (index, node), count in sorted(solution.items())]
+        self.classes, self.nodes, self.pods, self.prices = np.array(entries, dtype=np.int64).reshape(-1, 4).T
+        self.groups = np.array([each.group for each in self.dense.classes], dtype=np.int64)[self.classes]
+        self._names: dict[tuple[int, GroupKey | None], tuple[Cause, str]] = {}
+        self._usable: dict[object, BoolArray] = {}
+
+    @cached_property
+    def _after(self) -> Causes:
+        """The same question in the instance as it stands then."""
+        instance = Outcome(self.instance, self.dense.placement(self.solution)).carried_out()
+        return Causes(instance, make_dense(instance), {}, decided=True)
+
+    def reason(self, key: GroupKey) -> Reason:
+        """Name the rule that keeps out a group that fits alone, how far it is from keeping it, and who holds the rest.
+
+        NotDecided where no rule is proved to.
+        """
+        cause = self._after.of(key)
+        first = [name for name, _ in takewhile(lambda level: level[0] not in MAXIMISED, self.dense.levels)]
+        if (cause is None or cause.code == "NotDecided") and first:
+            return Reason("Outcompeted", f"fits alone; the policy puts {', '.join(first)} before placing it")
+        if cause is None:
+            return Reason("NotDecided", "fits alone, and beside this placement as well: no time to tell")
+        held = self._held_once(cause, key)
+        if cause.code == "NotDecided":
+            message = f"fits alone; beside this placement counting does not exclude it, and no place was found{held}"
+            return Reason("NotDecided", f"{message}: no time to tell")
+        return Reason("Outcompeted", f"fits alone; beside this placement: {cause.message}{held}")
+
+    def _held_once(self, cause: Cause, key: GroupKey) -> str:
+        """Groups of which nothing is placed share a cause, and who is in their way."""
+        # The cause is kept beside the text, so that its id stays its own.
+        place = id(cause), key if self.causes.ready(key) else None
+        if place not in self._names:
+            self._names[place] = cause, self._held(cause, key)
+        return self._names[place][1]
+
+    def _held(self, cause: Cause, key: GroupKey) -> str:
+        """New pods that are in the way, group by group."""
+        number, texts = self.causes.index[key], []
+        at = self._at(cause.nodes)
+        if cause.held:
+            holds = [cause.holds(self.instance.pods[each.pods[0]]) for each in self.dense.classes]
+            names = self._listed(np.array(holds, dtype=bool)[self.classes], number, self.pods)
+            texts += [f"{cause.held} {names}"] if names else []
+        if cause.nodes is not None or not texts:
+            names = self._listed(at[self.nodes], number, self.prices)
+            if not names and not texts:
+                names = self._listed(self._usable_by(number)[self.nodes], number, self.prices)
+            texts += [f"the room went to {names}"] if names else []
+        return "".join(f"; {text}" for text in texts)
+
+    def _at(self, names: frozenset[str] | None) -> BoolArray:
+        found = np.zeros(len(self.dense.nodes), dtype=bool)
+        found[[self.dense.node_index[name] for name in names or ()]] = True
+        return found
+
+    def _usable_by(self, group: int) -> BoolArray:
+        """Nodes that some pod of the group may use: bool, shape (nodes,)."""
+        gang = self.dense.groups[group]
+        masks = tuple(sorted({self.dense.classes[index].mask for index in gang.classes}))
+        scope = self.dense.scopes[gang.scope]
+        key = (masks, scope.limit, scope.bound)
+        if key not in self._usable:
+            within = np.zeros(len(self.dense.nodes), dtype=bool)
+            for domain in tops(self.causes.groups.alone.state, gang.scope, self.layout.domains.root):
+                begin, end = self.layout.slice_of(domain)
+                within[begin:end] = True
+            self._usable[key] = within & self.dense.masks[list(masks)].any(axis=0)
+        return self._usable[key]
+
+    def _listed(self, there: BoolArray, own: int, much: Sequence[int] | npt.NDArray[np.int64]) -> str:
+        """Groups of the entries, those with most first."""
+        amounts = np.zeros(len(self.dense.groups), dtype=np.int64)
+        pods = np.zeros(len(self.dense.groups), dtype=np.int64)
+        np.add.at(amounts, self.groups[there], np.asarray(much)[there])
+        np.add.at(pods, self.groups[there], self.pods[there])
+        pods[own] = 0
+        order = sorted(np.flatnonzero(pods).tolist(), key=lambda group: (-int(amounts[group]), group))
+        texts = [f"{self.dense.groups[group].key} ({plural(int(pods[group]), 'pod')})" for group in order[:NAMED]]
+        more = len(order) - NAMED
+        return ", ".join(texts) + (f" and {plural(more, 'other group')}" if more > 0 else "")
+
+
+def reasons(instance: Instance, dense: Dense, solution: Solution, *, decided: bool = True) -> dict[GroupKey, Reason]:
+    """Say why pods stay pending.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    dense
+        Its arrays.
+    solution
+        What is placed; keeps all rules.
+    decided
+        False: there is no time to try groups alone, and what counting cannot exclude is ``NotDecided``.
+
+    Returns
+    -------
+    dict
+        One entry per group with a pending pod that ``solution`` does not place. The code is the first of the
+        catalogue's order that keeps the group out when it is alone with the pods that run now. Where it is ready,
+        every pod left is optional: then the first that keeps each of them out beside those placed of the group, one
+        more at a time. What fits so is kept out beside what ``solution`` binds: asked there once more.
+    """
+    causes = Causes(instance, dense, solution, decided)
+    beside = Beside(causes, solution)
+    found = {key: causes.of(key) for key in causes.left}
+    return {key: beside.reason(key) if cause is None else cause.reason for key, cause in found.items()}
