@@ -7,7 +7,7 @@ name                        what it is
 ``inline``                  no process at all: a call runs when it is submitted, so that the order is always the same
 ``dask:ADDRESS``            the workers of a Dask cluster, by the address of its scheduler (``dask:tcp://10.0.0.7:8786``);
                             with the extra ``dask``
-``package.module:function`` anybody's: a function of the number of workers that returns an Executor (Ray's, say)
+``package.module:function`` of your own: a function of the number of workers that returns an Executor (Ray's, say)
 ==========================  ==========================================================================================
 
 What is submitted must be importable and picklable, whatever the name, and must not count on sharing memory. On a
@@ -62,7 +62,7 @@ def open_executor(name: str, workers: int) -> Executor:
     Returns
     -------
     Executor
-        A future of it that nobody waited for is cancelled, or raises ``BrokenExecutor``, once the context is left.
+        A future of it that was not waited for is cancelled, or raises ``BrokenExecutor``, once the context is left.
 
     Raises
     ------
@@ -174,8 +174,8 @@ class _Inline(Executor):
 
 
 class _Borrowed(Executor):
-    """Somebody else's executor. It is asked for ``submit`` and ``shutdown(wait=...)`` alone: not all of them can
-    cancel on shutdown (Dask's cannot), so what nobody waited for is cancelled one by one.
+    """An executor of another library. It is asked for ``submit`` and ``shutdown(wait=...)`` alone: not all of them can
+    cancel on shutdown (Dask's cannot), so what was not waited for is cancelled one by one.
     """
 
     def __init__(self, inner: Executor) -> None:

@@ -35,7 +35,7 @@ LAYERS = [
     ["controllers"],
     ["summary", "progress", "network_costs"],
     ["cluster"],
-    ["run"],
+    ["scheduling_pass"],
     ["terminal", "tables"],
     ["laboratory"],
     ["cli"],
@@ -51,7 +51,7 @@ ROOMS = {
     "ortools": ("linear", "methods.exact", "methods.decomposed"),
     "pulp": ("methods.milp",),
     "highspy": ("methods.milp", "linear"),
-    "networkx": ("instance", "controllers"),
+    "networkx": ("instance", "cluster.planning"),
     "pydantic": (
         "kube",
         "manifests",
@@ -59,14 +59,14 @@ ROOMS = {
         "read",
         "instance",
         "laboratory.sweep",
-        "cluster.kept",
-        "cluster.ledger",
+        "cluster.reading.field_filter",
+        "cluster.planning.scheduler_cache",
     ),
     "msgspec": ("manifests", "cluster"),
     "re2": ("instance", "kube"),
-    "yaml": ("manifests", "cluster.client"),
-    "kubernetes": ("cluster.client",),
-    "urllib3": ("cluster.client",),
+    "yaml": ("manifests", "cluster.reading.client"),
+    "kubernetes": ("cluster.reading.client",),
+    "urllib3": ("cluster.reading.client",),
     "distributed": ("executors",),
     "argcomplete": ("cli.completing",),
     "rich": ("summary", "progress", "terminal", "tables", "laboratory.commands", "cli"),
@@ -126,6 +126,17 @@ def test_libraries_stay_in_their_room(path: Path) -> None:
         if allowed is not None:
             fits = any(module == room or module.startswith(room + ".") for room in allowed)
             assert fits, f"{module} (line {line}) must not import {target}: only {', '.join(allowed)} may"
+
+
+def test_the_cluster_is_read_then_planned_for_then_written_to() -> None:
+    """Imports point from writing to planning to reading, and planning makes no request."""
+    parts = ["reading", "planning", "writing"]
+    for level, part in enumerate(parts):
+        for path in (ROOT / "cluster" / part).glob("*.py"):
+            for line, target in imports(path):
+                above = target.split(".")[2] if target.startswith("placer.cluster.") else part
+                assert parts.index(above) <= level, f"{path} (line {line}) must not import {target}"
+                assert part != "planning" or target != "placer.cluster.reading.client", f"{path} (line {line})"
 
 
 def test_every_module_has_a_layer() -> None:

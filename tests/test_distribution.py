@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.cluster.client import Client
+from placer.cluster.reading.client import Client
 from placer.errors import UsageError
 from placer.extras import DISTRIBUTION, how_to_install
 

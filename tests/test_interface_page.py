@@ -17,13 +17,13 @@ from placer import errors
 from placer.cli import program
 from placer.cli.running import _summary
 from placer.cli.signals import SIGNALS
-from placer.cluster.aftermath import State
+from placer.cluster.planning.gang_outcome import GangState
 from placer.codes import FINDINGS, REASONS
 from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
 from placer.kube import BY_ATTRIBUTE
 from placer.laboratory.compare import ComparisonRow
 from placer.laboratory.sweep.records import KEY, RunRecord
-from placer.run import Pass, PassOptions
+from placer.scheduling_pass import Pass, PassOptions
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "models/interface.md").read_text(encoding="utf-8")
@@ -183,4 +183,4 @@ def test_a_row_of_compare_has_these_keys() -> None:
 def test_the_line_of_run_has_these_keys() -> None:
     """Those of a pass that ended before it read anything; ``tests/cluster`` has lines of real passes."""
     assert sorted(told("### The line of `run`")) == sorted(_summary(Pass(PassOptions())))
-    assert {f"`{state.value}`" for state in State} <= set(re.findall(r"`\w+`", PAGE))
+    assert {f"`{state.value}`" for state in GangState} <= set(re.findall(r"`\w+`", PAGE))

@@ -7,8 +7,9 @@ import json
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,8 @@ from placer.methods import METHODS
 from placer.terminal import OK, add_command
 
 if TYPE_CHECKING:
-    from placer.cluster.aftermath import Gang
-    from placer.run import Pass, PassOptions
+    from placer.cluster.planning.gang_outcome import GangOutcome
+    from placer.scheduling_pass import Pass, PassOptions
 
 __all__ = ["add_run"]
 
@@ -102,7 +103,7 @@ def _add_telling(group: Any) -> None:
     )
 
 
-class _Signals:
+class _StopSignals:
     """Ends a pass: at once as long as nothing is bound, later by asking it to."""
 
     def __init__(self) -> None:
@@ -136,11 +137,11 @@ class _Signals:
 def _run(options: argparse.Namespace) -> int:
     from placer.cluster import Client
     from placer.progress import Progress
-    from placer.run import Pass, run_pass
+    from placer.scheduling_pass import Pass, run_pass
 
     done = Pass(_checked(options))
     client = Client.connect(options.kubeconfig, options.context)
-    signals = _Signals()
+    signals = _StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         try:
             run_pass(client, done, signals.stop, bind_gently=signals.gently, watch=progress.phase, began=options.began)
@@ -156,11 +157,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def _checked(options: argparse.Namespace) -> PassOptions:
     """Refuse what makes no sense, or is not there, before anything is asked."""
-    from placer.cluster.apply import Settings
-    from placer.cluster.telling import Telling
-    from placer.instance import ANY_SCHEDULER
+    from placer.cluster.writing.plan_execution import BindingOptions
+    from placer.cluster.writing.status_writer import StatusOptions
     from placer.instance.pod_states import HOLD_GATE
-    from placer.run import PassOptions
+    from placer.scheduling_pass import PassOptions
 
     if options.every is not None:
         raise UsageError(
@@ -172,21 +172,8 @@ def _checked(options: argparse.Namespace) -> PassOptions:
             "--enforce gates is not in this version, which binds pods itself: found gates, expected bind; "
             f"pods with the gate {HOLD_GATE} wait"
         )
-    numbers = (
-        ("--bind-workers", options.bind_workers, 1, 256),
-        ("--gang-grace", options.gang_grace, 0, 3600),
-        ("--settle", options.settle, 0, 600),
-        ("--cool-down", options.cool_down, 0, 86400),
-    )
-    faults = [f"{name}: found {n}, expected {low} to {high}" for name, n, low, high in numbers if not low <= n <= high]
     folder = Path(options.save) if options.save is not None else None
-    if folder is not None and not folder.is_dir():
-        faults.append(f"--save: found no folder {folder}, expected one")
-    if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
-        faults.append(
-            f"--scheduler-name: found {ANY_SCHEDULER}, expected one name: what other schedulers bind as well, placer "
-            "only looks at (--dry-run)"
-        )
+    faults = _faults(options, folder)
     if faults:
         raise UsageError("; ".join(faults))
     return PassOptions(
@@ -195,7 +182,7 @@ def _checked(options: argparse.Namespace) -> PassOptions:
         time_limit=options.time_limit,
         workers=options.workers,
         seed=options.seed,
-        binding=Settings(
+        binding=BindingOptions(
             workers=options.bind_workers,
             grace=options.gang_grace,
             settle=options.settle,
@@ -204,11 +191,32 @@ def _checked(options: argparse.Namespace) -> PassOptions:
         ),
         dry_run=options.dry_run,
         cool_down=options.cool_down,
-        telling=Telling(not options.no_conditions, not options.no_events, not options.no_group_status),
-        let_in=options.inqueue,
+        status=StatusOptions(not options.no_conditions, not options.no_events, not options.no_group_status),
+        enqueue=options.inqueue,
         strict=options.strict,
         save=folder,
     )
+
+
+def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
+    """What is wrong with the values of flags."""
+    from placer.instance import ANY_SCHEDULER
+
+    numbers = (
+        ("--bind-workers", options.bind_workers, 1, 256),
+        ("--gang-grace", options.gang_grace, 0, 3600),
+        ("--settle", options.settle, 0, 600),
+        ("--cool-down", options.cool_down, 0, 86400),
+    )
+    faults = [f"{name}: found {n}, expected {low} to {high}" for name, n, low, high in numbers if not low <= n <= high]
+    if folder is not None and not folder.is_dir():
+        faults.append(f"--save: found no folder {folder}, expected one")
+    if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
+        faults.append(
+            f"--scheduler-name: found {ANY_SCHEDULER}, expected one name: what other schedulers bind as well, placer "
+            "only looks at (--dry-run)"
+        )
+    return faults
 
 
 def _summary(done: Pass) -> dict[str, Any]:
@@ -226,12 +234,12 @@ def _summary(done: Pass) -> dict[str, Any]:
         "findings": dict(Counter(each.code for each in done.result.findings)) if done.result is not None else {},
         "unfinished": done.unfinished[:SHOWN],  # half-bound when the pass began
         "coolingNodes": sorted(done.cooling)[:SHOWN],
-        "inqueue": done.let_in,
+        "inqueue": done.enqueued,
         "told": {
-            "conditions": done.told.conditions,
-            "events": done.told.events,
-            "groups": done.told.groups,
-            "troubles": done.told.troubles[:SHOWN],
+            "conditions": done.status_report.conditions,
+            "events": done.status_report.events,
+            "groups": done.status_report.groups,
+            "troubles": done.status_report.troubles[:SHOWN],
         },
         "saved": done.saved,
         "seconds": done.seconds,
@@ -256,38 +264,37 @@ def _decision(done: Pass) -> dict[str, Any]:
         "termination": result.termination.value,
         "verdict": result.verdict.value,
         "placed": len(bindings) if bindings is not None else None,
-        "bindings": _some({str(each.pod): each.node for each in shown}) if shown is not None else None,
+        "bindings": _some({each.pod: each.node for each in shown}) if shown is not None else None,
     }
 
 
 def _gangs(done: Pass) -> dict[str, Any]:
     """What became of the gangs, and which of their pods a kubelet rejected."""
-    from placer.cluster.aftermath import State
+    from placer.cluster.planning.gang_outcome import GangState
 
     result, dropped = done.result, done.plan.dropped
-    left = {str(gang.key): gang.reason for gang in done.gangs if gang.state is State.LEFT}
-    rejected = done.ledger.rejected if done.ledger is not None else {}
+    left = {gang.key: gang.reason for gang in done.gangs if gang.state is GangState.LEFT}
+    incomplete = (GangState.SHORT, GangState.HALF_BOUND, GangState.ROLLED_BACK)
+    rejected = done.cache.rejected if done.cache is not None else {}
     return {
-        "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in State}
+        "gangs": {state.value: sum(gang.state is state for gang in done.gangs) for state in GangState}
         | {"dropped": len(dropped), "waiting": len(result.reasons) if result is not None else 0},
-        "left": _some({str(key): why for key, why in dropped.items()} | left),
-        "incomplete": [
-            _incomplete(gang) for gang in done.gangs if gang.state in (State.SHORT, State.HALF_BOUND, State.ROLLED_BACK)
-        ],
-        "rejected": _some({str(pod): f"{reason} on {node}" for pod, (node, reason) in rejected.items()}),
+        "left": _some({**dropped, **left}),
+        "incomplete": [_incomplete(gang) for gang in done.gangs if gang.state in incomplete],
+        "rejected": _some({pod: f"{reason} on {node}" for pod, (node, reason) in rejected.items()}),
     }
 
 
-def _incomplete(gang: Gang) -> dict[str, Any]:
+def _incomplete(gang: GangOutcome) -> dict[str, Any]:
     """A gang of which something was bound, and not everything."""
     return {
         "group": str(gang.key),
         "state": gang.state.value,
         "bound": len(gang.bound),
-        "missing": _some({str(pod): why for pod, why in gang.missing.items()}),
+        "missing": _some(gang.missing),
     }
 
 
-def _some(things: dict[str, str]) -> dict[str, str]:
-    """The first of many."""
-    return dict(list(things.items())[:SHOWN])
+def _some(things: Mapping[Any, str]) -> dict[str, str]:
+    """The first of many, by what they are called."""
+    return {str(key): text for key, text in islice(things.items(), SHOWN)}

@@ -64,7 +64,7 @@ def add_cooling(parser: Any) -> None:
 
 def _snapshot(options: argparse.Namespace) -> int:
     from placer.cluster import Client, anonymized, take
-    from placer.cluster.cooling import cooling_nodes, marked
+    from placer.cluster.reading.earlier_passes import cooling_nodes, marked
     from placer.progress import Progress
 
     writable([Path(options.output)] if options.output != "-" else [])

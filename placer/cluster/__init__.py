@@ -1,16 +1,35 @@
-"""The cluster: what is read of it, what is to be written, and the only place that talks to it.
+"""The cluster: what is read of it, what is to be bound, what is written to it; the only room that talks to it.
 
-Belongs here: lists of objects as an instance (``snapshot``), what of an object is kept (``kept``), names replaced
-(``anonymize``), what DaemonSets are about to need (``daemons``), what earlier passes left behind (``cooling``), what to
-bind in which order (``plan``), what room there is meanwhile (``ledger``, fed by ``watching``) and whether the other
-rules still hold (``rules``), one binding (``bind``), all of them (``apply``), what became of them (``aftermath``), what
-is told of it (``telling``, ``volcano``), HTTP to an API server (``client``). Does not: what a field means (``kube``,
-``instance``), which pod goes where (``methods``), the order of a pass (``run``), printing (``cli``).
+======================  ===============================================================================================
+``cluster.reading``     HTTP (``client``), views of objects (``views``), which fields are kept (``field_filter``), lists
+                        as an instance (``snapshot``) with room for pods of DaemonSets (``daemon_sets``) and with what
+                        earlier passes left behind (``earlier_passes``), names replaced (``anonymize``), events of pods
+                        and nodes (``watch``)
+``cluster.planning``    No request is made here: what to bind in which order (``binding_plan``), pods and nodes as they
+                        are (``scheduler_cache``) with the room they leave (``node_room``) and the other rules
+                        (``rule_checks``), what became of a gang (``gang_outcome``)
+``cluster.writing``     one binding (``binding``), all of a plan (``plan_execution``), conditions, Events and status
+                        (``status_writer``, ``volcano_pod_groups``)
+======================  ===============================================================================================
+
+Imports point from writing to planning to reading. Does not belong here: what a field means (``kube``, ``instance``),
+which pod goes where (``methods``), the order of a pass (``scheduling_pass``), printing (``cli``).
 """
 
-from placer.cluster.anonymize import anonymized
-from placer.cluster.client import Client
-from placer.cluster.plan import Batch, Bind, Plan, Wait, make_plan
-from placer.cluster.snapshot import Identity, Snapshot, take
+from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor, plan_bindings
+from placer.cluster.reading.anonymize import anonymized
+from placer.cluster.reading.client import Client
+from placer.cluster.reading.snapshot import Identity, Snapshot, take
 
-__all__ = ["Batch", "Bind", "Client", "Identity", "Plan", "Snapshot", "Wait", "anonymized", "make_plan", "take"]
+__all__ = [
+    "Batch",
+    "BindingPlan",
+    "Client",
+    "Identity",
+    "PlannedBinding",
+    "Snapshot",
+    "WaitFor",
+    "anonymized",
+    "plan_bindings",
+    "take",
+]

@@ -98,16 +98,19 @@ def app_group_status(app_group: AppGroupManifest, pods: Iterable[PodManifest], n
     present = list(pods)
     before = app_group.status or AppGroupStatus()
     order = _topology_order(app_group)
-    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
-    same = stands == {entry["workload"].get("selector") or entry["workload"]["name"]: entry["index"] for entry in order}
     started = before.schedule_start_time or min(filter(None, (_bound_at(pod, now) for pod in present)), default=None)
-    calculated = before.topology_calculation_time if same else None
+    calculated = before.topology_calculation_time if _is_same_order(before, order) else None
     status: Document = {
         "runningWorkloads": sum(_runs(pod) for pod in present),
         "topologyCalculationTime": timestamp(calculated or now),
         "topologyOrder": order,
     }
     return status if started is None else status | {"scheduleStartTime": timestamp(started)}
+
+
+def _is_same_order(before: AppGroupStatus, order: Iterable[Document]) -> bool:
+    stands = {workload_name(each.workload): each.index for each in before.topology_order or ()}
+    return stands == {entry["workload"].get("selector") or entry["workload"]["name"]: entry["index"] for entry in order}
 
 
 def _topology_order(app_group: AppGroupManifest) -> list[Document]:

@@ -5,9 +5,9 @@ Where this differs from the shipped controller (diktyo-io/networktopology-contro
 
 * All lists of the user stay as they are, with every field in them. The controller keeps ``UserDefined`` and drops
   all others.
-* A capacity that nobody gave is none. The controller writes 1G.
+* A capacity that is not given is none. The controller writes 1G.
 * ``weightCalculationTime`` is when costs last changed, and they are computed whenever this is called. The controller
-  computes when somebody edits the object.
+  computes when the object is edited.
 """
 
 from __future__ import annotations
@@ -109,14 +109,19 @@ def network_topology_update(
         measured = read_measurements(config_map, nodes, percentile)
         costs, findings = measured_costs(measured.latencies, areas_of(nodes), unit), measured.findings
     made = _list(costs, allocated, written)
-    status: dict[str, Any] = {"nodeCount": len(nodes)}
+    weights = [made if each is before else each for each in lists] + ([made] if before is None else [])
+    status = _status(written, len(nodes), costs, old, now)
+    return NetworkTopologyUpdate([each for each in weights if each is not None], status, findings)
+
+
+def _status(
+    written: Document, nodes: int, costs: Mapping[Link, int], old: Mapping[Link, int], now: datetime
+) -> Document:
+    """Make the status; the time of calculation is that of the last costs that differ from those before."""
     calculated = (written.get("status") or {}).get("weightCalculationTime")
     if costs != old or (costs and calculated is None):
         calculated = timestamp(now)
-    if calculated is not None:
-        status["weightCalculationTime"] = calculated
-    weights = [made if each is before else each for each in lists] + ([made] if before is None else [])
-    return NetworkTopologyUpdate([each for each in weights if each is not None], status, findings)
+    return {"nodeCount": nodes} | ({"weightCalculationTime": calculated} if calculated is not None else {})
 
 
 def _list(costs: Mapping[Link, int], allocated: Mapping[Link, int], written: Document) -> Document | None:
@@ -124,18 +129,21 @@ def _list(costs: Mapping[Link, int], allocated: Mapping[Link, int], written: Doc
     group = str(written.get("apiVersion") or "").rpartition("/")[0]
     names = _PROPOSED if group == _PROPOSED_GROUP else _SHIPPED
     user, before = (dict(_entries(_named(written, name))) for name in (_USER_DEFINED, NETPERF_COSTS))
-    topologies = []
-    for kind in (REGION, ZONE):
-        origins: dict[str, list[Document]] = {}
-        for link in sorted(link for link in costs if link.kind == kind):
-            entry = {**before.get(link, {}), "destination": link.destination, "networkCost": costs[link]}
-            if "bandwidthCapacity" in user.get(link, {}):
-                entry["bandwidthCapacity"] = user[link]["bandwidthCapacity"]
-            entry["bandwidthAllocated"] = str(allocated.get(link, 0))
-            origins.setdefault(link.origin, []).append(entry)
-        if origins:
-            parts = [{"origin": origin, names.costs: entries} for origin, entries in origins.items()]
-            topologies.append({"topologyKey": _KEYS[kind], names.origins: parts})
+    origins: dict[str, dict[str, list[Document]]] = {REGION: {}, ZONE: {}}
+    for link in sorted(costs):
+        entry = {**before.get(link, {}), "destination": link.destination, "networkCost": costs[link]}
+        if "bandwidthCapacity" in user.get(link, {}):
+            entry["bandwidthCapacity"] = user[link]["bandwidthCapacity"]
+        entry["bandwidthAllocated"] = str(allocated.get(link, 0))
+        origins[link.kind].setdefault(link.origin, []).append(entry)
+    topologies = [
+        {
+            "topologyKey": _KEYS[kind],
+            names.origins: [{"origin": origin, names.costs: entries} for origin, entries in found.items()],
+        }
+        for kind, found in origins.items()
+        if found
+    ]
     return {"name": NETPERF_COSTS, names.topologies: topologies} if topologies else None
 
 

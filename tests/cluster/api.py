@@ -191,7 +191,7 @@ class Api:
     # ----------------------------------------------------------------------------------------------------- clean-up
 
     def wipe(self) -> None:
-        """Delete every object that tests make; namespaces stay, since nobody is there who would finish them."""
+        """Delete every object that tests make; namespaces stay, since no controller is there that would finish them."""
         for group in ("/api/v1", *self._groups()):
             for each in self.get(group)["resources"]:
                 if "/" not in each["name"] and each["kind"] in _WIPED and "delete" in each["verbs"]:

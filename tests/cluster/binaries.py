@@ -109,7 +109,7 @@ def programs() -> Path:
 
 
 def resource_definitions(whose: str) -> list[Path]:
-    """Files with the custom resource definitions of somebody in :data:`CRDS`, from the cache or the module.
+    """Files with the custom resource definitions of a project in :data:`CRDS`, from the cache or the module.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def cluster(api: Api) -> Api:
 
 @pytest.fixture
 def install(api: Api) -> Callable[[str], None]:
-    """Install somebody's custom resource definitions: a key of ``CRDS``."""
+    """Install a project's custom resource definitions: a key of ``CRDS``."""
 
     def work(whose: str) -> None:
         api.install(_found(lambda: resource_definitions(whose)))

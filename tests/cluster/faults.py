@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import Bind, Client
-from placer.cluster.apply import apply
-from placer.cluster.client import Answer
+from placer.cluster import Client, PlannedBinding
+from placer.cluster.reading.client import Answer
+from placer.cluster.writing.plan_execution import execute_plan
 from placer.instance import Key
 from tests.cluster.api import Api
 from tests.cluster.things import live_pod
@@ -28,17 +28,17 @@ def half_bound(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def before_bindings(monkeypatch: pytest.MonkeyPatch, work: Callable[[Any], None]) -> None:
-    """Do something after the plan is made; ``work`` gets the ledger, to wait until it has heard of it."""
+    """Do something after the plan is made; ``work`` gets the cache, to wait until it has heard of it."""
 
-    def work_first(client: Any, ledger: Any, *rest: Any) -> Any:
-        work(ledger)
-        return apply(client, ledger, *rest)
+    def work_first(client: Any, cache: Any, *rest: Any) -> Any:
+        work(cache)
+        return execute_plan(client, cache, *rest)
 
-    monkeypatch.setattr("placer.run.apply", work_first)
+    monkeypatch.setattr("placer.scheduling_pass.execute_plan", work_first)
 
 
 def at_first_binding(monkeypatch: pytest.MonkeyPatch, work: Callable[[str], object], pod: str = "") -> None:
-    """Do something when the first binding (of a pod) is about to go out: too late for any ledger."""
+    """Do something when the first binding (of a pod) is about to go out: too late for any cache."""
     really, todo = Client.send, [work]
 
     def send(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Answer:
@@ -49,11 +49,11 @@ def at_first_binding(monkeypatch: pytest.MonkeyPatch, work: Callable[[str], obje
     monkeypatch.setattr(Client, "send", send)
 
 
-def steal(cluster: Api, name: str, where: str, **amounts: Any) -> Bind:
+def steal(cluster: Api, name: str, where: str, **amounts: Any) -> PlannedBinding:
     """Another scheduler puts a pod of its own somewhere."""
     (made,) = cluster.create(live_pod(name, scheduler="default-scheduler", **amounts))
     cluster.bind("default", name, where)
-    return Bind(Key("default", name), made["metadata"]["uid"], where)
+    return PlannedBinding(Key("default", name), made["metadata"]["uid"], where)
 
 
 def recreate(cluster: Api, document: Document) -> None:

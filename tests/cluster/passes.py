@@ -25,7 +25,7 @@ class Passes:
     def __init__(self, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
         self._control_plane, self._capsys = control_plane, capsys
         self.url: str | None = None  #: of what is in front of the server
-        self.config: str | None = None  #: a kubeconfig of somebody else than an administrator
+        self.config: str | None = None  #: a kubeconfig of another user than an administrator
 
     def __call__(self, *flags: str, code: int | None = 0) -> dict[str, Any]:
         """Make one that ends with a code, None: with any; its summary."""

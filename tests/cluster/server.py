@@ -20,7 +20,7 @@ __all__ = ["ControlPlane"]
 #: Seconds within which a part must be ready; it takes three, more on a busy machine.
 PATIENCE = 120
 
-#: SEC 1 private key on P-256: before and after its 32 bytes. Whoever reads it works the public key out.
+#: SEC 1 private key on P-256: before and after its 32 bytes. The public key is worked out from it.
 _KEY_START = bytes.fromhex("30310201010420")
 _KEY_END = bytes.fromhex("a00a06082a8648ce3d030107")
 
@@ -90,7 +90,7 @@ class ControlPlane:
             f"--service-account-key-file={key}",
             "--authorization-mode=RBAC",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
-            # Nobody makes service accounts here, and nobody takes the taint off new nodes.
+            # No controller makes service accounts here, and none takes the taint off new nodes.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             *([] if flow_control else ["--enable-priority-and-fairness=false", *unlimited]),
         )

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placer.cluster.client import Answer
-from placer.cluster.kept import pages_of
-from placer.cluster.snapshot import Snapshot
+from placer.cluster.reading.client import Answer
+from placer.cluster.reading.field_filter import list_reader
+from placer.cluster.reading.snapshot import Snapshot
 from placer.kube import KINDS
 from placer.manifests import read_texts, split
 from tests.support import Document
@@ -38,7 +38,7 @@ def _items(documents: Iterable[Document]) -> Iterable[bytes]:
         version = document["apiVersion"]
         info = KINDS[version.rpartition("/")[0], document["kind"]]
         text = json.dumps({"metadata": {}, "items": [document]}).encode()
-        yield from pages_of(info, version).read(text).items
+        yield from list_reader(info, version).read(text).items
 
 
 class ListServer:

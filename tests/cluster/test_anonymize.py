@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.anonymize import _new_names, anonymized
-from placer.cluster.snapshot import Snapshot
+from placer.cluster.reading.anonymize import _new_names, anonymized
+from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import Instance, PodState
 from placer.instance.build import build
 from tests.cluster.snapshots import documents_in, snapshot_of
-from tests.cluster.test_kept import SOME
+from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import Document, hyper_node, node, pod, pod_group, policy
 

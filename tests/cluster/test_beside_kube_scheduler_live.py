@@ -96,6 +96,6 @@ def test_both_at_work_at_once(cluster: Api, passes: Passes) -> None:
 
 
 def _last_bound(cluster: Api, where: str) -> str:
-    """The pod of a node that was bound last; nobody writes to a pod here after that."""
+    """The pod of a node that was bound last; a pod is not written to here after that."""
     there = [each["metadata"] for each in cluster.items("/api/v1/pods") if each["spec"].get("nodeName") == where]
     return str(max(there, key=lambda each: int(each["resourceVersion"]))["name"])

@@ -17,21 +17,21 @@ from placer.cluster import Client
 from placer.errors import ClusterError, UsageError
 
 #: Status, headers and text of an answer.
-Said = tuple[int, dict[str, str], bytes]
-FINE: Said = (200, {}, b"{}")
+KubeletAnswer = tuple[int, dict[str, str], bytes]
+FINE: KubeletAnswer = (200, {}, b"{}")
 
 
 class Scripted:
     """A server on this machine that gives the answers it was told, the last one for ever."""
 
-    def __init__(self, *answers: Said) -> None:
+    def __init__(self, *answers: KubeletAnswer) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str]] = []
         self.url = ""
 
 
 @contextmanager
-def serving(*answers: Said) -> Iterator[Scripted]:
+def serving(*answers: KubeletAnswer) -> Iterator[Scripted]:
     script = Scripted(*answers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -63,7 +63,7 @@ def asking(script: Scripted, waits: list[float] | None = None) -> Iterator[Clien
         yield Client(script.url, pool, lambda: {"authorization": "Bearer t"}, sleep)
 
 
-def refusal(status: int, message: str) -> Said:
+def refusal(status: int, message: str) -> KubeletAnswer:
     return (status, {}, json.dumps({"kind": "Status", "message": message}).encode())
 
 

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 import urllib3
 
-from placer.cluster.client import MERGE, Client, Unanswered
+from placer.cluster.reading.client import MERGE, Client, Unanswered
 from placer.errors import ClusterError
 
 #: Status, headers and parts of an answer; status 0: none, the connection is closed.
-Said = tuple[int, dict[str, str], list[bytes]]
+KubeletAnswer = tuple[int, dict[str, str], list[bytes]]
 
 
 class Server:
     """Gives one answer to everything, part by part, and notes what it was asked."""
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: KubeletAnswer) -> None:
         self.said = said
         self.asked: list[tuple[str, str, str, Any]] = []
         self.goes_on = threading.Event()  #: unless set, an answer in parts stays open at its end
@@ -98,7 +98,7 @@ def test_every_answer_is_handed_on_and_nothing_is_tried_again(status: int) -> No
         assert len(server.asked) == 1
 
 
-def test_without_an_answer_nobody_knows() -> None:
+def test_without_an_answer_it_is_not_known() -> None:
     with writing(0) as (server, client):
         with pytest.raises(Unanswered) as caught:
             client.send("POST", "/api", {})

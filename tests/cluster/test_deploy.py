@@ -84,7 +84,7 @@ def test_the_pod_is_what_its_namespace_takes(deployed: Deployed) -> None:
 
 
 def reviewed(api: Api) -> set[tuple[str, str, str]]:
-    """What the server says that somebody may do in a namespace."""
+    """What the server says that a user may do in a namespace."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "default"}}
     status = api.call("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", body)["status"]
     assert not any(rule.get("resourceNames") for rule in status["resourceRules"])

@@ -19,9 +19,9 @@ def test_room_that_is_taken_before_the_binding_leaves_the_gang(
 ) -> None:
     cluster.create(node("n1"), node("n2"), *gang("train", 2, cpu=8))
 
-    def work(ledger: Any) -> None:
+    def work(cache: Any) -> None:
         theirs = steal(cluster, "thief", "n1", cpu=1)
-        assert ledger.wait(PATIENCE, lambda: ledger.is_bound(theirs))
+        assert cache.wait(PATIENCE, lambda: cache.is_bound(theirs))
 
     before_bindings(monkeypatch, work)
     told = passes()
@@ -38,9 +38,9 @@ def test_only_the_gangs_whose_room_is_gone_are_left(
 ) -> None:
     cluster.create(node("n1"), node("n2"), *gang("a", 2, cpu=4), *gang("b", 2, cpu=4))
 
-    def work(ledger: Any) -> None:
+    def work(cache: Any) -> None:
         theirs = steal(cluster, "thief", "n2", cpu=1)
-        assert ledger.wait(PATIENCE, lambda: ledger.is_bound(theirs))
+        assert cache.wait(PATIENCE, lambda: cache.is_bound(theirs))
 
     before_bindings(monkeypatch, work)
     told = passes()
@@ -50,7 +50,7 @@ def test_only_the_gangs_whose_room_is_gone_are_left(
     assert {name.partition("-")[0] for name in bound(cluster)} in ({"a", "thief"}, {"b", "thief"})
 
 
-def test_a_race_that_nobody_can_exclude_is_found_and_reported(
+def test_a_race_that_cannot_be_excluded_is_found_and_reported(
     cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.create(node("n1"), live_pod("ours", cpu=8))
@@ -68,10 +68,10 @@ def test_a_node_that_is_cordoned_or_gone_gets_nothing(
 ) -> None:
     cluster.create(node("n1", cpu=4), node("n2", cpu=5), live_pod("a", cpu=4), live_pod("b", cpu=5))
 
-    def work(ledger: Any) -> None:
+    def work(cache: Any) -> None:
         cluster.patch("/api/v1/nodes/n1", {"spec": {"unschedulable": True}})
         cluster.delete("/api/v1/nodes/n2")
-        assert ledger.wait(PATIENCE, lambda: not ledger.nodes.keys() - {"n1"} and ledger.nodes["n1"].unschedulable)
+        assert cache.wait(PATIENCE, lambda: not cache.nodes.keys() - {"n1"} and cache.nodes["n1"].unschedulable)
 
     before_bindings(monkeypatch, work)
     assert passes()["left"] == {
@@ -86,15 +86,15 @@ def test_a_pod_made_anew_during_the_search_drops_its_gang(
 ) -> None:
     group, first, second = gang("train", 2)
     cluster.create(node("n1"), group, first, second, live_pod("lone", cpu=1))
-    before_bindings(monkeypatch, lambda ledger: _recreated(cluster, first, ledger))
+    before_bindings(monkeypatch, lambda cache: _recreated(cluster, first, cache))
     told = passes()
     assert told["left"] == {"PodGroup default/train": "Pod default/train-0 has changed since the snapshot"}
     assert bound(cluster) == {"lone": "n1"}
 
 
-def _recreated(cluster: Api, document: Document, ledger: Any) -> None:
+def _recreated(cluster: Api, document: Document, cache: Any) -> None:
     recreate(cluster, document)
-    assert ledger.wait(PATIENCE, lambda: Key("default", document["metadata"]["name"]) in ledger.changed())
+    assert cache.wait(PATIENCE, lambda: Key("default", document["metadata"]["name"]) in cache.changed())
 
 
 def test_a_pod_made_anew_at_the_last_moment_does_not_get_the_node(
@@ -116,7 +116,7 @@ def test_a_pod_made_anew_at_the_last_moment_does_not_get_the_node(
     }
     reasons = {each["reason"] for each in cluster.items("/apis/events.k8s.io/v1/events")}
     assert reasons == {"Scheduled", "HalfBound", "FailedScheduling"}
-    # Whoever has a higher priority waits now: 4 of 8 cpu are left, and the gang needs them to be of use.
+    # Pods of a higher priority wait now: 4 of 8 cpu are left, and the gang needs them to be of use.
     urgent = live_pod("urgent", cpu=4, spec={"priority": 1000})
     cluster.create(
         {

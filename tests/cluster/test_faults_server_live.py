@@ -49,7 +49,7 @@ def test_answers_that_do_not_come_in_time(
     cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pod is read before anything is tried again: what was made is not made again."""
-    monkeypatch.setattr("placer.cluster.bind._PATIENCE", 0.3)
+    monkeypatch.setattr("placer.cluster.writing.binding._PATIENCE", 0.3)
     cluster.create(node("n1"), *gang("train", 4))
 
     def late(_method: str, path: str, times: int) -> Spoil | None:
@@ -161,9 +161,9 @@ def test_a_watch_that_is_broken_and_too_old_is_begun_anew(
         # The first asks for pods that failed, the second is the snapshot's list, the third is the watch.
         return Spoil(410) if method == "GET" and listed and times == 3 else None
 
-    def work(ledger: Any) -> None:
+    def work(cache: Any) -> None:
         theirs = steal(cluster, "thief", "n1", cpu=1)
-        assert ledger.wait(PATIENCE, lambda: ledger.is_bound(theirs))
+        assert cache.wait(PATIENCE, lambda: cache.is_bound(theirs))
 
     proxy.rule = watches
     before_bindings(monkeypatch, work)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster import make_plan
+from placer.cluster import plan_bindings
 from tests.cluster.api import Api
 from tests.cluster.faults import half_bound
 from tests.cluster.passes import Passes, bound, gang
@@ -60,9 +60,9 @@ def test_sigterm_before_anything_is_bound_binds_nothing(
 ) -> None:
     def interrupted(*arguments: Any) -> Any:
         os.kill(os.getpid(), signal.SIGTERM)
-        return make_plan(*arguments)
+        return plan_bindings(*arguments)
 
-    monkeypatch.setattr("placer.run.make_plan", interrupted)
+    monkeypatch.setattr("placer.scheduling_pass.plan_bindings", interrupted)
     cluster.create(node("n1"), *gang("train", 4))
     told = passes()
     assert (told["interrupted"], told["bound"]) == (True, 0)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.client import Answer
-from placer.cluster.snapshot import take
+from placer.cluster.reading.client import Answer
+from placer.cluster.reading.snapshot import take
 from placer.errors import BadInstance, ClusterError
 from placer.instance import Instance
 from placer.instance.build import build
@@ -157,7 +157,7 @@ def test_something_else_than_an_api_server_is_an_error() -> None:
 
 @pytest.fixture
 def documents() -> list[Document]:
-    """Three pods for placer, one of another scheduler, a Deployment that nobody has made pods of."""
+    """Three pods for placer, one of another scheduler, a Deployment that has no pods."""
     template = {"metadata": {"labels": {"app": "web"}}, "spec": live_pod("x", cpu=1)["spec"]}
     deployment: dict[str, Any] = {
         "apiVersion": "apps/v1",

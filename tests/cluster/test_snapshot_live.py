@@ -205,7 +205,7 @@ def test_a_pod_of_the_cluster_sees_what_its_rights_allow(
     assert "system:serviceaccount:default:nobody" in told
 
 
-def test_a_token_that_nobody_knows_is_told(
+def test_an_unknown_token_is_told(
     cluster: Api, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["snapshot", "--kubeconfig", str(control_plane.kubeconfig("bad", "wrong"))]) == 6

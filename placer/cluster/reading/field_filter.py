@@ -1,6 +1,6 @@
 """What of an object is kept: the fields that placer reads, and nothing else.
 
-What nobody reads cannot leak: environment variables, commands, images, managedFields and whatever users keep in
+What is not read cannot leak: environment variables, commands, images, managedFields and whatever users keep in
 annotations of their own are skipped by the parser and never become a value. The shapes are made from the schemas of
 ``placer.kube``, so a field that a rule reads is kept from the day it has a schema.
 """
@@ -16,13 +16,14 @@ from typing import Any, cast, get_args, get_origin
 import msgspec
 from pydantic import ValidationError
 
+from placer.cluster.reading.views import ListMetadata, Page
 from placer.errors import BadInstance, ClusterError, Fault
 from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube import KindInfo
 from placer.kube.base import Metadata
 from placer.kube.shapes import fields_of, is_closed, is_schema, names_of, without_none
 
-__all__ = ["Page", "Pages", "is_kept", "pages_of", "readable"]
+__all__ = ["ListReader", "is_kept", "list_reader", "readable"]
 
 #: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
 _KEYS = frozenset(("kubernetes.io/config.mirror", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"))
@@ -49,36 +50,7 @@ def is_kept(key: str) -> bool:
     return key in _KEYS or any(domain == each or domain.endswith(f".{each}") for each in _DOMAINS)
 
 
-class ListMetadata(msgspec.Struct, rename="camel"):
-    """Where a list stands in time, and how it goes on."""
-
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Untyped(msgspec.Struct):
-    """A list whose items are looked at one by one."""
-
-    items: list[msgspec.Raw] = []
-
-
-class Page:
-    """A page of a list.
-
-    Parameters
-    ----------
-    metadata
-        Of the list.
-    items
-        JSON text of each object, with its apiVersion and kind.
-    """
-
-    def __init__(self, metadata: ListMetadata, items: list[bytes]) -> None:
-        self.resource_version, self.token = metadata.resource_version, metadata.continue_
-        self.items = items
-
-
-class Pages:
+class ListReader:
     """Reads pages of lists of one kind."""
 
     def __init__(self, info: KindInfo, api_version: str) -> None:
@@ -89,8 +61,8 @@ class Pages:
         self._encode = msgspec.json.Encoder().encode
         self._version, self._kind = (msgspec.Raw(msgspec.json.encode(each)) for each in (api_version, info.kind))
 
-    def read(self, text: bytes) -> Page:
-        """Read a page.
+    def read(self, text: bytes) -> Page[bytes]:
+        """Read a page: JSON text of each object, with its apiVersion and kind.
 
         Raises
         ------
@@ -108,13 +80,17 @@ class Pages:
             raise ClusterError(f"the list of {self._info.plural} is none: {error}") from error
         return Page(page.metadata, [self._text(item) for item in page.items or ()])
 
+    def object(self, text: bytes) -> bytes:
+        """What is kept of one object."""
+        return self._text(msgspec.json.decode(text, type=self._item))
+
     def _faults(self, text: bytes) -> Iterator[Fault]:
         """What is wrong with each object of a page that does not fit."""
         try:
-            items = msgspec.json.decode(text, type=_Untyped).items
+            items = msgspec.json.decode(text, type=Page[msgspec.Raw]).items
         except msgspec.ValidationError:
             return
-        for item in items:
+        for item in items or ():
             try:
                 msgspec.json.decode(item, type=self._item)
             except msgspec.ValidationError as error:
@@ -143,16 +119,16 @@ class Pages:
 
 
 def readable(info: KindInfo, items: Iterable[bytes]) -> Iterator[Any]:
-    """Read objects of a kind; those that cannot be read are left out, and whoever needs all of them says why."""
+    """Read objects of a kind; those that cannot be read are left out; a caller that needs all of them says why."""
     for item in items:
         with suppress(ValidationError):
             yield info.read(item)
 
 
 @cache
-def pages_of(info: KindInfo, api_version: str) -> Pages:
+def list_reader(info: KindInfo, api_version: str) -> ListReader:
     """The reader of a kind at a version."""
-    return Pages(info, api_version)
+    return ListReader(info, api_version)
 
 
 # ------------------------------------------------------------------------------------------------- schemas to shapes
@@ -175,7 +151,7 @@ def _struct(model: Any, name: str = "") -> Any:
 
 
 class _Written(msgspec.Struct):
-    """When somebody wrote to an object."""
+    """An entry of ``managedFields``: when an object was written to."""
 
     time: str | None = None
 

@@ -1,8 +1,8 @@
 """What earlier passes left behind, written into the snapshot so that ``solve`` on it decides as the pass did.
 
 **Nodes that cool down.** A kubelet that rejected one of our pods knows something that the API server does not: its node
-gets a taint in the snapshot for some time, and so no new pods. What is rejected stays as a failed pod, so whoever comes
-next finds it there.
+gets a taint in the snapshot for some time, and so no new pods. What is rejected stays as a failed pod, so the next
+pass finds it there.
 
 **Gangs that are half-bound.** They hold room that is of no use until they are complete, so they come first: in the
 snapshot they have the highest priority there is.
@@ -12,22 +12,22 @@ Nothing of this is written to the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from placer.cluster.client import Server
-from placer.cluster.snapshot import Snapshot
-from placer.errors import ClusterError
+from placer.cluster.reading.client import Server, pages
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.views import ObjectView, Page, PodView, is_rejection
 from placer.instance import ANY_SCHEDULER, GroupKey, Instance, Key
 from placer.instance.build import build
 from placer.outcome import Outcome
 from placer.placement import Placement
 
-__all__ = ["TAINT", "UNFINISHED", "cooling_nodes", "half_bound", "is_rejection", "marked", "prepared"]
+__all__ = ["TAINT", "UNFINISHED", "cooling_nodes", "half_bound", "marked", "prepared"]
 
 #: Taint of a node that cools down, in the snapshot alone.
 TAINT = "placer.dev/cooling-down"
@@ -36,68 +36,7 @@ UNFINISHED = "placer.dev-half-bound"
 _HIGHEST = 2**31 - 1
 _VOLCANO = "scheduling.volcano.sh/"
 
-#: ``status.reason`` of pods that a kubelet did not admit, beside OutOfRESOURCE.
-_REASONS = frozenset(
-    (
-        "TopologyAffinityError",
-        "UnexpectedAdmissionError",
-        "AdmissionError",
-        "NodeAffinity",
-        "NodeName",
-        "NodePorts",
-        "PodOSNotSupported",
-        "PodOSSelectorNodeLabelDoesNotMatch",
-    )
-)
-_PAGE = 500
-
 _Change = Callable[[dict[str, Any]], None]
-
-
-def is_rejection(reason: str | None) -> bool:
-    """Whether a failed pod was not admitted, as against one that ran and failed.
-
-    Examples
-    --------
-    >>> is_rejection("OutOfcpu"), is_rejection("TopologyAffinityError"), is_rejection("Evicted"), is_rejection(None)
-    (True, True, False, False)
-    """
-    return reason is not None and (reason.startswith("OutOf") or reason in _REASONS)
-
-
-class _Condition(msgspec.Struct, rename="camel"):
-    type: str
-    last_transition_time: datetime | None = None
-
-
-class _Status(msgspec.Struct, rename="camel"):
-    reason: str | None = None
-    start_time: datetime | None = None
-    conditions: list[_Condition] | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str | None = None
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Pod(msgspec.Struct):
-    spec: _Spec
-    status: _Status = msgspec.field(default_factory=_Status)
-
-    @property
-    def time(self) -> datetime | None:
-        """When it was rejected, or shortly before."""
-        scheduled = [each.last_transition_time for each in self.status.conditions or () if each.type == "PodScheduled"]
-        return max((each for each in (*scheduled, self.status.start_time) if each is not None), default=None)
-
-
-class _Page(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    items: list[_Pod] | None = None
 
 
 def cooling_nodes(server: Server, scheduler_name: str, seconds: float, now: datetime | None = None) -> set[str]:
@@ -119,21 +58,14 @@ def cooling_nodes(server: Server, scheduler_name: str, seconds: float, now: date
     since = (now or datetime.now(UTC)) - timedelta(seconds=seconds)
     of_ours = "" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}"
     selector = f"status.phase=Failed{of_ours}"
-    found: set[str] = set()
-    token = ""
-    while True:
-        asked = {"fieldSelector": selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
-        answer = server.get("/api/v1/pods", asked)
-        if answer.status != 200:
-            raise ClusterError(f"/api/v1/pods: {answer.status} for {selector}")
-        page = msgspec.json.decode(answer.text, type=_Page)
-        for pod in page.items or ():
-            recent = pod.time is not None and pod.time >= since
-            if recent and pod.spec.node_name and is_rejection(pod.status.reason):
-                found.add(pod.spec.node_name)
-        token = page.metadata.continue_
-        if not token:
-            return found
+    decode = msgspec.json.Decoder(Page[PodView]).decode
+    failed = (pod for page in pages(server.get, "/api/v1/pods", decode, selector) for pod in page.items or ())
+    return {pod.spec.node_name for pod in failed if pod.spec.node_name and _was_rejected(pod, since)}
+
+
+def _was_rejected(pod: PodView, since: datetime) -> bool:
+    """Whether a failed pod was rejected by its kubelet, and that no earlier than since."""
+    return is_rejection(pod.status.reason) and pod.scheduled_at is not None and pod.scheduled_at >= since
 
 
 def half_bound(instance: Instance) -> set[GroupKey]:
@@ -177,7 +109,7 @@ def prepared(snapshot: Snapshot, cooling: Collection[str]) -> tuple[Snapshot, In
 
 
 def marked(snapshot: Snapshot, cooling: Collection[str]) -> Snapshot:
-    """Write the same into a snapshot upon which somebody else decides.
+    """Write the same into a snapshot of which no instance is needed here, since others decide upon it.
 
     An instance, which takes longer to make than the snapshot took, is made only if a gang may be half-bound.
     """
@@ -190,35 +122,21 @@ def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], _Change]:
     return {("Node", Key("default", name)): _taint for name in cooling}
 
 
-class _Naming(msgspec.Struct):
-    namespace: str = "default"
-    name: str = ""
-    annotations: dict[str, str] | None = None
-    labels: dict[str, str] | None = None
-
-
-class _Member(msgspec.Struct):
-    metadata: _Naming
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
 def _may_be_half_bound(snapshot: Snapshot) -> bool:
     """Whether one PodGroup may be named by a pod that has a node and by one that has none.
 
     Whatever pods say about themselves may be the name of their group, so every half-bound gang is among those found.
     """
-    groups = {(each.namespace, each.name) for each in _named(snapshot, "PodGroup")}
-    on: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    groups = {msgspec.json.decode(item, type=ObjectView).key for item in snapshot.of_kind("PodGroup")}
+    on: dict[bool, set[Key]] = {True: set(), False: set()}
     if groups:
         for item in snapshot.of_kind("Pod"):
-            pod = msgspec.json.decode(item, type=_Member)
+            pod = msgspec.json.decode(item, type=PodView)
             said = {*(pod.metadata.annotations or {}).values(), *(pod.metadata.labels or {}).values()}
-            on[pod.spec.node_name is not None] |= groups.intersection((pod.metadata.namespace, each) for each in said)
+            on[pod.spec.node_name is not None] |= groups.intersection(
+                Key(pod.metadata.namespace, each) for each in said
+            )
     return not on[True].isdisjoint(on[False])
-
-
-def _named(snapshot: Snapshot, kind: str) -> Iterator[_Naming]:
-    return (msgspec.json.decode(item, type=_Member).metadata for item in snapshot.of_kind(kind))
 
 
 _CLASS = {

@@ -9,7 +9,7 @@ import pytest
 
 import placer
 from placer.cluster import Client, take
-from placer.cluster.plan import Plan, Wait, make_plan
+from placer.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
 from placer.instance.build import build
 from tests.cluster.api import PATIENCE, Api
 from tests.cluster.kubelets import Kubelets
@@ -31,12 +31,12 @@ def kubelets(cluster: Api, install: Callable[[str], None]) -> Kubelets:
 
 
 @pytest.fixture
-def plan(kubelets: Kubelets, control_plane: ControlPlane) -> Plan:
+def plan(kubelets: Kubelets, control_plane: ControlPlane) -> BindingPlan:
     snapshot = take(Client.connect(str(control_plane.kubeconfig())))
     instance = build(snapshot.objects(), scheduler_name="placer", cluster=True)
     result = placer.solve(instance, method="greedy")
     assert result.placement is not None
-    return make_plan(instance, result.placement, snapshot.identities)
+    return plan_bindings(instance, result.placement, snapshot.identities)
 
 
 def phase(cluster: Api, name: str) -> str:
@@ -50,9 +50,9 @@ def wait_for_answer(cluster: Api, name: str) -> None:
         time.sleep(0.01)
 
 
-def test_in_the_order_of_the_plan_all_run(cluster: Api, kubelets: Kubelets, plan: Plan) -> None:
+def test_in_the_order_of_the_plan_all_run(cluster: Api, kubelets: Kubelets, plan: BindingPlan) -> None:
     binds = [each for batch in plan.batches for each in batch.bindings]
-    assert [(each.pod.name, each.wait) for each in binds] == [("large", Wait.NO), ("small", Wait.ADMITTED)]
+    assert [(each.pod.name, each.wait) for each in binds] == [("large", WaitFor.NOTHING), ("small", WaitFor.ADMISSION)]
     uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in cluster.items("/api/v1/pods")}
     with kubelets.running(every=0.01):
         for each in binds:
@@ -65,7 +65,7 @@ def test_in_the_order_of_the_plan_all_run(cluster: Api, kubelets: Kubelets, plan
     assert {phase(cluster, name) for name in uids} == {"Running"}
 
 
-def test_both_at_once_one_is_refused(cluster: Api, kubelets: Kubelets, plan: Plan) -> None:
+def test_both_at_once_one_is_refused(cluster: Api, kubelets: Kubelets, plan: BindingPlan) -> None:
     """What the order is for."""
     for batch in plan.batches:
         for each in batch.bindings:

@@ -15,13 +15,13 @@ Urgent is what has the higher priority, then what stands first in the placement.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 
-from placer.cluster.snapshot import Identity
+from placer.cluster.reading.snapshot import Identity
 from placer.dense.admission_orders import Orders, find_order
 from placer.dense.packed_kubelet import PackedKubelet
 from placer.errors import VerificationFailed
@@ -32,22 +32,22 @@ from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Violation
 from placer.verify import verify
 
-__all__ = ["Batch", "Bind", "Plan", "Wait", "make_plan"]
+__all__ = ["Batch", "BindingPlan", "PlannedBinding", "WaitFor", "plan_bindings"]
 
 #: Most admissions that are tried to find out whether a node where gangs meet takes its pods in any order.
 _TRIED = 2_000
 
 
-class Wait(Enum):
-    """When a pod may be bound."""
+class WaitFor(Enum):
+    """What of the pod before it on the node has to come first, before a pod may be bound."""
 
-    NO = "at once"
-    BOUND = "after the API server's answer to the pod before"
-    ADMITTED = "after the kubelet's answer to the pod before"
+    NOTHING = "at once"
+    BINDING = "after the API server's answer to the pod before"
+    ADMISSION = "after the kubelet's answer to the pod before"
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class PlannedBinding:
     """A binding to make.
 
     Parameters
@@ -61,14 +61,14 @@ class Bind:
     wait
         When.
     after
-        The pod before it on the node, which may be of an earlier batch; None where it waits for nobody.
+        The pod before it on the node, which may be of an earlier batch; None where it waits for none.
     """
 
     pod: Key
     uid: str
     node: str
     numa_zones: tuple[str, ...] = ()
-    wait: Wait = Wait.NO
+    wait: WaitFor = WaitFor.NOTHING
     after: Key | None = None
 
 
@@ -81,15 +81,15 @@ class Batch:
     gangs
         In the order of their keys.
     bindings
-        Each behind the one that it waits for; those that wait for nobody may all go out at once.
+        Each behind the one that it waits for; those that wait for none may all go out at once.
     """
 
     gangs: tuple[GroupKey, ...]
-    bindings: tuple[Bind, ...]
+    bindings: tuple[PlannedBinding, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BindingPlan:
     """Everything to bind.
 
     Parameters
@@ -104,9 +104,9 @@ class Plan:
     dropped: Mapping[GroupKey, str] = field(default_factory=dict)
 
 
-def make_plan(
+def plan_bindings(
     instance: Instance, placement: Placement, identities: Mapping[Key, Identity], changed: Collection[Key] = ()
-) -> Plan:
+) -> BindingPlan:
     """Say what to bind in which order.
 
     Parameters
@@ -118,7 +118,7 @@ def make_plan(
     identities
         uid of each pod of the snapshot.
     changed
-        Pods that are not as they were: gone, made anew, bound by somebody else, edited.
+        Pods that are not as they were: gone, made anew, bound by another scheduler, edited.
 
     Returns
     -------
@@ -134,26 +134,26 @@ def make_plan(
     for place, binding in enumerate(kept.bindings):
         members[gangs[binding.pod]].append(place)
     urgency = {gang: (-instance.groups[gang].priority, places[0]) for gang, places in members.items()}
-    lines = _untangled(instance, _lines(instance, kept), gangs, urgency)
-    binds = [_bind(binding, identities, lines) for binding in kept.bindings]
+    orders = _by_gang_if_possible(instance, _binding_orders(instance, kept), gangs, urgency)
+    binds = [_bind(binding, identities, orders) for binding in kept.bindings]
     batches = (
         Batch(part, tuple(binds[place] for place in sorted(chain(*(members[gang] for gang in part)))))
-        for part in _order(urgency, lines.values(), gangs)
+        for part in _gang_order(urgency, orders.values(), gangs)
     )
-    return Plan(tuple(map(_in_turn, batches)), dict(sorted(dropped.items())))
+    return BindingPlan(tuple(map(_in_turn, batches)), dict(sorted(dropped.items())))
 
 
-def _bind(binding: Binding, identities: Mapping[Key, Identity], lines: Mapping[str, _Line]) -> Bind:
-    """The binding of a pod; of one that is in a line, after the one before it."""
-    found = Bind(binding.pod, identities[binding.pod].uid, binding.node, binding.numa_zones)
-    line = lines.get(binding.node)
-    if line is None or binding.pod not in line.pods:
+def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:
+    """The binding of a pod; of one that is in such an order, after the one before it."""
+    found = PlannedBinding(binding.pod, identities[binding.pod].uid, binding.node, binding.numa_zones)
+    order = orders.get(binding.node)
+    if order is None or binding.pod not in order.pods:
         return found
-    place = line.pods.index(binding.pod)
-    zones = line.zones[place] if line.zones is not None else binding.numa_zones
+    place = order.pods.index(binding.pod)
+    zones = order.zones[place] if order.zones is not None else binding.numa_zones
     if place == 0:
         return replace(found, numa_zones=zones)
-    return replace(found, numa_zones=zones, wait=line.wait, after=line.pods[place - 1])
+    return replace(found, numa_zones=zones, wait=order.wait, after=order.pods[place - 1])
 
 
 def _gang(instance: Instance, binding: Binding) -> GroupKey:
@@ -200,59 +200,59 @@ def _about(
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _BindingOrder:
     """The new pods of a node whose kubelet aligns them, in the order in which they are bound.
 
     ``wait`` is that of each but the first; ``zones`` are those that the kubelet gives them, None: as in the placement.
     """
 
     pods: tuple[Key, ...]
-    wait: Wait
+    wait: WaitFor
     zones: tuple[tuple[str, ...], ...] | None = None
 
 
-def _lines(instance: Instance, placement: Placement) -> dict[str, _Line]:
-    """The lines in which pods have to wait for each other, by node, in the order of the placement."""
+def _binding_orders(instance: Instance, placement: Placement) -> dict[str, _BindingOrder]:
+    """The binding orders, in which pods have to wait for each other, by node, in the order of the placement."""
     found = {}
     for name, pods in Outcome(instance, placement).new_on.items():
         node = instance.aligning_nodes.get(name)
         keys = tuple(pod.key for pod in pods if node is not None and aligns(node, pod.numa))
         if len(keys) > 1:
-            found[name] = _Line(keys, Wait.ADMITTED if name in placement.one_by_one else Wait.BOUND)
+            found[name] = _BindingOrder(keys, WaitFor.ADMISSION if name in placement.one_by_one else WaitFor.BINDING)
     return found
 
 
-def _untangled(
+def _by_gang_if_possible(
     instance: Instance,
-    lines: Mapping[str, _Line],
+    orders: Mapping[str, _BindingOrder],
     gangs: Mapping[Key, GroupKey],
     urgency: Mapping[GroupKey, tuple[int, int]],
-) -> dict[str, _Line]:
-    """The lines, gang by gang wherever some would each have to come before the other and the kubelet allows it."""
-    parts = _together(_before(urgency, lines.values(), gangs))
-    found = dict(lines)
-    for name, line in lines.items():
-        members = {gangs[key] for key in line.pods}
-        by_gang = tuple(sorted(line.pods, key=lambda key: urgency[gangs[key]]))
-        if by_gang != line.pods and any(len(members.intersection(parts[gang])) > 1 for gang in members):
-            found[name] = _regrouped(instance, name, by_gang) or line
+) -> dict[str, _BindingOrder]:
+    """The orders, gang by gang where some would each have to come before the other and the kubelet allows it."""
+    parts = _together(_before(urgency, orders.values(), gangs))
+    found = dict(orders)
+    for name, order in orders.items():
+        members = {gangs[key] for key in order.pods}
+        by_gang = tuple(sorted(order.pods, key=lambda key: urgency[gangs[key]]))
+        if by_gang != order.pods and any(len(members.intersection(parts[gang])) > 1 for gang in members):
+            found[name] = _regrouped(instance, name, by_gang) or order
     return found
 
 
 def _before(
-    gangs: Iterable[GroupKey], lines: Iterable[_Line], of: Mapping[Key, GroupKey]
+    gangs: Iterable[GroupKey], orders: Iterable[_BindingOrder], of: Mapping[Key, GroupKey]
 ) -> dict[GroupKey, set[GroupKey]]:
-    """Each gang to those that come before it in a line."""
+    """Each gang to those that come before it on a node."""
     found: dict[GroupKey, set[GroupKey]] = {gang: set() for gang in gangs}
-    for line in lines:
-        for one, other in pairwise(of[key] for key in line.pods):
+    for order in orders:
+        for one, other in pairwise(of[key] for key in order.pods):
             if one != other:
                 found[other].add(one)
     return found
 
 
-def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _Line | None:
-    """A line in another order than that of the placement; None where the kubelet would refuse one of its pods."""
+def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _BindingOrder | None:
+    """A binding order other than that of the placement; None where the kubelet would refuse one of its pods."""
     node = instance.aligning_nodes[name]
     kubelet = PackedKubelet(node)
     units = [kubelet.units(instance.pods[key].numa) for key in keys]
@@ -266,21 +266,22 @@ def _regrouped(instance: Instance, name: str, keys: Sequence[Key]) -> _Line | No
         zones.append(kubelet.names(answer[1]))
     # If all were of one age: an order by age is any order then.
     orders = find_order(kubelet, start, units, [0.0] * len(units), limit=_TRIED).orders
-    return _Line(tuple(keys), Wait.BOUND if orders is Orders.ANY else Wait.ADMITTED, tuple(zones))
+    return _BindingOrder(tuple(keys), WaitFor.BINDING if orders is Orders.ANY else WaitFor.ADMISSION, tuple(zones))
 
 
-def _order(
-    urgency: Mapping[GroupKey, tuple[int, int]], lines: Iterable[_Line], gangs: Mapping[Key, GroupKey]
+def _gang_order(
+    urgency: Mapping[GroupKey, tuple[int, int]], orders: Iterable[_BindingOrder], gangs: Mapping[Key, GroupKey]
 ) -> Iterator[tuple[GroupKey, ...]]:
-    """Gangs that are bound together, in the order in which they are bound."""
-    before = _before(urgency, lines, gangs)
+    """Gangs that are bound together, one after another: of those that may be next, the most urgent."""
+    before = _before(urgency, orders, gangs)
     parts = _together(before)
-    waits_for = {part: {parts[gang] for each in part for gang in before[each]} - {part} for part in parts.values()}
+    rank = {part: min(map(urgency.__getitem__, part)) for part in parts.values()}
+    waits_for = {part: _earlier(part, before, parts) for part in rank}
     followers: dict[tuple[GroupKey, ...], list[tuple[GroupKey, ...]]] = defaultdict(list)
     for part, earlier in waits_for.items():
         for each in earlier:
             followers[each].append(part)
-    ready = [(min(map(urgency.__getitem__, part)), part) for part, earlier in waits_for.items() if not earlier]
+    ready = [(rank[part], part) for part, earlier in waits_for.items() if not earlier]
     heapify(ready)
     while ready:
         _, part = heappop(ready)
@@ -288,57 +289,38 @@ def _order(
         for follower in followers[part]:
             waits_for[follower].discard(part)
             if not waits_for[follower]:
-                heappush(ready, (min(map(urgency.__getitem__, follower)), follower))
+                heappush(ready, (rank[follower], follower))
+
+
+def _earlier(
+    part: tuple[GroupKey, ...],
+    before: Mapping[GroupKey, Iterable[GroupKey]],
+    parts: Mapping[GroupKey, tuple[GroupKey, ...]],
+) -> set[tuple[GroupKey, ...]]:
+    """Gangs bound together of which some come before some of another part."""
+    return {parts[gang] for each in part for gang in before[each]} - {part}
 
 
 def _in_turn(batch: Batch) -> Batch:
     """The batch with each binding behind the one that it waits for; apart from that as in the placement."""
     here = {each.pod: each for each in batch.bindings}
-    found: dict[Key, Bind] = {}
+    found: dict[Key, PlannedBinding] = {}
     for each in batch.bindings:
-        line = [each]
-        while line[-1].after in here and line[-1].after not in found:
-            line.append(here[line[-1].after])
-        found.update((bind.pod, bind) for bind in reversed(line))
+        ahead = [each]
+        while ahead[-1].after in here and ahead[-1].after not in found:
+            ahead.append(here[ahead[-1].after])
+        found.update((bind.pod, bind) for bind in reversed(ahead))
     return replace(batch, bindings=tuple(found.values()))
 
 
 def _together(before: Mapping[GroupKey, Collection[GroupKey]]) -> dict[GroupKey, tuple[GroupKey, ...]]:
-    """Each gang to those that each come before the other, itself included, sorted: strong components (Kosaraju)."""
-    finished: list[GroupKey] = []
-    _walk(before, before, finished.append)
-    after: dict[GroupKey, list[GroupKey]] = {gang: [] for gang in before}
-    for gang, others in before.items():
-        for other in others:
-            after[other].append(gang)
-    found: dict[GroupKey, tuple[GroupKey, ...]] = {}
-    seen: set[GroupKey] = set()
-    for start in reversed(finished):
-        part: list[GroupKey] = []
-        _walk([start], after, part.append, seen)
-        found.update((gang, tuple(sorted(part))) for gang in part)
-    return found
+    """Each gang to those that each come before the other, itself included, sorted: strongly connected components."""
+    if not any(before.values()):
+        return {gang: (gang,) for gang in before}
+    import networkx as nx  # half a second, and gangs rarely meet on nodes whose kubelets align
 
-
-def _walk(
-    starts: Iterable[GroupKey],
-    edges: Mapping[GroupKey, Collection[GroupKey]],
-    leave: Callable[[GroupKey], None],
-    seen: set[GroupKey] | None = None,
-) -> None:
-    """Go everywhere once, as deep as possible first, and call ``leave`` on the way back."""
-    visited = set() if seen is None else seen
-    for start in starts:
-        if start in visited:
-            continue
-        visited.add(start)
-        stack = [(start, iter(edges[start]))]
-        while stack:
-            gang, rest = stack[-1]
-            following = next((each for each in rest if each not in visited), None)
-            if following is None:
-                leave(gang)
-                stack.pop()
-            else:
-                visited.add(following)
-                stack.append((following, iter(edges[following])))
+    edges: nx.DiGraph[GroupKey] = nx.DiGraph()
+    edges.add_nodes_from(before)
+    edges.add_edges_from((gang, other) for gang, others in before.items() for other in others)
+    parts = (tuple(sorted(part)) for part in nx.strongly_connected_components(edges))
+    return {gang: part for part in parts for gang in part}

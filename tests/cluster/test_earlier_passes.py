@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.client import Answer
-from placer.cluster.cooling import cooling_nodes, half_bound, marked, prepared
+from placer.cluster.reading.client import Answer
+from placer.cluster.reading.earlier_passes import cooling_nodes, half_bound, marked, prepared
 from placer.instance import GroupKey
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
@@ -58,7 +58,7 @@ def test_nodes_of_pods_that_kubelets_rejected_lately_cool_down() -> None:
     assert cooling_nodes(server, "mine", 601, NOW) == {"n1", "n2", "n3"}
 
 
-def test_nobody_is_asked_where_nothing_cools_down() -> None:
+def test_nothing_is_asked_where_nothing_cools_down() -> None:
     server = Failed(failed("n1", "OutOfcpu"))
     assert cooling_nodes(server, "mine", 0, NOW) == set()
     assert server.asked == {}
@@ -117,7 +117,7 @@ def test_without_anything_left_behind_the_snapshot_stays_as_it_is() -> None:
         pytest.param(gang("half", 1, 1)[1:], id="without its PodGroup"),
     ],
 )
-def test_a_snapshot_for_somebody_else_says_the_same(
+def test_a_snapshot_for_others_says_the_same(
     documents: list[Document], cooling: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without an instance where no gang has one pod with a node and one without."""
@@ -125,13 +125,13 @@ def test_a_snapshot_for_somebody_else_says_the_same(
     expected = prepared(snapshot, cooling)[0]
     mixed = {bool(each["spec"].get("nodeName")) for each in documents if each["kind"] == "Pod"} == {True, False}
     if not mixed or len(documents) == 2:
-        monkeypatch.setattr("placer.cluster.cooling.build", None)
+        monkeypatch.setattr("placer.cluster.reading.earlier_passes.build", None)
     assert marked(snapshot, cooling) == expected
 
 
 @pytest.mark.parametrize("priority", [None, "low"])
 def test_a_half_bound_gang_comes_before_all_others(tmp_path: Path, priority: str | None) -> None:
-    """Room for one pod of 4: the gang's second one, or somebody's of priority 1,000,000."""
+    """Room for one pod of 4: the gang's second one, or another user's of priority 1,000,000."""
     spec: dict[str, Any] = {} if priority is None else {"priorityClassName": priority}
     classes: list[Document] = [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "low"}, "value": 1}

@@ -4,14 +4,14 @@
 rule     what is looked at
 =======  ===============================================================================================================
 C4       required anti-affinity of pods that have come
-C7       members of the gang that somebody else bound; labels of its nodes, since HyperNodes may go by them
+C7       members of the gang that another scheduler bound; labels of its nodes, since HyperNodes may go by them
 C8, C9   once a pod of an AppGroup has come or gone, or a node is in another area: all pods of AppGroups as they stand
          now, judged by :mod:`placer.verify`
 C10      a kubelet's zones cannot be told from here: where a pod that it aligns has come or gone, none with zones goes
 C11      what all pods of a queue request now
 =======  ===============================================================================================================
 
-Everything but pods and nodes is as the snapshot has it, since nobody watches it.
+Everything but pods and nodes is as the snapshot has it, since it is not watched.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from placer.cluster.plan import Bind
-from placer.cluster.snapshot import Snapshot
+from placer.cluster.planning.binding_plan import PlannedBinding
+from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.build import build
 from placer.instance.network_topologies import areas_of
@@ -37,14 +37,91 @@ from placer.placement import Placement
 from placer.quantity import format_amount
 from placer.verify import RULES
 
-__all__ = ["Rules"]
+__all__ = ["RuleChecks"]
 
 #: Kinds that say nothing about where a pod belongs.
 _APART = ("Pod", "Node", "HyperNode", "NodeResourceTopology", "PersistentVolume", "PersistentVolumeClaim")
 _CALLS = ("C8", "C9")
 
 
-class Rules:
+class _QueueUsage:
+    """What all pods of each queue with a capability request now (C11)."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._requested: Counter[tuple[str, str]] = Counter()  # by queue and resource
+        self._paths: dict[str, tuple[str, ...]] = {}
+
+    def count(self, pod: Pod, sign: int) -> None:
+        """Add what a pod requests, or take it off."""
+        for queue in self.limiting(pod):
+            for resource, amount in pod.requests.items():
+                self._requested[queue, resource] += sign * amount
+
+    def limiting(self, pod: Pod) -> tuple[str, ...]:
+        """The queues whose capability a pod counts against."""
+        if pod.queue is None or "C11" in self._instance.policy.rules_off:
+            return ()
+        if pod.queue not in self._paths:
+            path, queues = self._instance.queue_path(pod.queue), self._instance.queues
+            self._paths[pod.queue] = tuple(name for name in path if queues[name].capability)
+        return self._paths[pod.queue]
+
+    def refusal(self, pods: Iterable[Pod]) -> str | None:
+        """Whether a queue has too little left for pods that are bound together."""
+        wanted: Counter[tuple[str, str]] = Counter()
+        for pod in pods:
+            for queue in self.limiting(pod):
+                wanted.update({(queue, resource): amount for resource, amount in pod.requests.items()})
+        for (queue, resource), amount in sorted(wanted.items()):
+            limit = self._instance.queues[queue].capability.get(resource)
+            if limit is not None and amount and self._requested[queue, resource] + amount > limit:
+                room = max(0, limit - self._requested[queue, resource])
+                amounts = " of ".join(format_amount(resource, each) for each in (amount, room))
+                return f"the capability of Queue {queue} is used up: {resource} {amounts} left"
+        return None
+
+
+class _AlignedPods:
+    """Pods that a kubelet aligns, and the nodes on which some have come or gone (C10)."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._nodes, self._demands = instance.aligning_nodes, DemandPool()
+        self._on: dict[Key, str] = {}
+        self._stirred: set[str] = set()
+
+    def stands(self, pod: Pod, node: str) -> None:
+        """Note a pod of the instance."""
+        if self._aligns(node, pod.numa):
+            self._on[pod.key] = node
+
+    def came(self, key: Key, written: PodManifest, node: str) -> None:
+        """Note a pod that another scheduler bound."""
+        if self._aligns(node, self._demands.of(written.spec)):
+            self._on[key] = node
+            self._stirred.add(node)
+
+    def went(self, key: Key) -> None:
+        """Note that a pod is gone."""
+        if key in self._on:
+            self._stirred.add(self._on[key])
+
+    def forget(self, key: Key) -> None:
+        """Take back a pod that was never on its node."""
+        self._on.pop(key, None)
+
+    def _aligns(self, node: str, demand: NumaDemand | None) -> bool:
+        """Whether the kubelet of a node aligns anything of a pod, and refuses it where it cannot."""
+        zones = self._nodes.get(node)
+        return zones is not None and aligns(zones, demand)
+
+    def refusal(self, binds: Iterable[PlannedBinding]) -> str | None:
+        """Whether the zones that a binding counts on can no longer be told."""
+        found = next((each.node for each in binds if each.numa_zones and each.node in self._stirred), None)
+        return None if found is None else f"pods have come or gone on Node {found}, whose kubelet aligns them"
+
+
+class RuleChecks:
     """Who stands where, as far as rules look at it.
 
     Parameters
@@ -57,15 +134,12 @@ class Rules:
 
     def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
         self._snapshot, self._instance = snapshot, instance
-        self._demands = DemandPool()
+        self._queues, self._aligned = _QueueUsage(instance), _AlignedPods(instance)
         self._standing: dict[Key, Pod] = {}  # pods of AppGroups and of queues
-        self._requested: Counter[tuple[str, str]] = Counter()  # by queue and resource
-        self._paths: dict[str, tuple[str, ...]] = {}
         self._unread: dict[Key, PodManifest] = {}
         self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
-        self._keeping_off: dict[Key, tuple[PodManifest, str]] = {}
-        self._aligned: dict[Key, str] = {}
-        self._stirred: set[str] = set()
+        self._keeping_off: dict[Key, tuple[PodManifest, str]] = {}  # with required anti-affinity, and their nodes
+        self._call_rules = [rule for name, rule in RULES if name in _CALLS and name not in instance.policy.rules_off]
         self._calls_changed = False
 
     @cached_property
@@ -81,24 +155,21 @@ class Rules:
         if pod.state is PodState.PENDING:
             pod = replace(pod, state=PodState.BOUND, node=node)
         self._note(pod)
-        if pod.state is not PodState.NOMINATED and self._aligns(node, pod.numa):
-            self._aligned[key] = node
+        if pod.state is not PodState.NOMINATED:
+            self._aligned.stands(pod, node)
 
     def came(self, key: Key, written: PodManifest, node: str, state: PodState) -> None:
-        """Note a pod that somebody else bound, or that is not as it was."""
+        """Note a pod that another scheduler bound, or that is not as it was."""
         if state is PodState.NOMINATED:
             return
         self._unread[key] = written
         if anti_affinity_terms(written):
             self._keeping_off[key] = (written, node)
-        if self._aligns(node, self._demands.of(written.spec)):
-            self._aligned[key] = node
-            self._stirred.add(node)
+        self._aligned.came(key, written, node)
 
     def went(self, key: Key) -> None:
         """Note that a pod holds nothing any more."""
-        if key in self._aligned:
-            self._stirred.add(self._aligned[key])
+        self._aligned.went(key)
         pod = self._standing.get(key)
         if pod is not None and pod.app_group is not None:
             self._calls_changed = True
@@ -106,11 +177,12 @@ class Rules:
 
     def forget(self, key: Key) -> None:
         """Take back a pod that was never on its node."""
-        for each in (self._unread, self._members, self._keeping_off, self._aligned):
+        for each in (self._unread, self._members, self._keeping_off):
             each.pop(key, None)
+        self._aligned.forget(key)
         pod = self._standing.pop(key, None)
         if pod is not None:
-            self._count(pod, -1)
+            self._queues.count(pod, -1)
 
     def nodes_changed(self, nodes: Mapping[str, Node]) -> None:
         """Hear of nodes as they are now."""
@@ -118,29 +190,10 @@ class Rules:
         if network is not None and any(network.area(name) != area for name, area in areas_of(nodes).items()):
             self._calls_changed = True
 
-    def _aligns(self, node: str, demand: NumaDemand | None) -> bool:
-        """Whether the kubelet of a node aligns anything of a pod, and refuses it where it cannot."""
-        zones = self._instance.aligning_nodes.get(node)
-        return zones is not None and aligns(zones, demand)
-
     def _note(self, pod: Pod) -> None:
         if pod.state is not PodState.NOMINATED and (pod.app_group is not None or pod.queue is not None):
             self._standing[pod.key] = pod
-            self._count(pod, 1)
-
-    def _count(self, pod: Pod, sign: int) -> None:
-        for queue in self._limiting(pod):
-            for resource, amount in pod.requests.items():
-                self._requested[queue, resource] += sign * amount
-
-    def _limiting(self, pod: Pod) -> tuple[str, ...]:
-        """The queues whose capability a pod counts against."""
-        if pod.queue is None or "C11" in self._instance.policy.rules_off:
-            return ()
-        if pod.queue not in self._paths:
-            path, queues = self._instance.queue_path(pod.queue), self._instance.queues
-            self._paths[pod.queue] = tuple(name for name in path if queues[name].capability)
-        return self._paths[pod.queue]
+            self._queues.count(pod, 1)
 
     def _read(self) -> None:
         """Find out where those belong that have come."""
@@ -159,7 +212,7 @@ class Rules:
     def refusal(
         self,
         gangs: Iterable[GroupKey],
-        binds: Sequence[Bind],
+        binds: Sequence[PlannedBinding],
         nodes: Mapping[str, Node],
         texts: Mapping[Key, bytes],
     ) -> str | None:
@@ -175,24 +228,19 @@ class Rules:
             The pods of the bindings, as the snapshot has them.
         """
         pods = [self._instance.pods[bind.pod] for bind in binds]
-        calling = any(pod.app_group is not None for pod in pods)
-        limited = [group for group in map(self._instance.groups.__getitem__, gangs) if _is_limited(group)]
-        if calling or limited or any(map(self._limiting, pods)):
+        limited = list(filter(_is_limited, map(self._instance.groups.__getitem__, gangs)))
+        if limited or any(pod.app_group is not None or self._queues.limiting(pod) for pod in pods):
             self._read()
         return (
-            self._zones_refusal(binds)
+            self._aligned.refusal(binds)
             or self._anti_affinity_refusal(binds, nodes, texts)
-            or (self._tier_refusal(limited, binds, nodes) if limited else None)
-            or (self._calls_refusal(pods, binds, nodes) if calling and self._calls_changed else None)
-            or self._queue_refusal(pods)
+            or self._tier_refusal(limited, binds, nodes)
+            or self._calls_refusal(pods, binds, nodes)
+            or self._queues.refusal(pods)
         )
 
-    def _zones_refusal(self, binds: Iterable[Bind]) -> str | None:
-        found = next((each.node for each in binds if each.numa_zones and each.node in self._stirred), None)
-        return None if found is None else f"pods have come or gone on Node {found}, whose kubelet aligns them"
-
     def _anti_affinity_refusal(
-        self, binds: Iterable[Bind], nodes: Mapping[str, Node], texts: Mapping[Key, bytes]
+        self, binds: Iterable[PlannedBinding], nodes: Mapping[str, Node], texts: Mapping[Key, bytes]
     ) -> str | None:
         if not self._keeping_off:
             return None
@@ -205,8 +253,12 @@ class Rules:
                 return f"Pod {each.pod} may no longer be bound: {reason}"
         return None
 
-    def _tier_refusal(self, groups: Iterable[Group], binds: Iterable[Bind], nodes: Mapping[str, Node]) -> str | None:
+    def _tier_refusal(
+        self, groups: Iterable[Group], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
+    ) -> str | None:
         limited = {group.key for group in groups}
+        if not limited:
+            return None
         for key, group in sorted(self._members.items()):
             if group in limited:
                 return f"Pod {key} of {group} has been bound by somebody else"
@@ -215,34 +267,27 @@ class Rules:
                 return f"labels of Node {each.node} have changed, and HyperNodes may go by them"
         return None
 
-    def _calls_refusal(self, pods: Iterable[Pod], binds: Iterable[Bind], nodes: Mapping[str, Node]) -> str | None:
-        network = self._instance.network
-        if network is None:
+    def _calls_refusal(
+        self, pods: Sequence[Pod], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
+    ) -> str | None:
+        if not self._calls_changed or all(pod.app_group is None for pod in pods):
             return None
+        now = self._as_it_stands(pods, nodes)
+        if now.network is None:
+            return None
+        outcome = Outcome(now, Placement.of({each.pod: each.node for each in binds}))
+        return next((violation.message for rule in self._call_rules for violation in rule(outcome)), None)
+
+    def _as_it_stands(self, pods: Iterable[Pod], nodes: Mapping[str, Node]) -> Instance:
+        """The instance with the pods of AppGroups that there are now, and those that are to be bound."""
         callers = {key: pod for key, pod in self._standing.items() if pod.app_group is not None}
-        now = replace(
+        network = self._instance.network
+        return replace(
             self._instance,
             nodes=nodes,
             pods=dict(sorted((callers | {pod.key: pod for pod in pods}).items())),
-            network=replace(network, areas=areas_of(nodes)),
+            network=replace(network, areas=areas_of(nodes)) if network is not None else None,
         )
-        outcome = Outcome(now, Placement.of({each.pod: each.node for each in binds}))
-        wanted = (rule for name, rule in RULES if name in _CALLS and name not in now.policy.rules_off)
-        return next((violation.message for rule in wanted for violation in rule(outcome)), None)
-
-    def _queue_refusal(self, pods: Iterable[Pod]) -> str | None:
-        wanted: Counter[tuple[str, str]] = Counter()
-        for pod in pods:
-            for queue in self._limiting(pod):
-                for resource, amount in pod.requests.items():
-                    wanted[queue, resource] += amount
-        for (queue, resource), amount in sorted(wanted.items()):
-            limit = self._instance.queues[queue].capability.get(resource)
-            if limit is not None and amount and self._requested[queue, resource] + amount > limit:
-                room = max(0, limit - self._requested[queue, resource])
-                amounts = " of ".join(format_amount(resource, each) for each in (amount, room))
-                return f"the capability of Queue {queue} is used up: {resource} {amounts} left"
-        return None
 
 
 def _is_limited(group: Group) -> bool:

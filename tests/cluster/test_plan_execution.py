@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.aftermath import Gang, State
-from placer.cluster.apply import Settings, apply
-from placer.cluster.client import Answer
-from placer.cluster.cooling import prepared
-from placer.cluster.ledger import Ledger
-from placer.cluster.plan import Batch, Bind, Plan, Wait
+from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.client import Answer
+from placer.cluster.reading.earlier_passes import prepared
+from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
 from placer.instance import GroupKey, Instance, Key
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
 
-FAST = Settings(workers=4, grace=0.3, settle=0.0)
+FAST = BindingOptions(workers=4, grace=0.3, settle=0.0)
 
 
 class Server:
-    """Binds what it is not told to refuse, and shows each binding to the ledger, as a watch would."""
+    """Binds what it is not told to refuse, and shows each binding to the cache, as a watch would."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.documents = {each["metadata"]["name"]: each for each in documents if each["kind"] == "Pod"}
-        self.ledger: Ledger | None = None
+        self.cache: SchedulerCache | None = None
         self.refused: dict[str, int] = {}  #: pod to status
         self.after: Callable[[str], None] = lambda _: None
         self.order: list[str] = []
@@ -56,8 +56,8 @@ class Server:
         found = json.loads(json.dumps(self.documents[name]))
         found["spec"]["nodeName"] = where
         found["status"] |= status
-        assert self.ledger is not None
-        self.ledger.pod_happened("MODIFIED", json.dumps(found).encode())
+        assert self.cache is not None
+        self.cache.pod_happened("MODIFIED", json.dumps(found).encode())
 
 
 class World:
@@ -70,30 +70,30 @@ class World:
             documents += (_pod(f"{name}-{number}", name) for number in range(count))
         snapshot, self.instance = prepared(snapshot_of(documents), ())
         self.server = Server(documents)
-        self.ledger = self.server.ledger = Ledger(snapshot, self.instance)
+        self.cache = self.server.cache = SchedulerCache(snapshot, self.instance)
         self.stop = threading.Event()
 
-    def batch(self, *gangs: str, wait: Wait = Wait.NO, after: str | None = None) -> Batch:
+    def batch(self, *gangs: str, wait: WaitFor = WaitFor.NOTHING, after: str | None = None) -> Batch:
         """Gangs bound together, in a line where there is something to wait for; ``after``: whom the first waits for."""
         names = [name for name in self.server.documents if name.rpartition("-")[0] in gangs]
         binds = []
         before = after
         for name in names:
-            line = wait is not Wait.NO and before is not None
+            line = wait is not WaitFor.NOTHING and before is not None
             binds.append(
-                Bind(
+                PlannedBinding(
                     Key("default", name),
                     f"uid-{name}",
                     "n1",
-                    wait=wait if line else Wait.NO,
+                    wait=wait if line else WaitFor.NOTHING,
                     after=Key("default", before) if line and before is not None else None,
                 )
             )
             before = name
         return Batch(tuple(GroupKey("scheduling.volcano.sh", "default", each) for each in gangs), tuple(binds))
 
-    def carry_out(self, *batches: Batch, settings: Settings = FAST) -> list[Gang]:
-        return apply(self.server, self.ledger, self.instance, Plan(batches), settings, self.stop)
+    def carry_out(self, *batches: Batch, settings: BindingOptions = FAST) -> list[GangOutcome]:
+        return execute_plan(self.server, self.cache, self.instance, BindingPlan(batches), settings, self.stop)
 
 
 def _pod(name: str, group: str) -> Document:
@@ -106,14 +106,14 @@ def _pod(name: str, group: str) -> Document:
     return pod(name, metadata=metadata, spec={"schedulerName": "placer"}, cpu=1)
 
 
-def states(gangs: Iterable[Gang]) -> list[tuple[str, State, int]]:
+def states(gangs: Iterable[GangOutcome]) -> list[tuple[str, GangState, int]]:
     return [(gang.key.name, gang.state, len(gang.bound)) for gang in gangs]
 
 
 def test_gangs_go_out_whole_and_in_order() -> None:
     world = World(a=3, b=2)
     found = world.carry_out(world.batch("a"), world.batch("b"))
-    assert states(found) == [("a", State.BOUND, 3), ("b", State.BOUND, 2)]
+    assert states(found) == [("a", GangState.BOUND, 3), ("b", GangState.BOUND, 2)]
     assert sorted(world.server.order[:3]) == ["a-0", "a-1", "a-2"]
 
 
@@ -123,7 +123,7 @@ def test_nothing_to_do_is_done() -> None:
 
 def test_pods_of_a_line_go_one_after_another() -> None:
     world = World(a=5)
-    world.carry_out(world.batch("a", wait=Wait.BOUND))
+    world.carry_out(world.batch("a", wait=WaitFor.BINDING))
     assert world.server.order == [f"a-{number}" for number in range(5)]
 
 
@@ -136,15 +136,15 @@ def test_the_next_waits_for_the_kubelet() -> None:
         world.server.show(name, "n1", phase="Running")
 
     world.server.after = lambda name: threading.Timer(0.05, admit, [name]).start()
-    assert states(world.carry_out(world.batch("a", wait=Wait.ADMITTED))) == [("a", State.BOUND, 3)]
-    assert seen[:2] == [["a-0"], ["a-0", "a-1"]]  # nobody went before the answer to the one before
+    assert states(world.carry_out(world.batch("a", wait=WaitFor.ADMISSION))) == [("a", GangState.BOUND, 3)]
+    assert seen[:2] == [["a-0"], ["a-0", "a-1"]]  # none went before the answer to the one before
 
 
 def test_a_kubelet_that_rejects_ends_the_line() -> None:
     world = World(a=3)
     world.server.after = lambda name: world.server.show(name, "n1", phase="Failed", reason="TopologyAffinityError")
-    (found,) = world.carry_out(world.batch("a", wait=Wait.ADMITTED))
-    assert found.state is State.LEFT
+    (found,) = world.carry_out(world.batch("a", wait=WaitFor.ADMISSION))
+    assert found.state is GangState.LEFT
     assert found.missing == {
         Key("default", "a-0"): "the kubelet of Node n1 rejected it (TopologyAffinityError)",
         Key("default", "a-1"): "the kubelet of Node n1 rejected Pod default/a-0 before it",
@@ -155,8 +155,8 @@ def test_a_kubelet_that_rejects_ends_the_line() -> None:
 
 def test_a_kubelet_that_says_nothing_costs_the_grace() -> None:
     world = World(a=2)
-    (found,) = world.carry_out(world.batch("a", wait=Wait.ADMITTED))
-    assert (found.state, len(found.bound)) == (State.HALF_BOUND, 1)
+    (found,) = world.carry_out(world.batch("a", wait=WaitFor.ADMISSION))
+    assert (found.state, len(found.bound)) == (GangState.HALF_BOUND, 1)
     assert found.missing == {
         Key("default", "a-1"): "the kubelet of Node n1 has not answered to Pod default/a-0 before it in time"
     }
@@ -165,23 +165,23 @@ def test_a_kubelet_that_says_nothing_costs_the_grace() -> None:
 def test_a_gang_behind_one_that_was_not_bound_is_left() -> None:
     world = World(a=1, b=1)
     world.server.refused = {"a-0": 403}
-    found = world.carry_out(world.batch("a"), world.batch("b", wait=Wait.BOUND, after="a-0"))
-    assert states(found) == [("a", State.LEFT, 0), ("b", State.LEFT, 0)]
+    found = world.carry_out(world.batch("a"), world.batch("b", wait=WaitFor.BINDING, after="a-0"))
+    assert states(found) == [("a", GangState.LEFT, 0), ("b", GangState.LEFT, 0)]
     assert world.server.order == []
 
 
 def test_once_something_is_bound_the_rest_is_tried() -> None:
     world = World(a=20)
     world.server.refused = {"a-1": 403}
-    (found,) = world.carry_out(world.batch("a"), settings=Settings(workers=1, grace=0.3, settle=0.0))
-    assert (found.state, len(found.bound)) == (State.HALF_BOUND, 19)
+    (found,) = world.carry_out(world.batch("a"), settings=BindingOptions(workers=1, grace=0.3, settle=0.0))
+    assert (found.state, len(found.bound)) == (GangState.HALF_BOUND, 19)
 
 
 def test_while_nothing_is_bound_the_rest_is_not_tried() -> None:
     world = World(a=20)
     world.server.refused = {f"a-{number}": 403 for number in range(2)}
-    (found,) = world.carry_out(world.batch("a"), settings=Settings(workers=1, grace=0.3, settle=0.0))
-    assert (found.state, world.server.order) == (State.LEFT, [])
+    (found,) = world.carry_out(world.batch("a"), settings=BindingOptions(workers=1, grace=0.3, settle=0.0))
+    assert (found.state, world.server.order) == (GangState.LEFT, [])
     assert found.missing[Key("default", "a-19")] == "another pod of its gang cannot be bound"
 
 
@@ -190,13 +190,13 @@ def test_room_of_what_was_not_bound_is_given_back() -> None:
     world = World(a=60, b=60)
     world.server.refused = {f"a-{number}": 403 for number in range(60)}
     found = world.carry_out(world.batch("a"), world.batch("b"))
-    assert states(found) == [("a", State.LEFT, 0), ("b", State.BOUND, 60)]
+    assert states(found) == [("a", GangState.LEFT, 0), ("b", GangState.BOUND, 60)]
 
 
 def test_a_gang_without_room_is_left_and_the_next_one_goes() -> None:
     world = World(a=60, b=60, c=40)
     found = world.carry_out(world.batch("a"), world.batch("b"), world.batch("c"))
-    assert states(found) == [("a", State.BOUND, 60), ("b", State.LEFT, 0), ("c", State.BOUND, 40)]
+    assert states(found) == [("a", GangState.BOUND, 60), ("b", GangState.LEFT, 0), ("c", GangState.BOUND, 40)]
     assert found[1].reason == "the room is gone on Node n1: cpu 60 of 40 left"
 
 
@@ -204,16 +204,16 @@ def test_gangs_of_one_batch_are_judged_one_by_one() -> None:
     world = World(a=2, b=2)
     world.server.refused = {"b-1": 403}
     found = world.carry_out(world.batch("a", "b"))
-    assert states(found) == [("a", State.BOUND, 2), ("b", State.HALF_BOUND, 1)]
+    assert states(found) == [("a", GangState.BOUND, 2), ("b", GangState.HALF_BOUND, 1)]
 
 
 def test_rolled_back_is_what_this_pass_bound() -> None:
     world = World(a=3, b=1)
     world.server.refused = {"a-2": 403}
     found = world.carry_out(
-        world.batch("a"), world.batch("b"), settings=Settings(workers=4, grace=0.3, settle=0.0, roll_back=True)
+        world.batch("a"), world.batch("b"), settings=BindingOptions(workers=4, grace=0.3, settle=0.0, roll_back=True)
     )
-    assert states(found) == [("a", State.ROLLED_BACK, 0), ("b", State.BOUND, 1)]
+    assert states(found) == [("a", GangState.ROLLED_BACK, 0), ("b", GangState.BOUND, 1)]
     assert sorted(world.server.deleted) == ["a-0", "a-1"]
 
 
@@ -221,17 +221,17 @@ def test_a_pass_that_is_to_end_begins_nothing() -> None:
     world = World(a=2)
     world.stop.set()
     (found,) = world.carry_out(world.batch("a"))
-    assert (found.state, found.reason, world.server.order) == (State.LEFT, "the pass was to end", [])
+    assert (found.state, found.reason, world.server.order) == (GangState.LEFT, "the pass was to end", [])
 
 
 def test_while_the_watch_is_broken_a_gang_waits_and_is_left_in_the_end() -> None:
     world = World(a=1, b=1, c=1)
-    world.ledger.lost = lambda: "pods cannot be watched: away"
+    world.cache.lost = lambda: "pods cannot be watched: away"
     found = world.carry_out(world.batch("a"), world.batch("c"))
-    assert [(each.state, each.reason) for each in found] == [(State.LEFT, "pods cannot be watched: away")] * 2
+    assert [(each.state, each.reason) for each in found] == [(GangState.LEFT, "pods cannot be watched: away")] * 2
     answers = iter(["away", "away"])
-    world.ledger.lost = lambda: next(answers, None)
-    assert states(world.carry_out(world.batch("b"))) == [("b", State.BOUND, 1)]
+    world.cache.lost = lambda: next(answers, None)
+    assert states(world.carry_out(world.batch("b"))) == [("b", GangState.BOUND, 1)]
 
 
 def test_a_hand_that_stumbles_costs_its_pod_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,15 +244,15 @@ def test_a_hand_that_stumbles_costs_its_pod_only(monkeypatch: pytest.MonkeyPatch
         return really(method, path, body, **options)
 
     monkeypatch.setattr(world.server, "send", send)
-    monkeypatch.setattr("placer.cluster.apply._EVENTS", 0.1)
+    monkeypatch.setattr("placer.cluster.writing.plan_execution._EVENTS", 0.1)
     (found,) = world.carry_out(world.batch("a"))
-    assert (found.state, found.missing) == (State.HALF_BOUND, {Key("default", "a-1"): "RuntimeError: a bug"})
+    assert (found.state, found.missing) == (GangState.HALF_BOUND, {Key("default", "a-1"): "RuntimeError: a bug"})
 
 
 def test_a_dry_run_does_not_wait_for_kubelets() -> None:
     world = World(a=3)
-    found = world.carry_out(world.batch("a", wait=Wait.ADMITTED), settings=Settings(grace=5.0, dry_run=True))
-    assert states(found) == [("a", State.BOUND, 3)]
+    found = world.carry_out(world.batch("a", wait=WaitFor.ADMISSION), settings=BindingOptions(grace=5.0, dry_run=True))
+    assert states(found) == [("a", GangState.BOUND, 3)]
 
 
 def test_an_instance_is_not_changed() -> None:

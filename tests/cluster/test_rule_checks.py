@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.ledger import Ledger
+from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.instance import GroupKey
-from tests.cluster.ledgers import alone, bind, event, ledger_of, mine, theirs
+from tests.cluster.caches import alone, bind, cache_of, event, mine, theirs
 from tests.cluster.things import numa_topology
 from tests.netdocs import APP, REGION, WORKLOAD, ZONE, app_group, call, costs, network_topology, place, weights
 from tests.support import Document, hyper_node, node, pod_group, policy, queue
@@ -34,15 +34,15 @@ def keeping_off(name: str, where: str, app: str) -> Document:
 
 def test_a_pod_that_has_come_and_keeps_ours_off() -> None:
     labels = {"kubernetes.io/hostname": "n1"}
-    ledger = ledger_of(node("n1", labels), mine("web", labels={"app": "web"}), mine("other", labels={"app": "other"}))
-    ledger.pod_happened("ADDED", event(keeping_off("alone", "n1", "web")))
-    assert ledger.refusal(alone("web"), [bind("web", "n1")]) == (
+    cache = cache_of(node("n1", labels), mine("web", labels={"app": "web"}), mine("other", labels={"app": "other"}))
+    cache.pod_happened("ADDED", event(keeping_off("alone", "n1", "web")))
+    assert cache.refusal(alone("web"), [bind("web", "n1")]) == (
         "Pod default/web may no longer be bound: "
         "spec.affinity.podAntiAffinity of bound Pod default/alone: required, and matches this pod"
     )
-    assert ledger.refusal(alone("other"), [bind("other", "n1")]) is None
-    ledger.pod_happened("DELETED", event(keeping_off("alone", "n1", "web")))
-    assert ledger.refusal(alone("web"), [bind("web", "n1")]) is None
+    assert cache.refusal(alone("other"), [bind("other", "n1")]) is None
+    cache.pod_happened("DELETED", event(keeping_off("alone", "n1", "web")))
+    assert cache.refusal(alone("web"), [bind("web", "n1")]) is None
 
 
 # ------------------------------------------------------------------------------------------------- C7 tier limits
@@ -60,24 +60,24 @@ def gang(limit: int | None) -> list[Document]:
 
 
 @pytest.mark.parametrize("limit", [1, None])
-def test_a_member_that_somebody_else_bound(limit: int | None) -> None:
+def test_a_member_that_another_scheduler_bound(limit: int | None) -> None:
     """It may be anywhere, which matters where the gang has a limit."""
-    ledger = ledger_of(*gang(limit))
+    cache = cache_of(*gang(limit))
     member = theirs("train-9", "n2")
     notes = {"scheduling.k8s.io/group-name": "train"}
-    ledger.pod_happened("ADDED", event(changed(member, "metadata", annotations=notes)))
+    cache.pod_happened("ADDED", event(changed(member, "metadata", annotations=notes)))
     refusal = "Pod default/train-9 of PodGroup default/train has been bound by somebody else"
-    assert ledger.refusal([GANG], [bind("train-0", "n1")]) == (refusal if limit else None)
-    ledger.pod_happened("DELETED", event(member))
-    assert ledger.refusal([GANG], [bind("train-0", "n1")]) is None
+    assert cache.refusal([GANG], [bind("train-0", "n1")]) == (refusal if limit else None)
+    cache.pod_happened("DELETED", event(member))
+    assert cache.refusal([GANG], [bind("train-0", "n1")]) is None
 
 
 @pytest.mark.parametrize("limit", [1, None])
 def test_a_node_with_other_labels_may_be_elsewhere(limit: int | None) -> None:
-    ledger = ledger_of(*gang(limit))
-    ledger.node_happened("MODIFIED", json.dumps(node("n1", {"rack": "r9"})).encode())
+    cache = cache_of(*gang(limit))
+    cache.node_happened("MODIFIED", json.dumps(node("n1", {"rack": "r9"})).encode())
     refusal = "labels of Node n1 have changed, and HyperNodes may go by them"
-    assert ledger.refusal([GANG], [bind("train-0", "n1")]) == (refusal if limit else None)
+    assert cache.refusal([GANG], [bind("train-0", "n1")]) == (refusal if limit else None)
 
 
 # ---------------------------------------------------------------------------------------- C8 network cost, C9 bandwidth
@@ -103,53 +103,53 @@ def shop(**rules: str) -> list[Document]:
 
 
 def test_a_callee_that_has_come_too_far_away() -> None:
-    ledger = ledger_of(*shop())
-    ledger.pod_happened("ADDED", event(member("db-0", "db", "n-c")))
-    refusal = ledger.refusal(alone("web-0"), [bind("web-0", "n-a")])
+    cache = cache_of(*shop())
+    cache.pod_happened("ADDED", event(member("db-0", "db", "n-c")))
+    refusal = cache.refusal(alone("web-0"), [bind("web-0", "n-a")])
     assert refusal == (
         "AppGroup default/shop: web -> db allows cost 5, and 1 new pair from zone a of region r to zone c of region r "
         "has 9"
     )
-    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-c")]) is None
-    assert ledger.refusal(alone("lone"), [bind("lone", "n-a")]) is None
-    ledger.pod_happened("DELETED", event(member("db-0", "db", "n-c")))
-    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+    assert cache.refusal(alone("web-0"), [bind("web-0", "n-c")]) is None
+    assert cache.refusal(alone("lone"), [bind("lone", "n-a")]) is None
+    cache.pod_happened("DELETED", event(member("db-0", "db", "n-c")))
+    assert cache.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
 
 
 def test_a_rule_that_is_off_is_off_here_too() -> None:
-    ledger = ledger_of(*shop(C8="off", C9="off"))
-    ledger.pod_happened("ADDED", event(member("db-0", "db", "n-c")))
-    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+    cache = cache_of(*shop(C8="off", C9="off"))
+    cache.pod_happened("ADDED", event(member("db-0", "db", "n-c")))
+    assert cache.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
 
 
 def test_bandwidth_that_others_have_taken() -> None:
     """One pair takes 60 of 100 bit/s, two take 120: whether the second one is ours or theirs."""
-    ledger = ledger_of(*shop())
-    ledger.pod_happened("ADDED", event(member("db-0", "db", "n-b")))
-    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
-    ledger.assume([bind("web-0", "n-a")])
-    refusal = ledger.refusal(alone("web-1"), [bind("web-1", "n-a")]) or ""
+    cache = cache_of(*shop())
+    cache.pod_happened("ADDED", event(member("db-0", "db", "n-b")))
+    assert cache.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+    cache.assume([bind("web-0", "n-a")])
+    refusal = cache.refusal(alone("web-1"), [bind("web-1", "n-a")]) or ""
     assert refusal.endswith(
         "carries 120 bit/s (60 before, 60 new, by web -> db of AppGroup default/shop) of 100: 20 too much"
     )
-    ledger.forget(bind("web-0", "n-a"))
-    assert ledger.refusal(alone("web-1"), [bind("web-1", "n-a")]) is None
-    ledger.pod_happened("ADDED", event(member("db-1", "db", "n-b")))
-    assert "carries 120 bit/s" in (ledger.refusal(alone("web-1"), [bind("web-1", "n-a")]) or "")
+    cache.forget(bind("web-0", "n-a"))
+    assert cache.refusal(alone("web-1"), [bind("web-1", "n-a")]) is None
+    cache.pod_happened("ADDED", event(member("db-1", "db", "n-b")))
+    assert "carries 120 bit/s" in (cache.refusal(alone("web-1"), [bind("web-1", "n-a")]) or "")
 
 
 def test_a_node_in_another_zone() -> None:
-    ledger = ledger_of(*shop(), member("db-0", "db", "n-b"))
-    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
-    ledger.node_happened("MODIFIED", json.dumps(node("n-b", {REGION: "r", ZONE: "c"})).encode())
-    assert "web -> db allows cost 5" in (ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) or "")
+    cache = cache_of(*shop(), member("db-0", "db", "n-b"))
+    assert cache.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+    cache.node_happened("MODIFIED", json.dumps(node("n-b", {REGION: "r", ZONE: "c"})).encode())
+    assert "web -> db allows cost 5" in (cache.refusal(alone("web-0"), [bind("web-0", "n-a")]) or "")
 
 
-def test_while_nobody_of_an_app_group_came_or_went_the_plan_stands() -> None:
+def test_while_no_pod_of_an_app_group_came_or_went_the_plan_stands() -> None:
     """Even beside a pair that breaks the rule already: new pods were decided upon knowing it."""
-    ledger = ledger_of(*shop(), member("db-0", "db", "n-c"))
-    ledger.pod_happened("ADDED", event(theirs("other", "n-a")))
-    assert ledger.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
+    cache = cache_of(*shop(), member("db-0", "db", "n-c"))
+    cache.pod_happened("ADDED", event(theirs("other", "n-a")))
+    assert cache.refusal(alone("web-0"), [bind("web-0", "n-a")]) is None
 
 
 # --------------------------------------------------------------------------------------------------------- C10 zones
@@ -164,10 +164,10 @@ def guaranteed(document: Document) -> Document:
 
 
 @pytest.fixture
-def aligning() -> Ledger:
+def aligning() -> SchedulerCache:
     """A node whose kubelet aligns, with one pod that it aligned; a and b are ours."""
     sizes: dict[str, Any] = {"cpu": 1, "memory": "1Gi"}
-    return ledger_of(
+    return cache_of(
         node("n1", memory="8Gi"),
         numa_topology("n1", {"cpu": "8", "memory": "8Gi"}),
         guaranteed(theirs("old", "n1", **sizes)),
@@ -179,7 +179,7 @@ def aligning() -> Ledger:
 STIRRED = "pods have come or gone on Node n1, whose kubelet aligns them"
 
 
-def test_where_kubelets_align_nobody_else_may_have_come_or_gone(aligning: Ledger) -> None:
+def test_where_kubelets_align_no_other_pod_may_have_come_or_gone(aligning: SchedulerCache) -> None:
     with_zones = bind("a", "n1", zones=("node-0",))
     aligning.assume([bind("b", "n1", zones=("node-0",))])
     aligning.pod_happened("MODIFIED", event(guaranteed(mine("b", cpu=1, memory="1Gi")), "n1"))  # our own do not count
@@ -189,7 +189,7 @@ def test_where_kubelets_align_nobody_else_may_have_come_or_gone(aligning: Ledger
     assert aligning.refusal(alone("a"), [bind("a", "n1")]) is None  # sums suffice where it aligns nothing of the pod
 
 
-def test_pods_that_a_kubelet_does_not_align_take_nothing_of_its_zones(aligning: Ledger) -> None:
+def test_pods_that_a_kubelet_does_not_align_take_nothing_of_its_zones(aligning: SchedulerCache) -> None:
     with_zones = [bind("a", "n1", zones=("node-0",))]
     burstable = theirs("daemon", "n1", cpu="100m")
     aligning.pod_happened("ADDED", event(burstable))
@@ -199,13 +199,13 @@ def test_pods_that_a_kubelet_does_not_align_take_nothing_of_its_zones(aligning: 
     assert aligning.refusal(alone("a"), with_zones) == STIRRED
 
 
-def test_a_binding_that_was_not_made_stirs_nothing(aligning: Ledger) -> None:
+def test_a_binding_that_was_not_made_stirs_nothing(aligning: SchedulerCache) -> None:
     aligning.assume([bind("b", "n1", zones=("node-0",))])
     aligning.forget(bind("b", "n1"))
     assert aligning.refusal(alone("a"), [bind("a", "n1", zones=("node-0",))]) is None
 
 
-def test_a_nominated_pod_that_is_bound_has_come(aligning: Ledger) -> None:
+def test_a_nominated_pod_that_is_bound_has_come(aligning: SchedulerCache) -> None:
     """Until then its room counts and its zones do not: the kubelet has not heard of it."""
     waiting = guaranteed(mine("urgent", cpu=1, memory="1Gi", spec={"schedulerName": "default-scheduler"}))
     with_zones = [bind("a", "n1", zones=("node-0",))]
@@ -226,9 +226,9 @@ def queued(document: Document) -> Document:
 
 
 @pytest.fixture
-def team() -> Ledger:
+def team() -> SchedulerCache:
     """Queue team may use 8 cpu, its parent 9; 3 are in use, a wants 4, b wants 2."""
-    return ledger_of(
+    return cache_of(
         node("n1", cpu=64),
         queue("dept", {"cpu": 9}),
         queue("team", {"cpu": 8}, parent="dept"),
@@ -239,7 +239,7 @@ def team() -> Ledger:
     )
 
 
-def test_a_queue_whose_capability_others_have_used(team: Ledger) -> None:
+def test_a_queue_whose_capability_others_have_used(team: SchedulerCache) -> None:
     assert team.refusal(alone("a"), [bind("a", "n1")]) is None
     team.pod_happened("ADDED", event(queued(theirs("new", "n1", cpu=2))))
     assert team.refusal(alone("a"), [bind("a", "n1")]) == ("the capability of Queue team is used up: cpu 4 of 3 left")
@@ -249,30 +249,30 @@ def test_a_queue_whose_capability_others_have_used(team: Ledger) -> None:
     assert team.refusal(alone("a"), [bind("a", "n1")]) is None
 
 
-def test_what_goes_out_counts_against_its_queue(team: Ledger) -> None:
+def test_what_goes_out_counts_against_its_queue(team: SchedulerCache) -> None:
     team.assume([bind("a", "n1")])
     assert team.refusal(alone("b"), [bind("b", "n1")]) == "the capability of Queue team is used up: cpu 2 of 1 left"
     team.forget(bind("a", "n1"))
     assert team.refusal(alone("b"), [bind("b", "n1")]) is None
 
 
-def test_the_capability_of_a_parent_counts_too(team: Ledger) -> None:
+def test_the_capability_of_a_parent_counts_too(team: SchedulerCache) -> None:
     """3 + 4 are 7 of 8 in team; 3 more in its parent are 10 of 9."""
     notes = {"scheduling.volcano.sh/queue-name": "dept"}
     team.pod_happened("ADDED", event(changed(theirs("beside", "n1", cpu=3), "metadata", annotations=notes)))
     assert team.refusal(alone("a"), [bind("a", "n1")]) == "the capability of Queue dept is used up: cpu 4 of 3 left"
 
 
-def test_members_of_a_gang_count_against_the_gangs_queue(team: Ledger) -> None:
-    ledger = ledger_of(
+def test_members_of_a_gang_count_against_the_gangs_queue(team: SchedulerCache) -> None:
+    cache = cache_of(
         node("n1", cpu=64), queue("team", {"cpu": 8}), pod_group("train", queue="team"), queued(mine("a", cpu=4))
     )
     notes = {"scheduling.k8s.io/group-name": "train"}
-    ledger.pod_happened("ADDED", event(changed(theirs("train-0", "n1", cpu=5), "metadata", annotations=notes)))
-    assert ledger.refusal(alone("a"), [bind("a", "n1")]) == "the capability of Queue team is used up: cpu 4 of 3 left"
+    cache.pod_happened("ADDED", event(changed(theirs("train-0", "n1", cpu=5), "metadata", annotations=notes)))
+    assert cache.refusal(alone("a"), [bind("a", "n1")]) == "the capability of Queue team is used up: cpu 4 of 3 left"
 
 
-def test_pods_that_are_gone_by_a_list_give_back_what_they_used(team: Ledger) -> None:
+def test_pods_that_are_gone_by_a_list_give_back_what_they_used(team: SchedulerCache) -> None:
     team.pod_happened("ADDED", event(queued(theirs("new", "n1", cpu=2))))
     assert team.refusal(alone("a"), [bind("a", "n1")]) is not None
     ours = [event(queued(mine("a", cpu=4))), event(queued(mine("b", cpu=2))), event(mine("free", cpu=10))]

@@ -1,6 +1,6 @@
 """A watch that goes on: what happened to one kind of object since a list, in order, through broken connections.
 
-A thread of its own reads and hands every event to whoever listens. Where the server has forgotten how far we were
+A thread of its own reads and hands every event to a listener. Where the server has forgotten how far we were
 (410), the list is taken anew and handed over as a whole. While nothing is read, :attr:`Watch.lost` says since when.
 """
 
@@ -12,15 +12,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from placer.cluster.client import Follower
+from placer.cluster.reading.client import Follower, pages
+from placer.cluster.reading.views import ObjectView, Page
 from placer.errors import ClusterError
 
 __all__ = ["Watch"]
 
 #: Seconds before the next try after a broken watch; they double up to the second number.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-#: Objects a page of a list that is taken anew.
-_PAGE = 500
 
 
 class _Envelope(msgspec.Struct):
@@ -28,19 +27,10 @@ class _Envelope(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
+class _Seen(ObjectView):
+    """An object of an event: one of the kind, or the Status of an ERROR."""
 
-
-class _Seen(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     code: int = 0
-
-
-class _Listed(msgspec.Struct):
-    metadata: _Metadata
-    items: list[msgspec.Raw] | None = None
 
 
 class Watch:
@@ -101,7 +91,7 @@ class Watch:
                 self._lose(str(error))
                 self._over.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-            except Exception as error:  # whatever it is, a ledger that nobody keeps must not look like one
+            except Exception as error:  # of any kind: a cache that hears no events must not look as if it did
                 self._lose(f"{type(error).__name__}: {error}")
                 return
 
@@ -143,16 +133,11 @@ class Watch:
 
     def _list(self) -> None:
         """Take the list anew."""
+        decode = msgspec.json.Decoder(Page[msgspec.Raw]).decode
         items: list[bytes] = []
-        token = ""
-        while True:
-            answer = self._server.get(self.path, {"limit": str(_PAGE), **({"continue": token} if token else {})})
-            if answer.status != 200:
-                raise ClusterError(f"{self.path}: {answer.status}")
-            page = msgspec.json.decode(answer.text, type=_Listed)
+        version = ""
+        for page in pages(self._server.get, self.path, decode):
             items += map(bytes, page.items or ())
-            token = page.metadata.continue_
-            if not token:
-                break
+            version = page.metadata.resource_version
         self._replaced(items)
-        self._version = page.metadata.resource_version
+        self._version = version

@@ -1,18 +1,18 @@
-"""Ledgers in tests: pods as a snapshot has them and as a watch shows them."""
+"""Scheduler caches in tests: pods as a snapshot has them and as a watch shows them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from placer.cluster.cooling import prepared
-from placer.cluster.ledger import Ledger
-from placer.cluster.plan import Bind
+from placer.cluster.planning.binding_plan import PlannedBinding
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.earlier_passes import prepared
 from placer.instance import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, pod
 
-__all__ = ["alone", "bind", "event", "ledger_of", "mine", "theirs"]
+__all__ = ["alone", "bind", "cache_of", "event", "mine", "theirs"]
 
 
 def event(document: Document, node: str | None = None, **status: Any) -> bytes:
@@ -38,13 +38,13 @@ def _named(name: str) -> dict[str, str]:
     return {"name": name, "namespace": "default"}
 
 
-def ledger_of(*documents: Document) -> Ledger:
+def cache_of(*documents: Document) -> SchedulerCache:
     snapshot, instance = prepared(snapshot_of(documents), ())
-    return Ledger(snapshot, instance)
+    return SchedulerCache(snapshot, instance)
 
 
-def bind(name: str, where: str, uid: str | None = None, zones: tuple[str, ...] = ()) -> Bind:
-    return Bind(Key("default", name), uid or f"uid-{name}", where, zones)
+def bind(name: str, where: str, uid: str | None = None, zones: tuple[str, ...] = ()) -> PlannedBinding:
+    return PlannedBinding(Key("default", name), uid or f"uid-{name}", where, zones)
 
 
 def alone(name: str) -> list[GroupKey]:

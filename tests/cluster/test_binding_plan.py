@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import placer
-from placer.cluster.plan import Plan, Wait, make_plan
-from placer.cluster.snapshot import Identity
+from placer.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
+from placer.cluster.reading.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key, Policy
 from placer.instance.numa import TopologyManager
 from placer.methods.numa.binding_order import aligned
@@ -23,21 +23,21 @@ from tests.world import World, calls
 INSTANCES = Path(__file__).parent.parent.parent / "instances"
 
 
-def plan(world: World | Instance, where: dict[str, str], changed: Iterable[str] = ()) -> Plan:
+def plan(world: World | Instance, where: dict[str, str], changed: Iterable[str] = ()) -> BindingPlan:
     """Plan a placement, pod name to node; it must be a valid one."""
     instance = world.instance() if isinstance(world, World) else world
     placement = aligned(instance, Placement.of({Key("default", name): node for name, node in where.items()}))
     assert verify(instance, placement) == []
-    return make_plan(instance, placement, uids(instance), [Key("default", name) for name in changed])
+    return plan_bindings(instance, placement, uids(instance), [Key("default", name) for name in changed])
 
 
 def uids(instance: Instance) -> dict[Key, Identity]:
     return {key: Identity(f"uid-{key.name}", "1") for key in instance.pods}
 
 
-def shown(found: Plan) -> list[str]:
+def shown(found: BindingPlan) -> list[str]:
     """Batches as words: pods in order, ``-`` before one that waits for the server, ``=`` for the kubelet."""
-    marks = {Wait.NO: "", Wait.BOUND: "-", Wait.ADMITTED: "="}
+    marks = {WaitFor.NOTHING: "", WaitFor.BINDING: "-", WaitFor.ADMISSION: "="}
     return [" ".join(f"{marks[each.wait]}{each.pod.name}" for each in batch.bindings) for batch in found.batches]
 
 
@@ -70,7 +70,7 @@ def test_gangs_come_one_after_another_as_they_stand_in_the_placement() -> None:
 def test_a_binding_names_pod_uid_and_node() -> None:
     first = plan(two_gangs(), WHERE).batches[0].bindings[1]
     assert (first.pod, first.uid, first.node) == (Key("default", "a2"), "uid-a2", "n2")
-    assert (first.wait, first.after, first.numa_zones) == (Wait.NO, None, ())
+    assert (first.wait, first.after, first.numa_zones) == (WaitFor.NOTHING, None, ())
 
 
 def test_the_higher_priority_comes_first() -> None:
@@ -86,14 +86,14 @@ def test_a_pod_that_changed_drops_its_gang_and_no_other() -> None:
 
 
 def test_a_pod_that_changed_and_is_not_bound_drops_nothing() -> None:
-    """`lone` stays pending by this placement, and `other` is of nobody's interest."""
+    """`lone` stays pending by this placement, and `other` is of no interest."""
     found = plan(two_gangs(), {name: node for name, node in WHERE.items() if name != "lone"}, ["lone", "other"])
     assert shown(found) == ["a1 a2", "b1 b2"]
     assert found.dropped == {}
 
 
 def test_nothing_to_bind_is_no_plan() -> None:
-    assert plan(two_gangs(), {}) == Plan()
+    assert plan(two_gangs(), {}) == BindingPlan()
 
 
 def test_of_several_pods_that_changed_the_first_by_name_is_told() -> None:
@@ -214,7 +214,7 @@ def test_one_of_them_that_changed_leaves_the_other_with_zones_of_its_own() -> No
     assert names(found.dropped) == ["b"]
 
 
-def test_pods_of_which_nothing_is_aligned_wait_for_nobody() -> None:
+def test_pods_of_which_nothing_is_aligned_wait_for_none() -> None:
     world = zoned("4 cpu", "4 cpu", a1=2, a2=3)
     world.node("n1", gpu=4, numa=numa("single", "pod", "4 cpu", "4 cpu"))
     world.pod("free", GroupKey("scheduling.volcano.sh", "default", "a"))
@@ -235,7 +235,7 @@ def test_carried_out_in_its_order_a_plan_is_the_placement(name: str) -> None:
     result = placer.solve(placer.read(INSTANCES / name), method="greedy")
     assert result.placement is not None
     instance = result.instance
-    found = make_plan(instance, result.placement, uids(instance))
+    found = plan_bindings(instance, result.placement, uids(instance))
     binds = [each for batch in found.batches for each in batch.bindings]
     assert {each.pod: each.node for each in binds} == result.placement.node_of
     assert len(binds) == len(result.placement.bindings)
@@ -245,7 +245,7 @@ def test_carried_out_in_its_order_a_plan_is_the_placement(name: str) -> None:
         assert {instance.pods[each.pod].group for each in batch.bindings} == set(batch.gangs)
     places = {each.pod: place for place, each in enumerate(binds)}
     for each in binds:
-        assert (each.after is None) == (each.wait is Wait.NO)
+        assert (each.after is None) == (each.wait is WaitFor.NOTHING)
         if each.after is not None:
             assert places[each.after] < places[each.pod]
             assert result.placement.node_of[each.after] == each.node

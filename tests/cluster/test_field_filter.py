@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from placer.cluster.kept import pages_of
+from placer.cluster.reading.field_filter import list_reader
 from placer.errors import BadInstance, ClusterError
 from placer.instance.build import build
 from placer.kube import BY_ATTRIBUTE, KINDS
@@ -39,7 +39,7 @@ def test_there_are_instances_of_many_kinds() -> None:
 
 @pytest.mark.parametrize("path", SOME, ids=lambda path: Path(path).name)
 def test_what_is_kept_is_the_same_instance(path: str) -> None:
-    """Node by node, pod by pod, finding by finding: no field that anybody reads is lost."""
+    """Node by node, pod by pod, finding by finding: no field that is read is lost."""
     documents = [each for each in documents_in(path) if (_group(each), each["kind"]) in KINDS]
     whole = build(validate(from_documents(documents)))
     less = build(validate(from_documents([each if _makes_pods(each) else kept(each) for each in documents])))
@@ -141,15 +141,15 @@ def test_what_stays_is_as_it_was_written() -> None:
 
 
 def test_items_of_a_list_get_the_kind_that_they_leave_out() -> None:
-    page = pages_of(BY_ATTRIBUTE["nodes"], "v1").read(b'{"items": [{"metadata": {"name": "n"}}]}')
+    page = list_reader(BY_ATTRIBUTE["nodes"], "v1").read(b'{"items": [{"metadata": {"name": "n"}}]}')
     assert page.items == [b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}']
-    assert page.token == ""
+    assert page.metadata.continue_ == ""
 
 
 def test_a_page_says_how_it_goes_on() -> None:
     text = b'{"metadata": {"resourceVersion": "5", "continue": "abc"}, "items": null}'
-    page = pages_of(BY_ATTRIBUTE["pods"], "v1").read(text)
-    assert (page.resource_version, page.token, page.items) == ("5", "abc", [])
+    page = list_reader(BY_ATTRIBUTE["pods"], "v1").read(text)
+    assert (page.metadata.resource_version, page.metadata.continue_, page.items) == ("5", "abc", [])
 
 
 def test_of_managed_fields_the_last_time_is_kept() -> None:
@@ -201,7 +201,7 @@ def test_wrong_types_are_told_all_at_once() -> None:
         {"metadata": {"name": "c", "namespace": "n"}, "spec": 5},
     ]
     with pytest.raises(BadInstance) as caught:
-        pages_of(BY_ATTRIBUTE["pods"], "v1").read(json.dumps({"items": items}).encode())
+        list_reader(BY_ATTRIBUTE["pods"], "v1").read(json.dumps({"items": items}).encode())
     assert [str(each) for each in caught.value.faults] == [
         "cluster: Pod n/a: spec.containers: found `object`, expected `array | null`",
         "cluster: Pod n/c: spec: found `int`, expected `object | null`",
@@ -211,4 +211,4 @@ def test_wrong_types_are_told_all_at_once() -> None:
 @pytest.mark.parametrize("text", [b"<html>", b"[]", b'{"items": 5}'])
 def test_what_is_no_list_is_an_error(text: bytes) -> None:
     with pytest.raises(ClusterError, match=r"^the list of pods is none: "):
-        pages_of(BY_ATTRIBUTE["pods"], "v1").read(text)
+        list_reader(BY_ATTRIBUTE["pods"], "v1").read(text)

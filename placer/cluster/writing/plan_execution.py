@@ -1,9 +1,9 @@
-"""The hands: a plan carried out, gang by gang, many bindings at a time.
+"""A binding plan carried out, gang by gang, many bindings at a time.
 
-A gang goes out when the ledger still has room for all of it. Its bindings then go out together, but for those that wait
-for a pod before them on their node. What cannot be bound is tried for as long as the gang's grace lasts, which begins
-anew with every pod of it that is bound. Where nothing of a gang was bound and something cannot be, the rest of it is
-not tried; where something was, the rest is, since a gang is the sooner complete the less of it is missing.
+A gang goes out when the scheduler cache still has room for all of it. Its bindings then go out together, but for those
+that wait for a pod before them on their node. What cannot be bound is tried for as long as the gang's grace lasts,
+which begins anew with every pod of it that is bound. Where nothing of a gang was bound and something cannot be, the
+rest of it is not tried; where something was, the rest is, since a gang is the sooner complete the less is missing.
 
 A gang of which something was bound and that is not ready (C5, C6) is *half-bound*: always reported, completed first in
 the next pass, or rolled back if that was asked for: the pods that this pass bound are deleted.
@@ -20,28 +20,30 @@ from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from placer.cluster.aftermath import Gang, Tried, judge, roll_back
-from placer.cluster.bind import Fate, Made, make
-from placer.cluster.client import Writer
-from placer.cluster.glance import Said
-from placer.cluster.ledger import Ledger
-from placer.cluster.plan import Batch, Bind, Plan, Wait
+from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
+from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, GangState, gang_outcomes
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.client import Unanswered, Writer
+from placer.cluster.reading.views import KubeletAnswer
+from placer.cluster.writing.binding import BindingResult, BindingState, bind_pod, pod_path
 from placer.instance import Instance, Key
 
-__all__ = ["Settings", "apply"]
+__all__ = ["BindingOptions", "execute_plan"]
 
 #: Seconds that a gang under way has left when the pass is to end, and those after which nothing more is waited for.
 _LAST, _END = 4.0, 6.0
-#: Most seconds to wait at the end for events of what was bound: without them nobody can tell what else came.
+#: Most seconds to wait at the end for events of what was bound: without them it is not known what else came.
 _EVENTS = 10.0
 #: Seconds after which a wait looks whether the pass is to end.
 _SLICE = 0.1
-#: Seconds between two looks at what kubelets said.
+#: Seconds between two looks at what kubelets answered.
 _TICK = 0.02
+#: Seconds between tries to delete a pod.
+_PAUSES = (0.2, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class BindingOptions:
     """How a plan is carried out.
 
     Parameters
@@ -65,16 +67,21 @@ class Settings:
     dry_run: bool = False
 
 
-def apply(
-    server: Writer, ledger: Ledger, instance: Instance, plan: Plan, settings: Settings, stop: threading.Event
-) -> list[Gang]:
+def execute_plan(
+    server: Writer,
+    cache: SchedulerCache,
+    instance: Instance,
+    plan: BindingPlan,
+    settings: BindingOptions,
+    stop: threading.Event,
+) -> list[GangOutcome]:
     """Carry a plan out.
 
     Parameters
     ----------
     server
         Where.
-    ledger
+    cache
         Of the snapshot that was decided upon, fed with events.
     instance
         That snapshot's.
@@ -83,38 +90,62 @@ def apply(
     settings
         How.
     stop
-        Set by somebody else: begin no further gang, and return within seconds.
+        Set by another thread: begin no further gang, and return within seconds.
 
     Returns
     -------
     list[Gang]
         Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
     """
-    work = _Work(server, ledger, settings, stop)
+    work = _Execution(server, cache, settings, stop)
     work.carry_out(plan)
     if not settings.dry_run:
-        _settle(ledger, settings, stop)
-    gangs = [gang for tried in work.done for gang in judge(instance, ledger, tried)]
+        _settle(cache, settings, stop)
+    gangs = [gang for tried in work.done for gang in gang_outcomes(instance, cache, tried)]
     if settings.roll_back and not settings.dry_run and not stop.is_set():
-        gangs = [roll_back(server, gang) for gang in gangs]
+        gangs = [_roll_back(server, gang) for gang in gangs]
     return gangs
 
 
-def _settle(ledger: Ledger, settings: Settings, stop: threading.Event) -> None:
+def _roll_back(server: Writer, gang: GangOutcome) -> GangOutcome:
+    """Delete what this pass bound of a gang that is half-bound; what cannot be deleted stays reported as bound."""
+    if gang.state is not GangState.HALF_BOUND:
+        return gang
+    deleted = [bind for bind in gang.bound if _delete(server, bind)]
+    kept = tuple(bind for bind in gang.bound if bind not in deleted)
+    missing = gang.missing | {bind.pod: "rolled back" for bind in deleted}
+    return GangOutcome(gang.key, GangState.HALF_BOUND if kept else GangState.ROLLED_BACK, kept, missing)
+
+
+def _delete(server: Writer, bind: PlannedBinding) -> bool:
+    """Whether a pod is deleted, or was already."""
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": bind.uid}}
+    for pause in (*_PAUSES, 0.0):
+        with suppress(Unanswered):
+            answer = server.send("DELETE", pod_path(*bind.pod), body)
+            if answer.status in (200, 202, 404, 409):  # 409: it has another uid, so ours is gone
+                return True
+            if answer.status < 500 and answer.status != 429:
+                return False
+        time.sleep(pause)
+    return False
+
+
+def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
     """Wait until what was bound came back as events, and until kubelets have answered, as long as that is allowed."""
     start = time.monotonic()
     for most, answered in ((_EVENTS, False), (settings.settle, True)):
         while not stop.is_set() and time.monotonic() < start + most:
-            if ledger.wait(_SLICE, partial(ledger.all_seen, answered=answered)):
+            if cache.wait(_SLICE, partial(cache.all_seen, answered=answered)):
                 break
 
 
 @dataclass
-class _Under(Tried):
+class _BatchInFlight(BatchOutcome):
     """A batch under way."""
 
-    ready: deque[Bind] = field(default_factory=deque)
-    parked: list[Bind] = field(default_factory=list)
+    ready: deque[PlannedBinding] = field(default_factory=deque)
+    parked: list[PlannedBinding] = field(default_factory=list)
     out: int = 0
     progress: float = 0.0
 
@@ -123,70 +154,77 @@ class _Under(Tried):
         return not (self.ready or self.parked or self.out)
 
 
-class _Work:
-    """One plan being carried out: this thread deals out, others bind."""
+class _Execution:
+    """One plan being carried out: this thread hands out bindings, workers make them."""
 
-    def __init__(self, server: Writer, ledger: Ledger, settings: Settings, stop: threading.Event) -> None:
-        self._server, self._ledger, self._settings, self._stop = server, ledger, settings, stop
-        self._tasks: SimpleQueue[tuple[_Under, Bind] | None] = SimpleQueue()
-        self._made: SimpleQueue[tuple[_Under, Made]] = SimpleQueue()
-        self._fates: dict[Key, tuple[Bind, Fate]] = {}
+    def __init__(self, server: Writer, cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
+        self._server, self._cache, self._settings, self._stop = server, cache, settings, stop
+        self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
+        self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
+        self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
         self._out = 0
         self._stopped: float | None = None
         self._deaf_since: float | None = None
         self._left: set[Key] = set()
-        self.done: list[Tried] = []
+        self.done: list[BatchOutcome] = []
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: BindingPlan) -> None:
         count = min(self._settings.workers, sum(len(batch.bindings) for batch in plan.batches))
         for number in range(count):
             threading.Thread(target=self._bind, name=f"bind {number}", daemon=True).start()
-        waiting, active = deque(plan.batches), deque[_Under]()
+        waiting, active = deque(plan.batches), deque[_BatchInFlight]()
         while waiting or active:
-            self._notice_stop()
-            while waiting and self._has_hands(active) and not self._deaf():
-                active.append(self._begin(waiting.popleft()))
-            for each in active:
-                self._unpark(each)
-                self._deal(each)
-            while active and active[0].over:
-                self.done.append(active.popleft())
+            self._advance(waiting, active)
             if self._past_end():
                 self._abandon(active)
-                self.done += active
-                active.clear()
-            elif active:
-                self._take(_TICK if waiting or any(each.parked for each in active) else 0.5)
-            elif waiting:
-                self._stop.wait(_TICK)
+            else:
+                self._wait(waiting, active)
         for _ in range(count):
             self._tasks.put(None)
 
+    def _wait(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
+        """Wait for the next answer, or for a moment where something else may change meanwhile."""
+        if active:
+            self._take(_TICK if waiting or any(each.parked for each in active) else 0.5)
+        elif waiting:
+            self._stop.wait(_TICK)
+
+    def _advance(self, waiting: deque[Batch], active: deque[_BatchInFlight]) -> None:
+        """Begin batches while workers are free, hand out bindings that may go, and note the batches that are over."""
+        self._notice_stop()
+        while waiting and self._has_workers(active) and not self._deaf():
+            active.append(self._begin(waiting.popleft()))
+        for each in active:
+            self._unpark(each)
+            self._deal(each)
+        while active and active[0].over:
+            self.done.append(active.popleft())
+
     # ------------------------------------------------------------------------------------------------------ dealing
 
-    def _has_hands(self, active: Iterable[_Under]) -> bool:
-        """Whether hands are free for a further batch: it is looked at when it goes out, and no earlier."""
+    def _has_workers(self, active: Iterable[_BatchInFlight]) -> bool:
+        """Whether workers are free for a further batch: its room is looked at when it goes out, and no earlier."""
         return not any(each.ready for each in active) and self._out < 2 * self._settings.workers
 
     def _deaf(self) -> bool:
         """Whether no events come, and that may pass: it is waited for as long as a gang's grace lasts, once."""
-        if self._stop.is_set() or self._ledger.lost() is None:
+        if self._stop.is_set() or self._cache.lost() is None:
             self._deaf_since = None
             return False
         if self._deaf_since is None:
             self._deaf_since = time.monotonic()
         return time.monotonic() < self._deaf_since + self._settings.grace
 
-    def _begin(self, batch: Batch) -> _Under:
+    def _begin(self, batch: Batch) -> _BatchInFlight:
         """Take the room of a batch, or leave it with a reason."""
-        found = _Under(batch, progress=time.monotonic())
+        found = _BatchInFlight(batch, progress=time.monotonic())
         found.left = "the pass was to end" if self._stop.is_set() else self._refusal(batch)
         if found.left:
             self._left |= {bind.pod for bind in batch.bindings}
             return found
-        self._ledger.assume(batch.bindings)
+        self._cache.assume(batch.bindings)
         for bind in batch.bindings:
-            waits = bind.after is not None and bind.wait is not Wait.NO
+            waits = bind.after is not None and bind.wait is not WaitFor.NOTHING
             (found.parked if waits else found.ready).append(bind)
         return found
 
@@ -196,15 +234,15 @@ class _Work:
         for bind in batch.bindings:
             if bind.after is not None and bind.after not in own and self._failed(bind.after):
                 return f"Pod {bind.after}, which comes before Pod {bind.pod} on Node {bind.node}, was not bound"
-        return self._ledger.refusal(batch.gangs, batch.bindings) or ""
+        return self._cache.refusal(batch.gangs, batch.bindings) or ""
 
     def _failed(self, pod: Key) -> bool:
         """Whether a pod of this plan was left or could not be bound."""
-        if pod in self._fates:
-            return self._fates[pod][1] is not Fate.BOUND
+        if pod in self._results:
+            return self._results[pod][1] is not BindingState.BOUND
         return pod in self._left
 
-    def _unpark(self, under: _Under) -> None:
+    def _unpark(self, under: _BatchInFlight) -> None:
         """Let those go whose turn it is, and give those up whose turn will not come."""
         kept = []
         for bind in under.parked:
@@ -217,26 +255,26 @@ class _Work:
                 under.ready.append(bind)
         under.parked = kept
 
-    def _turn(self, under: _Under, bind: Bind) -> str | None:
+    def _turn(self, under: _BatchInFlight, bind: PlannedBinding) -> str | None:
         """Whether a waiting binding may go: an empty text; None: not yet; else why it never will."""
         if bind.after is None:
             return ""
         if self._failed(bind.after) or bind.after in under.failed:
             return f"Pod {bind.after} before it on Node {bind.node} was not bound"
-        if bind.after in self._fates:
-            if bind.wait is Wait.BOUND or self._settings.dry_run:
+        if bind.after in self._results:
+            if bind.wait is WaitFor.BINDING or self._settings.dry_run:
                 return ""
-            said = self._ledger.said(self._fates[bind.after][0])
-            if said is Said.ADMITTED:
+            answer = self._cache.kubelet_answer(self._results[bind.after][0])
+            if answer is KubeletAnswer.ADMITTED:
                 return ""
-            if said is Said.REJECTED:
+            if answer is KubeletAnswer.REJECTED:
                 return f"the kubelet of Node {bind.node} rejected Pod {bind.after} before it"
         if time.monotonic() < self._deadline(under):
             return None
         return f"the kubelet of Node {bind.node} has not answered to Pod {bind.after} before it in time"
 
-    def _deal(self, under: _Under) -> None:
-        """Hand out what may go, as long as hands are free."""
+    def _deal(self, under: _BatchInFlight) -> None:
+        """Hand out what may go, as long as workers are free."""
         while under.ready and self._out < 2 * self._settings.workers:
             if under.failed and not under.bound and under.out:
                 return  # if what is under way comes to nothing, the rest is not tried
@@ -258,27 +296,27 @@ class _Work:
                 self._note(under, made)
                 under, made = self._made.get_nowait()
 
-    def _note(self, under: _Under, made: Made) -> None:
+    def _note(self, under: _BatchInFlight, made: BindingResult) -> None:
         under.out -= 1
         self._out -= 1
-        self._fates[made.bind.pod] = (made.bind, made.fate)
-        if made.fate is Fate.BOUND:
+        self._results[made.bind.pod] = (made.bind, made.state)
+        if made.state is BindingState.BOUND:
             under.bound.append(made.bind)
             under.progress = time.monotonic()
             return
         under.failed[made.bind.pod] = made.reason
-        if made.fate is Fate.REFUSED:
-            self._ledger.forget(made.bind)
+        if made.state is BindingState.REFUSED:
+            self._cache.forget(made.bind)
 
-    def _fail(self, under: _Under, bind: Bind, reason: str) -> None:
+    def _fail(self, under: _BatchInFlight, bind: PlannedBinding, reason: str) -> None:
         """Give a binding up that did not go out."""
         under.failed[bind.pod] = reason
-        self._fates[bind.pod] = (bind, Fate.REFUSED)
-        self._ledger.forget(bind)
+        self._results[bind.pod] = (bind, BindingState.REFUSED)
+        self._cache.forget(bind)
 
     # --------------------------------------------------------------------------------------------------------- time
 
-    def _deadline(self, under: _Under) -> float:
+    def _deadline(self, under: _BatchInFlight) -> float:
         grace = under.progress + self._settings.grace
         return grace if self._stopped is None else min(grace, self._stopped + _LAST)
 
@@ -289,20 +327,22 @@ class _Work:
     def _past_end(self) -> bool:
         return self._stopped is not None and time.monotonic() > self._stopped + _END
 
-    def _abandon(self, active: deque[_Under]) -> None:
-        """Wait no longer for hands that are stuck."""
+    def _abandon(self, active: deque[_BatchInFlight]) -> None:
+        """Wait no longer for workers that are stuck."""
         for under in active:
             settled = {bind.pod for bind in under.bound} | set(under.failed)
             for bind in under.batch.bindings:
                 if bind.pod not in settled:
                     under.failed[bind.pod] = "the pass had to end before the server answered"
+        self.done += active
+        active.clear()
 
     def _bind(self) -> None:
-        """One hand."""
+        """One worker."""
         while (task := self._tasks.get()) is not None:
             under, bind = task
             try:
-                made = make(self._server, bind, partial(self._deadline, under), dry_run=self._settings.dry_run)
-            except Exception as error:  # a hand that dies would leave its gang waiting for ever
-                made = Made(bind, Fate.UNKNOWN, f"{type(error).__name__}: {error}")
+                made = bind_pod(self._server, bind, partial(self._deadline, under), dry_run=self._settings.dry_run)
+            except Exception as error:  # a worker that dies would leave its gang waiting for ever
+                made = BindingResult(bind, BindingState.UNKNOWN, f"{type(error).__name__}: {error}")
             self._made.put((under, made))

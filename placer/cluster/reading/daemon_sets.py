@@ -1,8 +1,9 @@
-"""Room for pods of DaemonSets that are not there yet: a new node gets them within seconds, and whoever fills it before
-keeps them out.
+"""Room for pods of DaemonSets that are not there yet: a new node gets them within seconds, and pods that fill it before
+keep them out.
 
-Where a DaemonSet wants a pod on a node and none is, its room is held by a *stand-in*: in the snapshot alone, a pod of
-nobody's that is nominated to the node, as any pod that somebody else is about to bind. It goes when the pod comes.
+Where a DaemonSet wants a pod on a node and none is, its room is held by a *placeholder pod*: it is in the snapshot
+alone, has no owner, and is nominated to the node, as any pod that another scheduler is about to bind. It goes when the
+DaemonSet's pod comes.
 
 Source: Kubernetes ``pkg/controller/daemon`` (which nodes a DaemonSet wants, and what its pods tolerate beside what they
 say).
@@ -16,21 +17,20 @@ from typing import Any
 
 import msgspec
 
-from placer.cluster.client import Server
-from placer.cluster.kept import pages_of, readable
-from placer.errors import ClusterError
+from placer.cluster.reading.client import Server, Unlisted, pages
+from placer.cluster.reading.field_filter import list_reader, readable
+from placer.cluster.reading.views import DaemonSetView, Page, PodView
 from placer.instance import Key
 from placer.instance.build import read_nodes
 from placer.instance.eligibility import ConstraintsPool
 from placer.kube import BY_ATTRIBUTE
 from placer.kube.base import Metadata, controller
 
-__all__ = ["DaemonSet", "daemon_sets", "is_stand_in", "stand_in_for", "stand_ins"]
+__all__ = ["daemon_sets", "is_placeholder", "placeholder_for", "placeholders"]
 
 #: Its pods would be ours to place otherwise, should they name our scheduler.
-_NOBODY = "daemonset-controller"
+_OTHER_SCHEDULER = "daemonset-controller"
 _KIND = "DaemonSet"
-_PAGE = 500
 _LONGEST_NAME = 253
 _ENDED = ("Succeeded", "Failed")
 #: What takes room, and what ports, of a pod's spec.
@@ -40,56 +40,20 @@ _TOLERATED = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable
 _TOLERATED_ON_HOST = "network-unavailable"
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = "default"
-    deletion_timestamp: str | None = None
-
-
-class _Template(msgspec.Struct):
-    spec: dict[str, Any]
-
-
-class _Spec(msgspec.Struct):
-    template: _Template
-
-
-class DaemonSet(msgspec.Struct):
-    """A DaemonSet, in part."""
-
-    metadata: _Metadata
-    spec: _Spec
-
-
-class _ListMetadata(msgspec.Struct):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
-    items: list[DaemonSet] | None = None
-
-
-def daemon_sets(server: Server) -> list[DaemonSet]:
-    """List the DaemonSets that are not being deleted."""
-    found: list[DaemonSet] = []
-    token = ""
-    while True:
-        asked = {"limit": str(_PAGE)} | ({"continue": token} if token else {})
-        answer = server.get("/apis/apps/v1/daemonsets", asked)
-        if answer.status == 404:
+def daemon_sets(server: Server) -> list[DaemonSetView]:
+    """List the DaemonSets that are not being deleted; none where the server does not know them."""
+    decode = msgspec.json.Decoder(Page[DaemonSetView]).decode
+    try:
+        found = [each for page in pages(server.get, "/apis/apps/v1/daemonsets", decode) for each in page.items or ()]
+    except Unlisted as error:
+        if error.answer.status == 404:
             return []
-        if answer.status != 200:
-            raise ClusterError(f"/apis/apps/v1/daemonsets: {answer.status}")
-        page = msgspec.json.decode(answer.text, type=_Page)
-        found += (each for each in page.items or () if each.metadata.deletion_timestamp is None)
-        token = page.metadata.continue_
-        if not token:
-            return found
+        raise
+    return [each for each in found if each.metadata.deletion_timestamp is None]
 
 
-def stand_ins(wanted: Iterable[DaemonSet], nodes: Iterable[bytes], pods: Iterable[bytes]) -> Iterator[bytes]:
-    """Make the pods that hold room for those that are not there.
+def placeholders(wanted: Iterable[DaemonSetView], nodes: Iterable[bytes], pods: Iterable[bytes]) -> Iterator[bytes]:
+    """Make the pods that hold room for those that are not there yet.
 
     Parameters
     ----------
@@ -108,21 +72,21 @@ def stand_ins(wanted: Iterable[DaemonSet], nodes: Iterable[bytes], pods: Iterabl
         written = BY_ATTRIBUTE["pods"].read(_pod(namespace, name, _tolerant(spec)))
         constraints = ConstraintsPool().of(written.spec)
         held = {key: value for key, value in spec.items() if key in _ROOM}
-        pod = msgspec.json.decode(_pod(namespace, name, held | {"schedulerName": _NOBODY}))
+        pod = msgspec.json.decode(_pod(namespace, name, held | {"schedulerName": _OTHER_SCHEDULER}))
         for node in by_name:
             if (Key(namespace, name), node) not in there and constraints.admits(by_name[node]):
                 metadata = {"name": _name(name, node), "namespace": namespace}
                 yield msgspec.json.encode(pod | {"metadata": metadata, "status": {"nominatedNodeName": node}})
 
 
-def stand_in_for(metadata: Metadata, namespace: str, node: str) -> Key | None:
-    """The stand-in that a pod takes the place of when it is on a node; None for a pod of no DaemonSet."""
+def placeholder_for(metadata: Metadata, namespace: str, node: str) -> Key | None:
+    """The placeholder that a pod takes the place of when it is on a node; None for a pod of no DaemonSet."""
     owner = controller(metadata)
     return Key(namespace, _name(owner.name, node)) if owner is not None and owner.kind == _KIND else None
 
 
-def is_stand_in(key: Key) -> bool:
-    """Whether a pod is none; no name of a real one has a colon."""
+def is_placeholder(key: Key) -> bool:
+    """Whether a pod is a placeholder; no name of a real one has a colon."""
     return ":" in key.name
 
 
@@ -131,35 +95,11 @@ def _name(daemon_set: str, node: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f":{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-class _Owner(msgspec.Struct):
-    kind: str = ""
-    name: str = ""
-
-
-class _Owned(msgspec.Struct, rename="camel"):
-    namespace: str = "default"
-    owner_references: list[_Owner] | None = None
-
-
-class _Place(msgspec.Struct, rename="camel"):
-    node_name: str | None = None
-
-
-class _Status(msgspec.Struct):
-    phase: str | None = None
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Owned
-    spec: _Place
-    status: _Status = msgspec.field(default_factory=_Status)
-
-
 def _there(pods: Iterable[bytes]) -> Iterator[tuple[Key, str]]:
     """DaemonSets and nodes on which they have a pod that has not ended."""
     for item in pods:
         if b'"DaemonSet"' in item:
-            pod = msgspec.json.decode(item, type=_Pod)
+            pod = msgspec.json.decode(item, type=PodView)
             for owner in pod.metadata.owner_references or ():
                 if owner.kind == _KIND and pod.spec.node_name and pod.status.phase not in _ENDED:
                     yield Key(pod.metadata.namespace, owner.name), pod.spec.node_name
@@ -175,5 +115,4 @@ def _tolerant(spec: dict[str, Any]) -> dict[str, Any]:
 def _pod(namespace: str, name: str, spec: dict[str, Any]) -> bytes:
     """A pod, with what a snapshot keeps of one."""
     pod = msgspec.json.encode({"metadata": {"name": name, "namespace": namespace}, "spec": spec})
-    (item,) = pages_of(BY_ATTRIBUTE["pods"], "v1").read(b'{"items":[' + pod + b"]}").items
-    return item
+    return list_reader(BY_ATTRIBUTE["pods"], "v1").object(pod)

@@ -9,14 +9,14 @@ import pytest
 
 import placer
 from placer.cluster import take
-from placer.cluster.cooling import prepared
-from placer.cluster.daemons import is_stand_in
-from placer.cluster.ledger import Ledger
-from placer.cluster.snapshot import Snapshot
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.daemon_sets import is_placeholder
+from placer.cluster.reading.earlier_passes import prepared
+from placer.cluster.reading.snapshot import Snapshot
 from placer.errors import BadInstance
 from placer.instance import PodState
 from placer.instance.build import build
-from tests.cluster.ledgers import alone, bind, event, mine, theirs
+from tests.cluster.caches import alone, bind, event, mine, theirs
 from tests.cluster.snapshots import ListServer
 from tests.support import Document, node
 
@@ -54,10 +54,10 @@ def snapshot(daemons: list[Document], *documents: Document, page: int = 500) -> 
 
 
 def held(taken: Snapshot) -> dict[str, int]:
-    """Node to the milli-cpu that stand-ins hold there."""
+    """Node to the milli-cpu that placeholders hold there."""
     instance = build(taken.objects(), scheduler_name="placer", cluster=True)
-    found = {pod.node: pod.requests["cpu"] for key, pod in instance.pods.items() if is_stand_in(key)}
-    assert all(pod.state is PodState.NOMINATED for key, pod in instance.pods.items() if is_stand_in(key))
+    found = {pod.node: pod.requests["cpu"] for key, pod in instance.pods.items() if is_placeholder(key)}
+    assert all(pod.state is PodState.NOMINATED for key, pod in instance.pods.items() if is_placeholder(key))
     return {str(name): amount for name, amount in found.items()}
 
 
@@ -84,7 +84,7 @@ def test_several_and_of_one_name() -> None:
     instance = build(taken.objects(), scheduler_name="placer", cluster=True)
     assert {key.namespace for key in instance.pods} == {"default", "other"}
     assert sum(pod.requests["cpu"] for pod in instance.pods.values()) == 3000
-    assert all(is_stand_in(key) for key in instance.pods)
+    assert all(is_placeholder(key) for key in instance.pods)
 
 
 @pytest.mark.parametrize(
@@ -128,21 +128,21 @@ def test_a_node_that_cannot_be_read_is_told_with_all_others() -> None:
 
 
 @pytest.fixture
-def ledger() -> Ledger:
+def cache() -> SchedulerCache:
     taken, instance = prepared(snapshot([daemon_set()], node("n1"), mine("a", cpu=7), mine("b", cpu=8)), ())
-    return Ledger(taken, instance)
+    return SchedulerCache(taken, instance)
 
 
-def test_the_pod_takes_the_place_of_its_stand_in(ledger: Ledger) -> None:
+def test_the_pod_takes_the_place_of_its_placeholder(cache: SchedulerCache) -> None:
     """Before, and after: 1 of 8 cpu."""
     refusal = "the room is gone on Node n1: cpu 8 of 7 left"
-    assert ledger.refusal(alone("b"), [bind("b", "n1")]) == refusal
-    ledger.pod_happened("ADDED", event(agent("n1")))
-    assert ledger.refusal(alone("a"), [bind("a", "n1")]) is None
-    assert ledger.refusal(alone("b"), [bind("b", "n1")]) == refusal
+    assert cache.refusal(alone("b"), [bind("b", "n1")]) == refusal
+    cache.pod_happened("ADDED", event(agent("n1")))
+    assert cache.refusal(alone("a"), [bind("a", "n1")]) is None
+    assert cache.refusal(alone("b"), [bind("b", "n1")]) == refusal
 
 
-def test_a_list_in_place_of_events_leaves_stand_ins(ledger: Ledger) -> None:
-    ledger.pods_replaced([event(mine("a", cpu=7)), event(mine("b", cpu=8))])
-    assert ledger.changed() == set()
-    assert ledger.refusal(alone("b"), [bind("b", "n1")]) == "the room is gone on Node n1: cpu 8 of 7 left"
+def test_a_list_in_place_of_events_leaves_placeholders(cache: SchedulerCache) -> None:
+    cache.pods_replaced([event(mine("a", cpu=7)), event(mine("b", cpu=8))])
+    assert cache.changed() == set()
+    assert cache.refusal(alone("b"), [bind("b", "n1")]) == "the room is gone on Node n1: cpu 8 of 7 left"

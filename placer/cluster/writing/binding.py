@@ -26,10 +26,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from placer.cluster.client import Answer, Unanswered, Writer
-from placer.cluster.plan import Bind
+from placer.cluster.planning.binding_plan import PlannedBinding
+from placer.cluster.reading.client import Answer, Unanswered, Writer
+from placer.cluster.reading.views import PodView
 
-__all__ = ["NUMA_ZONES", "Fate", "Made", "make", "pod_path"]
+__all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "pod_path"]
 
 #: Annotation of a pod: the NUMA zones that the plan counts on, in the order of the node's.
 NUMA_ZONES = "placer.dev/numa-zones"
@@ -41,7 +42,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 _LONGEST_WAIT = 10.0
 
 
-class Fate(Enum):
+class BindingState(Enum):
     """What became of a binding."""
 
     BOUND = "bound"
@@ -50,27 +51,12 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BindingResult:
     """A binding that was tried; ``reason`` says why it is not BOUND, in one sentence."""
 
-    bind: Bind
-    fate: Fate
+    bind: PlannedBinding
+    state: BindingState
     reason: str = ""
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    deletion_timestamp: str | None = None
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str | None = None
-    scheduling_gates: list[dict[str, str]] | None = None
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec
 
 
 def pod_path(namespace: str, name: str) -> str:
@@ -78,14 +64,14 @@ def pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(name)}"
 
 
-def make(
+def bind_pod(
     server: Writer,
-    bind: Bind,
+    bind: PlannedBinding,
     deadline: Callable[[], float],
     *,
     dry_run: bool = False,
     sleep: Callable[[float], None] = time.sleep,
-) -> Made:
+) -> BindingResult:
     """Bind a pod; tries until it is known what became of it, or the deadline has come.
 
     Parameters
@@ -105,24 +91,28 @@ def make(
     doubtful, trouble = False, "it was not tried in time"
     while time.monotonic() < deadline():
         made = _look(server, bind) if doubtful else None
-        if made is not None and made.fate is not Fate.UNKNOWN:
+        if made is not None and made.state is not BindingState.UNKNOWN:
             return made
         wait = None
         if made is None:
             answer = _post(server, bind, dry_run)
-            if isinstance(answer, Made):
+            if isinstance(answer, BindingResult):
                 return answer
             trouble, wait, doubtful = answer
-        seconds = pause * random.uniform(0.8, 1.2) if wait is None else min(wait, _LONGEST_WAIT)
-        sleep(max(0.0, min(seconds, deadline() - time.monotonic())))
+        sleep(max(0.0, min(_seconds(pause, wait), deadline() - time.monotonic())))
         pause = min(2 * pause, _LONGEST_PAUSE)
     made = _look(server, bind) if doubtful else None
     if made is None:
-        return Made(bind, Fate.REFUSED, trouble)
-    return made if made.fate is not Fate.UNKNOWN else Made(bind, Fate.UNKNOWN, trouble)
+        return BindingResult(bind, BindingState.REFUSED, trouble)
+    return made if made.state is not BindingState.UNKNOWN else BindingResult(bind, BindingState.UNKNOWN, trouble)
 
 
-def _post(server: Writer, bind: Bind, dry_run: bool) -> Made | tuple[str, float | None, bool]:
+def _seconds(pause: float, wait: float | None) -> float:
+    """How long to wait before the next try; ``wait`` is what the server asks for, if it does."""
+    return pause * random.uniform(0.8, 1.2) if wait is None else min(wait, _LONGEST_WAIT)
+
+
+def _post(server: Writer, bind: PlannedBinding, dry_run: bool) -> BindingResult | tuple[str, float | None, bool]:
     """Try once: what became of it; or the trouble, the seconds to wait, and whether it may have happened."""
     path = f"{pod_path(*bind.pod)}/binding"
     parameters = {"dryRun": "All"} if dry_run else None
@@ -131,43 +121,45 @@ def _post(server: Writer, bind: Bind, dry_run: bool) -> Made | tuple[str, float 
     except Unanswered as error:
         return str(error), None, True
     if answer.status in (200, 201):
-        return Made(bind, Fate.BOUND)
+        return BindingResult(bind, BindingState.BOUND)
     trouble = f"{answer.status} {answer.message}"
     if answer.status == 409:
         made = _look(server, bind)
-        return made if made is not None and made.fate is not Fate.UNKNOWN else (trouble, None, made is not None)
+        return (
+            made if made is not None and made.state is not BindingState.UNKNOWN else (trouble, None, made is not None)
+        )
     if answer.status == 429:
         return trouble, answer.again_after, False
     if answer.status == 401 or answer.status >= 500:
         return trouble, answer.again_after, True
-    return Made(bind, Fate.REFUSED, trouble)
+    return BindingResult(bind, BindingState.REFUSED, trouble)
 
 
-def _look(server: Writer, bind: Bind) -> Made | None:
-    """Read the pod: what became of the binding, UNKNOWN where nobody answers; None: it can still be bound."""
+def _look(server: Writer, bind: PlannedBinding) -> BindingResult | None:
+    """Read the pod: what became of the binding, UNKNOWN where no answer comes; None: it can still be bound."""
     try:
         answer: Answer = server.send("GET", pod_path(*bind.pod), timeout=_PATIENCE)
     except Unanswered as error:
-        return Made(bind, Fate.UNKNOWN, str(error))
+        return BindingResult(bind, BindingState.UNKNOWN, str(error))
     if answer.status == 404:
-        return Made(bind, Fate.REFUSED, "it is gone")
+        return BindingResult(bind, BindingState.REFUSED, "it is gone")
     if answer.status != 200:
-        return Made(bind, Fate.UNKNOWN, f"{answer.status} {answer.message}")
-    pod = msgspec.json.decode(answer.text, type=_Pod)
+        return BindingResult(bind, BindingState.UNKNOWN, f"{answer.status} {answer.message}")
+    pod = msgspec.json.decode(answer.text, type=PodView)
     if pod.metadata.uid != bind.uid:
-        return Made(bind, Fate.REFUSED, "it was made anew under its name")
+        return BindingResult(bind, BindingState.REFUSED, "it was made anew under its name")
     if pod.spec.node_name == bind.node:
-        return Made(bind, Fate.BOUND)
+        return BindingResult(bind, BindingState.BOUND)
     if pod.spec.node_name:
-        return Made(bind, Fate.REFUSED, f"somebody else bound it to Node {pod.spec.node_name}")
+        return BindingResult(bind, BindingState.REFUSED, f"somebody else bound it to Node {pod.spec.node_name}")
     if pod.metadata.deletion_timestamp is not None:
-        return Made(bind, Fate.REFUSED, "it is being deleted")
+        return BindingResult(bind, BindingState.REFUSED, "it is being deleted")
     if pod.spec.scheduling_gates:
-        return Made(bind, Fate.REFUSED, "it has scheduling gates")
+        return BindingResult(bind, BindingState.REFUSED, "it has scheduling gates")
     return None
 
 
-def _body(bind: Bind) -> dict[str, object]:
+def _body(bind: PlannedBinding) -> dict[str, object]:
     metadata: dict[str, object] = {"name": bind.pod.name, "namespace": bind.pod.namespace, "uid": bind.uid}
     if bind.numa_zones:
         metadata["annotations"] = {NUMA_ZONES: ",".join(bind.numa_zones)}

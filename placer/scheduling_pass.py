@@ -1,4 +1,4 @@
-"""One pass in the cluster: snapshot, decision, plan, bindings, and what is told of them."""
+"""One pass in the cluster: snapshot, decision, plan, bindings, and what is written about them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from placer.cluster.aftermath import Gang, State
-from placer.cluster.apply import Settings, apply
-from placer.cluster.client import Client
-from placer.cluster.cooling import cooling_nodes, half_bound, prepared
-from placer.cluster.ledger import Ledger, Overfull
-from placer.cluster.plan import Plan, make_plan
-from placer.cluster.snapshot import Snapshot, take
-from placer.cluster.telling import Telling, Told, tell
-from placer.cluster.volcano import let_in
-from placer.cluster.watching import Watch
+from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.planning.node_room import Overfull
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.cluster.reading.client import Client
+from placer.cluster.reading.earlier_passes import cooling_nodes, half_bound, prepared
+from placer.cluster.reading.snapshot import Snapshot, take
+from placer.cluster.reading.watch import Watch
+from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
+from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
+from placer.cluster.writing.volcano_pod_groups import enqueue_pod_groups
 from placer.document import placement_document
 from placer.errors import Fault, NothingFound, StrictFindings, UsageError
 from placer.instance import Instance
@@ -49,9 +50,9 @@ class PassOptions:
         Empty; ``client``: write nothing; ``server``: let the server try every binding and keep none.
     cool_down
         Seconds for which a node gets nothing new after its kubelet rejected a pod of ours.
-    telling
+    status
         What is written beside bindings.
-    let_in
+    enqueue
         Move PodGroups of our pods and jobs that are Pending to Inqueue before the snapshot.
     strict
         Findings are errors: nothing is bound.
@@ -64,11 +65,11 @@ class PassOptions:
     time_limit: float | None = 20.0
     workers: int | None = None
     seed: int = 0
-    binding: Settings = field(default_factory=Settings)
+    binding: BindingOptions = field(default_factory=BindingOptions)
     dry_run: str = ""
     cool_down: float = 300.0
-    telling: Telling = field(default_factory=Telling)
-    let_in: bool = False
+    status: StatusOptions = field(default_factory=StatusOptions)
+    enqueue: bool = False
     strict: bool = False
     save: Path | None = None
 
@@ -80,23 +81,23 @@ class Pass:
     options: PassOptions
     snapshot: Snapshot | None = None
     result: Result | None = None
-    plan: Plan = field(default_factory=Plan)
-    gangs: list[Gang] = field(default_factory=list)
-    ledger: Ledger | None = None
+    plan: BindingPlan = field(default_factory=BindingPlan)
+    gangs: list[GangOutcome] = field(default_factory=list)
+    cache: SchedulerCache | None = None
     cooling: set[str] = field(default_factory=set)
     unfinished: list[str] = field(default_factory=list)
     overfull: list[Overfull] = field(default_factory=list)
-    told: Told = field(default_factory=Told)
-    let_in: int = 0
+    status_report: StatusReport = field(default_factory=StatusReport)
+    enqueued: int = 0
     saved: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
     error: str | None = None
 
     @property
-    def half_bound(self) -> list[Gang]:
+    def half_bound(self) -> list[GangOutcome]:
         """Gangs that this pass leaves half-bound."""
-        return [gang for gang in self.gangs if gang.state is State.HALF_BOUND]
+        return [gang for gang in self.gangs if gang.state is GangState.HALF_BOUND]
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -124,9 +125,9 @@ def run_pass(
     client
         The cluster.
     done
-        Is filled step by step, so that whoever breaks the pass off can still tell what it has done.
+        Is filled step by step, so that a caller that breaks the pass off can still report what it has done.
     stop
-        Set by somebody else: begin nothing more.
+        Set by another thread, or a signal: begin nothing more.
     bind_gently
         Called before the first binding: from now on an interrupt must only set ``stop``.
     watch
@@ -146,28 +147,28 @@ def run_pass(
         A method that shows only its own answers had none in time.
     """
     options, start = done.options, time.monotonic() if began is None else began
-    snapshot, instance, ledger = _read(client, done, watch)
-    with _fed(client, snapshot, ledger):
+    snapshot, instance, cache = _read(client, done, watch)
+    with _fed(client, snapshot, cache):
         placement = _decide(done, instance, start, watch)
-        done.plan = make_plan(instance, placement, snapshot.identities, ledger.changed())
+        done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed())
         if options.dry_run != "client":
             bind_gently()
             with done.step("bind"):
                 watch(f"binding {counted(sum(len(batch.bindings) for batch in done.plan.batches), 'pod')}")
                 if done.result is not None and done.result.termination is Termination.INTERRUPTED:
                     stop.set()
-                done.gangs = apply(client, ledger, instance, done.plan, options.binding, stop)
-                done.overfull = [] if options.dry_run else ledger.overfull()
+                done.gangs = execute_plan(client, cache, instance, done.plan, options.binding, stop)
+                done.overfull = [] if options.dry_run else cache.overfull()
         if not options.dry_run:
-            _tell(client, done, stop)
+            _write_status(client, done, stop)
     done.interrupted = stop.is_set()
 
 
-def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Snapshot, Instance, Ledger]:
+def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Snapshot, Instance, SchedulerCache]:
     """What is in the cluster, with what earlier passes left behind."""
     options = done.options
-    if options.let_in and not options.dry_run:
-        done.let_in = let_in(client, options.scheduler_name)
+    if options.enqueue and not options.dry_run:
+        done.enqueued = enqueue_pod_groups(client, options.scheduler_name)
     with done.step("snapshot"):
         done.cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
@@ -178,8 +179,8 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
             raise StrictFindings(
                 [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
             )
-        done.snapshot, done.ledger = snapshot, Ledger(snapshot, instance)
-    return snapshot, instance, done.ledger
+        done.snapshot, done.cache = snapshot, SchedulerCache(snapshot, instance)
+    return snapshot, instance, done.cache
 
 
 def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str], None]) -> Placement:
@@ -201,22 +202,22 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
     return done.result.placement
 
 
-def _tell(client: Client, done: Pass, stop: threading.Event) -> None:
+def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
     """Tell the cluster what became of its pods."""
     if done.result is None:
         return
     options = done.options
     with done.step("tell"):
-        done.told = tell(
-            client, options.scheduler_name, done.result, done.plan, done.gangs, done.overfull, options.telling, stop
+        done.status_report = write_status(
+            client, options.scheduler_name, done.result, done.plan, done.gangs, done.overfull, options.status, stop
         )
 
 
 @contextmanager
-def _fed(client: Client, snapshot: Snapshot, ledger: Ledger) -> Iterator[None]:
-    """Let a ledger hear of everything since its snapshot."""
-    pods = Watch(client, "/api/v1/pods", snapshot.versions["pods"], ledger.pod_happened, ledger.pods_replaced)
-    nodes = Watch(client, "/api/v1/nodes", snapshot.versions["nodes"], ledger.node_happened, ledger.nodes_replaced)
+def _fed(client: Client, snapshot: Snapshot, cache: SchedulerCache) -> Iterator[None]:
+    """Let a scheduler cache hear of everything since its snapshot."""
+    pods = Watch(client, "/api/v1/pods", snapshot.versions["pods"], cache.pod_happened, cache.pods_replaced)
+    nodes = Watch(client, "/api/v1/nodes", snapshot.versions["nodes"], cache.node_happened, cache.nodes_replaced)
     watches = (pods, nodes)
 
     def lost() -> str | None:
@@ -224,7 +225,7 @@ def _fed(client: Client, snapshot: Snapshot, ledger: Ledger) -> Iterator[None]:
             (f"{each.path} cannot be watched: {each.trouble}" for each in watches if each.lost is not None), None
         )
 
-    ledger.lost = lost
+    cache.lost = lost
     for each in watches:
         each.start()
     try:

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.cluster.client import Answer, Unanswered
-from placer.cluster.watching import Watch
+from placer.cluster.reading.client import Answer, Unanswered
+from placer.cluster.reading.watch import Watch
 from placer.errors import ClusterError
 
 PATH = "/api/v1/pods"

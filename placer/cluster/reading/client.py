@@ -1,4 +1,4 @@
-"""HTTP to an API server: how it is found, who we are there, what is tried again.
+"""HTTP to an API server: how it is found, who we are there, what is tried again, lists in pages.
 
 The ``kubernetes`` library finds the server and the credentials (kubeconfig, plug-ins that fetch tokens, the service
 account of a pod) and makes the pool of connections. Its typed calls are not used: they take many times as long as the
@@ -13,16 +13,30 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
+from placer.cluster.reading.views import Page
 from placer.errors import ClusterError, UsageError
 from placer.extras import how_to_install
 
 if TYPE_CHECKING:
     import urllib3
 
-__all__ = ["MERGE", "STRATEGIC_MERGE", "Answer", "Client", "Follower", "Server", "Unanswered", "Writer"]
+__all__ = [
+    "MERGE",
+    "STRATEGIC_MERGE",
+    "Answer",
+    "Client",
+    "Follower",
+    "Server",
+    "Unanswered",
+    "Unlisted",
+    "Writer",
+    "pages",
+]
+
+Item = TypeVar("Item")
 
 #: Content types of patches: of any object, and of Kubernetes' own, whose lists are merged by key.
 MERGE = "application/merge-patch+json"
@@ -38,12 +52,14 @@ _LONGEST_WAIT = 10.0
 _WRITTEN = 10.0
 #: Answers after which the same question may have another answer.
 _AGAIN = frozenset((429, 500, 502, 503, 504))
+#: Objects a page of a list: small pages are read faster, and a server keeps no long answers for us.
+_PAGE = 500
 #: Connections that are kept; as many requests may be under way at once without opening new ones.
 _CONNECTIONS = 32
 
 
 class Unanswered(ClusterError):
-    """No answer came, so nobody knows whether what was asked for has happened."""
+    """No answer came, so it is not known whether what was asked for has happened."""
 
 
 class Answer:
@@ -56,19 +72,64 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """The message of a Status, or the beginning of whatever it is."""
+        """The message of a Status, or the beginning of the text."""
         return _message(self.text)
 
 
+class Unlisted(ClusterError):
+    """A page of a list was answered with another status than 200: the server does not know it, or no longer."""
+
+    def __init__(self, path: str, selector: str, answer: Answer) -> None:
+        super().__init__(f"{path}: {answer.status}{selector and f' for {selector}'}")
+        self.answer = answer
+
+
+def pages(
+    ask: Callable[[str, Mapping[str, str]], Answer],
+    path: str,
+    decode: Callable[[bytes], Page[Item]],
+    selector: str = "",
+) -> Iterator[Page[Item]]:
+    """Ask for a list, page by page.
+
+    Parameters
+    ----------
+    ask
+        Asks for a path with parameters, as :meth:`Client.get` does.
+    path
+        Of the list.
+    decode
+        Reads a page.
+    selector
+        Of fields; empty: all objects.
+
+    Raises
+    ------
+    Unlisted
+        A page is not to be had.
+    """
+    asked = {"limit": str(_PAGE)} | ({"fieldSelector": selector} if selector else {})
+    token = ""
+    while True:
+        answer = ask(path, asked | ({"continue": token} if token else {}))
+        if answer.status != 200:
+            raise Unlisted(path, selector, answer)
+        page = decode(answer.text)
+        yield page
+        token = page.metadata.continue_
+        if not token:
+            return
+
+
 class Server(Protocol):
-    """Whatever answers questions: a :class:`Client`, or a test's stand-in."""
+    """What answers questions: a :class:`Client`, or a double of it in tests."""
 
     def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
         """Ask for something."""
 
 
 class Writer(Server, Protocol):
-    """Whatever takes what is written: a :class:`Client`, or a test's stand-in."""
+    """What takes what is written: a :class:`Client`, or a double of it in tests."""
 
     def send(
         self,
@@ -84,7 +145,7 @@ class Writer(Server, Protocol):
 
 
 class Follower(Server, Protocol):
-    """Whatever tells what happens: a :class:`Client`, or a test's stand-in."""
+    """What reports events as they happen: a :class:`Client`, or a double of it in tests."""
 
     def follow(
         self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
@@ -93,7 +154,7 @@ class Follower(Server, Protocol):
 
 
 class Client:
-    """An API server, as somebody known to it.
+    """An API server, with the credentials of one of its users.
 
     Parameters
     ----------
@@ -314,7 +375,7 @@ def _again_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _message(text: bytes) -> str:
-    """The message of a Status, or the beginning of whatever it is."""
+    """The message of a Status, or the beginning of the text."""
     import json
 
     try:

@@ -1,4 +1,4 @@
-"""A snapshot without anybody's names: same decision, other words.
+"""A snapshot without its users' names: same decision, other words.
 
 Every name, label value, role and reference is replaced, one text always by the same other one, so references still
 meet. The new ones sort as the old ones did, since equal choices are decided by name; texts of digits stay numbers of
@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from placer.cluster.snapshot import Snapshot
+from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import network_topology_update
 from placer.instance import Key
 from placer.instance.build import build
@@ -28,7 +28,7 @@ from placer.instance.numa.node_resource_topology import UPDATED
 from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
 from placer.kube.core import ConfigMapManifest
-from placer.quantity import format_amount
+from placer.quantity import Resources, format_amount
 
 __all__ = ["anonymized"]
 
@@ -36,7 +36,7 @@ Document = dict[str, Any]
 Rename = Callable[[str], str]
 
 #: Names that mean something wherever they stand, in the order of the alphabet: the queue of those that name none, the
-#: NetworkTopology and the list of it that are used where nobody chooses, operating systems. A text stays between the
+#: NetworkTopology and the list of it that are used where none is chosen, operating systems. A text stays between the
 #: two that it is between.
 _MEANT = ("UserDefined", "default", "default-scheduler", "linux", "nt-default", "placer", "windows")
 #: How texts begin that sort after none of these, after the first, the second ...
@@ -44,6 +44,8 @@ _STARTS = ("0x", "a", "default-", "e", "m", "o", "s", "x")
 #: Addresses that stand for all of a node's.
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")
 _HOLD_GATE = "placer.dev/hold"
+#: How the attributes begin that say which pods a NodeResourceTopology counts.
+_FINGERPRINT = "nodeTopologyPodsFingerprint"
 _DIGITS = re.compile(r"[+-]?[0-9]{1,18}")
 
 #: Fields that hold a name or a list of names, wherever they stand.
@@ -74,7 +76,7 @@ _NAMES = frozenset(
 _LABELS = frozenset(("labels", "matchLabels", "nodeSelector"))
 #: Fields whose objects have a ``value`` that is like a label's.
 _VALUED = frozenset(("taints", "tolerations"))
-#: Below these, ``name`` is a word of Kubernetes and not anybody's.
+#: Below these, ``name`` is a word of Kubernetes and not a user's.
 _WORDS = frozenset(("resources", "attributes", "zones", "costs"))
 #: Annotations that hold a name; any other is left out, but for those of which only the presence or a number counts.
 _NAMING = frozenset(
@@ -108,10 +110,10 @@ def anonymized(snapshot: Snapshot) -> Snapshot:
         What nodes have left in their zones, or what was measured, is to be worked out, and the snapshot is no
         instance.
     """
-    documents = [msgspec.json.decode(item, type=Document) for item in snapshot.items]
-    documents = [each for each in documents if each["kind"] != "ConfigMap"]
+    decoded = (msgspec.json.decode(item, type=Document) for item in snapshot.items)
+    documents = [each for each in decoded if each["kind"] != "ConfigMap"]
     _resolve_patterns(documents)
-    if any(each["kind"] == "NodeResourceTopology" or _chooses_measured(each) for each in documents):
+    if any(map(_needs_instance, documents)):
         objects = snapshot.objects()
         instance = build(objects, scheduler_name=snapshot.scheduler_name, cluster=True)
         _catch_up(documents, instance)
@@ -177,16 +179,27 @@ def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, 
         return _mapped(key, value, name)
     if key == "annotations":
         return dict(_annotations(value or {}, name))
-    if key == "name" and isinstance(value, str):
-        stays = above in _WORDS or (above == "schedulingGates" and value == _HOLD_GATE)
-        return value if stays else name(value)
-    if key == "hostIP" and isinstance(value, str):
-        return value if value in _ALL_ADDRESSES else name(value)
+    if isinstance(value, str) and _is_fixed(key, value, above):
+        return value
     if isinstance(value, dict):  # a HyperNode's selector is an object, an AppGroup's a name
         return _value(value, name, key)
-    if key in _NAMES or (key == "values" and "operator" in beside) or (key == "value" and above in _VALUED):
-        return _names(value, name)
-    return _value(value, name, key)
+    return _names(value, name) if _holds_names(key, value, above, beside) else _value(value, name, key)
+
+
+def _is_fixed(key: str, text: str, above: str) -> bool:
+    """Whether a text stays although its field holds names of users elsewhere."""
+    if key == "name":
+        return above in _WORDS or (above == "schedulingGates" and text == _HOLD_GATE)
+    return key == "hostIP" and text in _ALL_ADDRESSES
+
+
+def _holds_names(key: str, value: Any, above: str, beside: Mapping[str, Any]) -> bool:
+    """Whether a field holds a name, or a list of names."""
+    if key in ("name", "hostIP"):
+        return isinstance(value, str)
+    if key == "values":
+        return "operator" in beside
+    return key in _NAMES or (key == "value" and above in _VALUED)
 
 
 def _names(value: Any, name: Rename) -> Any:
@@ -232,13 +245,16 @@ def _policy(document: Document, name: Rename) -> Document:
 
 def _resolve_patterns(documents: Sequence[Document]) -> None:
     """Name the nodes that a HyperNode's pattern finds in its place."""
-    nodes = tuple(sorted(each["metadata"]["name"] for each in documents if each["kind"] == "Node"))
-    hyper_nodes = [each for each in documents if each["kind"] == "HyperNode"]
-    patterns = {pattern for each in hyper_nodes for member in each["spec"]["members"] if (pattern := _pattern(member))}
+    nodes = tuple(sorted(each["metadata"]["name"] for each in _of_kind(documents, "Node")))
+    specs = [each["spec"] for each in _of_kind(documents, "HyperNode")]
+    patterns = set(filter(None, (_pattern(member) for spec in specs for member in spec["members"])))
     found = names_found([each for each in patterns if pattern_error(each) is None], nodes)
-    for each in hyper_nodes:
-        members = each["spec"]["members"]
-        each["spec"]["members"] = [new for member in members for new in _members(member, found)]
+    for spec in specs:
+        spec["members"] = [new for member in spec["members"] for new in _members(member, found)]
+
+
+def _of_kind(documents: Iterable[Document], kind: str) -> list[Document]:
+    return [each for each in documents if each["kind"] == kind]
 
 
 def _pattern(member: Mapping[str, Any]) -> str | None:
@@ -259,7 +275,10 @@ def _members(member: Document, found: Mapping[str, list[str]]) -> Iterator[Docum
         yield {**member, "selector": {"regexMatch": {"pattern": "^$" if pattern_error(pattern) is None else "("}}}
 
 
-def _chooses_measured(document: Document) -> bool:
+def _needs_instance(document: Document) -> bool:
+    """Whether something is to be worked out: what zones have left, or costs from measurements."""
+    if document["kind"] == "NodeResourceTopology":
+        return True
     network = (document.get("spec") or {}).get("network") if document["kind"] == "Policy" else None
     return isinstance(network, dict) and network.get("weights") == NETPERF_COSTS
 
@@ -272,9 +291,9 @@ def _state_measured(
     if network is None or instance.policy.network_weights != NETPERF_COSTS:
         return
     by_name = {Key(each.namespace, each.name): each for each in config_maps}
-    for document in documents:
+    for document in _of_kind(documents, "NetworkTopology"):
         key = Key(document["metadata"].get("namespace") or "default", document["metadata"]["name"])
-        if document["kind"] == "NetworkTopology" and key == network.topology:
+        if key == network.topology:
             spec = document.get("spec") or {}
             named = spec.pop("configmapName", None) or spec.pop("configMapName", None)
             measured = by_name.get(Key(key.namespace, named or ""))
@@ -287,20 +306,20 @@ def _state_measured(
 
 def _catch_up(documents: Iterable[Document], instance: Instance) -> None:
     """State what zones have available now, and nothing about which pods were counted."""
-    for document in documents:
-        if document["kind"] == "NodeResourceTopology":
-            _catch_up_one(document, instance)
+    for document in _of_kind(documents, "NodeResourceTopology"):
+        metadata, attributes = document["metadata"], document.get("attributes") or ()
+        metadata["annotations"] = {**(metadata.get("annotations") or {})}
+        metadata["annotations"].pop(UPDATED, None)
+        document["attributes"] = [each for each in attributes if not each["name"].startswith(_FINGERPRINT)]
+        node = instance.nodes.get(metadata["name"])
+        if node is not None and node.numa is not None:
+            _state_available(document, {zone.name: zone.available for zone in node.numa.zones})
 
 
-def _catch_up_one(document: Document, instance: Instance) -> None:
-    node = instance.nodes.get(document["metadata"]["name"])
-    notes = document["metadata"].get("annotations") or {}
-    document["metadata"]["annotations"] = {key: text for key, text in notes.items() if key != UPDATED}
-    attributes = document.get("attributes") or ()
-    document["attributes"] = [each for each in attributes if not each["name"].startswith("nodeTopologyPodsFingerprint")]
-    zones = {zone.name: zone for zone in node.numa.zones} if node is not None and node.numa is not None else {}
+def _state_available(document: Document, available: Mapping[str, Resources]) -> None:
+    """State what each zone has available; one that the instance does not know stays as it is."""
     for zone in document.get("zones") or ():
-        if zone["name"] in zones:
+        if zone["name"] in available:
+            amounts = available[zone["name"]]
             for resource in zone.get("resources") or ():
-                available = zones[zone["name"]].available
-                resource["available"] = format_amount(resource["name"], available[resource["name"]])
+                resource["available"] = format_amount(resource["name"], amounts[resource["name"]])

@@ -1,4 +1,4 @@
-"""What is told of a pass: conditions of pods, Events, status of PodGroups. Nothing is written that is so already.
+"""The status writer: conditions of pods, Events, status of PodGroups. Nothing is written that is so already.
 
 =============================  =============================================================================
 what                           where
@@ -12,7 +12,7 @@ a node is over-full            Event ``NodeOverfull``
 a PodGroup of Volcano          its phase and one condition
 =============================  =============================================================================
 
-A pass has done its work before: what cannot be told is counted, and is no error of the pass.
+A pass has done its work before: what cannot be written is reported, and is no error of the pass.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from typing import TypeVar
 
 import msgspec
 
-from placer.cluster.aftermath import Gang, State
-from placer.cluster.bind import pod_path
-from placer.cluster.client import STRATEGIC_MERGE, Answer, Writer
-from placer.cluster.ledger import Overfull
-from placer.cluster.plan import Plan
-from placer.cluster.volcano import GroupNews, write_group
+from placer.cluster.planning.binding_plan import BindingPlan
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.planning.node_room import Overfull
+from placer.cluster.reading.client import STRATEGIC_MERGE, Answer, Unlisted, Writer, pages
+from placer.cluster.reading.views import Page, PodView
+from placer.cluster.writing.binding import pod_path
+from placer.cluster.writing.volcano_pod_groups import PodGroupStatus, write_pod_group_status
 from placer.codes import ConditionReason, EventReason
 from placer.errors import ClusterError
-from placer.instance import GroupKey, Key
+from placer.instance import GroupKey
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
 from placer.words import counted
 
-__all__ = ["Telling", "Told", "tell"]
+__all__ = ["StatusOptions", "StatusReport", "write_status"]
 
 T = TypeVar("T")
 
 _WORKERS = 8
 #: Seconds to wait for an answer: a pass that is to end waits for it too.
 _PATIENCE = 5.0
-_PAGE = 500
 #: Most characters of an Event's note.
 _NOTE = 1000
 _VOLCANO = "scheduling.volcano.sh"
@@ -57,7 +57,7 @@ _VERSIONS = {"": "v1", _VOLCANO: f"{_VOLCANO}/v1beta1", "scheduling.x-k8s.io": "
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class StatusOptions:
     """What is written: conditions of pods, Events, status of Volcano's PodGroups."""
 
     conditions: bool = True
@@ -66,7 +66,7 @@ class Telling:
 
 
 @dataclass
-class Told:
+class StatusReport:
     """How much was written, and what could not be, each trouble once."""
 
     conditions: int = 0
@@ -75,105 +75,76 @@ class Told:
     troubles: list[str] = field(default_factory=list)
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Condition(msgspec.Struct, rename="camel"):
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] | None = None
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    status: _Status = msgspec.field(default_factory=_Status)
-
-    @property
-    def scheduled(self) -> _Condition | None:
-        return next((each for each in self.status.conditions or () if each.type == "PodScheduled"), None)
-
-
-class _Page(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    items: list[_Pod] | None = None
-
-
 @dataclass(frozen=True, slots=True)
-class _Wait:
+class _WaitingReason:
     """Why pods of a gang wait: reason and message of their condition."""
 
     reason: ConditionReason
     message: str
 
 
-def tell(
+def write_status(
     server: Writer,
     scheduler_name: str,
     result: Result,
-    plan: Plan,
-    gangs: Sequence[Gang],
+    plan: BindingPlan,
+    gangs: Sequence[GangOutcome],
     overfull: Iterable[Overfull],
-    telling: Telling,
+    options: StatusOptions,
     stop: threading.Event,
-) -> Told:
-    """Tell of a pass.
+) -> StatusReport:
+    """Write what became of a pass.
 
     Parameters
     ----------
     server
         Where.
     scheduler_name
-        Who tells.
+        Who writes.
     result, plan, gangs, overfull
         What was decided, what was planned of it, what became of that, and what is too much on a node.
-    telling
+    options
         What is written.
     stop
-        Set by somebody else: write nothing more.
+        Set by another thread: write nothing more.
     """
-    work = _Work(server, scheduler_name, stop)
+    writer = _StatusWriter(server, scheduler_name, stop)
     waits = _waits(result, plan, gangs)
-    news = work.conditions(result, waits) if telling.conditions else set(waits)
-    if telling.groups:
-        work.groups(_group_news(result, gangs, waits))
-    if telling.events:
-        work.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in news}))
-    return work.told
+    changed = writer.conditions(result, waits) if options.conditions else set(waits)
+    if options.groups:
+        writer.groups(_group_statuses(result, gangs, waits))
+    if options.events:
+        writer.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in changed}))
+    return writer.report
 
 
-# ------------------------------------------------------------------------------------------------- what is to be told
+# ------------------------------------------------------------------------------------------------ what is to be written
 
 
-def _waits(result: Result, plan: Plan, gangs: Iterable[Gang]) -> dict[GroupKey, _Wait]:
+def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> dict[GroupKey, _WaitingReason]:
     """Why pods of a gang wait; of those that wait for none, nothing."""
-    found = {key: _Wait("Unschedulable", f"{each.code}: {each.message}") for key, each in result.reasons.items()}
-    found |= {key: _Wait("SchedulerError", f"left for the next pass: {why}") for key, why in plan.dropped.items()}
+    found = {
+        key: _WaitingReason("Unschedulable", f"{each.code}: {each.message}") for key, each in result.reasons.items()
+    }
+    found |= {
+        key: _WaitingReason("SchedulerError", f"left for the next pass: {why}") for key, why in plan.dropped.items()
+    }
     for gang in gangs:
-        if gang.state is State.LEFT:
-            found[gang.key] = _Wait("SchedulerError", f"left for the next pass: {gang.reason}")
+        if gang.state is GangState.LEFT:
+            found[gang.key] = _WaitingReason("SchedulerError", f"left for the next pass: {gang.reason}")
         elif gang.missing:
             pod, why = next(iter(gang.missing.items()))
-            found[gang.key] = _Wait("SchedulerError", f"{_counts(gang)}; Pod {pod}: {why}")
+            found[gang.key] = _WaitingReason("SchedulerError", f"{_counts(gang)}; Pod {pod}: {why}")
     return found
 
 
-def _counts(gang: Gang) -> str:
+def _counts(gang: GangOutcome) -> str:
     return f"{len(gang.bound)} of {len(gang.bound) + len(gang.missing)} planned pods are bound"
 
 
-def _group_news(
-    result: Result, gangs: Iterable[Gang], waits: Mapping[GroupKey, _Wait]
-) -> Iterator[tuple[GroupKey, GroupNews]]:
+def _group_statuses(
+    result: Result, gangs: Iterable[GangOutcome], waits: Mapping[GroupKey, _WaitingReason]
+) -> Iterator[PodGroupStatus]:
     """What the PodGroups of Volcano should say."""
     instance = result.instance
     bound = {bind.pod: bind.node for gang in gangs for bind in gang.bound}
@@ -185,9 +156,9 @@ def _group_news(
         some = bool(group.bound or any(pod in bound for pod in group.pending))
         wait = waits.get(key)
         if ready:
-            yield key, GroupNews(key, True, some, "tasks in gang are ready to be scheduled", "")
+            yield PodGroupStatus(key, True, some, "tasks in gang are ready to be scheduled", "")
         elif wait is not None:
-            yield key, GroupNews(key, False, some, "NotEnoughResources", wait.message)
+            yield PodGroupStatus(key, False, some, "NotEnoughResources", wait.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,36 +172,44 @@ class _Event:
     name: str
 
 
-def _events(gangs: Iterable[Gang], overfull: Iterable[Overfull], waits: Mapping[GroupKey, _Wait]) -> Iterator[_Event]:
+def _events(
+    gangs: Iterable[GangOutcome], overfull: Iterable[Overfull], waits: Mapping[GroupKey, _WaitingReason]
+) -> Iterator[_Event]:
     for gang in gangs:
         if gang.bound:
-            yield _of_gang(gang.key, "Normal", "Scheduled", _assigned(gang))
-        if gang.state is State.HALF_BOUND:
-            yield _of_gang(gang.key, "Warning", "HalfBound", f"{_counts(gang)}; the next pass completes it first")
-        if gang.state is State.ROLLED_BACK:
-            yield _of_gang(gang.key, "Warning", "RolledBack", "it could not be completed; its new pods are deleted")
+            yield _gang_event(gang.key, "Normal", "Scheduled", _assigned(gang))
+        if gang.state is GangState.HALF_BOUND:
+            yield _gang_event(gang.key, "Warning", "HalfBound", f"{_counts(gang)}; the next pass completes it first")
+        if gang.state is GangState.ROLLED_BACK:
+            yield _gang_event(gang.key, "Warning", "RolledBack", "it could not be completed; its new pods are deleted")
     for key, wait in waits.items():
-        yield _of_gang(key, "Warning", "FailedScheduling", wait.message)
+        yield _gang_event(key, "Warning", "FailedScheduling", wait.message)
     for each in overfull:
         yield _Event("Warning", "NodeOverfull", f"pods request too much: {each}", "v1", "Node", "default", each.node)
 
 
-def _of_gang(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Event:
+def _gang_event(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Event:
     version = _VERSIONS.get(key.api_group, key.api_group)
     return _Event(kind, reason, note, version, key.kind, key.namespace, key.name)
 
 
-def _assigned(gang: Gang) -> str:
+def _assigned(gang: GangOutcome) -> str:
     if not gang.key.api_group:
         return f"Successfully assigned {gang.bound[0].pod} to {gang.bound[0].node}"
     nodes = len({bind.node for bind in gang.bound})
     return f"Successfully assigned {counted(len(gang.bound), 'pod')} to {counted(nodes, 'node')}"
 
 
-# -------------------------------------------------------------------------------------------------------------- hands
+def _says(pod: PodView, wait: _WaitingReason) -> bool:
+    """Whether a pod's condition says already why it waits."""
+    there = pod.scheduled
+    return there is not None and (there.status, there.reason, there.message) == ("False", wait.reason, wait.message)
 
 
-class _Work:
+# ------------------------------------------------------------------------------------------------------------ writing
+
+
+class _StatusWriter:
     """Writes, several things at a time."""
 
     def __init__(self, server: Writer, scheduler_name: str, stop: threading.Event) -> None:
@@ -238,53 +217,55 @@ class _Work:
         self._lock = threading.Lock()
         self._now = datetime.now(UTC)
         self._instance = f"{scheduler_name}-{os.uname().nodename}"[:128]
-        self.told = Told()
+        self.report = StatusReport()
 
-    def conditions(self, result: Result, waits: Mapping[GroupKey, _Wait]) -> set[GroupKey]:
+    def conditions(self, result: Result, waits: Mapping[GroupKey, _WaitingReason]) -> set[GroupKey]:
         """Write conditions of pods that wait; the gangs of which one was not so already."""
-        pods = result.instance.pods
-        work: list[tuple[_Pod, _Wait, GroupKey]] = []
-        for pod in self._pending() if waits else ():
-            known = pods.get(Key(pod.metadata.namespace, pod.metadata.name))
-            wait = waits.get(known.group) if known is not None and known.group is not None else None
-            if known is None or known.group is None or wait is None:
-                continue
-            there = pod.scheduled
-            wanted = ("False", wait.reason, wait.message)
-            if there is None or (there.status, there.reason, there.message) != wanted:
-                work.append((pod, wait, known.group))
+        work = [(pod, wait, key) for pod, wait, key in self._waiting(result, waits) if not _says(pod, wait)]
         written = self._each(lambda each: self._condition(each[0], each[1]), work)
-        self.told.conditions = sum(written)
+        self.report.conditions = sum(written)
         return {key for (_, _, key), done in zip(work, written, strict=True) if done}
 
-    def groups(self, news: Iterable[tuple[GroupKey, GroupNews]]) -> None:
+    def _waiting(
+        self, result: Result, waits: Mapping[GroupKey, _WaitingReason]
+    ) -> Iterator[tuple[PodView, _WaitingReason, GroupKey]]:
+        """Pods as they are now, why they wait and their gang, of all gangs of which pods wait."""
+        for pod in self._pending() if waits else ():
+            known = result.instance.pods.get(pod.key)
+            gang = known.group if known is not None else None
+            if gang is not None and gang in waits:
+                yield pod, waits[gang], gang
+
+    def groups(self, wanted: Iterable[PodGroupStatus]) -> None:
         """Write status of PodGroups."""
         now = self._now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.told.groups = sum(self._each(lambda each: write_group(self._server, each[1], now), list(news)))
+        self.report.groups = sum(self._each(lambda each: write_pod_group_status(self._server, each, now), list(wanted)))
 
     def events(self, events: Iterable[_Event]) -> None:
         """Write Events."""
-        self.told.events = sum(self._each(self._event, list(events)))
+        self.report.events = sum(self._each(self._event, list(events)))
 
-    def _pending(self) -> Iterator[_Pod]:
+    def _pending(self) -> Iterator[PodView]:
         """Pods of ours that have no node, as they are now."""
-        token = ""
         selector = f"spec.nodeName=,spec.schedulerName={self._name}"
+        decode = msgspec.json.Decoder(Page[PodView]).decode
+
+        def ask(path: str, parameters: Mapping[str, str]) -> Answer:
+            return self._server.send("GET", path, parameters=parameters, timeout=_PATIENCE)
+
+        if self._stop.is_set():
+            return
         try:
-            while not self._stop.is_set():
-                asked = {"fieldSelector": selector, "limit": str(_PAGE)} | ({"continue": token} if token else {})
-                answer = self._server.send("GET", "/api/v1/pods", parameters=asked, timeout=_PATIENCE)
-                if not self._fine(answer, "list of pods"):
-                    return
-                page = msgspec.json.decode(answer.text, type=_Page)
+            for page in pages(ask, "/api/v1/pods", decode, selector):
                 yield from page.items or ()
-                token = page.metadata.continue_
-                if not token:
+                if self._stop.is_set():
                     return
+        except Unlisted as error:
+            self._fine(error.answer, "list of pods")
         except ClusterError as error:
             self._trouble(str(error))
 
-    def _condition(self, pod: _Pod, wait: _Wait) -> bool:
+    def _condition(self, pod: PodView, wait: _WaitingReason) -> bool:
         there = pod.scheduled
         since = there.last_transition_time if there is not None and there.status == "False" else None
         condition = {
@@ -326,8 +307,8 @@ class _Work:
 
     def _trouble(self, text: str) -> None:
         with self._lock:
-            if text not in self.told.troubles:
-                self.told.troubles.append(text)
+            if text not in self.report.troubles:
+                self.report.troubles.append(text)
 
     def _each(self, work: Callable[[T], bool], things: Sequence[T]) -> list[bool]:
         """Do something with each; what goes wrong is told and is no success."""

@@ -19,9 +19,10 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from placer.cluster.client import Server
-from placer.cluster.daemons import DaemonSet, daemon_sets, stand_ins
-from placer.cluster.kept import Page, pages_of
+from placer.cluster.reading.client import Server, Unlisted, pages
+from placer.cluster.reading.daemon_sets import daemon_sets, placeholders
+from placer.cluster.reading.field_filter import list_reader
+from placer.cluster.reading.views import DaemonSetView, ObjectView, Page, TopologyView
 from placer.errors import ClusterError
 from placer.instance import Key
 from placer.kube import BY_ATTRIBUTE, KindInfo
@@ -32,8 +33,6 @@ __all__ = ["VERSIONS", "Identity", "Snapshot", "take"]
 #: Annotation of the list that says at which resourceVersion each of the cluster's lists was.
 VERSIONS = "placer.dev/resource-versions"
 
-#: Objects a page: small pages are read faster, and a server keeps no long answers for us.
-_PAGE = 500
 #: How often a list is begun anew that took so long that the server forgot where we were.
 _STARTS = 3
 #: Least effort that packs well: the most takes three times as long for a tenth less.
@@ -95,13 +94,13 @@ class Snapshot:
     @cached_property
     def identities(self) -> Mapping[Key, Identity]:
         """Which pods there were."""
-        pods = (msgspec.json.decode(item, type=_Object).metadata for item in self.of_kind("Pod"))
-        return {Key(each.namespace, each.name): Identity(each.uid, each.resource_version) for each in pods}
+        pods = (msgspec.json.decode(item, type=ObjectView) for item in self.of_kind("Pod"))
+        return {pod.key: Identity(pod.metadata.uid, pod.metadata.resource_version) for pod in pods}
 
     def pod_texts(self, keys: Iterable[Key]) -> dict[Key, bytes]:
         """Text of some pods; one that is not there is absent."""
         wanted = frozenset(keys)
-        found = ((_key(item), item) for item in self.of_kind("Pod"))
+        found = ((msgspec.json.decode(item, type=ObjectView).key, item) for item in self.of_kind("Pod"))
         return {key: item for key, item in found if key in wanted}
 
     def of_kind(self, kind: str) -> Iterator[bytes]:
@@ -182,41 +181,6 @@ def take(
     )
 
 
-class _Group(msgspec.Struct):
-    """An API group that the server has; versions in its own order of preference."""
-
-    name: str
-    versions: list[dict[str, str]] = []
-
-
-class _Groups(msgspec.Struct):
-    groups: list[_Group] = []
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = "default"
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct):
-    """What every object says of itself."""
-
-    metadata: _Metadata
-
-
-class _Named(msgspec.Struct, rename="camel"):
-    """What a NetworkTopology says of its measurements."""
-
-    configmap_name: str | None = None
-    config_map_name: str | None = None
-
-
-class _Topology(_Object):
-    spec: _Named | None = None
-
-
 class _Taker:
     """Collects lists."""
 
@@ -225,10 +189,12 @@ class _Taker:
         self.items: list[bytes] = []
         self.versions: dict[str, str] = {}
         self.counts: dict[str, int] = {}
-        groups = _found(server.get("/apis"), "/apis")
+        answer = server.get("/apis")
+        if answer.status != 200:
+            raise ClusterError(f"/apis: found status {answer.status}, expected 200: is this an API server?")
         self._served = {
-            each.name: [version["version"] for version in each.versions]
-            for each in msgspec.json.decode(groups, type=_Groups).groups
+            group["name"]: [version["version"] for version in group.get("versions") or ()]
+            for group in msgspec.json.decode(answer.text).get("groups") or ()
         }
 
     def has(self, kind: str) -> bool:
@@ -242,17 +208,18 @@ class _Taker:
             api_version = f"{group}/{version}" if group else version
             path = f"/apis/{api_version}/{info.plural}" if group else f"/api/{version}/{info.plural}"
             resource = f"{info.plural}.{group}" if group else info.plural
-            pages = self._pages(path, info, api_version, resource)
-            if pages:
-                self.items += (item for page in pages for item in page.items)
-                self.versions[resource] = pages[0].resource_version
-                self.counts[resource] = sum(len(page.items) for page in pages)
+            found = self._pages(path, info, api_version, resource)
+            if found:
+                items = [item for page in found for item in page.items or ()]
+                self.items += items
+                self.versions[resource] = found[0].metadata.resource_version
+                self.counts[resource] = len(items)
 
-    def hold_room(self, wanted: Iterable[DaemonSet]) -> None:
+    def hold_room(self, wanted: Iterable[DaemonSetView]) -> None:
         """Add what holds room for pods of DaemonSets that are not there yet."""
         nodes = (item for item in self.items if _is(item, "Node"))
         pods = (item for item in self.items if _is(item, "Pod"))
-        self.items += list(stand_ins(wanted, nodes, pods))
+        self.items += list(placeholders(wanted, nodes, pods))
 
     def take_measurements(self) -> None:
         """Get the ConfigMaps that NetworkTopologies name."""
@@ -261,17 +228,15 @@ class _Taker:
             answer = self._server.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
             if answer.status == 200:
                 listed = b'{"metadata": {}, "items": [' + answer.text + b"]}"
-                self.items += pages_of(info, "v1").read(listed).items
+                self.items += list_reader(info, "v1").read(listed).items or ()
                 self.counts["configmaps"] = self.counts.get("configmaps", 0) + 1
 
     def _measurements(self) -> Iterator[tuple[str, str]]:
         for item in self.items:
             if _is(item, "NetworkTopology"):
-                topology = msgspec.json.decode(item, type=_Topology)
-                spec = topology.spec or _Named()
-                name = spec.configmap_name or spec.config_map_name
-                if name:
-                    yield topology.metadata.namespace, name
+                topology = msgspec.json.decode(item, type=TopologyView)
+                if topology.measurements:
+                    yield topology.metadata.namespace, topology.measurements
 
     def _places(self, info: KindInfo) -> Iterator[tuple[str, str]]:
         """Group and version under which to ask for a kind; of several versions the one that the server prefers."""
@@ -283,38 +248,24 @@ class _Taker:
             if version is not None:
                 yield group, version
 
-    def _pages(self, path: str, info: KindInfo, api_version: str, resource: str) -> Sequence[Page]:
+    def _pages(self, path: str, info: KindInfo, api_version: str, resource: str) -> Sequence[Page[bytes]]:
         """All pages of a list; none where the server does not know the kind."""
+        read = list_reader(info, api_version).read
         for _ in range(_STARTS):
-            pages: list[Page] = []
-            token = ""
-            while True:
-                asked = {"limit": str(_PAGE), **({"continue": token} if token else {})}
-                answer = self._server.get(path, asked)
-                if answer.status != 200:
-                    break
-                pages.append(pages_of(info, api_version).read(answer.text))
-                self._watch(resource, sum(len(page.items) for page in pages))
-                token = pages[-1].token
-                if not token:
-                    return pages
-            if answer.status == 404:
-                return ()
+            found: list[Page[bytes]] = []
+            count = 0
+            try:
+                for page in pages(self._server.get, path, read):
+                    found.append(page)
+                    count += len(page.items or ())
+                    self._watch(resource, count)
+                return found
+            except Unlisted as error:
+                if error.answer.status == 404:
+                    return ()
         raise ClusterError(f"{path}: the list took too long {_STARTS} times, the server forgot its pages (410)")
 
 
 def _is(item: bytes, kind: str) -> bool:
     """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
     return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
-
-
-def _key(item: bytes) -> Key:
-    metadata = msgspec.json.decode(item, type=_Object).metadata
-    return Key(metadata.namespace, metadata.name)
-
-
-def _found(answer: object, path: str) -> bytes:
-    status, text = getattr(answer, "status", 0), getattr(answer, "text", b"")
-    if status != 200:
-        raise ClusterError(f"{path}: found status {status}, expected 200: is this an API server?")
-    return bytes(text)

@@ -1,0 +1,114 @@
+"""What became of a gang: all of it is bound, some, or nothing.
+
+Judged is by what is known last: answers of the server, events since, kubelets that rejected.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from placer.cluster.planning.binding_plan import Batch, PlannedBinding
+from placer.cluster.planning.scheduler_cache import SchedulerCache
+from placer.instance import GroupKey, Instance, Key
+from placer.outcome import Outcome
+from placer.placement import Placement
+
+__all__ = ["BatchOutcome", "GangOutcome", "GangState", "gang_outcomes"]
+
+
+@dataclass
+class BatchOutcome:
+    """A batch that went out, or was left.
+
+    Parameters
+    ----------
+    batch
+        Which.
+    bound
+        What the server said was bound.
+    failed
+        Other pods of it, with the reason of each.
+    left
+        Why nothing of it went out; empty where it did.
+    """
+
+    batch: Batch
+    bound: list[PlannedBinding] = field(default_factory=list)
+    failed: dict[Key, str] = field(default_factory=dict)
+    left: str = ""
+
+
+class GangState(Enum):
+    """What became of a gang."""
+
+    BOUND = "bound"  #: all of its bindings
+    SHORT = "short"  #: not all, but it is ready
+    HALF_BOUND = "halfBound"  #: some, and it is not ready
+    ROLLED_BACK = "rolledBack"  #: what had been bound is deleted
+    LEFT = "left"  #: nothing
+
+
+@dataclass(frozen=True, slots=True)
+class GangOutcome:
+    """A gang after the pass.
+
+    Parameters
+    ----------
+    key
+        Which.
+    state
+        See there.
+    bound
+        What was bound of it.
+    missing
+        Pods that were planned and are not bound, with the reason of each.
+    reason
+        Why it was left; empty unless LEFT.
+    """
+
+    key: GroupKey
+    state: GangState
+    bound: tuple[PlannedBinding, ...] = ()
+    missing: dict[Key, str] = field(default_factory=dict)
+    reason: str = ""
+
+
+def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome) -> Iterator[GangOutcome]:
+    """What became of each gang of a batch, after the last that is known of its pods."""
+    if tried.left:
+        for key in tried.batch.gangs:
+            yield GangOutcome(key, GangState.LEFT, reason=tried.left)
+        return
+    failed, answered = _failures(cache, tried), set(tried.bound)
+    bound: dict[GroupKey, list[PlannedBinding]] = defaultdict(list)
+    missing: dict[GroupKey, dict[Key, str]] = defaultdict(dict)
+    for bind in tried.batch.bindings:
+        gang = instance.pods[bind.pod].group or GroupKey("", *bind.pod)
+        if bind.pod not in cache.rejected and (bind in answered or cache.is_bound(bind)):
+            bound[gang].append(bind)
+        else:
+            missing[gang][bind.pod] = failed.get(bind.pod, "it was not bound")
+    for key in tried.batch.gangs:
+        yield _gang_outcome(instance, key, tuple(bound[key]), missing[key])
+
+
+def _failures(cache: SchedulerCache, tried: BatchOutcome) -> dict[Key, str]:
+    """Why pods of a batch could not be bound, or do not run."""
+    rejected = cache.rejected.items()
+    return tried.failed | {pod: f"the kubelet of Node {node} rejected it ({why})" for pod, (node, why) in rejected}
+
+
+def _gang_outcome(
+    instance: Instance, key: GroupKey, bound: tuple[PlannedBinding, ...], missing: dict[Key, str]
+) -> GangOutcome:
+    if not missing:
+        return GangOutcome(key, GangState.BOUND, bound)
+    if not bound:
+        pod, reason = next(iter(missing.items()))
+        return GangOutcome(key, GangState.LEFT, missing=missing, reason=f"Pod {pod}: {reason}")
+    outcome = Outcome(instance, Placement.of({bind.pod: bind.node for bind in bound}))
+    state = GangState.SHORT if outcome.ready(instance.groups[key]) else GangState.HALF_BOUND
+    return GangOutcome(key, state, bound, missing)

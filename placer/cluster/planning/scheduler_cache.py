@@ -1,0 +1,363 @@
+"""The scheduler cache: pods and nodes as they are, from the snapshot to the last binding.
+
+As in kube-scheduler it hears every event of pods and nodes, and *assumes* a pod from the moment its binding goes out.
+It keeps apart
+
+* who holds what room (:mod:`placer.cluster.planning.node_room`),
+* what rules look at that are no sums on a node (:mod:`placer.cluster.planning.rule_checks`),
+* pending pods as they were decided upon (:class:`_PendingPods`),
+* bindings of this pass that have not come back yet, as events and as answers of kubelets (:class:`_Unconfirmed`).
+
+Before a gang is bound the cache is asked whether it may still go (:meth:`SchedulerCache.refusal`). Looked at anew are
+capacity and host ports (C2), the node itself (C3), pods that are not as they were, bound members of the gang that are
+gone (C5), and the rules that are no sums.
+
+Another scheduler can bind between our last look and our binding, and nothing can exclude that. But events of pods come
+in the order in which they were written: once our own binding is among them, every earlier one is known, so what is too
+much on a node is found afterwards (:meth:`SchedulerCache.overfull`), and only then reported.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pydantic import ValidationError
+
+from placer.cluster.planning.binding_plan import PlannedBinding
+from placer.cluster.planning.node_room import ON_NODE, Holding, NodeRoom, Overfull
+from placer.cluster.planning.rule_checks import RuleChecks
+from placer.cluster.reading.daemon_sets import is_placeholder, placeholder_for
+from placer.cluster.reading.earlier_passes import TAINT
+from placer.cluster.reading.field_filter import list_reader, readable
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView
+from placer.instance import GroupKey, Instance, Key, Node, PodState
+from placer.instance.build import read_nodes
+from placer.instance.eligibility import host_ports
+from placer.instance.pod_states import Ownership
+from placer.instance.requests import pod_requests
+from placer.kube import BY_ATTRIBUTE
+from placer.kube.pod import PodManifest
+
+__all__ = ["SchedulerCache"]
+
+
+@dataclass(slots=True)
+class _PendingPod:
+    """A pending pod that is ours: as the snapshot has it, and whether it is no longer so."""
+
+    uid: str
+    text: bytes
+    changed: bool = False
+
+
+class _PendingPods:
+    """Our pending pods as they were decided upon."""
+
+    def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
+        texts, identities = snapshot.pod_texts(pod.key for pod in instance.pending), snapshot.identities
+        self._pods = {key: _PendingPod(identities[key].uid, text) for key, text in texts.items()}
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._pods)
+
+    def changed(self) -> set[Key]:
+        return {key for key, pod in self._pods.items() if pod.changed}
+
+    def is_as_decided(self, bind: PlannedBinding) -> bool:
+        pod = self._pods.get(bind.pod)
+        return pod is not None and not pod.changed and pod.uid == bind.uid
+
+    def texts(self, binds: Iterable[PlannedBinding]) -> dict[Key, bytes]:
+        """The pods of bindings, as the snapshot has them."""
+        return {each.pod: self._pods[each.pod].text for each in binds}
+
+    def gone(self, key: Key) -> None:
+        """Note that a pod is deleted."""
+        if key in self._pods:
+            self._pods[key].changed = True
+
+    def compare(self, view: PodView, item: bytes) -> None:
+        """Notice that a pending pod is no longer what was decided upon."""
+        pod = self._pods.get(view.key)
+        if pod is None or pod.changed:
+            return
+        gone = view.metadata.uid != pod.uid or view.metadata.deletion_timestamp or view.spec.node_name
+        pod.changed = (
+            bool(gone)
+            or view.kubelet_answer is not KubeletAnswer.NOTHING
+            or _essence(list_reader(BY_ATTRIBUTE["pods"], "v1").object(item)) != _essence(pod.text)
+        )
+
+
+class _Unconfirmed:
+    """Bindings of this pass that no event has shown yet, and those to which no kubelet has answered."""
+
+    def __init__(self) -> None:
+        self.unseen: set[Key] = set()
+        self.unanswered: set[Key] = set()
+
+    def add(self, key: Key) -> None:
+        self.unseen.add(key)
+        self.unanswered.add(key)
+
+    def discard(self, key: Key) -> None:
+        self.unseen.discard(key)
+        self.unanswered.discard(key)
+
+
+class SchedulerCache:
+    """Pods and nodes as they are; may be used from several threads.
+
+    Parameters
+    ----------
+    snapshot
+        With which it begins.
+    instance
+        Made of it.
+    """
+
+    def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
+        self._instance = instance
+        self._news = threading.Condition(threading.RLock())
+        self._ownership = Ownership(snapshot.scheduler_name, cluster=True)
+        self._nodes: dict[str, Node] = dict(instance.nodes)
+        self._room = NodeRoom()
+        self._rules = RuleChecks(snapshot, instance)
+        self._pending = _PendingPods(snapshot, instance)
+        self._unconfirmed = _Unconfirmed()
+        self._ended: dict[Key, Holding] = {}  # pods of this pass that ran and are over
+        # Also for pods that tolerate every taint.
+        cooling = (name for name, node in instance.nodes.items() if any(taint.key == TAINT for taint in node.taints))
+        self._cooling: dict[str, str] = dict.fromkeys(cooling, "its kubelet rejected a pod of ours")
+        self.rejected: dict[Key, tuple[str, str]] = {}  #: pods of this pass to node and reason of the kubelet
+        self.lost: Callable[[], str | None] = lambda: None  #: why no events come, or None; set by what feeds the cache
+        for key, pod in instance.pods.items():
+            if pod.node is not None:
+                uid = snapshot.identities[key].uid
+                self._room.hold(key, Holding(uid, pod.node, pod.state, pod.requests, pod.host_ports))
+                self._rules.stands(key, pod.node)
+
+    # ------------------------------------------------------------------------------------------------- what happens
+
+    def pod_happened(self, kind: str, item: bytes) -> None:
+        """Hear an event of a pod: ADDED, MODIFIED or DELETED, and the pod as it came."""
+        view = msgspec.json.decode(item, type=PodView)
+        with self._news:
+            if kind == "DELETED":
+                self._gone(view.key)
+            else:
+                self._there(view, item)
+            self._news.notify_all()
+
+    def pods_replaced(self, items: Sequence[bytes]) -> None:
+        """Hear all pods that there are."""
+        views = [(msgspec.json.decode(item, type=PodView), item) for item in items]
+        with self._news:
+            there = {view.key for view, _ in views}
+            for key in [*self._room.holdings, *self._pending]:
+                if key not in there and not is_placeholder(key):
+                    self._gone(key)
+            for view, item in views:
+                self._there(view, item)
+            self._news.notify_all()
+
+    def node_happened(self, kind: str, item: bytes) -> None:
+        """Hear an event of a node."""
+        name = msgspec.json.decode(item, type=ObjectView).metadata.name
+        found = {} if kind == "DELETED" else _readable([item])
+        with self._news:
+            self._nodes.pop(name, None)
+            self._nodes |= found
+            self._rules.nodes_changed(found)
+            self._news.notify_all()
+
+    def nodes_replaced(self, items: Sequence[bytes]) -> None:
+        """Hear all nodes that there are."""
+        found = _readable(items)
+        with self._news:
+            self._nodes = found
+            self._rules.nodes_changed(found)
+            self._news.notify_all()
+
+    def _gone(self, key: Key) -> None:
+        self._pending.gone(key)
+        self._release(key)
+
+    def _there(self, view: PodView, item: bytes) -> None:
+        key, held = view.key, self._room.holdings.get(view.key)
+        if held is not None and held.ours and held.uid == view.metadata.uid:
+            if view.spec.node_name is None:
+                return  # of before the binding
+            if view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
+                self._confirm(key, held, view)
+                return
+        self._pending.compare(view, item)
+        self._read(key, view, item)
+
+    def _confirm(self, key: Key, held: Holding, view: PodView) -> None:
+        """Hear of a pod of this pass where we bound it."""
+        held.seen, held.answer = True, view.kubelet_answer
+        self._unconfirmed.unseen.discard(key)
+        if held.answer is not KubeletAnswer.NOTHING:
+            self._unconfirmed.unanswered.discard(key)
+        if held.answer is KubeletAnswer.REJECTED:
+            reason = view.status.reason or "Failed"
+            self.rejected[key] = (held.node, reason)
+            self._cooling[held.node] = f"its kubelet rejected Pod {key} ({reason})"
+            self._release(key)
+        elif view.status.phase in ("Succeeded", "Failed"):
+            self._ended[key] = held
+            self._release(key)
+
+    def _read(self, key: Key, view: PodView, item: bytes) -> None:
+        """Note what a pod holds that is not of this pass."""
+        try:
+            pod = BY_ATTRIBUTE["pods"].read(item)
+        except ValidationError:  # what cannot be read may hold anything
+            if view.spec.node_name:
+                self._cooling[view.spec.node_name] = f"Pod {key} on it cannot be read"
+            return
+        new = self._holding(view.metadata.uid, pod)
+        if new is None:
+            self._release(key)
+            return
+        replaced = placeholder_for(pod.metadata, key.namespace, new.node)
+        if replaced is not None and new.state in ON_NODE:
+            self._release(replaced)
+        old = self._room.holdings.get(key)
+        if old is not None and old.is_as(new):
+            old.state = new.state
+            return
+        self._release(key)
+        self._room.hold(key, new)
+        self._rules.came(key, pod, new.node, new.state)
+
+    def _holding(self, uid: str, pod: PodManifest) -> Holding | None:
+        """What a pod holds on the node that it has, or is nominated to; None where it holds nothing."""
+        state = self._ownership.state(pod)
+        node = pod.spec.node_name or (pod.status.nominated_node_name if pod.status is not None else None)
+        if state is None or state is PodState.PENDING or not node:
+            return None
+        requests = pod_requests(pod.spec, pod.status if state in ON_NODE else None)
+        return Holding(uid, node, state, requests, host_ports(pod.spec))
+
+    def _release(self, key: Key) -> None:
+        self._unconfirmed.discard(key)
+        if self._room.release(key):
+            self._rules.went(key)
+
+    # ---------------------------------------------------------------------------------------------------- what we do
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes as they are now, by name."""
+        return self._nodes
+
+    def changed(self) -> set[Key]:
+        """Pending pods that are no longer as the snapshot has them."""
+        with self._news:
+            return self._pending.changed()
+
+    def assume(self, binds: Iterable[PlannedBinding]) -> None:
+        """Take the room of bindings that go out."""
+        with self._news:
+            for each in binds:
+                pod = self._instance.pods[each.pod]
+                held = Holding(each.uid, each.node, PodState.BOUND, pod.requests, pod.host_ports, ours=True, seen=False)
+                self._room.hold(each.pod, held)
+                self._rules.stands(each.pod, each.node)
+                self._unconfirmed.add(each.pod)
+
+    def forget(self, bind: PlannedBinding) -> None:
+        """Give back the room of a binding that was not made; what another pod holds stays."""
+        with self._news:
+            held = self._room.holdings.get(bind.pod)
+            if held is not None and held.ours and not held.seen and held.uid == bind.uid:
+                self._rules.forget(bind.pod)
+                self._release(bind.pod)
+
+    def kubelet_answer(self, bind: PlannedBinding) -> KubeletAnswer:
+        """What the kubelet answered to a pod that was bound."""
+        with self._news:
+            if bind.pod in self.rejected:
+                return KubeletAnswer.REJECTED
+            held = self._room.holdings.get(bind.pod) or self._ended.get(bind.pod)
+            return held.answer if held is not None and held.uid == bind.uid else KubeletAnswer.NOTHING
+
+    def is_bound(self, bind: PlannedBinding) -> bool:
+        """Whether an event showed a pod on the node that it was bound to, and no later one that it is gone."""
+        with self._news:
+            held = self._room.holdings.get(bind.pod)
+            there = held is not None and (held.uid, held.node) == (bind.uid, bind.node)
+            return there and held is not None and held.seen and held.state is PodState.BOUND
+
+    def wait(self, seconds: float, until: Callable[[], bool]) -> bool:
+        """Wait until something is so that only events change; whether it is."""
+        with self._news:
+            return self._news.wait_for(until, seconds)
+
+    def all_seen(self, *, answered: bool = False) -> bool:
+        """Whether the bindings of this pass came back as events, with ``answered`` those of their kubelets too."""
+        return not (self._unconfirmed.unanswered if answered else self._unconfirmed.unseen)
+
+    def overfull(self) -> list[Overfull]:
+        """What is too much on nodes on which pods of this pass request it too."""
+        with self._news:
+            return self._room.overfull(self._nodes)
+
+    # ------------------------------------------------------------------------------------------------ what may not be
+
+    def refusal(self, gangs: Collection[GroupKey], binds: Sequence[PlannedBinding]) -> str | None:
+        """Why gangs may not be bound now, in one sentence; None where they may.
+
+        Parameters
+        ----------
+        gangs
+            That are bound together.
+        binds
+            All their bindings.
+        """
+        with self._news:
+            return (
+                self.lost()
+                or next(filter(None, map(self._pod_refusal, binds)), None)
+                or next(filter(None, map(self._members_refusal, gangs)), None)
+                or self._room.refusal(binds, self._instance.pods, self._nodes)
+                or self._rules.refusal(gangs, binds, self._nodes, self._pending.texts(binds))
+            )
+
+    def _pod_refusal(self, bind: PlannedBinding) -> str | None:
+        if not self._pending.is_as_decided(bind):
+            return f"Pod {bind.pod} has changed since the snapshot"
+        node = self._nodes.get(bind.node)
+        if node is None:
+            return f"Node {bind.node} is gone"
+        if bind.node in self._cooling:
+            return f"Node {bind.node} cools down: {self._cooling[bind.node]}"
+        refused = self._instance.pods[bind.pod].constraints.refusal(node)
+        return None if refused is None else f"Pod {bind.pod} may no longer run on Node {bind.node}: {refused}"
+
+    def _members_refusal(self, gang: GroupKey) -> str | None:
+        """Whether a bound member is gone without which the gang may not be ready."""
+        for key in self._instance.groups[gang].bound:
+            held = self._room.holdings.get(key)
+            if held is None or held.state is not PodState.BOUND:
+                return f"Pod {key} of {gang} is gone"
+        return None
+
+
+def _readable(items: Iterable[bytes]) -> dict[str, Node]:
+    """Nodes; one that cannot be read is none, so nothing is bound to it."""
+    return read_nodes(readable(BY_ATTRIBUTE["nodes"], items))
+
+
+def _essence(text: bytes) -> Any:
+    """What a decision looks at in a pending pod: everything kept but its version and its status."""
+    document = msgspec.json.decode(text)
+    metadata = {key: value for key, value in document["metadata"].items() if key != "resourceVersion"}
+    return metadata, document.get("spec")

@@ -1,0 +1,1 @@
+"""What is read of a cluster: requests that change nothing, and what is made of the answers."""

@@ -1,0 +1,190 @@
+"""Views of Kubernetes objects: the few fields of each that the cluster's code itself looks at.
+
+A view is what msgspec reads of an object's JSON text; everything else is skipped by the parser, since there are as many
+events of a watch as bindings. What a *rule* looks at is read by the schemas of ``placer.kube`` instead.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from placer.instance import Key
+
+__all__ = [
+    "DaemonSetView",
+    "KubeletAnswer",
+    "ListMetadata",
+    "MetadataView",
+    "ObjectView",
+    "Page",
+    "PodView",
+    "TopologyView",
+    "is_rejection",
+]
+
+Item = TypeVar("Item")
+
+#: ``status.reason`` of pods that a kubelet did not admit, beside OutOfRESOURCE.
+_REASONS = frozenset(
+    (
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+        "AdmissionError",
+        "NodeAffinity",
+        "NodeName",
+        "NodePorts",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+    )
+)
+
+
+def is_rejection(reason: str | None) -> bool:
+    """Whether a failed pod was not admitted, as against one that ran and failed.
+
+    Examples
+    --------
+    >>> is_rejection("OutOfcpu"), is_rejection("TopologyAffinityError"), is_rejection("Evicted"), is_rejection(None)
+    (True, True, False, False)
+    """
+    return reason is not None and (reason.startswith("OutOf") or reason in _REASONS)
+
+
+class KubeletAnswer(Enum):
+    """What a kubelet answered to a pod that was bound to its node."""
+
+    NOTHING = "nothing yet"
+    ADMITTED = "admitted"
+    REJECTED = "rejected"
+
+
+class ListMetadata(msgspec.Struct, rename="camel"):
+    """Where a list stands in time, and how it goes on."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, Generic[Item]):
+    """A page of a list: its items are views, or objects whole as JSON text."""
+
+    metadata: ListMetadata = msgspec.field(default_factory=ListMetadata)
+    items: list[Item] | None = None
+
+
+class OwnerView(msgspec.Struct):
+    """An entry of ``ownerReferences``."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class MetadataView(msgspec.Struct, rename="camel"):
+    """What every object says of itself."""
+
+    name: str = ""
+    namespace: str = "default"
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    annotations: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+    owner_references: list[OwnerView] | None = None
+
+
+class ObjectView(msgspec.Struct):
+    """Any object."""
+
+    metadata: MetadataView = msgspec.field(default_factory=MetadataView)
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return Key(self.metadata.namespace, self.metadata.name)
+
+
+class ConditionView(msgspec.Struct, rename="camel"):
+    """A condition of a pod's status; its time is kept as it is written, since it is written back."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class PodSpecView(msgspec.Struct, rename="camel"):
+    """A pod's spec, in part."""
+
+    node_name: str | None = None
+    scheduling_gates: list[dict[str, str]] | None = None
+
+
+class PodStatusView(msgspec.Struct, rename="camel"):
+    """A pod's status, in part."""
+
+    phase: str | None = None
+    reason: str | None = None
+    start_time: str | None = None
+    conditions: list[ConditionView] | None = None
+
+
+class PodView(ObjectView):
+    """A pod, in part."""
+
+    spec: PodSpecView = msgspec.field(default_factory=PodSpecView)
+    status: PodStatusView = msgspec.field(default_factory=PodStatusView)
+
+    @property
+    def kubelet_answer(self) -> KubeletAnswer:
+        """The kubelet fails a pod that it rejects, and gives any other a start time."""
+        if self.status.phase == "Failed" and is_rejection(self.status.reason):
+            return KubeletAnswer.REJECTED
+        started = self.status.start_time is not None or self.status.phase not in (None, "", "Pending")
+        return KubeletAnswer.ADMITTED if started else KubeletAnswer.NOTHING
+
+    @property
+    def scheduled(self) -> ConditionView | None:
+        """The condition ``PodScheduled``."""
+        return next((each for each in self.status.conditions or () if each.type == "PodScheduled"), None)
+
+    @property
+    def scheduled_at(self) -> datetime | None:
+        """When it got its node; of a pod that a kubelet rejected that is the moment of it, or shortly before."""
+        condition = self.scheduled
+        texts = (self.status.start_time, condition.last_transition_time if condition is not None else None)
+        return max((msgspec.convert(text, datetime) for text in texts if text is not None), default=None)
+
+
+class _Template(msgspec.Struct):
+    spec: dict[str, Any]
+
+
+class _DaemonSetSpec(msgspec.Struct):
+    template: _Template
+
+
+class DaemonSetView(ObjectView, kw_only=True):
+    """A DaemonSet, in part: what its pods are made from is kept whole."""
+
+    spec: _DaemonSetSpec
+
+
+class _TopologySpec(msgspec.Struct, rename="camel"):
+    configmap_name: str | None = None
+    config_map_name: str | None = None
+
+
+class TopologyView(ObjectView):
+    """A NetworkTopology, in part: the ConfigMap with its measurements, in either spelling."""
+
+    spec: _TopologySpec | None = None
+
+    @property
+    def measurements(self) -> str | None:
+        """Name of the ConfigMap."""
+        return (self.spec.configmap_name or self.spec.config_map_name) if self.spec is not None else None

@@ -1,0 +1,1 @@
+"""What is written to a cluster: bindings, conditions, Events, status of PodGroups."""
