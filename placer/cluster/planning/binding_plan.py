@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
+from typing import TYPE_CHECKING
 
-from placer.cluster.reading.snapshot import Identity
 from placer.dense.admission_orders import Orders, find_order
 from placer.dense.packed_kubelet import PackedKubelet
 from placer.errors import VerificationFailed
@@ -31,6 +31,9 @@ from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Violation
 from placer.verify import verify
+
+if TYPE_CHECKING:
+    from placer.cluster.reading.snapshot import Identity
 
 __all__ = ["Batch", "BindingPlan", "PlannedBinding", "WaitFor", "plan_bindings"]
 

@@ -9,12 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import Batch, PlannedBinding
-from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
+
+if TYPE_CHECKING:
+    from placer.cluster.planning.scheduler_cache import SchedulerCache
 
 __all__ = ["BatchOutcome", "GangOutcome", "GangState", "gang_outcomes"]
 

@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
 from placer.instance.build import build
 from placer.instance.network_topologies import areas_of
@@ -36,6 +36,9 @@ from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import format_amount
 from placer.verify import RULES
+
+if TYPE_CHECKING:
+    from placer.cluster.reading.snapshot import Snapshot
 
 __all__ = ["RuleChecks"]
 

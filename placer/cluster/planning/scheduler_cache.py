@@ -22,7 +22,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pydantic import ValidationError
@@ -33,7 +33,6 @@ from placer.cluster.planning.rule_checks import RuleChecks
 from placer.cluster.reading.daemon_sets import is_placeholder, placeholder_for
 from placer.cluster.reading.earlier_passes import TAINT
 from placer.cluster.reading.field_filter import list_reader, readable
-from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView
 from placer.instance import GroupKey, Instance, Key, Node, PodState
 from placer.instance.build import read_nodes
@@ -42,6 +41,9 @@ from placer.instance.pod_states import Ownership
 from placer.instance.requests import pod_requests
 from placer.kube import BY_ATTRIBUTE
 from placer.kube.pod import PodManifest
+
+if TYPE_CHECKING:
+    from placer.cluster.reading.snapshot import Snapshot
 
 __all__ = ["SchedulerCache"]
 

@@ -16,12 +16,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
-from placer.cluster.reading.views import Page
 from placer.errors import ClusterError, UsageError
 from placer.extras import how_to_install
 
 if TYPE_CHECKING:
     import urllib3
+
+    from placer.cluster.reading.views import Page
 
 __all__ = [
     "MERGE",

@@ -19,14 +19,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
 from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, GangState, gang_outcomes
-from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.client import Unanswered, Writer
 from placer.cluster.reading.views import KubeletAnswer
 from placer.cluster.writing.binding import BindingResult, BindingState, bind_pod, pod_path
 from placer.instance import Instance, Key
+
+if TYPE_CHECKING:
+    from placer.cluster.planning.scheduler_cache import SchedulerCache
 
 __all__ = ["BindingOptions", "execute_plan"]
 
