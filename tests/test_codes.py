@@ -88,7 +88,7 @@ def _places(name: str, annotations: Sequence[ast.expr | None]) -> Iterator[tuple
 def said() -> Iterator[tuple[str, str, Mapping[str, Code]]]:
     """Where a code is written where a thing is made, the code, and the catalogue it must be in."""
     known = {name: (place, catalogue) for name, place, catalogue in makers()}
-    assert known.keys() >= {"Finding", "findings.add", "Reason", "Cause", "_Wait", "_Event", "_of_gang"}
+    assert known.keys() >= {"Finding", "findings.add", "Reason", "Cause", "_WaitingReason", "_Event", "_gang_event"}
     for path, tree in trees():
         constants = {
             target.id: node.value.value
