@@ -427,17 +427,21 @@ class Cuts:
 
     def _in_domains(self) -> Iterator[_RowFamily]:
         """Groups and subgroups in the domains of each tier limit; also those apart that may use some nodes only."""
+        items, pieces = self.to.items, list(self._pieces())
+        needs = np.array([self._need(item, pieces) for item in items], dtype=np.int64).reshape(len(items), len(pieces))
+        for limit, allowed, inside in self._regions():
+            for (resource, size), amounts in zip(pieces, needs[inside].T, strict=True):
+                rooms = self.to.alone.rooms.of(RoomMeasure(resource, size, allowed), (limit, -1))
+                yield from self._of(inside + len(self.to.on), amounts, rooms)
+
+    def _regions(self) -> Iterator[tuple[int, frozenset[int], IntArray]]:
+        """Tier limits and sets of nodes, each with the items that must lie there."""
         items = self.to.items
         masks = [frozenset(self.shapes.mask[list(item.what.shapes)].tolist()) for item in items]
-        pieces = list(self._pieces())
-        needs = np.array([self._need(item, pieces) for item in items], dtype=np.int64).reshape(len(items), len(pieces))
         for limit in sorted({item.limit for item in items}):
             low = [index for index, item in enumerate(items) if item.limit <= limit]
             for allowed in _node_sets([masks[index] for index in low]):
-                inside = np.array([index for index in low if masks[index] <= allowed], dtype=np.int64)
-                for (resource, size), amounts in zip(pieces, needs[inside].T, strict=True):
-                    rooms = self.to.alone.rooms.of(RoomMeasure(resource, size, allowed), (limit, -1))
-                    yield from self._of(inside + len(self.to.on), amounts, rooms)
+                yield limit, allowed, np.array([index for index in low if masks[index] <= allowed], dtype=np.int64)
 
     def _of(self, things: IntArray, amounts: IntArray, rooms: IntArray) -> Iterator[_RowFamily]:
         sizes = np.array(some_of(np.unique(amounts[amounts > 0]), SIZES), dtype=np.int64)
@@ -526,11 +530,13 @@ class _LpSearch:
 
     def _level(self, level: int | None) -> Iterator[NamedBound]:
         """Solve, cut off, solve again."""
-        name, priority = ("placed", None) if level is None else self.dense.levels[level]
-        context = () if level is None else self.values[:level]
-        gains = self.relaxation.value(name, priority)
+        context: tuple[int, ...]
+        if level is None:
+            context, goal, gains = (), -math.inf, self.relaxation.value("placed", None)
+        else:
+            context, goal = self.values[:level], self.values[level]
+            gains = self.relaxation.value(*self.dense.levels[level])
         unit = math.gcd(*gains.values()) or 1  # a value is a sum of gains
-        goal = -math.inf if level is None else self.values[level]
         extra, best, last, patience = self._context(context), self.known[level], math.inf, PATIENCE
         while patience and (left := self.end - time.monotonic()) > 0:
             answer = self.relaxation.program.maximum(gains, extra, left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,10 +37,10 @@ def make_dense(instance: Instance) -> Dense:
     instance
         Any instance; 5,000 nodes and 55,000 pods take about a second.
     """
-    return _Builder(instance).build()
+    return _DenseBuilder(instance).build()
 
 
-class _Builder:
+class _DenseBuilder:
     """The steps of :func:`make_dense`; each fills what the next ones need."""
 
     def __init__(self, instance: Instance) -> None:
@@ -153,7 +153,7 @@ class _Builder:
             )
 
     def _no_more_than(self, most: int, weight: int, pods: Iterable[Pod]) -> int:
-        """A weight; where it has no end it is that of pods that fit nowhere, and nobody will count it."""
+        """A weight; where it has no end it is that of pods that fit nowhere, and no value counts it."""
         endless = weight > most and any(self.scale.fits_nowhere(pod.requests) for pod in pods)
         return most if endless else weight
 
@@ -263,13 +263,14 @@ def _can_be_ready(instance: Instance, group: Group, keys: Sequence[Key]) -> bool
     roles = Counter(instance.pods[key].role for key in keys)
     if any(short > roles[role] for role, short in _short_by_role(instance, group).items()):
         return False
-    left = {instance.pods[key].sub_group for key in keys}
-    possible = Counter(
-        sub.policy
-        for position, sub in enumerate(group.sub_groups)
-        if position in left and sub.placed_before < group.policies[sub.policy].size
-    )
+    possible = _still_possible(group, {instance.pods[key].sub_group for key in keys})
     return all(short <= possible[policy] for policy, short in _short_by_policy(group).items())
+
+
+def _still_possible(group: Group, left: Container[int | None]) -> Counter[int]:
+    """Policy to how many of its subgroups that are not ready have pods left."""
+    subs = (sub for position, sub in enumerate(group.sub_groups) if position in left)
+    return Counter(sub.policy for sub in subs if sub.placed_before < group.policies[sub.policy].size)
 
 
 def _short_by_role(instance: Instance, group: Group) -> dict[str, int]:

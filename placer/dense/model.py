@@ -282,7 +282,7 @@ class Dense:
 
     @cached_property
     def workload_of(self) -> dict[int, int]:
-        """Class to workload of the network; classes that call nobody and are called by nobody are absent."""
+        """Class to workload of the network; classes that no call concerns are absent."""
         workloads = self.network.workloads if self.network is not None else ()
         return {index: number for number, each in enumerate(workloads) for index in each.classes}
 

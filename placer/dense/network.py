@@ -128,10 +128,10 @@ def read_network(
     network = instance.network
     if network is None or not workload_of:
         return None
-    return _Reader(instance, network, nodes, workload_of).read()
+    return _NetworkReader(instance, network, nodes, workload_of).read()
 
 
-class _Reader:
+class _NetworkReader:
     def __init__(
         self,
         instance: Instance,
@@ -144,12 +144,11 @@ class _Reader:
         self.areas: dict[Area, int] = {}
         self.area_of_node = [self._area(network.area(name)) for name in nodes]
         self.classes = workload_of
-        pending = set(workload_of)
         self.calls = [
             (key, each)
             for key, app in instance.app_groups.items()
             for each in app.dependencies
-            if (key, each.origin) in pending or (key, each.destination) in pending
+            if not {(key, each.origin), (key, each.destination)}.isdisjoint(workload_of)
         ]
         named = dict.fromkeys((key, end) for key, each in self.calls for end in (each.origin, each.destination))
         self.number = {workload: index for index, workload in enumerate(named)}
@@ -216,7 +215,7 @@ class _Reader:
         return found, room
 
     def _used(self) -> Counter[Link]:
-        """Bandwidth of pairs of pods that are there before, whoever's they are."""
+        """Bandwidth of pairs of pods that are there before, of any group."""
         used: Counter[Link] = Counter()
         bound, leaving = self.instance.bound_spreads, self.instance.leaving_spreads
         for key, app in self.instance.app_groups.items():
@@ -243,6 +242,23 @@ def network_cost(network: DenseNetwork, places: Iterable[tuple[tuple[int, int], 
     places
         (class, node) to count, of classes of workloads at least.
     """
+    on, areas = _counted(network, places)
+    total = 0
+    for call in network.calls:
+        callers, callees = areas[call.origin], areas[call.destination]
+        # Most workloads are in few areas of many.
+        here, there = np.flatnonzero(callers), np.flatnonzero(callees)
+        total += int(callers[here] @ network.cost[np.ix_(here, there)] @ callees[there])
+        mine, theirs = on[call.origin], on[call.destination]
+        same = ((count * theirs[node], node) for node, count in mine.items() if node in theirs)
+        total -= sum(pairs * int(network.cost[network.area[node], network.area[node]]) for pairs, node in same)
+    return total
+
+
+def _counted(
+    network: DenseNetwork, places: Iterable[tuple[tuple[int, int], int]]
+) -> tuple[list[dict[int, int]], IntArray]:
+    """Pods of each workload by node, and by area: int64, shape (workloads, areas)."""
     owner = {index: number for number, each in enumerate(network.workloads) for index in each.classes}
     on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
     areas = np.zeros((len(network.workloads), len(network.cost)), dtype=np.int64)
@@ -255,13 +271,4 @@ def network_cost(network: DenseNetwork, places: Iterable[tuple[tuple[int, int], 
         if index in owner:
             on[owner[index]][node] += count
             areas[owner[index], network.area[node]] += count
-    total = 0
-    for call in network.calls:
-        callers, callees = areas[call.origin], areas[call.destination]
-        # Most workloads are in few areas of many.
-        here, there = np.flatnonzero(callers), np.flatnonzero(callees)
-        total += int(callers[here] @ network.cost[np.ix_(here, there)] @ callees[there])
-        mine, theirs = on[call.origin], on[call.destination]
-        same = ((count * theirs[node], node) for node, count in mine.items() if node in theirs)
-        total -= sum(pairs * int(network.cost[network.area[node], network.area[node]]) for pairs, node in same)
-    return total
+    return on, areas

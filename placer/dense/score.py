@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from placer.dense.model import Dense, Solution
+from placer.dense.model import Dense, DenseGroup, Solution
 from placer.dense.network import network_cost
 from placer.placement import MAXIMISED
 
@@ -66,16 +66,13 @@ def ready(dense: Dense, group: int, placed: Mapping[int, int]) -> bool:
     for role, short in gang.short_by_role:
         if sum(placed.get(i, 0) for i in gang.classes if dense.classes[i].role == role) < short:
             return False
-    for policy, short in gang.short_by_policy:
-        subs = (dense.sub_groups[sub] for sub in gang.sub_groups)
-        done = sum(
-            sub.short > 0 and sum(placed.get(index, 0) for index in sub.classes) >= sub.short
-            for sub in subs
-            if sub.policy == policy
-        )
-        if done < short:
-            return False
-    return True
+    return all(_ready_of(dense, gang, policy, placed) >= short for policy, short in gang.short_by_policy)
+
+
+def _ready_of(dense: Dense, gang: DenseGroup, policy: int, placed: Mapping[int, int]) -> int:
+    """How many subgroups of a policy become ready."""
+    subs = (sub for sub in map(dense.sub_groups.__getitem__, gang.sub_groups) if sub.policy == policy and sub.short)
+    return sum(sum(placed.get(index, 0) for index in sub.classes) >= sub.short for sub in subs)
 
 
 def _counts(solution: Solution) -> dict[int, int]:

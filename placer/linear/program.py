@@ -29,6 +29,7 @@ from placer.linear.expression import LinearExpression
 
 if TYPE_CHECKING:
     import highspy
+    from ortools.math_opt import sparse_containers_pb2
     from ortools.math_opt.python import mathopt
 
 __all__ = ["ColumnSum", "IntegerProgram", "Relaxed", "Row", "certified"]
@@ -190,17 +191,21 @@ def _glop_model(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, i
     proto.linear_constraints.ids.extend(range(len(rows)))
     proto.linear_constraints.upper_bounds.extend(float(row.room) for row in rows)
     proto.linear_constraints.lower_bounds.extend(float(row.room) if row.equal else -math.inf for row in rows)
-    matrix = proto.linear_constraint_matrix
-    for number, row in enumerate(rows):
-        terms = sorted(zip(row.columns, row.coefficients, strict=True))
-        matrix.row_ids.extend([number] * len(terms))
-        matrix.column_ids.extend(column for column, _ in terms)
-        matrix.coefficients.extend(float(many) for _, many in terms)
+    _fill_matrix(proto.linear_constraint_matrix, rows)
     terms = sorted((column, many) for column, many in gains.items() if many)
     proto.objective.maximize = True
     proto.objective.linear_coefficients.ids.extend(column for column, _ in terms)
     proto.objective.linear_coefficients.values.extend(float(many) for _, many in terms)
     return mathopt.Model.from_model_proto(proto)
+
+
+def _fill_matrix(matrix: sparse_containers_pb2.SparseDoubleMatrixProto, rows: Sequence[Row]) -> None:
+    """The coefficients, row by row and in each by column, as the message wants them."""
+    for number, row in enumerate(rows):
+        terms = sorted(zip(row.columns, row.coefficients, strict=True))
+        matrix.row_ids.extend([number] * len(terms))
+        matrix.column_ids.extend(column for column, _ in terms)
+        matrix.coefficients.extend(float(many) for _, many in terms)
 
 
 def _highs_model(
@@ -214,16 +219,23 @@ def _highs_model(
     lp.col_cost_ = [float(value.get(column, 0)) for column in range(len(upper))]
     lp.col_lower_ = [0.0] * len(upper)
     lp.col_upper_ = [float(most) for most in upper]
-    lp.row_lower_ = [float(row.room) if row.equal else -math.inf for row in rows]
-    lp.row_upper_ = [float(row.room) for row in rows]
     kind = highspy.HighsVarType
     lp.integrality_ = [kind.kInteger if column in whole else kind.kContinuous for column in range(len(upper))]
+    _fill_rows(lp, rows)
+    return lp
+
+
+def _fill_rows(lp: highspy.HighsLp, rows: Sequence[Row]) -> None:
+    """The rows with their bounds and coefficients."""
+    import highspy
+
+    lp.row_lower_ = [float(row.room) if row.equal else -math.inf for row in rows]
+    lp.row_upper_ = [float(row.room) for row in rows]
     matrix = lp.a_matrix_
     matrix.format_, matrix.num_col_, matrix.num_row_ = highspy.MatrixFormat.kRowwise, lp.num_col_, lp.num_row_
     matrix.start_ = [0, *accumulate(len(row.columns) for row in rows)]
     matrix.index_ = [column for row in rows for column in row.columns]
     matrix.value_ = [float(many) for row in rows for many in row.coefficients]
-    return lp
 
 
 def certified(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int], prices: Sequence[float]) -> int:

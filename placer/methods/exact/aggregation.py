@@ -184,28 +184,24 @@ def _where_anything_fits(dense: Dense) -> list[int]:
 
 def _countable_resources(dense: Dense, nodes: npt.NDArray[np.bool_]) -> list[_CountableResource]:
     """Resources by which pods that fit on some of the nodes can be counted; none where host ports take part."""
-    requests = _requests_on(dense, nodes)
-    found = []
+    requests, found = _requests_on(dense, nodes), []
     for resource in range(len(dense.resources)):
-        sizes = sorted({request[resource] for request in requests or ()})
+        sizes = sorted({request[resource] for request in requests})
         if sizes and sizes[0] > 0 and all(b % a == 0 for a, b in pairwise(sizes)):
-            along = tuple(
-                max(Fraction(request[other], request[resource]) for request in requests or ())
-                for other in range(len(dense.resources))
-            )
-            found.append(_CountableResource(resource, tuple(sizes), along))
+            by_unit = ([Fraction(amount, request[resource]) for amount in request] for request in requests)
+            found.append(_CountableResource(resource, tuple(sizes), tuple(map(max, zip(*by_unit, strict=True)))))
     return found
 
 
-def _requests_on(dense: Dense, nodes: npt.NDArray[np.bool_]) -> set[tuple[int, ...]] | None:
-    """Requests of the pods that fit on some of the nodes, equally eligible all; None where one has host ports."""
+def _requests_on(dense: Dense, nodes: npt.NDArray[np.bool_]) -> set[tuple[int, ...]]:
+    """Requests of the pods that fit on some of the nodes, equally eligible all; none where one has host ports."""
     first, found = int(np.argmax(nodes)), set[tuple[int, ...]]()
     for index, one in enumerate(dense.classes):
         request = tuple(one.request.tolist())
         known = request in found and not one.host_ports
         if not known and dense.masks[one.mask, first] and (dense.fits(index)[nodes] > 0).any():
             if one.host_ports:
-                return None
+                return set()
             found.add(request)
     return found
 

@@ -74,22 +74,26 @@ class _MilpSearch:
         proved = True
         for level in range(len(self.dense.levels)):
             value = model.aim(level)
-            met = self._same_for_all(level, value) if not value.variables else self._solve(level, model)
-            if self.solution is None and value.variables:
-                return "time" if self.cut else "finished"
-            proved = proved and met
+            if value.variables:
+                proved = self._solve(level, model) and proved
+                if self.solution is None:
+                    return self._ended()
+            else:
+                self._same_for_all(level, value)
             if proved:
                 self.emit(BoundFound(level, self.values[level], "milp", self.values[:level]))
             model.keep(level, self.values[level])
         if self.solution is None:
             self._take({}, "nothing to decide")
-        return "proved" if proved else "time" if self.cut else "finished"
+        return "proved" if proved else self._ended()
 
-    def _same_for_all(self, level: int, value: Linear) -> bool:
+    def _ended(self) -> str:
+        return "time" if self.cut else "finished"
+
+    def _same_for_all(self, level: int, value: Linear) -> None:
         """A value without a variable is what it is: nothing is asked."""
         if value.constant != self.values[level]:
             raise SolverFault(self._differs(level, value.constant))
-        return True
 
     def _solve(self, level: int, model: MilpModel) -> bool:
         """Solve for a level; say whether its value is proved (as far as those before are)."""

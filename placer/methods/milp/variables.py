@@ -7,6 +7,7 @@ needs is made when that value is decided.
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -78,8 +79,7 @@ class MilpVariables:
         self.enough = [self._enough(index) for index in range(len(dense.sub_groups))]
         self.homes = [self._homes(scope, found) for scope, found in enumerate(homes)]
         self.inside: dict[tuple[int, int, int], Variable] = {}
-        for scope, chosen in enumerate(self.homes):
-            self._make_inside(scope, chosen or {})
+        self._make_inside()
         self.touched: dict[tuple[int, int], Variable] = {}
         self.filled: dict[int, Variable] = {}
         self.opened: dict[int, Variable] = {}
@@ -145,9 +145,9 @@ class MilpVariables:
             return None
         return {domain: self.program.integer(f"z_{scope}_{domain}", 1) for domain in domains}
 
-    def _make_inside(self, scope: int, homes: dict[int, Variable]) -> None:
-        for index in self.dense.scopes[scope].classes:
-            for domain in homes:
+    def _make_inside(self) -> None:
+        for scope, homes in enumerate(self.homes):
+            for index, domain in product(self.dense.scopes[scope].classes, homes or ()):
                 most = self.room(index, domain)
                 if most:
                     name = f"w_{scope}_{index}_{domain}"
