@@ -41,10 +41,20 @@ def _in_html(result: Result) -> str:
 
 
 class _Package(ModuleType):
-    """The package, in which a name that a function and its module share is the function's."""
+    """The package, in which a name that a function and its module share is the function's.
+
+    A module's own ``__getattr__`` (PEP 562) would not do, because it is asked only for names that are not there: when
+    anything imports ``placer.solve``, the import system sets that module as the attribute ``solve`` of the package, and
+    ``placer.solve(instance)`` would call a module. Importing the functions at once would do, but then every command
+    imports all of placer first, and an interrupt meanwhile is a traceback. So setting an attribute is what is changed,
+    and for that Python wants a class.
+    """
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set a name; the import system sets each module that it has imported, also those called like a function."""
+        """Set a name; the import system sets each module that it has imported, also those called like a function.
+
+        A Result learns here how it looks in a notebook, because ``summary`` is above ``result`` and needs ``rich``.
+        """
         if isinstance(value, ModuleType):
             if name == "result":
                 value.Result.in_html = _in_html

@@ -20,11 +20,11 @@ from placer.document import placement_document
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.policies import run
-from placer.laboratory.policies.ledger import Ledger
+from placer.laboratory.policies.cluster_state import ClusterState
 from placer.laboratory.policies.network_overhead import Overhead
-from placer.laboratory.policies.volcano.domains import TOP, Domains
+from placer.laboratory.policies.volcano.domains import TOP, HyperNodesInfo
 from placer.laboratory.policies.volcano.jobs import Wanted, read_jobs
-from placer.laboratory.policies.volcano.topology import TopologyAware, Weights
+from placer.laboratory.policies.volcano.topology import TopologyAware, TopologyWeights
 from placer.placement import Placement
 from placer.read import read
 from placer.result import Result, Verdict
@@ -199,10 +199,10 @@ class Gradients:
     """The two functions of the seed, over an instance; ``within`` is a HyperNode by name."""
 
     def __init__(self, name: str) -> None:
-        ledger = Ledger(instance(name), seed=0)
-        self.domains = Domains(ledger)
-        self.plugin = TopologyAware(ledger, self.domains, Weights())
-        (self.job,) = read_jobs(ledger, self.domains)
+        state = ClusterState(instance(name), seed=0)
+        self.domains = HyperNodesInfo(state)
+        self.plugin = TopologyAware(state, self.domains, TopologyWeights())
+        (self.job,) = read_jobs(state, self.domains)
 
     def for_job(self, within: str = TOP) -> list[list[str]]:
         return self._of(self.job.wanted, self.job.anchor, within)
@@ -378,9 +378,9 @@ def test_the_filter_and_the_score_of_the_kep(limit: int, candidates: int) -> Non
         (NETWORK / "kep-260.yaml").read_text(encoding="utf-8").replace("maxNetworkCost: 15", f"maxNetworkCost: {limit}")
     )
     problem = instance_of(text)
-    ledger = Ledger(problem, seed=0)
-    (task,), nodes = ledger.tasks, np.arange(8)
-    overhead = Overhead(ledger)
+    state = ClusterState(problem, seed=0)
+    (task,), nodes = state.tasks, np.arange(8)
+    overhead = Overhead(state)
     assert overhead.filter(task, nodes).tolist() == [True] * candidates + [False] * (8 - candidates)
     assert overhead.cost(task, nodes).tolist() == [0, 1, 5, 5, 20, 20, 20, 20]
     for placement in (run(problem, "network-overhead"), solve(problem, method="greedy").placement):

@@ -24,7 +24,7 @@ class Signals:
     """Heeds interrupts as long as the ``with`` block lasts.
 
     At first nothing is lost by it and much is half imported, so an interrupt ends the process there and then. Once
-    :meth:`raised` was called it is a ``KeyboardInterrupt``, and whoever has an answer in hand can show it.
+    :meth:`raised` was called it is a ``KeyboardInterrupt``, and a search with an answer in hand can show it.
 
     Parameters
     ----------

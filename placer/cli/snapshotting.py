@@ -1,4 +1,4 @@
-"""``snapshot``: the cluster's objects in a file, to be solved, explained or sent to somebody."""
+"""``snapshot``: the cluster's objects in a file, to be solved, explained or sent to others."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> M
 
 
 def ask(instance: Instance, asked: Asked, began: float | None = None) -> Mimicry | Result:
-    """Let somebody decide.
+    """Let a policy or a method decide.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from placer.laboratory.sweep.plan import Run
-    from placer.laboratory.sweep.records import RunRecord
+    from placer.laboratory.sweep.records import Key, RunRecord, Store
     from placer.laboratory.sweep.statistics import Duel, Median, SweepRow
 
 __all__ = ["add_sweep"]
@@ -79,7 +79,7 @@ def _sweep(options: argparse.Namespace) -> int:
     if options.output is not None and not aloud:
         writable([Path(options.output)], (".jsonl",))
         store = Store(options.output, (run.key for run in runs))
-    known = {} if store is None else {key: line for key, line in store.known.items() if line.error is None}
+    known = _without_error(store)
     before = len(known)
     with contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
         for line in lines:
@@ -89,11 +89,21 @@ def _sweep(options: argparse.Namespace) -> int:
             elif aloud:
                 print(line.text(), flush=True)
     all_lines = [known[run.key] for run in runs]
-    if options.json and not aloud:
-        print(json.dumps([line.as_dict() for line in all_lines], indent=2))
-    elif not aloud:
-        _print(all_lines, before)
+    if not aloud:
+        _show(all_lines, before, options.json)
     return FAILED if any(line.error is not None for line in all_lines) else OK
+
+
+def _without_error(store: Store | None) -> dict[Key, RunRecord]:
+    """Lines that are in the file already; a run that failed is run again."""
+    return {} if store is None else {key: line for key, line in store.known.items() if line.error is None}
+
+
+def _show(lines: list[RunRecord], known: int, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([line.as_dict() for line in lines], indent=2))
+    else:
+        _print(lines, known)
 
 
 def _plan(options: argparse.Namespace) -> list[Run]:

@@ -7,7 +7,7 @@ be made to suit a method.
 ==========  =====================================================================
 family      what it makes
 ==========  =====================================================================
-`clos`      running jobs and a queue; nobody knows what fits
+`clos`      running jobs and a queue; what fits is not known
 `planted`   a full cluster and a queue that is known to fit entirely
 `network`   applications over regions and zones, whose limits are known to be kept
 `numa`      nodes of several NUMA zones, filled in an order that their kubelets admit

@@ -18,7 +18,7 @@ from placer.laboratory.generate.fabric import Fabric
 from placer.laboratory.generate.options import GangMix, whole
 from placer.laboratory.generate.random_source import RandomSource
 
-__all__ = ["Gang", "GangPart", "carve"]
+__all__ = ["CarvedGang", "GangPart", "carve"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class GangPart:
 
 
 @dataclass(frozen=True)
-class Gang:
+class CarvedGang:
     """A gang: its parts all lie in one domain of ``tier``."""
 
     tier: int
@@ -198,20 +198,20 @@ class _Subgroup(NamedTuple):
     nodes: tuple[int, ...]
 
 
-def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[Gang]:
+def tight_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
     """Cut a share of the leaves into subgroups, and all of these into gangs of the tiers above 1.
 
     Slots that no sum of subgroup sizes takes stay free.
     """
     pool = _cut_leaves(slots, mix)
-    gangs: list[Gang] = []
+    gangs: list[CarvedGang] = []
     while pool:
         tier = slots.source.weighted(range(2, slots.fabric.tiers + 1), _tier_weights(mix))
         domain = _drawn_domain(slots, pool, tier)
-        gangs.append(Gang(tier, (_tight_part(slots, mix, pool, (tier, domain), "worker"),)))
+        gangs.append(CarvedGang(tier, (_tight_part(slots, mix, pool, (tier, domain), "worker"),)))
         if slots.source.chance(mix.roles) and _waiting_subgroups(slots, pool, tier, domain):
             second = _tight_part(slots, mix, pool, (tier, domain), "driver")
-            gangs[-1] = Gang(tier, (*gangs[-1].parts, second))
+            gangs[-1] = CarvedGang(tier, (*gangs[-1].parts, second))
     return gangs
 
 
@@ -291,7 +291,7 @@ def _tight_part(
     )
 
 
-def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0) -> list[Gang]:
+def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0) -> list[CarvedGang]:
     """Cut the cluster into gangs.
 
     Parameters
@@ -325,7 +325,7 @@ def _draw_kinds(slots: FreeSlots, mix: GangMix, counts: Counter[Slot], gpus: int
     return tuple(kind for kind in kinds if (kind.gpus, kind.grade) == (chosen.gpus, chosen.grade))
 
 
-def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[Gang]:
+def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
     """Gangs of the tiers above 1, as many as their share of the GPUs asks for; the largest claim their slots first."""
     fabric, source = slots.fabric, slots.source
     total = sum(count * kind.gpus for kind, count in slots.all_free.items())
@@ -344,7 +344,7 @@ def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[Gang]:
     return [gang for gang in claimed if gang is not None]
 
 
-def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], pods: int) -> Gang | None:
+def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], pods: int) -> CarvedGang | None:
     """Claim ``pods`` slots in a domain of a tier, in the fullest one as many as there are where no domain has so
     many.
     """
@@ -355,12 +355,12 @@ def _claim(slots: FreeSlots, mix: GangMix, tier: int, kinds: tuple[Slot, ...], p
     return _gang(slots, mix, tier, domain, kinds, count) if count >= low else None
 
 
-def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int) -> Gang:
+def _gang(slots: FreeSlots, mix: GangMix, tier: int, domain: int, kinds: tuple[Slot, ...], pods: int) -> CarvedGang:
     """Take the slots of a gang, in subgroups or not, with a second role or not."""
     first = _subgrouped(slots, mix, tier, domain, kinds, pods) if slots.source.chance(mix.subgroups) else None
     if first is None:
         first = _part("worker", kinds, mix, (slots.take(tier, domain, kinds, pods),))
-    gang = Gang(tier, (first,))
+    gang = CarvedGang(tier, (first,))
     counts = slots.counts[tier - 1][domain]
     if slots.source.chance(mix.roles) and counts.total():
         other = _draw_kinds(slots, mix, counts)
@@ -404,11 +404,11 @@ def _blocks(
     return tuple(blocks)
 
 
-def _share_out(slots: FreeSlots, mix: GangMix, tier: int, domain: int) -> list[Gang]:
+def _share_out(slots: FreeSlots, mix: GangMix, tier: int, domain: int) -> list[CarvedGang]:
     """Gangs out of all slots of a domain; on the highest tier nothing is left, on the others less than the least
     gang.
     """
-    gangs: list[Gang] = []
+    gangs: list[CarvedGang] = []
     counts = slots.counts[tier - 1][domain]
     top = tier == slots.fabric.tiers
     for gpus in sorted({kind.gpus for kind in counts}, reverse=True):

@@ -1,4 +1,4 @@
-"""Family ``clos``: a Clos fabric with running jobs and a queue of others; nobody knows what fits."""
+"""Family ``clos``: a Clos fabric with running jobs and a queue of others; what fits is not known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placer.laboratory.generate.carving import Gang, carve
+from placer.laboratory.generate.carving import CarvedGang, carve
 from placer.laboratory.generate.cluster import Cluster, Generated, job_names, name_cluster, write_jobs
 from placer.laboratory.generate.fabric import Fabric, build_fabric
 from placer.laboratory.generate.jobs import draw_jobs
@@ -87,9 +87,9 @@ def clos(options: ClosOptions) -> Generated:
     return Generated([*cluster.documents(mix, spare), *documents, *services], None, summary)
 
 
-def _running(fabric: Fabric, mix: ClosOptions) -> list[Gang]:
+def _running(fabric: Fabric, mix: ClosOptions) -> list[CarvedGang]:
     """Gangs of a full cluster, by chance, as long as the load is not exceeded."""
-    budget, chosen = mix.load * mix.nodes * mix.gpus, list[Gang]()
+    budget, chosen = mix.load * mix.nodes * mix.gpus, list[CarvedGang]()
     source = RandomSource(mix.seed, "running gangs")
     for gang in source.shuffled(weigh(carve(fabric, mix, source), fabric, mix, source)) if mix.load else []:
         if gang.gpus <= budget:
@@ -98,9 +98,9 @@ def _running(fabric: Fabric, mix: ClosOptions) -> list[Gang]:
     return chosen
 
 
-def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[Gang]:
+def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[CarvedGang]:
     """Gangs of other full clusters, by chance: so many, or until the wanted GPUs are reached."""
-    source, chosen, budget = RandomSource(mix.seed, "queue"), list[Gang](), mix.queue * free
+    source, chosen, budget = RandomSource(mix.seed, "queue"), list[CarvedGang](), mix.queue * free
     for gang in _stream(fabric, mix, source) if mix.gangs or budget > 0 else ():
         chosen.append(gang)
         budget -= gang.gpus
@@ -109,7 +109,7 @@ def _waiting(fabric: Fabric, mix: ClosOptions, free: int) -> list[Gang]:
     return chosen
 
 
-def _stream(fabric: Fabric, mix: ClosOptions, source: RandomSource) -> Iterator[Gang]:
+def _stream(fabric: Fabric, mix: ClosOptions, source: RandomSource) -> Iterator[CarvedGang]:
     """Gangs without end; where sizes are asked for, only those that have them."""
     least, most = mix.gang_pods or (1, mix.nodes * mix.gpus)
     while True:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from placer.laboratory.generate.carving import Gang, GangPart
+from placer.laboratory.generate.carving import CarvedGang, GangPart
 from placer.laboratory.generate.fabric import NODE_TYPES
 from placer.laboratory.generate.objects import GPU, INSTANCE_TYPE, Document, requests
 from placer.laboratory.generate.options import GangMix
@@ -62,7 +62,7 @@ class GeneratedJob:
     """
 
     name: str
-    gang: Gang
+    gang: CarvedGang
     created: str
     soft: bool
     needed: float
@@ -81,7 +81,7 @@ class GeneratedJob:
 
 
 def draw_jobs(
-    gangs: Sequence[Gang],
+    gangs: Sequence[CarvedGang],
     names: Sequence[str],
     mix: GangMix,
     source: RandomSource,

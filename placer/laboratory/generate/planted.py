@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from placer.laboratory.generate.carving import Gang, carve
+from placer.laboratory.generate.carving import CarvedGang, carve
 from placer.laboratory.generate.cluster import Cluster, Generated, job_names, name_cluster, write_jobs
 from placer.laboratory.generate.fabric import Fabric, build_fabric
 from placer.laboratory.generate.jobs import GeneratedJob, draw_jobs
@@ -94,16 +94,16 @@ def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
     return Generated([*cluster.documents(mix), *documents], cut, _summary(mix, jobs, len(inside), len(cut)))
 
 
-def _weighed(fabric: Fabric, mix: PlantedOptions, purpose: str, fill: float) -> list[Gang]:
+def _weighed(fabric: Fabric, mix: PlantedOptions, purpose: str, fill: float) -> list[CarvedGang]:
     source = RandomSource(mix.seed, purpose)
     return weigh(carve(fabric, mix, source, fill), fabric, mix, source)
 
 
-def _beyond(gangs: list[Gang], mix: PlantedOptions) -> list[Gang]:
+def _beyond(gangs: list[CarvedGang], mix: PlantedOptions) -> list[CarvedGang]:
     """Gangs up to the wanted number of GPUs, from a cluster of the same kind; again from the start where one is not
     enough.
     """
-    wanted, found = mix.overfull * mix.nodes * mix.gpus, list[Gang]()
+    wanted, found = mix.overfull * mix.nodes * mix.gpus, list[CarvedGang]()
     queue = RandomSource(mix.seed, "choice beyond").shuffled(gangs)
     while sum(gang.gpus for gang in found) < wanted:
         found.append(queue[len(found) % len(queue)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from placer.laboratory.generate.carving import Gang
+from placer.laboratory.generate.carving import CarvedGang
 from placer.laboratory.generate.fabric import NODE_TYPES, Fabric
 from placer.laboratory.generate.options import GangMix
 from placer.laboratory.generate.random_source import RandomSource
@@ -16,7 +16,7 @@ __all__ = ["weigh"]
 GRAIN = {"cpu": 100, "memory": 64}
 
 
-def weigh(gangs: Sequence[Gang], fabric: Fabric, mix: GangMix, source: RandomSource) -> list[Gang]:
+def weigh(gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: RandomSource) -> list[CarvedGang]:
     """Give the pods of gangs that were cut from one cluster their CPU and memory, so that every node holds what was
     cut from it.
     """
@@ -41,7 +41,7 @@ class _Loads:
     """
 
     def __init__(
-        self, gangs: Sequence[Gang], fabric: Fabric, mix: GangMix, source: RandomSource, resource: str
+        self, gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: RandomSource, resource: str
     ) -> None:
         rates = [getattr(each, resource) for each in NODE_TYPES]
         self.parts = [part for gang in gangs for part in gang.parts]

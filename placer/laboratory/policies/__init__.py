@@ -1,6 +1,6 @@
 """Other schedulers' greedy, faithfully: what would be placed by the schedulers that people use today.
 
-Belongs here: one loop (``loop``), one step for a pod (``step``) over one ledger, and the plug-ins that each policy
+Belongs here: one loop (``loop``), one step for a pod (``step``) over one state, and the plug-ins that each policy
 hands to them; reading their configuration (``config``). Does not: our own methods (``methods``), judging what comes out
 (``verify``, ``score``). Policies mimic: they may break our rules, and what they break is counted by others.
 

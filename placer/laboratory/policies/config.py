@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from placer.instance import Instance
-from placer.laboratory.policies.faults import Reader
-from placer.laboratory.policies.ledger import Ledger
+from placer.laboratory.policies.cluster_state import ClusterState
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.profile import Profile, read_profile
 from placer.laboratory.policies.run import pod_by_pod
 from placer.laboratory.policies.volcano.settings import FRAGMENT, read_settings
@@ -67,10 +67,10 @@ def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | Non
     """
     written = _parsed(text, file)
     if isinstance(written, Mapping) and written.get("kind") == "ConfigMap":
-        written = _parsed(_content(written, Reader(file, "ConfigMap")), file)
+        written = _parsed(_content(written, ConfigReader(file, "ConfigMap")), file)
     if isinstance(written, Mapping) and ("profiles" in written or written.get("kind") == _KUBE):
-        return _kube(written, Reader(file, _KUBE), scheduler_name)
-    reader = Reader(file, _VOLCANO)
+        return _kube(written, ConfigReader(file, _KUBE), scheduler_name)
+    reader = ConfigReader(file, _VOLCANO)
     if not isinstance(written, Mapping):
         # The form in which plug-ins are documented: a tier by itself, to be put among those that are there.
         written = {FRAGMENT: written}
@@ -82,7 +82,7 @@ def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | Non
     return {"volcano-labels" if labels else "volcano": dict(written)}
 
 
-def _content(config_map: Mapping[str, Any], reader: Reader) -> str:
+def _content(config_map: Mapping[str, Any], reader: ConfigReader) -> str:
     """The configuration in a ConfigMap: Volcano's by its key, else the only entry."""
     data = reader.mapping(config_map.get("data"), "data")
     key = _VOLCANO if _VOLCANO in data else next(iter(data), "")
@@ -94,7 +94,7 @@ def _content(config_map: Mapping[str, Any], reader: Reader) -> str:
 
 
 def _parsed(text: str | bytes, file: str) -> Mapping[str, Any] | list[Any]:
-    reader = Reader(file, "")
+    reader = ConfigReader(file, "")
     values: list[Any] = []
     try:
         found = documents(text.encode() if isinstance(text, str) else text)
@@ -116,7 +116,7 @@ def _is_tiers(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(tier, Mapping) for tier in value)
 
 
-def _kube(written: Mapping[str, Any], reader: Reader, scheduler_name: str | None) -> dict[str, dict[str, Any]]:
+def _kube(written: Mapping[str, Any], reader: ConfigReader, scheduler_name: str | None) -> dict[str, dict[str, Any]]:
     if written.get("apiVersion", _VERSIONS[0]) not in _VERSIONS:
         reader.fault("apiVersion", written["apiVersion"], f"one of {', '.join(_VERSIONS)}")
     if written.get("kind", _KUBE) != _KUBE:
@@ -146,13 +146,13 @@ def _chosen(profiles: list[dict[str, Any]]) -> dict[str, Any]:
     return {**chosen, "profiles": others} if others else chosen
 
 
-def _checked(profile: Mapping[str, Any], reader: Reader, at: str) -> Profile:
+def _checked(profile: Mapping[str, Any], reader: ConfigReader, at: str) -> Profile:
     """Read a profile and the arguments of its plug-ins, on a cluster without nodes."""
     before = len(reader.faults)
     read = read_profile(profile, reader, f"{at}.")
     if len(reader.faults) == before:
-        inner = Reader(reader.file, reader.object)
-        pod_by_pod(Ledger(Instance({}, {}, {}), seed=0), read, inner)
+        inner = ConfigReader(reader.file, reader.object)
+        pod_by_pod(ClusterState(Instance({}, {}, {}), seed=0), read, inner)
         reader.take(inner, f"{at}.")
     return read
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from placer.instance import Group, GroupKey, PodState
-from placer.laboratory.policies.faults import Reader
-from placer.laboratory.policies.ledger import IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import ClusterState, IntArray, Task
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.loop import Settlement
 from placer.quantity import PODS
 
@@ -29,28 +29,28 @@ class Coscheduling:
 
     Parameters
     ----------
-    ledger
+    state
         What is where.
     arguments
-        Of the plug-in; ``podGroupRejectPercentage`` decides here, times are those of nobody in a snapshot.
+        Of the plug-in; ``podGroupRejectPercentage`` decides here, a snapshot has no times.
     reader
         Takes the faults of the arguments.
     """
 
-    def __init__(self, ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> None:
+    def __init__(self, state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> None:
         at = "pluginConfig[Coscheduling].args.podGroupRejectPercentage"
         self.percentage = reader.integer(arguments.get("podGroupRejectPercentage"), at, _REJECT_PERCENTAGE, 0, 100)
-        self._groups = {key: group for key, group in ledger.instance.groups.items() if key.api_group}
+        self._groups = {key: group for key, group in state.instance.groups.items() if key.api_group}
         self._assigned = {key: len(group.bound) for key, group in self._groups.items()}
         self._members = {key: group.placed_before + len(group.pending) for key, group in self._groups.items()}
-        for pod in ledger.instance.pods.values():
+        for pod in state.instance.pods.values():
             if pod.group in self._groups and pod.state is PodState.TERMINATING:
                 # By name: pods that are being deleted are members and assigned as long as they are there.
                 self._assigned[pod.group] += 1
                 self._members[pod.group] += 1
-        self._ledger = ledger
+        self._state = state
         self._own = {key: self._requests(group) for key, group in self._groups.items() if group.min_resources}
-        ledger.listeners.append(self._hear)
+        state.listeners.append(self._hear)
         self._passed: set[GroupKey] = set()
         self._waiting: dict[GroupKey, list[Task]] = {}
         self._failed_at: dict[GroupKey, int] = {}
@@ -78,21 +78,19 @@ class Coscheduling:
         """Whether the sum over all nodes is enough, the group's own pods not counted; once it was, it stays so."""
         if group.key not in self._own or group.key in self._passed:
             return True
-        ledger = self._ledger
-        least = ledger.row(group.min_resources)
-        if PODS in ledger.column:
-            least[ledger.column[PODS]] = group.min_member
-        enough = bool((ledger.idle.sum(axis=0) + self._own[group.key] >= least)[least > 0].all())
+        state = self._state
+        least = state.row(group.min_resources)
+        if PODS in state.column:
+            least[state.column[PODS]] = group.min_member
+        enough = bool((state.idle.sum(axis=0) + self._own[group.key] >= least)[least > 0].all())
         if enough:
             self._passed.add(group.key)
         return enough
 
     def _requests(self, group: Group) -> IntArray:
         """What the pods of a group hold that run."""
-        pods = (self._ledger.instance.pods[key] for key in group.bound)
-        return sum(
-            (self._ledger.row(pod.requests) for pod in pods), start=np.zeros_like(self._ledger.alloc.sum(axis=0))
-        )
+        pods = (self._state.instance.pods[key] for key in group.bound)
+        return sum((self._state.row(pod.requests) for pod in pods), start=np.zeros_like(self._state.alloc.sum(axis=0)))
 
     def _hear(self, task: Task, _node: int, sign: int) -> None:
         if task.pod.group in self._own:

@@ -7,10 +7,10 @@ from typing import Any
 
 from placer.errors import BadInstance, Fault
 
-__all__ = ["Reader"]
+__all__ = ["ConfigReader"]
 
 
-class Reader:
+class ConfigReader:
     """Looks values up and notes what is not as it should be.
 
     Parameters
@@ -50,7 +50,7 @@ class Reader:
                 reason = (reasons or {}).get(key)
                 self.remark(f"{at}{key}", f"not mimicked: {reason}" if reason else "not mimicked")
 
-    def take(self, other: Reader, at: str) -> None:
+    def take(self, other: ConfigReader, at: str) -> None:
         """Note what another reader has noted of a part."""
         for fault in other.faults:
             self.note(at + fault.field, fault.found, fault.expected)

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from placer.instance.eligibility import read_node_selector
-from placer.laboratory.policies.faults import Reader
-from placer.laboratory.policies.ledger import FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.loop import Settlement
 from placer.laboratory.policies.profile import Profile
 from placer.laboratory.policies.resources import (
@@ -28,9 +28,9 @@ from placer.laboratory.policies.resources import (
     most_allocated,
     to_capacity_ratio,
 )
-from placer.laboratory.policies.step import Filter, Score, Step
+from placer.laboratory.policies.step import Filter, SchedulingCycle, Score
 
-__all__ = ["Gang", "NoGang", "Order", "PodByPod", "filters_of", "priority_sort", "scores_of"]
+__all__ = ["GangPlugin", "NoGang", "Order", "PodByPod", "filters_of", "priority_sort", "scores_of"]
 
 #: Anything that knows which of two is first.
 Order = Callable[[Task], Any]
@@ -44,7 +44,7 @@ def priority_sort(task: Task) -> tuple[int, float, tuple[str, str]]:
     return -task.pod.priority, task.pod.created, task.key
 
 
-class Gang(Protocol):
+class GangPlugin(Protocol):
     """The gang rule of a scheduler that tries pod after pod."""
 
     def admits(self, task: Task) -> bool:
@@ -57,7 +57,7 @@ class Gang(Protocol):
         """A pod found none: who gives room back (PostFilter)."""
 
     def timed_out(self) -> Settlement | None:
-        """The queue is empty: the first group that waits gives up; None: nobody waits."""
+        """The queue is empty: the first group that waits gives up; None: no group waits."""
 
 
 class NoGang:
@@ -83,12 +83,12 @@ class NoGang:
 class PodByPod:
     """The queue of kube-scheduler and one try per pod.
 
-    Once the queue is empty, groups that wait give up one after another, and whoever failed is tried again: as long as
-    that leads anywhere, that is until two rounds in a row bind nobody.
+    Once the queue is empty, groups that wait give up one after another, and pods that failed are tried again, as long
+    as that leads anywhere: until two rounds in a row bind no pod.
 
     Parameters
     ----------
-    ledger
+    state
         What is where.
     step
         Filters and scores.
@@ -98,8 +98,10 @@ class PodByPod:
         The gang rule.
     """
 
-    def __init__(self, ledger: Ledger, step: Step, order: Order, gang: Gang | None = None) -> None:
-        self.ledger = ledger
+    def __init__(
+        self, state: ClusterState, step: SchedulingCycle, order: Order, gang: GangPlugin | None = None
+    ) -> None:
+        self.state = state
         self.step = step
         self.order = order
         self.gang = gang or NoGang()
@@ -108,7 +110,7 @@ class PodByPod:
         self._found: int | None = None
         self._released = self._bound = False
         self._fruitless = 0
-        self._push(ledger.tasks)
+        self._push(state.tasks)
 
     def _push(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
@@ -133,9 +135,9 @@ class PodByPod:
         """Look for a node for a pod."""
         self._found = None
         if isinstance(unit, Task) and self.gang.admits(unit):
-            self._found = self.step.choose(unit, self.ledger.everywhere)
+            self._found = self.step.choose(unit, self.state.everywhere)
             if self._found is not None:
-                self.ledger.assume(unit, self._found)
+                self.state.assume(unit, self._found)
 
     def settle(self, unit: Task | Settlement) -> Settlement:
         """Ask the gang rule; who gives room back is tried again once the queue is empty."""
@@ -155,22 +157,22 @@ class PodByPod:
 # ------------------------------------------------------------------------------------------------------------ plug-ins
 
 
-def filters_of(profile: Profile, ledger: Ledger, reader: Reader) -> list[Filter]:
+def filters_of(profile: Profile, state: ClusterState, reader: ConfigReader) -> list[Filter]:
     """Filters of upstream's own plug-ins that a profile has on.
 
     Taints, cordons and affinity are one row per pod (C3); a profile that leaves out a part of them leaves out none.
     """
     found: list[Filter] = [lambda task, nodes: task.eligible[nodes]]
     if "NodeAffinity" in profile.filters:
-        found += _added_affinity(ledger, profile.arguments.get("NodeAffinity", {}), reader)
+        found += _added_affinity(state, profile.arguments.get("NodeAffinity", {}), reader)
     if "NodePorts" in profile.filters:
-        found.append(ledger.ports_free)
+        found.append(state.ports_free)
     if "NodeResourcesFit" in profile.filters:
-        found.append(_room(ledger, profile.arguments.get("NodeResourcesFit", {}), reader))
+        found.append(_room(state, profile.arguments.get("NodeResourcesFit", {}), reader))
     return found
 
 
-def _added_affinity(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> list[Filter]:
+def _added_affinity(state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> list[Filter]:
     """The node affinity that a profile adds to every pod."""
     at = "pluginConfig[NodeAffinity].args.addedAffinity"
     added = reader.mapping(arguments.get("addedAffinity"), at)
@@ -185,48 +187,50 @@ def _added_affinity(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader
     terms, wrongs = read_node_selector(added[_REQUIRED])
     for field, found, expected in wrongs:
         reader.note(f"{at}.{_REQUIRED}{field and '.'}{field}", found, expected)
-    row = np.array([any(term.matches(node) for term in terms) for node in ledger.instance.nodes.values()], dtype=bool)
+    row = np.array([any(term.matches(node) for term in terms) for node in state.instance.nodes.values()], dtype=bool)
     return [lambda _task, nodes: row[nodes]]
 
 
-def _room(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> Filter:
+def _room(state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> Filter:
     """Room for what a pod requests, but for extended resources that the plug-in is told to ignore."""
     at = "pluginConfig[NodeResourcesFit].args"
     names = reader.texts(arguments.get("ignoredResources"), f"{at}.ignoredResources")
     groups = reader.texts(arguments.get("ignoredResourceGroups"), f"{at}.ignoredResourceGroups")
     ignored = [
         index
-        for name, index in ledger.column.items()
+        for name, index in state.column.items()
         if _is_extended(name) and (name in names or name.partition("/")[0] in groups)
     ]
     for name in names:
         if not _is_extended(name):
             reader.remark(f"{at}.ignoredResources", f"{name} is no extended resource, so it counts")
     if not ignored:
-        return ledger.fits
-    return lambda task, nodes: ledger.fits(task, nodes, ignored)
+        return state.fits
+    return lambda task, nodes: state.fits(task, nodes, ignored)
 
 
 def _is_extended(resource: str) -> bool:
-    """Whether a resource is one that somebody added, by its name: only those can be ignored."""
+    """Whether a resource is an extended one, by its name: only those can be ignored."""
     return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
 
 
-def scores_of(profile: Profile, ledger: Ledger, reader: Reader) -> list[Score]:
+def scores_of(profile: Profile, state: ClusterState, reader: ConfigReader) -> list[Score]:
     """Scores of upstream's own plug-ins that a profile has on."""
     found = []
     if "NodeResourcesFit" in profile.scores:
-        part = _fit(ledger, profile.arguments.get("NodeResourcesFit", {}), reader)
+        part = _fit(state, profile.arguments.get("NodeResourcesFit", {}), reader)
         found.append(Score("NodeResourcesFit", profile.scores["NodeResourcesFit"], part))
     if "NodeResourcesBalancedAllocation" in profile.scores:
         name = "NodeResourcesBalancedAllocation"
         resources = profile.arguments.get(name, {}).get("resources")
         weights = reader.weights(resources, f"pluginConfig[{name}].args.resources") or _CPU_AND_MEMORY
-        found.append(Score(name, profile.scores[name], _balance(ledger, weights)))
+        found.append(Score(name, profile.scores[name], _balance(state, weights)))
     return found
 
 
-def _fit(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> Callable[[Task, IntArray], FloatArray]:
+def _fit(
+    state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader
+) -> Callable[[Task, IntArray], FloatArray]:
     at = "pluginConfig[NodeResourcesFit].args.scoringStrategy"
     strategy = reader.mapping(arguments.get("scoringStrategy"), at)
     kind = reader.text(strategy.get("type"), f"{at}.type", "LeastAllocated", _STRATEGIES)
@@ -235,25 +239,25 @@ def _fit(ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> Callab
     if kind == "RequestedToCapacityRatio":
         ratio = reader.mapping(strategy.get("requestedToCapacityRatio"), f"{at}.requestedToCapacityRatio")
         shape = _shape(ratio.get("shape"), reader, f"{at}.requestedToCapacityRatio.shape")
-        return lambda task, nodes: to_capacity_ratio(_part(ledger, task, nodes, weights), shape)
+        return lambda task, nodes: to_capacity_ratio(_part(state, task, nodes, weights), shape)
     score = least_allocated if kind == "LeastAllocated" else most_allocated
-    return lambda task, nodes: score(_part(ledger, task, nodes, weights))
+    return lambda task, nodes: score(_part(state, task, nodes, weights))
 
 
-def _part(ledger: Ledger, task: Task, nodes: IntArray, weights: Mapping[str, int]) -> Allocation:
-    return Allocation.of(ledger, task, nodes, weights, least=True)
+def _part(state: ClusterState, task: Task, nodes: IntArray, weights: Mapping[str, int]) -> Allocation:
+    return Allocation.of(state, task, nodes, weights, least=True)
 
 
-def _balance(ledger: Ledger, weights: Mapping[str, int]) -> Callable[[Task, IntArray], FloatArray]:
+def _balance(state: ClusterState, weights: Mapping[str, int]) -> Callable[[Task, IntArray], FloatArray]:
     def of(task: Task, nodes: IntArray) -> FloatArray:
         if not any(task.pod.requests[name] for name in weights):
             return np.zeros(len(nodes))  # the plug-in skips pods that request none of its resources
-        return balanced(Allocation.of(ledger, task, nodes, weights, least=False))
+        return balanced(Allocation.of(state, task, nodes, weights, least=False))
 
     return of
 
 
-def _shape(written: object, reader: Reader, at: str) -> Sequence[tuple[int, int]]:
+def _shape(written: object, reader: ConfigReader, at: str) -> Sequence[tuple[int, int]]:
     points = []
     for index, entry in enumerate(reader.items(written, at)):
         each = reader.mapping(entry, f"{at}[{index}]")

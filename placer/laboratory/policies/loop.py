@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from placer.instance import Key
-from placer.laboratory.policies.ledger import Ledger, Task
+from placer.laboratory.policies.cluster_state import ClusterState, Task
 from placer.placement import Placement
 
 __all__ = ["Scheduler", "Settlement", "schedule"]
@@ -35,10 +35,10 @@ class Settlement:
 class Scheduler(Protocol, Generic[Unit]):
     """What a policy hands to the loop."""
 
-    ledger: Ledger
+    state: ClusterState
 
     def next(self) -> Unit | None:
-        """Who is tried next, by the queue's order; None: nobody is left."""
+        """Who is tried next, by the queue's order; None: none is left."""
 
     def attempt(self, unit: Unit) -> None:
         """Filter, score, and assume pods on the nodes chosen for them."""
@@ -55,11 +55,11 @@ def schedule(scheduler: Scheduler[Unit]) -> Placement:
     Placement
         Pods in the order in which they were bound.
     """
-    ledger, bound = scheduler.ledger, list[tuple[Key, str]]()
+    state, bound = scheduler.state, list[tuple[Key, str]]()
     while (unit := scheduler.next()) is not None:
         scheduler.attempt(unit)
         settlement = scheduler.settle(unit)
         for task in settlement.release:
-            ledger.forget(task)
-        bound += ledger.named(settlement.bind)
+            state.forget(task)
+        bound += state.named(settlement.bind)
     return Placement.of(bound)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from placer.instance import Instance, Key, Link
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.faults import ConfigReader
 
 __all__ = ["find_app_groups", "find_costs"]
 
@@ -23,7 +23,7 @@ _LIST = "UserDefined"
 
 
 def find_app_groups(
-    instance: Instance, plugin: str, arguments: Mapping[str, Any] | None, reader: Reader
+    instance: Instance, plugin: str, arguments: Mapping[str, Any] | None, reader: ConfigReader
 ) -> Mapping[Key, Key]:
     """AppGroup that a pod belongs to, as placer reads it, to the one that a plug-in finds; absent: none.
 
@@ -55,7 +55,9 @@ def find_app_groups(
     return found
 
 
-def find_costs(instance: Instance, arguments: Mapping[str, Any] | None, reader: Reader) -> Mapping[Link, int] | None:
+def find_costs(
+    instance: Instance, arguments: Mapping[str, Any] | None, reader: ConfigReader
+) -> Mapping[Link, int] | None:
     """Costs of links as NetworkOverhead finds them; None: there is no NetworkTopology.
 
     Parameters
@@ -89,5 +91,5 @@ def find_costs(instance: Instance, arguments: Mapping[str, Any] | None, reader: 
     return lists.get(weights, {})
 
 
-def _namespaces(arguments: Mapping[str, Any], reader: Reader, at: str) -> tuple[str, ...]:
+def _namespaces(arguments: Mapping[str, Any], reader: ConfigReader, at: str) -> tuple[str, ...]:
     return reader.texts(arguments.get("namespaces"), at) or _NAMESPACES

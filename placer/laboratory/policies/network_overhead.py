@@ -16,14 +16,14 @@ import numpy as np
 
 from placer.instance import Dependency, Instance, Key, Link, Pod
 from placer.instance.communication import REGION, REGION_LABEL, SAME_ZONE_COST, UNKNOWN_COST, ZONE, ZONE_LABEL
-from placer.laboratory.policies.faults import Reader
-from placer.laboratory.policies.ledger import BoolArray, FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, FloatArray, IntArray, Task
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.network_objects import find_app_groups, find_costs
 
 __all__ = ["Overhead", "Tally", "normalised"]
 
 
-class Spot(NamedTuple):
+class NodeLocation(NamedTuple):
     """Labels of a node, empty where it has none."""
 
     region: str
@@ -43,7 +43,7 @@ class Overhead:
 
     Parameters
     ----------
-    ledger
+    state
         What is where; pods that take and leave room are heard of.
     arguments
         Of the plug-in: ``namespaces``, ``networkTopologyName``, ``weightsName``; None: placer's own choice.
@@ -52,15 +52,15 @@ class Overhead:
     """
 
     def __init__(
-        self, ledger: Ledger, arguments: Mapping[str, Any] | None = None, reader: Reader | None = None
+        self, state: ClusterState, arguments: Mapping[str, Any] | None = None, reader: ConfigReader | None = None
     ) -> None:
-        instance = ledger.instance
-        reader = reader or Reader("-", "NetworkOverhead")
+        instance = state.instance
+        reader = reader or ConfigReader("-", "NetworkOverhead")
         self._costs_known = find_costs(instance, arguments, reader)
         self._app_groups = find_app_groups(instance, "NetworkOverhead", arguments, reader)
-        self._number = ledger.number
+        self._number = state.number
         nodes = instance.nodes.values()
-        self.spots = [Spot(n.labels.get(REGION_LABEL, ""), n.labels.get(ZONE_LABEL, "")) for n in nodes]
+        self.spots = [NodeLocation(n.labels.get(REGION_LABEL, ""), n.labels.get(ZONE_LABEL, "")) for n in nodes]
         self._kinds = sorted(set(self.spots))
         index = {spot: number for number, spot in enumerate(self._kinds)}
         self._kind = np.array([index[spot] for spot in self.spots], dtype=np.int64)
@@ -77,7 +77,7 @@ class Overhead:
                 self.placed[app_group][workload][self._number[node]] += 1
             else:
                 self.broken.add(app_group)
-        ledger.listeners.append(self._hear)
+        state.listeners.append(self._hear)
 
     def _hear(self, task: Task, node: int, sign: int) -> None:
         app_group = self._app_group(task.pod)
@@ -134,7 +134,9 @@ class Overhead:
         return np.array(rows, dtype=np.int64)
 
 
-def judge(here: Spot, there: Spot, costs: Mapping[tuple[str, str], int], limit: int) -> tuple[int, int, int]:
+def judge(
+    here: NodeLocation, there: NodeLocation, costs: Mapping[tuple[str, str], int], limit: int
+) -> tuple[int, int, int]:
     """Satisfied, violated and cost of a call from one node to a pod on another node."""
     if not there.region and not there.zone:
         return 0, 1, UNKNOWN_COST
@@ -158,7 +160,7 @@ def normalised(costs: FloatArray) -> FloatArray:
     return scores
 
 
-def _costs_from(spot: Spot, known: Mapping[Link, int]) -> dict[tuple[str, str], int]:
+def _costs_from(spot: NodeLocation, known: Mapping[Link, int]) -> dict[tuple[str, str], int]:
     """Costs from a region and from a zone in one map, as the plug-in has it: of equal names the zone's entry counts."""
     regions, zones = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
     for link, cost in known.items():

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from placer.laboratory.policies.faults import Reader
-from placer.laboratory.policies.ledger import BoolArray, FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, FloatArray, IntArray, Task
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.numa_scores import STRATEGIES, score
-from placer.laboratory.policies.numa_zones import Ask, Zones, ask_of, refusal
+from placer.laboratory.policies.numa_zones import Ask, NodeZones, ask_of, refusal
 
 __all__ = ["NumaMatch"]
 
@@ -28,7 +28,7 @@ class NumaMatch:
 
     Parameters
     ----------
-    ledger
+    state
         What is where.
     arguments
         Of the plug-in: ``scoringStrategy``, ``cacheResyncPeriodSeconds``, ``discardReservedNodes``.
@@ -36,7 +36,7 @@ class NumaMatch:
         Takes the faults of the arguments.
     """
 
-    def __init__(self, ledger: Ledger, arguments: Mapping[str, Any], reader: Reader) -> None:
+    def __init__(self, state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> None:
         at = "pluginConfig[NodeResourceTopologyMatch].args"
         strategy = reader.mapping(arguments.get("scoringStrategy"), f"{at}.scoringStrategy")
         self.strategy = reader.text(strategy.get("type"), f"{at}.scoringStrategy.type", STRATEGIES[0], STRATEGIES)
@@ -48,9 +48,9 @@ class NumaMatch:
             reader.remark(f"{at}.discardReservedNodes", "nodes are closed only during a binding, which takes no time")
         if discards and period:
             reader.remark(f"{at}.cacheResyncPeriodSeconds", "decides nothing beside discardReservedNodes")
-        zones = [None if node.numa is None else Zones.of(node, node.numa) for node in ledger.instance.nodes.values()]
-        self._kinds: list[Zones | None] = []
-        self._index: dict[Zones | None, int] = {}
+        zones = [None if node.numa is None else NodeZones.of(node, node.numa) for node in state.instance.nodes.values()]
+        self._kinds: list[NodeZones | None] = []
+        self._index: dict[NodeZones | None, int] = {}
         self._start = [self._number(each) for each in zones]
         self._kind: IntArray = np.array(self._start, dtype=np.int64)
         self._asks: dict[Ask, Ask] = {}
@@ -58,9 +58,9 @@ class NumaMatch:
         self._tables: dict[tuple[str, int], IntArray] = {}
         self._taken: dict[int, list[Task]] = defaultdict(list)
         if period and not discards:
-            ledger.listeners.append(self._reserve)
+            state.listeners.append(self._reserve)
 
-    def _number(self, zones: Zones | None) -> int:
+    def _number(self, zones: NodeZones | None) -> int:
         """Number of a kind of node: nodes whose zones are alike share it."""
         if zones not in self._index:
             self._index[zones] = len(self._kinds)
@@ -85,7 +85,9 @@ class NumaMatch:
                 zones = zones.less(self._ask(each).whole)
             self._kind[node] = self._number(zones)
 
-    def _look_up(self, name: str, judge: Callable[[Ask, Zones | None], int], task: Task, nodes: IntArray) -> IntArray:
+    def _look_up(
+        self, name: str, judge: Callable[[Ask, NodeZones | None], int], task: Task, nodes: IntArray
+    ) -> IntArray:
         """Ask once for each pair of a kind of pod and a kind of node."""
         ask, kinds = self._ask(task), self._kind[nodes]
         table = self._tables.get((name, id(ask)))
@@ -98,7 +100,7 @@ class NumaMatch:
         return table[kinds]
 
     def filter(self, task: Task, nodes: IntArray) -> BoolArray:
-        """Where the pod can be aligned, or nobody says what zones there are."""
+        """Where the pod can be aligned, or no NodeResourceTopology says what zones there are."""
         found: BoolArray = self._look_up("filter", _passes, task, nodes) == 1
         return found
 
@@ -106,9 +108,9 @@ class NumaMatch:
         """Score by the strategy."""
         return self._look_up("score", self._score, task, nodes).astype(np.float64)
 
-    def _score(self, ask: Ask, zones: Zones | None) -> int:
+    def _score(self, ask: Ask, zones: NodeZones | None) -> int:
         return score(self.strategy, ask, zones, self.weights)
 
 
-def _passes(ask: Ask, zones: Zones | None) -> int:
+def _passes(ask: Ask, zones: NodeZones | None) -> int:
     return int(zones is None or refusal(ask, zones) is None)

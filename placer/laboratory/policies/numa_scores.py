@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from placer.instance.numa import Stage
-from placer.laboratory.policies.numa_zones import Ask, Zones, host_level
+from placer.laboratory.policies.numa_zones import Ask, NodeZones, host_level
 from placer.quantity import CPU
 
 __all__ = ["STRATEGIES", "Subset", "narrowest", "score"]
@@ -22,7 +22,7 @@ STRATEGIES = ("LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUM
 _FAR = 255
 
 
-def score(strategy: str, ask: Ask, zones: Zones | None, weights: Mapping[str, int]) -> int:
+def score(strategy: str, ask: Ask, zones: NodeZones | None, weights: Mapping[str, int]) -> int:
     """Score of a node, 0 .. 100.
 
     Parameters
@@ -32,7 +32,7 @@ def score(strategy: str, ask: Ask, zones: Zones | None, weights: Mapping[str, in
     ask
         The pod.
     zones
-        The node; None: nobody says what zones it has.
+        The node; None: no NodeResourceTopology says what zones it has.
     weights
         Of resources, 1 where not listed.
     """
@@ -57,7 +57,7 @@ def _worst(
     rooms: Sequence[Mapping[str, int]],
     weights: Mapping[str, int],
 ) -> int:
-    """Least score of a zone that is not 0: nobody knows which zone the kubelet takes."""
+    """Least score of a zone that is not 0: it is not known which zone the kubelet takes."""
     units = {name: _units(name, amount) for name, amount in asked.items()}
     return min((found for room in rooms if (found := one(units, room, weights))), default=0)
 
@@ -114,7 +114,7 @@ class Subset(NamedTuple):
     nearest: bool
 
 
-def _least_zones(ask: Ask, zones: Zones) -> int:
+def _least_zones(ask: Ask, zones: NodeZones) -> int:
     rooms = [dict(room) for room in zones.rooms]
     asks = [(Stage.APP, ask.whole)] if zones.scope == "pod" else list(ask.containers)
     found = list(_subsets([dict(asked) for _, asked in asks], rooms, zones.costs))

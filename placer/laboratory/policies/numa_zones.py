@@ -12,7 +12,7 @@ from placer.instance import Node, Pod
 from placer.instance.numa import NumaDemand, NumaNode, Qos, Stage
 from placer.quantity import CPU, PODS, Resources
 
-__all__ = ["Ask", "Zones", "ask_of", "fit", "host_level", "is_native", "refusal"]
+__all__ = ["Ask", "NodeZones", "ask_of", "fit", "host_level", "is_native", "refusal"]
 
 _HUGE_PAGES = "hugepages-"
 _STORAGE = ("ephemeral-storage", "storage")
@@ -88,7 +88,7 @@ def _whole(demand: NumaDemand) -> Resources:
 
 
 @dataclass(frozen=True, slots=True)
-class Zones:
+class NodeZones:
     """What the plug-in knows of a node.
 
     Parameters
@@ -116,14 +116,14 @@ class Zones:
     most: int = 8
 
     @classmethod
-    def of(cls, node: Node, numa: NumaNode) -> Zones:
+    def of(cls, node: Node, numa: NumaNode) -> NodeZones:
         """Read a node."""
         rooms = tuple(tuple((name, zone.available[name]) for name in sorted(zone.lists)) for zone in numa.zones)
         costs = tuple(tuple(dict(zone.costs).get(other.name) for other in numa.zones) for zone in numa.zones)
         ids = tuple(zone.id for zone in numa.zones)
         return cls(numa.policy, numa.scope, ids, rooms, frozenset(node.allocatable), costs, numa.max_numa_nodes)
 
-    def less(self, amounts: Mapping[str, int]) -> Zones:
+    def less(self, amounts: Mapping[str, int]) -> NodeZones:
         """Take amounts off every zone that lists them, down to 0 (OverReserve)."""
         rooms = tuple(tuple((name, max(0, have - amounts.get(name, 0))) for name, have in room) for room in self.rooms)
         return replace(self, rooms=rooms)
@@ -162,7 +162,7 @@ def fit(
     return left[0] if left else None
 
 
-def refusal(ask: Ask, zones: Zones) -> str | None:
+def refusal(ask: Ask, zones: NodeZones) -> str | None:
     """Why the plug-in filters a node out, in its own words; None where it does not."""
     if ask.unaligned or zones.policy != "single-numa-node":
         return None

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.faults import ConfigReader
 
 __all__ = ["DEFAULT_WEIGHTS", "KNOWN", "Profile", "read_profile"]
 
@@ -62,7 +62,7 @@ _POINTS: Mapping[str, tuple[str, ...]] = {
 #: Extension points at which nothing here is decided: what stands there is taken as it is.
 _OTHER_POINTS = ("preEnqueue", "preFilter", "postFilter", "preScore", "reserve", "preBind", "bind", "postBind")
 _MODELLED = frozenset(name for names in _POINTS.values() for name in names)
-#: Every plug-in whose presence is understood; of the others nobody here could say what they do.
+#: Every plug-in whose presence is understood; what the others do is not known here.
 KNOWN = frozenset(DEFAULT_WEIGHTS) | _MODELLED
 #: Names under which plug-ins are written that have another one: KEP-260 calls the score so.
 _ALIASES: Mapping[str, str] = {"BalancedAllocation": "NodeResourcesBalancedAllocation"}
@@ -144,7 +144,7 @@ class Profile:
         return self.filters | self.permit | {self.queue_sort, *self.scores}
 
 
-def read_profile(written: Mapping[str, Any], reader: Reader, at: str = "") -> Profile:
+def read_profile(written: Mapping[str, Any], reader: ConfigReader, at: str = "") -> Profile:
     """Read one entry of ``profiles``.
 
     Parameters
@@ -184,7 +184,7 @@ def read_profile(written: Mapping[str, Any], reader: Reader, at: str = "") -> Pr
     return profile
 
 
-def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: Reader, at: str) -> str:
+def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> str:
     """The plug-in that orders the queue; where only one that is not known can, PrioritySort stands for it."""
     unknown = [name for point in ("queueSort", "multiPoint") if point in sets for name in sets[point].unknown]
     if not sorts and unknown:
@@ -194,7 +194,7 @@ def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: Reader, at: 
     return sorts[0] if sorts else "PrioritySort"
 
 
-def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: Reader, at: str) -> None:
+def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> None:
     """Say which filters stay that a profile takes away."""
     stay = [name for name in _ALWAYS_ON if name not in profile.filters]
     if stay:
@@ -205,7 +205,7 @@ def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: Reader, 
         reader.remark(at, f"{', '.join(refused)} off or on: pods that ask for it stay pending")
 
 
-def _remark_scores(sets: Mapping[str, _Set], reader: Reader, at: str) -> None:
+def _remark_scores(sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> None:
     """Say which plug-ins with a weight have no score here."""
     for point in ("multiPoint", "score"):
         enabled = sets[point].enabled if point in sets else {}
@@ -216,7 +216,7 @@ def _remark_scores(sets: Mapping[str, _Set], reader: Reader, at: str) -> None:
             )
 
 
-def _remark_arguments(profile: Profile, reader: Reader, at: str) -> None:
+def _remark_arguments(profile: Profile, reader: ConfigReader, at: str) -> None:
     """Say which arguments decide nothing here."""
     for name, arguments in profile.arguments.items():
         place = f"{at}[{name}].args"
@@ -229,7 +229,7 @@ def _remark_arguments(profile: Profile, reader: Reader, at: str) -> None:
 class _Set:
     """``enabled`` and ``disabled`` of one extension point."""
 
-    def __init__(self, written: object, reader: Reader, at: str) -> None:
+    def __init__(self, written: object, reader: ConfigReader, at: str) -> None:
         both = reader.mapping(written, at)
         enabled = dict(_named(both.get("enabled"), reader, f"{at}.enabled"))
         self.enabled = {name: weight for name, weight in enabled.items() if name in KNOWN}
@@ -242,7 +242,7 @@ class _Set:
         return name in self.disabled
 
 
-def _named(written: object, reader: Reader, at: str) -> Iterator[tuple[str, int]]:
+def _named(written: object, reader: ConfigReader, at: str) -> Iterator[tuple[str, int]]:
     """Plug-ins of a list with their weights."""
     for index, entry in enumerate(reader.items(written, at)):
         each = reader.mapping(entry, f"{at}[{index}]")
@@ -251,7 +251,7 @@ def _named(written: object, reader: Reader, at: str) -> Iterator[tuple[str, int]
             yield name, reader.integer(each.get("weight"), f"{at}[{index}].weight", 0)
 
 
-def _name(written: Mapping[str, Any], reader: Reader, at: str) -> str:
+def _name(written: Mapping[str, Any], reader: ConfigReader, at: str) -> str:
     """The name of a plug-in; empty with a fault where there is none."""
     name = reader.text(written.get("name"), f"{at}.name")
     if not name and isinstance(written.get("name"), str | None):
@@ -273,7 +273,7 @@ def _at(point: str, multi: Mapping[str, int], own: _Set | None) -> dict[str, int
     return found | {name: weight for name, weight in more.items() if name in able}
 
 
-def _arguments(written: object, reader: Reader, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _arguments(written: object, reader: ConfigReader, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for index, entry in enumerate(reader.items(written, at)):
         each = reader.mapping(entry, f"{at}[{index}]")
         name = _name(each, reader, f"{at}[{index}]")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placer.laboratory.policies.ledger import BoolArray, FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, FloatArray, IntArray, Task
 from placer.quantity import CPU
 
 __all__ = ["Allocation", "balanced", "broken_line", "least_allocated", "most_allocated", "to_capacity_ratio"]
@@ -39,20 +39,22 @@ class Allocation:
     weights: IntArray
 
     @classmethod
-    def of(cls, ledger: Ledger, task: Task, nodes: IntArray, weights: Mapping[str, int], *, least: bool) -> Allocation:
+    def of(
+        cls, state: ClusterState, task: Task, nodes: IntArray, weights: Mapping[str, int], *, least: bool
+    ) -> Allocation:
         """Look at nodes; ``least``: a pod without requests counts as the least amounts of cpu and memory."""
         counted = [
-            (ledger.column[name], weight)
+            (state.column[name], weight)
             for name, weight in weights.items()
-            if name in ledger.column and (name in _ALWAYS or task.request[ledger.column[name]])
+            if name in state.column and (name in _ALWAYS or task.request[state.column[name]])
         ]
         columns = np.array([column for column, _ in counted], dtype=np.int64)
         cells = nodes[:, None], columns
-        capacity = ledger.alloc[cells]
+        capacity = state.alloc[cells]
         requested = (
-            ledger.scored[cells] + task.scored[columns]
+            state.scored[cells] + task.scored[columns]
             if least
-            else capacity - ledger.idle[cells] + task.request[columns]
+            else capacity - state.idle[cells] + task.request[columns]
         )
         return cls(requested, capacity, np.array([weight for _, weight in counted], dtype=np.int64))
 

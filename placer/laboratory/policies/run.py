@@ -9,15 +9,15 @@ from typing import Any
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
+from placer.laboratory.policies.cluster_state import ClusterState, Task
 from placer.laboratory.policies.coscheduling import Coscheduling
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.kube import Order, PodByPod, filters_of, priority_sort, scores_of
-from placer.laboratory.policies.ledger import Ledger, Task
 from placer.laboratory.policies.loop import Scheduler, Settlement, schedule
 from placer.laboratory.policies.network_overhead import Overhead, normalised
 from placer.laboratory.policies.numa_match import NumaMatch
 from placer.laboratory.policies.profile import Profile, read_profile
-from placer.laboratory.policies.step import Score, Step
+from placer.laboratory.policies.step import SchedulingCycle, Score
 from placer.laboratory.policies.topological_sort import TopologicalSort
 from placer.laboratory.policies.volcano import DEFAULT, DEFAULT_LABELS, Session
 from placer.placement import Placement
@@ -108,23 +108,23 @@ def mimic(
     policy_name, _, algorithm = policy_name.partition(":")
     if policy_name == "as-is":
         return Mimicry(Placement())
-    ledger, written = Ledger(instance, seed), arguments
-    reader = Reader("arguments", policy_name)
+    state, written = ClusterState(instance, seed), arguments
+    reader = ConfigReader("arguments", policy_name)
     if policy_name in _VOLCANO:
-        session = Session(ledger, _VOLCANO[policy_name] if written is None else written, reader)
+        session = Session(state, _VOLCANO[policy_name] if written is None else written, reader)
         return Mimicry(schedule(session), tuple(reader.remarks))
     profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
-    scheduler: Scheduler[Task | Settlement] = pod_by_pod(ledger, profile, reader, algorithm)
+    scheduler: Scheduler[Task | Settlement] = pod_by_pod(state, profile, reader, algorithm)
     reader.raise_any()
     return Mimicry(schedule(scheduler), tuple(reader.remarks))
 
 
-def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader, algorithm: str = "") -> PodByPod:
+def pod_by_pod(state: ClusterState, profile: Profile, reader: ConfigReader, algorithm: str = "") -> PodByPod:
     """kube-scheduler with the plug-ins of a profile.
 
     Parameters
     ----------
-    ledger
+    state
         What is where.
     profile
         The plug-ins.
@@ -133,28 +133,28 @@ def pod_by_pod(ledger: Ledger, profile: Profile, reader: Reader, algorithm: str 
     algorithm
         The one of the six sorts that TopologicalSort goes by; empty: as its arguments or the AppGroups say.
     """
-    filters, scores = filters_of(profile, ledger, reader), scores_of(profile, ledger, reader)
+    filters, scores = filters_of(profile, state, reader), scores_of(profile, state, reader)
     if "NetworkOverhead" in profile.filters or "NetworkOverhead" in profile.scores:
-        overhead = Overhead(ledger, profile.arguments.get("NetworkOverhead"), reader)
+        overhead = Overhead(state, profile.arguments.get("NetworkOverhead"), reader)
         if "NetworkOverhead" in profile.filters:
             filters.append(overhead.filter)
         if "NetworkOverhead" in profile.scores:
             scores.append(Score("NetworkOverhead", profile.scores["NetworkOverhead"], overhead.cost, normalised))
     name = "NodeResourceTopologyMatch"
     if name in profile.plugins:
-        match = NumaMatch(ledger, profile.arguments.get(name, {}), reader)
+        match = NumaMatch(state, profile.arguments.get(name, {}), reader)
         if name in profile.filters:
             filters.append(match.filter)
         if name in profile.scores:
             scores.append(Score(name, profile.scores[name], match.score))
     gang = None
     if "Coscheduling" in profile.plugins:
-        gang = Coscheduling(ledger, profile.arguments.get("Coscheduling", {}), reader)
+        gang = Coscheduling(state, profile.arguments.get("Coscheduling", {}), reader)
     orders: dict[str, Order] = {"PrioritySort": priority_sort}
     if gang is not None:
         orders["Coscheduling"] = gang.order
     if profile.queue_sort == "TopologicalSort":
         arguments = profile.arguments.get("TopologicalSort")
-        orders["TopologicalSort"] = TopologicalSort(ledger, arguments, reader, algorithm)
-    step = Step(ledger, filters, scores, profile.percentage)
-    return PodByPod(ledger, step, orders[profile.queue_sort], gang if "Coscheduling" in profile.permit else None)
+        orders["TopologicalSort"] = TopologicalSort(state, arguments, reader, algorithm)
+    step = SchedulingCycle(state, filters, scores, profile.percentage)
+    return PodByPod(state, step, orders[profile.queue_sort], gang if "Coscheduling" in profile.permit else None)

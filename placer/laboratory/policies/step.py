@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placer.laboratory.policies.ledger import BoolArray, FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, FloatArray, IntArray, Task
 
-__all__ = ["Filter", "Score", "Step", "enough"]
+__all__ = ["Filter", "SchedulingCycle", "Score", "enough"]
 
 #: Which of the nodes a pod may go to.
 Filter = Callable[[Task, IntArray], BoolArray]
@@ -64,12 +64,12 @@ def enough(nodes: int, percentage: int = 0) -> int:
     return max(_FEW, nodes * share // 100)
 
 
-class Step:
+class SchedulingCycle:
     """Filters and scores of one policy.
 
     Parameters
     ----------
-    ledger
+    state
         What is where.
     filters
         All must let a node through.
@@ -79,8 +79,10 @@ class Step:
         As in :func:`enough`.
     """
 
-    def __init__(self, ledger: Ledger, filters: Sequence[Filter], scores: Sequence[Score], percentage: int = 0) -> None:
-        self.ledger = ledger
+    def __init__(
+        self, state: ClusterState, filters: Sequence[Filter], scores: Sequence[Score], percentage: int = 0
+    ) -> None:
+        self.state = state
         self.filters = tuple(filters)
         self.scores = tuple(scores)
         self.percentage = percentage
@@ -118,7 +120,7 @@ class Step:
             return int(nodes[0])
         total = self.total(task, nodes)
         ties = np.flatnonzero(total == total.max())
-        return int(nodes[ties[self.ledger.random.randrange(len(ties))]])
+        return int(nodes[ties[self.state.random.randrange(len(ties))]])
 
     def choose(self, task: Task, nodes: IntArray) -> int | None:
         """The node for a pod; None where none is feasible."""

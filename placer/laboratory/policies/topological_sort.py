@@ -21,12 +21,12 @@ from typing import Any
 
 from placer.instance import AppGroup, Key
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, sort_workloads
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.cluster_state import ClusterState, Task
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.kube import priority_sort
-from placer.laboratory.policies.ledger import Ledger, Task
 from placer.laboratory.policies.network_objects import find_app_groups
 
-__all__ = ["Place", "TopologicalSort", "places"]
+__all__ = ["QueuedPod", "TopologicalSort", "places"]
 
 #: What the plug-in takes for a workload that the order does not have.
 _NO_PLACE = -1
@@ -35,7 +35,7 @@ _SHOWN = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class QueuedPod:
     """A pod in the queue.
 
     Parameters
@@ -52,7 +52,7 @@ class Place:
     place: int
     rest: Any
 
-    def __lt__(self, other: Place) -> bool:
+    def __lt__(self, other: QueuedPod) -> bool:
         if self.app_group is not None and self.app_group == other.app_group:
             return self.place <= other.place
         return bool(self.rest < other.rest)
@@ -63,7 +63,7 @@ class TopologicalSort:
 
     Parameters
     ----------
-    ledger
+    state
         What is where.
     arguments
         ``namespaces`` of the plug-in; ``topologySortingAlgorithm`` and ``roots``, which it does not have, in place of
@@ -75,7 +75,7 @@ class TopologicalSort:
     """
 
     def __init__(
-        self, ledger: Ledger, arguments: Mapping[str, Any] | None, reader: Reader, algorithm: str = ""
+        self, state: ClusterState, arguments: Mapping[str, Any] | None, reader: ConfigReader, algorithm: str = ""
     ) -> None:
         at, written = "pluginConfig[TopologicalSort].args", arguments or {}
         field = f"{at}.topologySortingAlgorithm"
@@ -84,18 +84,18 @@ class TopologicalSort:
             reader.remark(field, f"decides nothing: the name of the policy says {algorithm}")
         self._algorithm = algorithm or asked
         self._roots = reader.texts(written.get("roots"), f"{at}.roots")
-        self._found = find_app_groups(ledger.instance, "TopologicalSort", arguments, reader)
-        self._places = {key: self._order(app_group) for key, app_group in ledger.instance.app_groups.items()}
-        waiting = {self._found.get(pod.app_group) for pod in ledger.instance.pending if pod.app_group is not None}
-        for key, app_group in ledger.instance.app_groups.items():
+        self._found = find_app_groups(state.instance, "TopologicalSort", arguments, reader)
+        self._places = {key: self._order(app_group) for key, app_group in state.instance.app_groups.items()}
+        waiting = {self._found.get(pod.app_group) for pod in state.instance.pending if pod.app_group is not None}
+        for key, app_group in state.instance.app_groups.items():
             if key in waiting:
                 self._tell_chance(app_group, reader)
 
-    def __call__(self, task: Task) -> Place:
+    def __call__(self, task: Task) -> QueuedPod:
         """Key of a pod."""
         app_group = self._found.get(task.pod.app_group) if task.pod.app_group is not None else None
         order = self._places.get(app_group, {}) if app_group is not None else {}
-        return Place(app_group, order.get(task.pod.workload or "", _NO_PLACE), priority_sort(task))
+        return QueuedPod(app_group, order.get(task.pod.workload or "", _NO_PLACE), priority_sort(task))
 
     def _sort(self, app_group: AppGroup) -> str | None:
         """The algorithm that orders an AppGroup; None: its order is stored."""
@@ -108,7 +108,7 @@ class TopologicalSort:
         algorithm = self._sort(app_group)
         return app_group.order if algorithm is None else places(app_group, algorithm, self._roots)
 
-    def _tell_chance(self, app_group: AppGroup, reader: Reader) -> None:
+    def _tell_chance(self, app_group: AppGroup, reader: ConfigReader) -> None:
         """Say which of several orders this is."""
         algorithm, order = self._sort(app_group), self._places[app_group.key]
         if algorithm is None or self._roots or not _by_chance(app_group, algorithm):
@@ -127,7 +127,7 @@ def _by_chance(app_group: AppGroup, algorithm: str) -> bool:
     """Whether the order depends on which workload is taken first.
 
     Tarjan's may be any order in which callers come before those they call, so it is certain where there is only one;
-    Kahn's depends on the order of the workloads that nobody calls.
+    Kahn's depends on the order of the workloads that none calls.
     """
     calls = {(each.origin, each.destination) for each in app_group.dependencies}
     if "Tarjan" not in algorithm:

@@ -10,11 +10,11 @@ import pytest
 from placer.errors import BadInstance
 from placer.laboratory.policies import POLICIES, run
 from placer.laboratory.policies.config import read_config
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.profile import DEFAULT_WEIGHTS, Profile, read_profile
 from placer.laboratory.policies.run import PROFILES
 from placer.laboratory.policies.volcano.settings import DEFAULT, read_settings
-from placer.laboratory.policies.volcano.topology import Weights
+from placer.laboratory.policies.volcano.topology import TopologyWeights
 from tests.support import instance_of, node, pod
 
 KUBE = """
@@ -71,7 +71,7 @@ tiers:
 
 
 def profile_of(written: Any) -> Profile:
-    reader = Reader("-", "test")
+    reader = ConfigReader("-", "test")
     found = read_profile(written, reader)
     reader.raise_any()
     return found
@@ -206,7 +206,7 @@ profiles:
 def test_volcano() -> None:
     found = read_config(VOLCANO)
     assert list(found) == ["volcano"]
-    settings = read_settings(found["volcano"], Reader("-", "test"))
+    settings = read_settings(found["volcano"], ConfigReader("-", "test"))
     assert settings.job_order == ("priority", "gang")
     assert settings.gang
     assert settings.predicates
@@ -214,16 +214,18 @@ def test_volcano() -> None:
     assert settings.node_order == {"leastrequested": 0, "mostrequested": 2, "balancedresource": 1}
     assert settings.binpack == (10, {"cpu": 5, "memory": 1, "nvidia.com/gpu": 2, "example.com/foo": 1})
     # A weight below 0 is the default.
-    assert settings.topology == Weights(7, {"cpu": 1, "memory": 4, "nvidia.com/gpu": 9}, normal_pods=False, fading=0.5)
+    assert settings.topology == TopologyWeights(
+        7, {"cpu": 1, "memory": 4, "nvidia.com/gpu": 9}, normal_pods=False, fading=0.5
+    )
     assert settings.keys is None
 
 
 def test_the_defaults_of_volcano() -> None:
-    settings = read_settings(DEFAULT, Reader("-", "test"))
+    settings = read_settings(DEFAULT, ConfigReader("-", "test"))
     assert settings.job_order == ("priority", "gang", "drf")
     assert settings.node_order == {"leastrequested": 1, "mostrequested": 0, "balancedresource": 1}
     assert settings.binpack == (1, {"cpu": 1, "memory": 1})
-    assert settings.topology == Weights()
+    assert settings.topology == TopologyWeights()
     assert settings.proportion
 
 
@@ -237,7 +239,7 @@ tiers:
     arguments: {network-topology.type: static, network-topology.keys: "rack,switch,idc", network-topology.weight: 10}
 """
     )
-    settings = read_settings(found["volcano-labels"], Reader("-", "test"))
+    settings = read_settings(found["volcano-labels"], ConfigReader("-", "test"))
     assert settings.keys == (10, ("rack", "switch", "idc"))
 
 

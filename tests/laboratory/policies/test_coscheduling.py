@@ -10,9 +10,9 @@ import pytest
 
 from placer.instance import GroupKey, Instance, Key
 from placer.laboratory.policies import run
+from placer.laboratory.policies.cluster_state import ClusterState
 from placer.laboratory.policies.coscheduling import Coscheduling, rejects
-from placer.laboratory.policies.faults import Reader
-from placer.laboratory.policies.ledger import Ledger
+from placer.laboratory.policies.faults import ConfigReader
 from placer.quantity import Resources
 from placer.verify import verify
 from tests.laboratory.policies.cases import plugin_cases
@@ -50,8 +50,8 @@ def coscheduling_group(**spec: Any) -> Document:
 
 
 def is_admitted(instance: Instance, name: str = "p0") -> bool:
-    ledger = Ledger(instance, seed=0)
-    return Coscheduling(ledger, {}, Reader("-", "test")).admits(ledger.task_of[Key("default", name)])
+    state = ClusterState(instance, seed=0)
+    return Coscheduling(state, {}, ConfigReader("-", "test")).admits(state.task_of[Key("default", name)])
 
 
 def in_group(name: str, group: str | None, **more: Any) -> Document:
@@ -103,14 +103,14 @@ def test_what_was_found_free_once_is_not_looked_at_again() -> None:
     for name in ("first", "second"):
         key = gang(world, name, 2, f"{name}-a {name}-b", gpu=2)
         world.gangs[key].group = replace(world.gangs[key].group, min_resources=Resources({GPU: 4}))
-    ledger = Ledger(world.instance(), seed=0)
-    plugin = Coscheduling(ledger, {}, Reader("-", "test"))
-    tasks = {task.pod.name: task for task in ledger.tasks}
+    state = ClusterState(world.instance(), seed=0)
+    plugin = Coscheduling(state, {}, ConfigReader("-", "test"))
+    tasks = {task.pod.name: task for task in state.tasks}
     assert plugin.admits(tasks["first-a"])
-    ledger.assume(tasks["first-a"], 0)
+    state.assume(tasks["first-a"], 0)
     assert plugin.admits(tasks["first-b"])
     assert not plugin.admits(tasks["second-a"])
-    ledger.forget(tasks["first-a"])
+    state.forget(tasks["first-a"])
     assert plugin.admits(tasks["second-a"])
 
 
@@ -120,9 +120,9 @@ def test_all_are_bound_once_the_last_one_needed_has_its_node_and_the_rest_at_onc
     gang(world, "g", 3, "a b c d e")
     plugin_order = placed(world.instance())
     assert plugin_order == ["a", "b", "c", "d", "e"]
-    ledger = Ledger(world.instance(), seed=0)
-    plugin = Coscheduling(ledger, {}, Reader("-", "test"))
-    assert [len(plugin.placed(task).bind) for task in ledger.tasks] == [0, 0, 3, 1, 1]
+    state = ClusterState(world.instance(), seed=0)
+    plugin = Coscheduling(state, {}, ConfigReader("-", "test"))
+    assert [len(plugin.placed(task).bind) for task in state.tasks] == [0, 0, 3, 1, 1]
 
 
 def test_a_gang_that_does_not_fit_gives_its_room_to_the_next_one() -> None:

@@ -10,7 +10,7 @@ import pytest
 from placer.errors import BadInstance, UsageError
 from placer.instance import Key
 from placer.laboratory.policies import POLICIES, run
-from placer.laboratory.policies.ledger import Ledger
+from placer.laboratory.policies.cluster_state import ClusterState
 from placer.laboratory.policies.resources import (
     Allocation,
     balanced,
@@ -19,7 +19,7 @@ from placer.laboratory.policies.resources import (
     most_allocated,
     to_capacity_ratio,
 )
-from placer.laboratory.policies.step import Score, Step, enough
+from placer.laboratory.policies.step import SchedulingCycle, Score, enough
 from placer.verify import verify
 from tests.support import Document, instance_of, node, pod
 from tests.world import World
@@ -99,10 +99,10 @@ def test_a_search_begins_where_the_last_one_ended() -> None:
     world = World()
     world.nodes(" ".join(f"n{number:03}" for number in range(250)))
     world.pod("p")
-    ledger = Ledger(world.instance(), seed=0)
-    step = Step(ledger, [ledger.fits], [])
-    found = [step.feasible(ledger.tasks[0], ledger.everywhere).tolist() for _ in range(3)]
-    order = ledger.everywhere.tolist()
+    state = ClusterState(world.instance(), seed=0)
+    step = SchedulingCycle(state, [state.fits], [])
+    found = [step.feasible(state.tasks[0], state.everywhere).tolist() for _ in range(3)]
+    order = state.everywhere.tolist()
     assert found == [order[:120], order[120:240], [*order[240:], *order[:110]]]
 
 
@@ -146,17 +146,17 @@ def test_pods_spread_by_default_and_pack_with_most_allocated() -> None:
 
 def test_a_pod_without_requests_counts_a_little() -> None:
     """100m and 200Mi of 8 cpu and 32Gi leave 98 and 99 percent, in the mean 98; with another such pod 97 and 98."""
-    ledger = Ledger(instance_of(node("n1"), node("n2"), pod("r", node="n1"), pod("p")), seed=0)
-    asked = Allocation.of(ledger, ledger.tasks[0], np.array([0, 1]), {"cpu": 1, "memory": 1}, least=True)
+    state = ClusterState(instance_of(node("n1"), node("n2"), pod("r", node="n1"), pod("p")), seed=0)
+    asked = Allocation.of(state, state.tasks[0], np.array([0, 1]), {"cpu": 1, "memory": 1}, least=True)
     assert asked.requested.tolist() == [[200, 400 * 2**20], [100, 200 * 2**20]]
     assert least_allocated(asked).tolist() == [97, 98]
 
 
 def test_a_device_counts_only_for_pods_that_ask_for_it() -> None:
     objects = [node("n1", gpu=4), node("n2", gpu=4), pod("r", node="n1", gpu=2), pod("p", gpu=1), pod("q", cpu=1)]
-    ledger = Ledger(instance_of(*objects), seed=0)
+    state = ClusterState(instance_of(*objects), seed=0)
     weights = {"cpu": 1, "nvidia.com/gpu": 1}
-    shapes = [Allocation.of(ledger, task, np.array([0]), weights, least=True).requested.shape for task in ledger.tasks]
+    shapes = [Allocation.of(state, task, np.array([0]), weights, least=True).requested.shape for task in state.tasks]
     assert shapes == [(1, 2), (1, 1)]
 
 
@@ -215,28 +215,28 @@ def test_scores_are_normalised_and_weighted() -> None:
     world = World()
     world.nodes("n1 n2 n3")
     world.pod("p")
-    ledger = Ledger(world.instance(), seed=0)
+    state = ClusterState(world.instance(), seed=0)
     one = Score("one", 2, lambda _task, nodes: nodes.astype(np.float64), lambda raw: 100 - raw)
     two = Score("two", 0.5, lambda _task, nodes: 10 * nodes.astype(np.float64))
-    step = Step(ledger, [], [one, two])
-    assert step.total(ledger.tasks[0], np.array([0, 1, 2])).tolist() == [200, 203, 206]
-    assert step.choose(ledger.tasks[0], np.array([0, 1, 2])) == 2
-    assert step.choose(ledger.tasks[0], np.array([], dtype=np.int64)) is None
+    step = SchedulingCycle(state, [], [one, two])
+    assert step.total(state.tasks[0], np.array([0, 1, 2])).tolist() == [200, 203, 206]
+    assert step.choose(state.tasks[0], np.array([0, 1, 2])) == 2
+    assert step.choose(state.tasks[0], np.array([], dtype=np.int64)) is None
 
 
 def test_what_a_forgotten_pod_took_is_there_again() -> None:
     world = World()
     world.node("n1", gpu=2)
     world.pod("p", gpu=2)
-    ledger = Ledger(world.instance(), seed=0)
-    before = ledger.idle.copy(), ledger.scored.copy()
+    state = ClusterState(world.instance(), seed=0)
+    before = state.idle.copy(), state.scored.copy()
     heard: list[tuple[Key, int, int]] = []
-    ledger.listeners.append(lambda task, where, sign: heard.append((task.key, where, sign)))
-    ledger.assume(ledger.tasks[0], 0)
-    assert not ledger.fits(ledger.tasks[0], np.array([0]))[0]
-    ledger.forget(ledger.tasks[0])
-    assert (ledger.idle == before[0]).all()
-    assert (ledger.scored == before[1]).all()
+    state.listeners.append(lambda task, where, sign: heard.append((task.key, where, sign)))
+    state.assume(state.tasks[0], 0)
+    assert not state.fits(state.tasks[0], np.array([0]))[0]
+    state.forget(state.tasks[0])
+    assert (state.idle == before[0]).all()
+    assert (state.scored == before[1]).all()
     assert heard == [(Key("default", "p"), 0, 1), (Key("default", "p"), 0, -1)]
 
 

@@ -12,9 +12,9 @@ import pytest
 from placer.errors import BadInstance, UsageError
 from placer.instance import AppGroup, Dependency, Instance, Key
 from placer.laboratory.policies import SORTED, run
-from placer.laboratory.policies.ledger import Ledger
-from placer.laboratory.policies.network_overhead import Overhead, Spot, judge, normalised
-from placer.laboratory.policies.topological_sort import Place, places
+from placer.laboratory.policies.cluster_state import ClusterState
+from placer.laboratory.policies.network_overhead import NodeLocation, Overhead, judge, normalised
+from placer.laboratory.policies.topological_sort import QueuedPod, places
 from placer.verify import verify
 from tests.instance.test_workload_sorts import BOUTIQUE, TABLE, WORKLOADS
 from tests.laboratory.policies.cases import plugin_cases
@@ -44,10 +44,10 @@ def instance_for(name: str, case: Mapping[str, Any]) -> Instance:
 @pytest.mark.parametrize(("name", "index"), CASES)
 def test_the_plugins_own_numbers(name: str, index: int) -> None:
     case = plugin_cases()[name]["cases"][index]
-    ledger = Ledger(instance_for(name, case), seed=0)
-    overhead, task = Overhead(ledger), ledger.task_of[Key("default", "asked")]
-    nodes = [case["node"]] if "node" in case else case.get("candidates", list(ledger.names))
-    where = np.array([ledger.number[node] for node in nodes])
+    state = ClusterState(instance_for(name, case), seed=0)
+    overhead, task = Overhead(state), state.task_of[Key("default", "asked")]
+    nodes = [case["node"]] if "node" in case else case.get("candidates", list(state.names))
+    where = np.array([state.number[node] for node in nodes])
     tally = overhead.tally(task, where)
     if "satisfied" in case:
         assert (tally.satisfied[0], tally.violated[0]) == (case["satisfied"], case["violated"])
@@ -62,17 +62,17 @@ def test_the_plugins_own_numbers(name: str, index: int) -> None:
 @pytest.mark.parametrize(
     ("here", "there", "expected"),
     [
-        (Spot("r", "a"), Spot("r", "a"), (1, 0, 1)),
-        (Spot("r", "a"), Spot("r", "b"), (1, 0, 5)),
-        (Spot("r", "a"), Spot("r", "c"), (0, 1, 30)),
-        (Spot("r", "a"), Spot("r", "d"), (0, 0, 100)),  # unknown: neither
-        (Spot("r", "a"), Spot("s", "a"), (0, 1, 200)),  # a known cost is not cut to 100
-        (Spot("r", "a"), Spot("t", "a"), (0, 0, 100)),
-        (Spot("r", "a"), Spot("", ""), (0, 1, 100)),  # the placed pod's node has no label
-        (Spot("", ""), Spot("", "a"), (0, 0, 100)),
+        (NodeLocation("r", "a"), NodeLocation("r", "a"), (1, 0, 1)),
+        (NodeLocation("r", "a"), NodeLocation("r", "b"), (1, 0, 5)),
+        (NodeLocation("r", "a"), NodeLocation("r", "c"), (0, 1, 30)),
+        (NodeLocation("r", "a"), NodeLocation("r", "d"), (0, 0, 100)),  # unknown: neither
+        (NodeLocation("r", "a"), NodeLocation("s", "a"), (0, 1, 200)),  # a known cost is not cut to 100
+        (NodeLocation("r", "a"), NodeLocation("t", "a"), (0, 0, 100)),
+        (NodeLocation("r", "a"), NodeLocation("", ""), (0, 1, 100)),  # the placed pod's node has no label
+        (NodeLocation("", ""), NodeLocation("", "a"), (0, 0, 100)),
     ],
 )
-def test_one_call(here: Spot, there: Spot, expected: tuple[int, int, int]) -> None:
+def test_one_call(here: NodeLocation, there: NodeLocation, expected: tuple[int, int, int]) -> None:
     known = {("a", "b"): 5, ("a", "c"): 30, ("r", "s"): 200}
     assert judge(here, there, known, limit=10) == expected
 
@@ -86,8 +86,8 @@ def test_of_a_region_and_a_zone_of_one_name_the_zone_counts() -> None:
         member("b-0", "b", node="n2"),
         member("a-0", "a"),
     )
-    ledger = Ledger(instance, seed=0)
-    tally = Overhead(ledger).tally(ledger.tasks[0], np.array([0, 1]))
+    state = ClusterState(instance, seed=0)
+    tally = Overhead(state).tally(state.tasks[0], np.array([0, 1]))
     assert (tally.satisfied.tolist(), tally.violated.tolist(), tally.cost.tolist()) == ([0, 1], [1, 0], [60, 0])
 
 
@@ -131,9 +131,9 @@ def test_a_pod_of_the_group_on_a_node_that_is_gone_keeps_callers_pending() -> No
 # ---------------------------------------------------------------------------------------------------------- the order
 
 
-def key(group: str, selector: str, priority: int = 0, at: float = 0) -> Place:
+def key(group: str, selector: str, priority: int = 0, at: float = 0) -> QueuedPod:
     index = plugin_cases()["topologicalsort-less"]["index"]
-    return Place(Key("default", group), index[selector], (-priority, at))
+    return QueuedPod(Key("default", group), index[selector], (-priority, at))
 
 
 @pytest.mark.parametrize("case", plugin_cases()["topologicalsort-less"]["cases"], ids=str)

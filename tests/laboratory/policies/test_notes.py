@@ -12,9 +12,9 @@ from placer.errors import BadInstance
 from placer.instance import Instance
 from placer.laboratory.policies import Mimicry, mimic
 from placer.laboratory.policies.config import read_config
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.profile import _HONOURED, read_profile
-from placer.laboratory.policies.volcano.settings import Settings, read_settings
+from placer.laboratory.policies.volcano.settings import VolcanoSettings, read_settings
 from tests.instance.test_workload_sorts import BOUTIQUE, KEP_ROOTS, TABLE, WORKLOADS
 from tests.netdocs import app_group, call, costs, member, network_topology, place, weights
 from tests.support import Document, instance_of, node, pod, pod_group
@@ -367,9 +367,9 @@ def test_a_config_map_is_read_for_what_is_in_it() -> None:
 # -------------------------------------------------------------------------------------------------------------- Volcano
 
 
-def read(text: str) -> tuple[Settings, list[str]]:
+def read(text: str) -> tuple[VolcanoSettings, list[str]]:
     ((_, arguments),) = read_config(text).items()
-    reader = Reader("-", "test")
+    reader = ConfigReader("-", "test")
     settings = read_settings(arguments, reader)
     reader.raise_any()
     return settings, reader.remarks
@@ -462,7 +462,7 @@ def test_a_switch_that_is_honoured_is_not_named() -> None:
 def test_defaults_have_nothing_to_say() -> None:
     for policy in ("kube-default", "coscheduling", "volcano", "volcano-labels", "network-overhead", "numa-match"):
         assert mimic(TWO, policy).notes == ()
-    reader = Reader("-", "test")
+    reader = ConfigReader("-", "test")
     read_profile({}, reader)
     assert reader.remarks == []
 

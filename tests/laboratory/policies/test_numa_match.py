@@ -13,7 +13,7 @@ from placer.instance import Key
 from placer.instance.numa import Stage
 from placer.laboratory.policies import run
 from placer.laboratory.policies.numa_scores import narrowest, score
-from placer.laboratory.policies.numa_zones import Ask, Zones, ask_of, refusal
+from placer.laboratory.policies.numa_zones import Ask, NodeZones, ask_of, refusal
 from placer.quantity import Resources
 from tests.laboratory.policies.cases import plugin_cases
 from tests.support import DATA, Document, instance_of, node, pod
@@ -75,11 +75,11 @@ def asking(case: Mapping[str, Any], name: str = "p") -> Document:
     return pod(name, spec=spec)
 
 
-def seen(case: Mapping[str, Any], name: str, written: Mapping[str, Any]) -> tuple[Ask, Zones]:
+def seen(case: Mapping[str, Any], name: str, written: Mapping[str, Any]) -> tuple[Ask, NodeZones]:
     instance = instance_of(host(name, written), topology(name, written), asking(case))
     found = instance.nodes[name]
     assert found.numa is not None
-    return ask_of(instance.pods[Key("default", "p")]), Zones.of(found, found.numa)
+    return ask_of(instance.pods[Key("default", "p")]), NodeZones.of(found, found.numa)
 
 
 @pytest.mark.parametrize(("name", "index"), FILTERS)
@@ -133,7 +133,7 @@ def test_effective_request(case: Mapping[str, Any]) -> None:
 
 def test_a_sidecar_counts_in_the_largest_and_takes_nothing_from_the_zones() -> None:
     two, three = Resources({"cpu": 2000}), Resources({"cpu": 3000})
-    room = Zones("single-numa-node", "container", (0,), ((("cpu", 3000),),), frozenset(["cpu"]), ((None,),))
+    room = NodeZones("single-numa-node", "container", (0,), ((("cpu", 3000),),), frozenset(["cpu"]), ((None,),))
     ask = Ask(ask_of_guaranteed(), ((Stage.SIDECAR, two), (Stage.APP, three)), three)
     assert refusal(ask, room) is None  # the kubelet would refuse: 2 + 3 cores in a zone of 3
     assert refusal(Ask(ask.qos, ((Stage.SIDECAR, Resources({"cpu": 4000})),), three), room) == (
@@ -173,12 +173,12 @@ def test_of_more_zones_that_a_node_may_have_each_counts_less(
     """
     rooms = ((("cpu", 4000), ("memory", 4)),) * 4
     near = ((10, 11, 20, 20), (11, 10, 20, 20), (20, 20, 10, 20), (20, 20, 20, 10))
-    zones = Zones("none", "pod", (0, 1, 2, 3), rooms, frozenset(["cpu", "memory"]), near, most)
+    zones = NodeZones("none", "pod", (0, 1, 2, 3), rooms, frozenset(["cpu", "memory"]), near, most)
     ask, _ = seen(
         {"containers": [{"cpu": 1, "memory": 1}]}, "n", {"policy": "none", "scope": "pod", "zones": [{"cpu": 1}]}
     )
 
-    def scored(cpu: int, room: Zones) -> int:
+    def scored(cpu: int, room: NodeZones) -> int:
         return score("LeastNUMANodes", replace(ask, whole=Resources({"cpu": cpu, "memory": 1})), room, {})
 
     # Without zones 0 and 2 of cpu, those that fit are 1 and 3: 20 apart where 11 is the least.
@@ -200,11 +200,11 @@ def test_what_the_attribute_says_is_what_scores() -> None:
         found = instance.nodes["n"]
         assert found.numa is not None
         asked = ask_of(instance.pods[Key("default", "p")])
-        assert score("LeastNUMANodes", asked, Zones.of(found, found.numa), {}) == expected
+        assert score("LeastNUMANodes", asked, NodeZones.of(found, found.numa), {}) == expected
 
 
 def test_taking_pods_off_leaves_the_rest_as_it_is() -> None:
-    zones = Zones("none", "pod", (3,), ((("cpu", 4000),),), frozenset(["cpu"]), ((10,),), 16)
+    zones = NodeZones("none", "pod", (3,), ((("cpu", 4000),),), frozenset(["cpu"]), ((10,),), 16)
     assert zones.less({"cpu": 5000}) == replace(zones, rooms=((("cpu", 0),),))
 
 

@@ -11,9 +11,9 @@ import pytest
 from placer.instance import Finding, GroupKey, Instance, NetworkTopology, PodState, SubGroupPolicy
 from placer.instance.problem import NO_TIER
 from placer.laboratory.policies import run
-from placer.laboratory.policies.ledger import Ledger
+from placer.laboratory.policies.cluster_state import ClusterState
 from placer.laboratory.policies.volcano.allocate import Worksheet
-from placer.laboratory.policies.volcano.domains import TOP, Domains
+from placer.laboratory.policies.volcano.domains import TOP, HyperNodesInfo
 from placer.laboratory.policies.volcano.jobs import read_jobs, task_order
 from placer.laboratory.policies.volcano.queues import Proportion, deserved
 from placer.quantity import Resources
@@ -133,14 +133,14 @@ def test_a_node_that_is_gone_drops_the_anchor() -> None:
     world = leaves(topology=hard(1), pods="a")
     world.running("r", "gone", next(iter(world.gangs)))
     instance = world.instance()
-    ledger = Ledger(instance, seed=0)
-    (job,) = read_jobs(ledger, Domains(ledger))
+    state = ClusterState(instance, seed=0)
+    (job,) = read_jobs(state, HyperNodesInfo(state))
     assert job.anchor is None
     assert len({next(iter(bound(instance, seed=seed).values())) for seed in range(40)}) == 4
 
 
 def test_common_ancestors() -> None:
-    domains = Domains(Ledger(leaves().instance(), seed=0))
+    domains = HyperNodesInfo(ClusterState(leaves().instance(), seed=0))
     number = domains.number
     assert domains.common(number["l1"], number["l2"]) == number["s"]
     assert domains.common(number["s"], number["l2"]) == number["s"]
@@ -213,8 +213,8 @@ def test_subgroups_of_one_policy_by_number_the_required_ones_first() -> None:
     for part in ("10", "9"):
         world.pod(f"x{part}", key, part=part, policy=0)
         world.pod(f"y{part}", key, part=part, policy=1)
-    ledger = Ledger(world.instance(), seed=0)
-    (job,) = read_jobs(ledger, Domains(ledger))
+    state = ClusterState(world.instance(), seed=0)
+    (job,) = read_jobs(state, HyperNodesInfo(state))
     sheet, order = Worksheet.of(job), []
     while sheet.queue:
         order.append(sheet.pop()[0])
@@ -227,7 +227,7 @@ def test_tasks_by_priority_then_by_number_then_by_name_never_by_size() -> None:
     for name, gpu, priority in (("b", 9, 0), ("a", 1, 0), ("j-w-10", 1, 0), ("j-w-9", 5, 0), ("z", 1, 3)):
         world.pod(name, key, gpu, priority=priority)
     world.node("n")
-    tasks = sorted(Ledger(world.instance(), seed=0).tasks, key=task_order)
+    tasks = sorted(ClusterState(world.instance(), seed=0).tasks, key=task_order)
     assert [task.pod.name for task in tasks] == ["z", "a", "b", "j-w-9", "j-w-10"]
 
 
@@ -326,14 +326,14 @@ def test_two_queues_share_alike_what_both_want() -> None:
 
 
 def test_what_one_queue_does_not_want_goes_to_the_other() -> None:
-    ledger = Ledger(World().instance(), seed=0)
-    total = ledger.alloc.sum(axis=0).astype(float) + 9
+    state = ClusterState(World().instance(), seed=0)
+    total = state.alloc.sum(axis=0).astype(float) + 9
     request = {"a": total / 9 * 2, "b": total}
     limits = {"a": total * 9, "b": total * 9}
     found = deserved(total, request, limits, {"a": 1, "b": 1})
     assert (found["a"] == 2).all()
     assert (found["b"] == 7).all()
-    assert Proportion(ledger, [], on=True).deserved == {}
+    assert Proportion(state, [], on=True).deserved == {}
 
 
 def test_queues_get_by_their_weight() -> None:

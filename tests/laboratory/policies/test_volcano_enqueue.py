@@ -11,7 +11,7 @@ import pytest
 from placer.errors import BadInstance
 from placer.instance import GroupKey
 from placer.laboratory.policies import run
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.volcano.enqueue import Overcommit
 from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, read_settings
 from placer.quantity import Resources
@@ -163,13 +163,13 @@ def test_quotas_that_the_job_controller_writes_beside_requests_do_not_count() ->
 
 def test_the_default_configurations_have_it() -> None:
     for written in (DEFAULT, DEFAULT_LABELS):
-        settings = read_settings(written, Reader("-", "test"))
+        settings = read_settings(written, ConfigReader("-", "test"))
         assert settings.overcommit == Overcommit(1.2, {})
         assert settings.actions == {"enqueue", "allocate", "backfill"}
 
 
 def test_faults() -> None:
-    reader = Reader("conf", "volcano-scheduler.conf")
+    reader = ConfigReader("conf", "volcano-scheduler.conf")
     read_settings(conf("gang", "overcommit", actions="enqueue, alocate", factors={"overcommit-factor": "much"}), reader)
     with pytest.raises(BadInstance) as raised:
         reader.raise_any()

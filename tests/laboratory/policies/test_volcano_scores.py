@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from placer.instance import Key
-from placer.laboratory.policies.ledger import Ledger
-from placer.laboratory.policies.volcano.domains import Domains
+from placer.laboratory.policies.cluster_state import ClusterState
+from placer.laboratory.policies.volcano.domains import HyperNodesInfo
 from placer.laboratory.policies.volcano.jobs import SubJob, read_jobs
-from placer.laboratory.policies.volcano.topology import TopologyAware, Weights
+from placer.laboratory.policies.volcano.topology import TopologyAware, TopologyWeights
 from tests.support import Document, case_documents, instance_of
 
 DATA = Path(__file__).parent / "data" / "volcano_scores.yaml"
@@ -24,11 +24,11 @@ class Bench:
 
     def __init__(self, case: Document) -> None:
         scheduler = case.get("scheduler", {})
-        weights = Weights(scheduler.get("weight", 1), scheduler.get("hnw", {"cpu": 1, "memory": 1}))
-        self.ledger = Ledger(instance_of(*case_documents(case)), seed=0)
-        self.domains = Domains(self.ledger)
-        self.plugin = TopologyAware(self.ledger, self.domains, weights)
-        (self.job,) = read_jobs(self.ledger, self.domains)
+        weights = TopologyWeights(scheduler.get("weight", 1), scheduler.get("hnw", {"cpu": 1, "memory": 1}))
+        self.state = ClusterState(instance_of(*case_documents(case)), seed=0)
+        self.domains = HyperNodesInfo(self.state)
+        self.plugin = TopologyAware(self.state, self.domains, weights)
+        (self.job,) = read_jobs(self.state, self.domains)
 
     def subjob(self, name: str) -> SubJob:
         return next(each for each in self.job.subjobs if each.uid == f"default/{name}")
@@ -48,8 +48,8 @@ def test_hyper_nodes(case: Document) -> None:
 def test_nodes(case: Document) -> None:
     bench = Bench(case)
     (subjob,) = bench.job.subjobs
-    nodes = np.array([bench.ledger.number[name] for name in case["scores"]])
-    task = bench.ledger.task_of[Key("default", case["task"])]
+    nodes = np.array([bench.state.number[name] for name in case["scores"]])
+    task = bench.state.task_of[Key("default", case["task"])]
     found = bench.plugin.nodes(subjob, subjob.anchor, task, nodes)
     assert dict(zip(case["scores"], found.tolist(), strict=True)) == pytest.approx(case["scores"], abs=0.1)
 
@@ -58,7 +58,7 @@ def test_the_anchor_is_where_the_running_pods_are() -> None:
     bench = Bench(CASES["score-node-lca-and-task-count"])
     (subjob,) = bench.job.subjobs
     assert subjob.anchor == bench.domains.number["s1"]
-    assert subjob.running == {bench.ledger.number[name]: 1 for name in ("s3-n1", "s3-n2", "s4-n1")}
+    assert subjob.running == {bench.state.number[name]: 1 for name in ("s3-n1", "s3-n2", "s4-n1")}
 
 
 def test_there_are_two_of_each() -> None:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.laboratory.policies.ledger import FloatArray, IntArray, Ledger, Task
-from placer.laboratory.policies.step import Filter, Score, Step
-from placer.laboratory.policies.volcano.domains import Domains
-from placer.laboratory.policies.volcano.jobs import Job, SubJob, is_best_effort, required, subjob_order
+from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
+from placer.laboratory.policies.step import Filter, SchedulingCycle, Score
+from placer.laboratory.policies.volcano.domains import HyperNodesInfo
+from placer.laboratory.policies.volcano.jobs import JobInfo, SubJob, is_best_effort, required, subjob_order
 from placer.laboratory.policies.volcano.queues import Proportion
 from placer.laboratory.policies.volcano.topology import TopologyAware
 
@@ -51,14 +51,14 @@ class Worksheet:
     first: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, job: Job) -> Worksheet:
+    def of(cls, job: JobInfo) -> Worksheet:
         """Begin with all pending pods that request anything."""
         sheet = cls(first=frozenset(required(job)))
         for each in job.subjobs:
             sheet.push(job, each, [task for task in each.tasks if not is_best_effort(task)])
         return sheet
 
-    def push(self, job: Job, subjob: SubJob, tasks: list[Task]) -> None:
+    def push(self, job: JobInfo, subjob: SubJob, tasks: list[Task]) -> None:
         """Add a subjob, unless nothing is left of it."""
         if tasks:
             heappush(self.queue, ((subjob.uid not in self.first, *subjob_order(job, subjob)), subjob, tasks))
@@ -112,7 +112,7 @@ class Allocate:
 
     Parameters
     ----------
-    ledger, domains
+    state, domains
         What is where.
     proportion
         Whether a queue may have more.
@@ -124,26 +124,26 @@ class Allocate:
 
     def __init__(
         self,
-        ledger: Ledger,
-        domains: Domains,
+        state: ClusterState,
+        domains: HyperNodesInfo,
         proportion: Proportion,
         topology: TopologyAware | None,
         filters: Iterable[Filter],
         scores: Iterable[Score],
     ) -> None:
-        self.ledger = ledger
+        self.state = state
         self.domains = domains
         self.proportion = proportion
         self.topology = topology
-        self._numbers = np.arange(len(ledger.names))
+        self._numbers = np.arange(len(state.names))
         # Room that is being left, and nodes that are over-full, keep sums from telling.
-        self._blurred = ledger.any_releasing or bool((ledger.idle < 0).any())
+        self._blurred = state.any_releasing or bool((state.idle < 0).any())
         self._subjob: SubJob | None = None
         self._anchor: int | None = None
         scores = list(scores)
         if topology is not None:
             scores.append(Score("network-topology-aware", 1, self._topology_score))
-        self.step = Step(ledger, (ledger.fits_later, *filters), scores)
+        self.step = SchedulingCycle(state, (state.fits_later, *filters), scores)
 
     def _topology_score(self, task: Task, nodes: IntArray) -> FloatArray:
         assert self.topology is not None
@@ -152,28 +152,28 @@ class Allocate:
 
     # ---------------------------------------------------------------------------------------------------------- moves
 
-    def do(self, job: Job, move: Move) -> None:
+    def do(self, job: JobInfo, move: Move) -> None:
         """Carry out a move."""
         if move.waits:
-            self.ledger.wait(move.task, move.node)
+            self.state.wait(move.task, move.node)
             job.pipeline(move.subjob, move.task)
         else:
-            self.ledger.assume(move.task, move.node)
+            self.state.assume(move.task, move.node)
             job.place(move.subjob, move.task, move.node)
 
-    def undo(self, job: Job, moves: list[Move]) -> None:
+    def undo(self, job: JobInfo, moves: list[Move]) -> None:
         """Take moves back, last one first."""
         for move in reversed(moves):
             if move.waits:
-                self.ledger.wait(move.task, move.node, -1)
+                self.state.wait(move.task, move.node, -1)
                 job.pipeline(move.subjob, move.task, -1)
             else:
-                self.ledger.forget(move.task)
+                self.state.forget(move.task)
                 job.place(move.subjob, move.task, move.node, -1)
 
     # ---------------------------------------------------------------------------------------------------------- tries
 
-    def for_job(self, job: Job, worksheet: Worksheet) -> list[Move]:
+    def for_job(self, job: JobInfo, worksheet: Worksheet) -> list[Move]:
         """Place a job's next pods; its worksheet and anchors follow. No moves: nothing worked."""
         for gradient in self._gradients(job, None, self.domains.top):
             solutions = self._solutions(job, worksheet, gradient)
@@ -190,7 +190,7 @@ class Allocate:
                 return best.moves
         return []
 
-    def _solutions(self, job: Job, worksheet: Worksheet, gradient: list[int]) -> list[_Solution]:
+    def _solutions(self, job: JobInfo, worksheet: Worksheet, gradient: list[int]) -> list[_Solution]:
         """Tries that work; of a job that is one gang of equal pods they are told by counting."""
         if not job.group.policies:
             ((_, subjob, tasks),) = worksheet.queue
@@ -200,7 +200,9 @@ class Allocate:
         tries = (self._try_job(job, worksheet.clone(), domain) for domain in gradient)
         return [each for each in tries if each is not None]
 
-    def _counted(self, job: Job, subjob: SubJob, tasks: list[Task], slots: IntArray, domain: int) -> _Solution | None:
+    def _counted(
+        self, job: JobInfo, subjob: SubJob, tasks: list[Task], slots: IntArray, domain: int
+    ) -> _Solution | None:
         """What a try inside a HyperNode would come to, without its moves."""
         for gradient in self._gradients(job, subjob, domain):
             inner = [each for each in gradient if slots[self.domains.nodes[each]].sum() >= len(tasks)]
@@ -211,12 +213,12 @@ class Allocate:
                 return _Solution(domain, float(scores.max()), subjob, chosen, {subjob: anchor}, [], [], tuple(tasks))
         return None
 
-    def _keep_anchors(self, job: Job, solution: _Solution) -> None:
+    def _keep_anchors(self, job: JobInfo, solution: _Solution) -> None:
         job.anchor = self.domains.common(job.anchor, solution.domain)
         for subjob, anchor in solution.anchors.items():
             subjob.anchor = anchor
 
-    def _try_job(self, job: Job, worksheet: Worksheet, domain: int) -> _Solution | None:
+    def _try_job(self, job: JobInfo, worksheet: Worksheet, domain: int) -> _Solution | None:
         """Subjob after subjob inside one HyperNode, until the job is ready; all is taken back."""
         job.failed.clear()
         moves, score, last = list[Move](), 0.0, None
@@ -240,7 +242,7 @@ class Allocate:
         return _Solution(domain, score, last.subjob, last.inner, anchors, moves, worksheet.queue)
 
     def _for_subjob(
-        self, job: Job, subjob: SubJob, tasks: list[Task], within: int
+        self, job: JobInfo, subjob: SubJob, tasks: list[Task], within: int
     ) -> tuple[_Solution | None, list[Task]]:
         """The best HyperNode of the lowest gradient that works, its moves carried out; and the pods not tried there."""
         slots = self._slots(job, subjob, tasks)
@@ -270,7 +272,7 @@ class Allocate:
                 return _Solution(within, float(scores.max()), subjob, domain, {}, moves, []), left
         return None, []
 
-    def _dry_run(self, job: Job, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
+    def _dry_run(self, job: JobInfo, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
         """Try the pods of a subjob; who failed elsewhere is forgotten."""
         for task in [task for task, where in job.failed.items() if where is subjob]:
             del job.failed[task]
@@ -285,28 +287,28 @@ class Allocate:
             return None
         return sum((task.request for task in tasks), start=np.zeros_like(subjob.request))
 
-    def _slots(self, job: Job, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
+    def _slots(self, job: JobInfo, subjob: SubJob, tasks: list[Task]) -> IntArray | None:
         """How many of the pods each node has room for, shape (nodes,): then counting tells what a try comes to.
 
         None where it does not: pods differ or have host ports, not all of them are needed or not even all are enough,
         the queue allows only some, or room is still being left.
         """
-        first, ledger = tasks[0], self.ledger
+        first, state = tasks[0], self.state
         alike = all(
             task.request is first.request and task.eligible is first.eligible and not task.pod.host_ports
             for task in tasks
         )
-        if not alike or subjob.size != subjob.total or ledger.any_releasing or not len(first.asked):
+        if not alike or subjob.size != subjob.total or state.any_releasing or not len(first.asked):
             return None
         if not self.proportion.allows(job.queue, first, len(tasks)):
             return None
-        feasible = np.ones(len(ledger.names), dtype=bool)
+        feasible = np.ones(len(state.names), dtype=bool)
         for each in self.step.filters:
             feasible &= each(first, self._numbers)
-        found: IntArray = (ledger.idle[:, first.asked] // first.request[first.asked]).min(axis=1)
+        found: IntArray = (state.idle[:, first.asked] // first.request[first.asked]).min(axis=1)
         return np.where(feasible, found, 0)
 
-    def for_tasks(self, job: Job, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
+    def for_tasks(self, job: JobInfo, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
         """Pod after pod on the nodes of a HyperNode, until the subjob is ready.
 
         Returns
@@ -342,18 +344,18 @@ class Allocate:
 
     def _move(self, subjob: SubJob, task: Task, feasible: IntArray) -> Move:
         """The best node among those with room now, else among those that will have it."""
-        now = feasible[self.ledger.fits(task, feasible)] if self.ledger.any_releasing else feasible
+        now = feasible[self.state.fits(task, feasible)] if self.state.any_releasing else feasible
         return Move(subjob, task, self.step.best(task, now if len(now) else feasible), not len(now))
 
     # --------------------------------------------------------------------------------------------------------- choice
 
-    def _gradients(self, job: Job, subjob: SubJob | None, within: int) -> list[list[int]]:
+    def _gradients(self, job: JobInfo, subjob: SubJob | None, within: int) -> list[list[int]]:
         if self.topology is None:
             return [[within]]
         if subjob is None:
             least = job.group.min_resources
-            return self.topology.gradients(job.wanted, job.anchor, within, self.ledger.row(least) if least else None)
-        pending = [task for task in subjob.tasks if task.index not in self.ledger.place]
+            return self.topology.gradients(job.wanted, job.anchor, within, self.state.row(least) if least else None)
+        pending = [task for task in subjob.tasks if task.index not in self.state.place]
         request = sum((task.request for task in pending), start=np.zeros_like(subjob.request))
         return self.topology.gradients(subjob.wanted, subjob.anchor, within, request)
 
@@ -363,4 +365,4 @@ class Allocate:
     def _best(self, scores: FloatArray) -> int:
         """Index of the highest score; of several one at random."""
         ties = np.flatnonzero(scores == scores.max())
-        return int(ties[self.ledger.random.randrange(len(ties))])
+        return int(ties[self.state.random.randrange(len(ties))])

@@ -12,26 +12,26 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from placer.laboratory.policies.ledger import IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import ClusterState, IntArray, Task
 
-__all__ = ["TOP", "Domains"]
+__all__ = ["TOP", "HyperNodesInfo"]
 
 #: Name of the virtual top.
 TOP = "<cluster-top-hypernode>"
 
 
-class Domains:
+class HyperNodesInfo:
     """The HyperNodes of an instance, by index; the virtual top comes last.
 
     Parameters
     ----------
-    ledger
+    state
         What is where; pods that take and leave room are heard of.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        tree = ledger.instance.topology
-        self.ledger = ledger
+    def __init__(self, state: ClusterState) -> None:
+        tree = state.instance.topology
+        self.state = state
         self.names = [*tree.hyper_nodes, TOP]
         self.number = {name: index for index, name in enumerate(self.names)}
         self.top = self.number[TOP]
@@ -43,22 +43,22 @@ class Domains:
             self.children[parent].append(index)
         self.max_tier, self.min_tier = self.tier[self.top], min(self.tier)
         #: HyperNodes that hold a node, lowest first, the top last.
-        self.path = [[*(self.number[name] for name in tree.path(node)), self.top] for node in ledger.names]
+        self.path = [[*(self.number[name] for name in tree.path(node)), self.top] for node in state.names]
         self._paths = [np.array(path, dtype=np.int64) for path in self.path]
         #: The HyperNode of a node at the lowest tier of all, -1 where it has none there.
         self.leaf: IntArray = np.array([self._at(path, self.min_tier) for path in self.path], dtype=np.int64)
         self.nodes = [np.array([], dtype=np.int64)] * len(self.names)
         members: list[list[int]] = [[] for _ in self.names]
-        for node in ledger.everywhere.tolist():
+        for node in state.everywhere.tolist():
             for domain in self.path[node]:
                 members[domain].append(node)
         self.nodes = [np.array(each, dtype=np.int64) for each in members]
-        self.alloc = self._sums(ledger.alloc)
-        self.used = self._sums(ledger.used)
-        self.idle = self._sums(ledger.idle)
-        self.future = self.idle + self._sums(ledger.releasing)
+        self.alloc = self._sums(state.alloc)
+        self.used = self._sums(state.used)
+        self.idle = self._sums(state.idle)
+        self.future = self.idle + self._sums(state.releasing)
         self._by_tier: dict[int, IntArray] = {}
-        ledger.listeners.append(self._hear)
+        state.listeners.append(self._hear)
 
     def _sums(self, rows: IntArray) -> IntArray:
         found: IntArray = np.array([rows[nodes].sum(axis=0) for nodes in self.nodes], dtype=np.int64)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from placer.instance import Group, GroupKey
-from placer.laboratory.policies.ledger import Ledger
-from placer.laboratory.policies.volcano.jobs import Job
+from placer.laboratory.policies.cluster_state import ClusterState
+from placer.laboratory.policies.volcano.jobs import JobInfo
 from placer.quantity import CPU, PODS, Resources
 
-__all__ = ["Overcommit", "let_in"]
+__all__ = ["Overcommit", "enqueue"]
 
 #: Amounts nearer than this are the same.
 _TOLERANCE = 0.1
@@ -45,11 +45,11 @@ class Overcommit:
         return self.factors.get(resource, self.factor)
 
 
-def let_in(
-    jobs: Iterable[Job],
-    ledger: Ledger,
+def enqueue(
+    jobs: Iterable[JobInfo],
+    state: ClusterState,
     overcommit: Overcommit | None,
-    order: Callable[[Job], tuple[Any, ...]],
+    order: Callable[[JobInfo], tuple[Any, ...]],
 ) -> set[GroupKey]:
     """Which jobs are in once the action has run.
 
@@ -59,7 +59,7 @@ def let_in(
     ----------
     jobs
         All that have pending pods, in queues that are there and open.
-    ledger
+    state
         What is where.
     overcommit
         None: the plug-in is off, and all are let in.
@@ -68,10 +68,10 @@ def let_in(
     """
     if overcommit is None:
         return {job.group.key for job in jobs}
-    idle = _idle(ledger, overcommit)
+    idle = _idle(state, overcommit)
     asked = dict.fromkeys(idle, 0.0)
-    for group in ledger.instance.groups.values():
-        for name, amount in _reserved(group, ledger).items():
+    for group in state.instance.groups.values():
+        for name, amount in _reserved(group, state).items():
             asked[name] = asked.get(name, 0.0) + amount
     found = set()
     for job in sorted(jobs, key=order):
@@ -83,18 +83,18 @@ def let_in(
     return found
 
 
-def _idle(ledger: Ledger, overcommit: Overcommit) -> dict[str, float]:
+def _idle(state: ClusterState, overcommit: Overcommit) -> dict[str, float]:
     """What may be asked for of each resource; less than nothing where pods take more than the factor allows."""
-    total, used = ledger.alloc.sum(axis=0).tolist(), ledger.used.sum(axis=0).tolist()
-    rows = zip(ledger.resources, total, used, strict=True)
+    total, used = state.alloc.sum(axis=0).tolist(), state.used.sum(axis=0).tolist()
+    rows = zip(state.resources, total, used, strict=True)
     return {name: there * overcommit.of(name) - taken for name, there, taken in rows}
 
 
-def _reserved(group: Group, ledger: Ledger) -> dict[str, int]:
+def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
     """What a PodGroup that runs has asked for and does not take yet."""
     if not group.bound or len(group.bound) < group.min_member:
         return {}
-    pods = (ledger.instance.pods[key].requests for key in group.bound)
+    pods = (state.instance.pods[key].requests for key in group.bound)
     taken = sum(pods, start=Resources())
     return {name: max(0, amount - taken[name]) for name, amount in _counted(group.min_resources).items()}
 

@@ -6,17 +6,17 @@ Source: Volcano ``pkg/scheduler/api`` (``job_info.go``, ``sub_job_info.go``), ``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from placer.instance import Group, Instance, Key, NetworkTopology, SubGroup
-from placer.laboratory.policies.ledger import IntArray, Ledger, Task
-from placer.laboratory.policies.volcano.domains import Domains
+from placer.instance import Group, Instance, Key, NetworkTopology, Pod, SubGroup
+from placer.laboratory.policies.cluster_state import ClusterState, IntArray, Task
+from placer.laboratory.policies.volcano.domains import HyperNodesInfo
 from placer.quantity import PODS
 
-__all__ = ["Job", "SubJob", "is_best_effort", "read_jobs", "required", "subjob_order", "task_order"]
+__all__ = ["JobInfo", "SubJob", "is_best_effort", "read_jobs", "required", "subjob_order", "task_order"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SubJob:
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class JobInfo:
     """A PodGroup.
 
     Parameters
@@ -203,38 +203,45 @@ def is_best_effort(task: Task) -> bool:
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
-def read_jobs(ledger: Ledger, domains: Domains) -> list[Job]:
+def read_jobs(state: ClusterState, domains: HyperNodesInfo) -> list[JobInfo]:
     """Every group that has a pending pod, as a job; sorted by key."""
-    return [_job(group, ledger, domains) for group in ledger.instance.groups.values() if group.pending]
+    return [_job(group, state, domains) for group in state.instance.groups.values() if group.pending]
 
 
-def _job(group: Group, ledger: Ledger, domains: Domains) -> Job:
-    instance = ledger.instance
+def _job(group: Group, state: ClusterState, domains: HyperNodesInfo) -> JobInfo:
+    instance = state.instance
     wanted = _wanted(group.topology, None, domains)
     uid = f"{group.key.namespace}/{group.key.name}"
-    job = Job(uid, group, group.queue or "default", wanted, [])
+    job = JobInfo(uid, group, group.queue or "default", wanted, [])
     for subjob, keys, succeeded in _parts(group, uid, wanted, instance, domains):
         members = [instance.pods[key] for key in keys]
-        subjob.tasks = sorted((ledger.task_of[pod.key] for pod in members if pod.key in ledger.task_of), key=task_order)
-        subjob.best_effort = sum(map(is_best_effort, subjob.tasks))
-        subjob.priority = max((0, *(pod.priority for pod in members)))
-        subjob.total = len(members) + succeeded
-        subjob.request = sum((ledger.row(pod.requests) for pod in members), start=np.zeros_like(ledger.alloc[0]))
-        nodes = [pod.node for pod in members if pod.node is not None]
-        subjob.running = Counter(ledger.number[node] for node in nodes if node in ledger.number)
-        subjob.occupied = len(nodes) + succeeded
+        _count_members(subjob, members, succeeded, state, domains)
         job.roles.update(pod.role for pod in members if pod.node is not None)
         job.roles_pipelined.update(task.pod.role for task in subjob.tasks if is_best_effort(task))
-        if subjob.wanted is not None and nodes and all(node in ledger.number for node in nodes):
-            subjob.anchor = domains.smallest(subjob.running)
         job.anchor = domains.common(job.anchor, subjob.anchor)
         job.subjobs.append(subjob)
     job.roles.update(group.succeeded)
     return job
 
 
+def _count_members(
+    subjob: SubJob, members: Sequence[Pod], succeeded: int, state: ClusterState, domains: HyperNodesInfo
+) -> None:
+    """Note in a subjob what its pods come to: those that wait, those that run and where, and what all ask for."""
+    subjob.tasks = sorted((state.task_of[pod.key] for pod in members if pod.key in state.task_of), key=task_order)
+    subjob.best_effort = sum(map(is_best_effort, subjob.tasks))
+    subjob.priority = max((0, *(pod.priority for pod in members)))
+    subjob.total = len(members) + succeeded
+    subjob.request = sum((state.row(pod.requests) for pod in members), start=np.zeros_like(state.alloc[0]))
+    nodes = [pod.node for pod in members if pod.node is not None]
+    subjob.running = Counter(state.number[node] for node in nodes if node in state.number)
+    subjob.occupied = len(nodes) + succeeded
+    if subjob.wanted is not None and nodes and all(node in state.number for node in nodes):
+        subjob.anchor = domains.smallest(subjob.running)
+
+
 def _parts(
-    group: Group, uid: str, wanted: Wanted | None, instance: Instance, domains: Domains
+    group: Group, uid: str, wanted: Wanted | None, instance: Instance, domains: HyperNodesInfo
 ) -> Iterator[tuple[SubJob, list[Key], int]]:
     """Subjobs with the pods of each, and how many of its pods have succeeded."""
     merged: dict[tuple[int, str], list[SubGroup]] = {}
@@ -252,7 +259,7 @@ def _parts(
         yield SubJob(uid, 1 if group.policies else group.min_member, None, wanted), left, succeeded
 
 
-def _wanted(topology: NetworkTopology | None, job: Wanted | None, domains: Domains) -> Wanted | None:
+def _wanted(topology: NetworkTopology | None, job: Wanted | None, domains: HyperNodesInfo) -> Wanted | None:
     """Soft becomes hard up to the job's limit, else up to the top; hard with an unknown tier has no limit."""
     if topology is None:
         return None
@@ -275,12 +282,12 @@ def task_order(task: Task) -> tuple[int, int, float, Key]:
     return -task.pod.priority, number, task.pod.created, task.key
 
 
-def subjob_order(job: Job, subjob: SubJob) -> tuple[int, bool, int, str]:
+def subjob_order(job: JobInfo, subjob: SubJob) -> tuple[int, bool, int, str]:
     """SubJobOrderFn: priority, those that are not ready first, index, uid."""
     return -subjob.priority, job.subjob_ready(subjob), subjob.match_index, subjob.uid
 
 
-def required(job: Job) -> set[str]:
+def required(job: JobInfo) -> set[str]:
     """Subjobs that go before the rest: the first ones that are needed for minSubGroups."""
     missing: Mapping[int, int] = {
         index: policy.min_sub_groups - sum(job.subjob_ready(each) for each in job.subjobs if each.policy == index)

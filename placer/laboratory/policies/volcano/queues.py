@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from placer.laboratory.policies.ledger import FloatArray, Ledger, Task
-from placer.laboratory.policies.volcano.jobs import Job
+from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, Task
+from placer.laboratory.policies.volcano.jobs import JobInfo
 from placer.quantity import PODS
 
 __all__ = ["Proportion"]
@@ -26,7 +26,7 @@ class Proportion:
 
     Parameters
     ----------
-    ledger
+    state
         What is where; pods that take and leave room are heard of.
     jobs
         All jobs that want something.
@@ -34,32 +34,32 @@ class Proportion:
         Whether the plug-in is configured; where it is not, no queue is overused.
     """
 
-    def __init__(self, ledger: Ledger, jobs: Sequence[Job], *, on: bool) -> None:
+    def __init__(self, state: ClusterState, jobs: Sequence[JobInfo], *, on: bool) -> None:
         self.on = on
         self._queue_of = {job.group.key: job.queue for job in jobs}
-        self._counted = np.array([name != PODS for name in ledger.resources])
-        names = sorted({group.queue or "default" for group in ledger.instance.groups.values()})
-        nothing = np.zeros(len(ledger.resources))
+        self._counted = np.array([name != PODS for name in state.resources])
+        names = sorted({group.queue or "default" for group in state.instance.groups.values()})
+        nothing = np.zeros(len(state.resources))
         self.allocated = {name: nothing.copy() for name in names}
         request = {name: nothing.copy() for name in names}
-        for key, group in ledger.instance.groups.items():
+        for key, group in state.instance.groups.items():
             queue = group.queue or "default"
             self._queue_of.setdefault(key, queue)
             for pod in (*group.bound, *group.pending):
-                request[queue] += ledger.row(ledger.instance.pods[pod].requests)
+                request[queue] += state.row(state.instance.pods[pod].requests)
             for pod in group.bound:
-                self.allocated[queue] += ledger.row(ledger.instance.pods[pod].requests)
-        limits = {name: self._limit(ledger, name) for name in names}
-        known = ledger.instance.queues
+                self.allocated[queue] += state.row(state.instance.pods[pod].requests)
+        limits = {name: self._limit(state, name) for name in names}
+        known = state.instance.queues
         weights = {name: known[name].weight if name in known else 1 for name in names}
-        self.deserved = deserved(ledger.alloc.sum(axis=0).astype(np.float64), request, limits, weights)
-        ledger.listeners.append(self._hear)
+        self.deserved = deserved(state.alloc.sum(axis=0).astype(np.float64), request, limits, weights)
+        state.listeners.append(self._hear)
 
     @staticmethod
-    def _limit(ledger: Ledger, queue: str) -> FloatArray:
-        known = ledger.instance.queues.get(queue)
+    def _limit(state: ClusterState, queue: str) -> FloatArray:
+        known = state.instance.queues.get(queue)
         capability = known.capability if known is not None else {}
-        return np.array([capability.get(name, np.inf) for name in ledger.resources], dtype=np.float64)
+        return np.array([capability.get(name, np.inf) for name in state.resources], dtype=np.float64)
 
     def _hear(self, task: Task, _node: int, sign: int) -> None:
         if task.pod.group is not None and task.pod.group in self._queue_of:

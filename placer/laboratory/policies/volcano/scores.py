@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from placer.instance import GroupKey
-from placer.laboratory.policies.ledger import FloatArray, IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
 from placer.laboratory.policies.resources import Allocation, balanced, least_allocated, most_allocated
 from placer.laboratory.policies.step import Score
 from placer.quantity import CPU
@@ -25,26 +25,26 @@ _EVEN = {CPU: 1, "memory": 1}
 _WITH_GPU = {CPU: 1, "memory": 1, "nvidia.com/gpu": 1}
 
 
-def node_order(ledger: Ledger, weights: Mapping[str, int]) -> list[Score]:
+def node_order(state: ClusterState, weights: Mapping[str, int]) -> list[Score]:
     """Scores of nodeorder that depend on what is requested."""
 
     def least(task: Task, nodes: IntArray) -> FloatArray:
-        return least_allocated(Allocation.of(ledger, task, nodes, _EVEN, least=True))
+        return least_allocated(Allocation.of(state, task, nodes, _EVEN, least=True))
 
     def most(task: Task, nodes: IntArray) -> FloatArray:
-        return most_allocated(Allocation.of(ledger, task, nodes, _EVEN, least=True))
+        return most_allocated(Allocation.of(state, task, nodes, _EVEN, least=True))
 
     def balance(task: Task, nodes: IntArray) -> FloatArray:
-        return balanced(Allocation.of(ledger, task, nodes, _WITH_GPU, least=False))
+        return balanced(Allocation.of(state, task, nodes, _WITH_GPU, least=False))
 
     scores = {"leastrequested": least, "mostrequested": most, "balancedresource": balance}
     return [Score(name, weights[name], of) for name, of in scores.items() if weights.get(name)]
 
 
-def binpack(ledger: Ledger, weights: Mapping[str, int]) -> Score:
+def binpack(state: ClusterState, weights: Mapping[str, int]) -> Score:
     """Weighted mean share of the requested resources that is used with the pod there; 0 where it does not fit now."""
-    columns = np.array([ledger.column[name] for name in weights if name in ledger.column], dtype=np.int64)
-    numbers = np.array([weight for name, weight in weights.items() if name in ledger.column], dtype=np.float64)
+    columns = np.array([state.column[name] for name in weights if name in state.column], dtype=np.int64)
+    numbers = np.array([weight for name, weight in weights.items() if name in state.column], dtype=np.float64)
 
     def of(task: Task, nodes: IntArray) -> FloatArray:
         asked = task.request[columns] > 0
@@ -52,8 +52,8 @@ def binpack(ledger: Ledger, weights: Mapping[str, int]) -> Score:
         if not total:
             return np.zeros(len(nodes))
         cells = nodes[:, None], columns[asked]
-        alloc = ledger.alloc[cells]
-        after = alloc - ledger.idle[cells] + task.request[columns[asked]]
+        alloc = state.alloc[cells]
+        after = alloc - state.idle[cells] + task.request[columns[asked]]
         scores = (numbers[asked] * after / np.maximum(alloc, 1)).sum(axis=1) / total * 100.0
         found: FloatArray = np.where((after > alloc).any(axis=1), 0.0, scores)
         return found
@@ -66,19 +66,19 @@ class FirstNodes:
 
     Parameters
     ----------
-    ledger
+    state
         What is where; pods that take and leave room are heard of.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self._nodes: dict[GroupKey, list[int]] = defaultdict(list)
-        for key, group in ledger.instance.groups.items():
-            nodes = (ledger.instance.pods[pod].node for pod in group.bound)
-            self._nodes[key] += [ledger.number[node] for node in nodes if node in ledger.number]
-        ledger.listeners.append(self._hear)
+        for key, group in state.instance.groups.items():
+            nodes = (state.instance.pods[pod].node for pod in group.bound)
+            self._nodes[key] += [state.number[node] for node in nodes if node in state.number]
+        state.listeners.append(self._hear)
 
     def of(self, task: Task) -> int | None:
-        """Node of the first pod of a pod's group; None: nobody has one."""
+        """Node of the first pod of a pod's group; None: no pod has one."""
         nodes = self._nodes[task.pod.group] if task.pod.group is not None else []
         return nodes[0] if nodes else None
 
@@ -112,14 +112,14 @@ def label_nearness(values: Sequence[Sequence[str]], first: FirstNodes, weight: i
     return Score("network-topology", weight, of)
 
 
-def label_values(ledger: Ledger, keys: Sequence[str]) -> list[list[str]]:
+def label_values(state: ClusterState, keys: Sequence[str]) -> list[list[str]]:
     """Of each node the values of the labels; without labels its HyperNode at each tier stands for them."""
-    instance = ledger.instance
+    instance = state.instance
     if keys:
         return [[node.labels.get(key, "") for key in keys] for node in instance.nodes.values()]
     tree = instance.topology
     tiers = sorted({each.tier for each in tree.hyper_nodes.values()})
-    paths = ({tree.tier(name): name for name in tree.path(node)} for node in ledger.names)
+    paths = ({tree.tier(name): name for name in tree.path(node)} for node in state.names)
     return [[path.get(tier, "") for tier in tiers] for path in paths]
 
 

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from placer.instance import GroupKey
-from placer.laboratory.policies.faults import Reader
-from placer.laboratory.policies.ledger import BoolArray, IntArray, Ledger, Task
+from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, IntArray, Task
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.loop import Settlement
 from placer.laboratory.policies.step import Filter, Score
 from placer.laboratory.policies.volcano.allocate import Allocate, Move, Worksheet
-from placer.laboratory.policies.volcano.domains import Domains
-from placer.laboratory.policies.volcano.enqueue import let_in
-from placer.laboratory.policies.volcano.jobs import Job, SubJob, is_best_effort, read_jobs
+from placer.laboratory.policies.volcano.domains import HyperNodesInfo
+from placer.laboratory.policies.volcano.enqueue import enqueue
+from placer.laboratory.policies.volcano.jobs import JobInfo, SubJob, is_best_effort, read_jobs
 from placer.laboratory.policies.volcano.queues import Proportion
 from placer.laboratory.policies.volcano.scores import FirstNodes, binpack, label_nearness, label_values, node_order
-from placer.laboratory.policies.volcano.settings import Settings, read_settings
+from placer.laboratory.policies.volcano.settings import VolcanoSettings, read_settings
 from placer.laboratory.policies.volcano.topology import TopologyAware
 
 __all__ = ["Session", "Turn"]
@@ -39,7 +39,7 @@ _BROKEN_TREE = ("HyperNodeCycle", "HyperNodeTwoParents")
 class Turn:
     """A job that is tried; with ``fill`` only that pod, which requests nothing."""
 
-    job: Job
+    job: JobInfo
     number: int
     fill: tuple[SubJob, Task] | None = None
 
@@ -49,7 +49,7 @@ class Session:
 
     Parameters
     ----------
-    ledger
+    state
         What is where.
     written
         The configuration, plain values.
@@ -57,22 +57,22 @@ class Session:
         Takes its faults.
     """
 
-    def __init__(self, ledger: Ledger, written: Mapping[str, Any], reader: Reader) -> None:
+    def __init__(self, state: ClusterState, written: Mapping[str, Any], reader: ConfigReader) -> None:
         settings = read_settings(written, reader)
         reader.raise_any()
-        self.ledger = ledger
+        self.state = state
         self.settings = settings
-        domains = Domains(ledger)
-        waiting = [job for job in read_jobs(ledger, domains) if self._has_queue(job)]
-        self.proportion = Proportion(ledger, waiting, on=settings.proportion)
-        self._total = np.maximum(ledger.alloc.sum(axis=0), 1)
+        domains = HyperNodesInfo(state)
+        waiting = [job for job in read_jobs(state, domains) if self._has_queue(job)]
+        self.proportion = Proportion(state, waiting, on=settings.proportion)
+        self._total = np.maximum(state.alloc.sum(axis=0), 1)
         self._used = {job.group.key: self._running(job) for job in waiting}
-        jobs = [job for job in self._let_in(waiting) if self._considered(job)]
-        topology = TopologyAware(ledger, domains, settings.topology) if settings.topology is not None else None
-        filters: list[Filter] = [_eligible, ledger.ports_free] if settings.predicates else [_modelled]
-        self.allocate = Allocate(ledger, domains, self.proportion, topology, filters, _scores(settings, ledger))
+        jobs = [job for job in self._enqueued(waiting) if self._considered(job)]
+        topology = TopologyAware(state, domains, settings.topology) if settings.topology is not None else None
+        filters: list[Filter] = [_eligible, state.ports_free] if settings.predicates else [_modelled]
+        self.allocate = Allocate(state, domains, self.proportion, topology, filters, _scores(settings, state))
         self.worksheets = {job.group.key: Worksheet.of(job) for job in jobs}
-        self._waiting: dict[str, list[tuple[tuple[Any, ...], int, Job]]] = defaultdict(list)
+        self._waiting: dict[str, list[tuple[tuple[Any, ...], int, JobInfo]]] = defaultdict(list)
         for number, job in enumerate(jobs if "allocate" in settings.actions else ()):
             if self.worksheets[job.group.key].queue:
                 heappush(self._waiting[job.queue], (self.job_order(job), number, job))
@@ -85,34 +85,34 @@ class Session:
         ][::-1]
         self._moves: list[Move] = []
         self._unbound: dict[GroupKey, list[Task]] = defaultdict(list)
-        ledger.listeners.append(self._hear)
+        state.listeners.append(self._hear)
 
-    def _has_queue(self, job: Job) -> bool:
+    def _has_queue(self, job: JobInfo) -> bool:
         """Whether a job is in a queue that is there and open."""
-        instance = self.ledger.instance
+        instance = self.state.instance
         there = job.queue == "default" or job.queue in instance.queues
         return there and instance.closed_queue(job.group.queue) is None
 
-    def _let_in(self, jobs: list[Job]) -> list[Job]:
-        """Jobs that the action enqueue lets in; without it, all.
+    def _enqueued(self, jobs: list[JobInfo]) -> list[JobInfo]:
+        """Jobs that the action enqueue moves to Inqueue; without it, all.
 
         What a queue has does not change with that: all jobs of the one with the least share are asked first.
         """
         if "enqueue" not in self.settings.actions:
             return jobs
         shares = {job.queue: (self.proportion.share(job.queue), job.queue) for job in jobs}
-        found = let_in(jobs, self.ledger, self.settings.overcommit, lambda job: shares[job.queue] + self.job_order(job))
+        found = enqueue(jobs, self.state, self.settings.overcommit, lambda job: shares[job.queue] + self.job_order(job))
         return [job for job in jobs if job.group.key in found]
 
-    def _considered(self, job: Job) -> bool:
+    def _considered(self, job: JobInfo) -> bool:
         """Whether a job is tried: it is valid, and has a tree where it needs one."""
-        broken = any(finding.code in _BROKEN_TREE for finding in self.ledger.instance.findings)
+        broken = any(finding.code in _BROKEN_TREE for finding in self.state.instance.findings)
         return job.valid() and not (broken and job.has_topology)
 
-    def _running(self, job: Job) -> IntArray:
+    def _running(self, job: JobInfo) -> IntArray:
         """What the pods of a job that run take."""
-        pods = (self.ledger.instance.pods[key] for key in job.group.bound)
-        return sum((self.ledger.row(pod.requests) for pod in pods), start=np.zeros_like(self._total))
+        pods = (self.state.instance.pods[key] for key in job.group.bound)
+        return sum((self.state.row(pod.requests) for pod in pods), start=np.zeros_like(self._total))
 
     def _hear(self, task: Task, _node: int, sign: int) -> None:
         if task.pod.group in self._used:
@@ -120,12 +120,12 @@ class Session:
 
     # ---------------------------------------------------------------------------------------------------------- order
 
-    def job_order(self, job: Job) -> tuple[Any, ...]:
+    def job_order(self, job: JobInfo) -> tuple[Any, ...]:
         """JobOrderFn: by the plug-ins in their order, then by age, then by name."""
         keys: Mapping[str, Any] = {"priority": -job.group.priority, "gang": job.ready(), "drf": self.share(job)}
         return (*(keys[name] for name in self.settings.job_order), job.group.created, job.uid)
 
-    def share(self, job: Job) -> float:
+    def share(self, job: JobInfo) -> float:
         """Largest share of the whole cluster that a job has of a resource (drf)."""
         return float((self._used[job.group.key] / self._total).max(initial=0.0))
 
@@ -155,9 +155,9 @@ class Session:
             self._moves = self.allocate.for_tasks(job, subjob, left, self.allocate.domains.top)
             worksheet.push(job, subjob, left)
 
-    def _backfill(self, job: Job, subjob: SubJob, task: Task) -> list[Move]:
+    def _backfill(self, job: JobInfo, subjob: SubJob, task: Task) -> list[Move]:
         """Any node will do that the filters let through."""
-        node = self.allocate.step.choose(task, self.ledger.everywhere)
+        node = self.allocate.step.choose(task, self.state.everywhere)
         if node is None:
             return []
         move = Move(subjob, task, node, waits=False)
@@ -181,7 +181,7 @@ class Session:
         del self._unbound[job.group.key]
         return Settlement(bind=held)
 
-    def _ready(self, job: Job) -> bool:
+    def _ready(self, job: JobInfo) -> bool:
         """Without the plug-in gang every job is."""
         return job.ready() or not self.settings.gang
 
@@ -192,17 +192,17 @@ def _eligible(task: Task, nodes: IntArray) -> BoolArray:
 
 
 def _modelled(task: Task, nodes: IntArray) -> BoolArray:
-    """Without the plug-in predicates only what nobody here could judge is kept off (C4)."""
+    """Without the plug-in predicates only what cannot be judged here is kept off (C4)."""
     return np.full(len(nodes), not task.pod.unsupported)
 
 
-def _scores(settings: Settings, ledger: Ledger) -> list[Score]:
+def _scores(settings: VolcanoSettings, state: ClusterState) -> list[Score]:
     """Scores of the plug-ins that look at nodes alone."""
-    found = node_order(ledger, settings.node_order)
+    found = node_order(state, settings.node_order)
     weight, resources = settings.binpack
     if weight:
-        found.append(replace(binpack(ledger, resources), weight=weight))
+        found.append(replace(binpack(state, resources), weight=weight))
     if settings.keys is not None:
         weight, keys = settings.keys
-        found.append(label_nearness(label_values(ledger, keys), FirstNodes(ledger), weight))
+        found.append(label_nearness(label_values(state, keys), FirstNodes(state), weight))
     return found

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placer.laboratory.policies.faults import Reader
+from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.volcano.enqueue import Overcommit
-from placer.laboratory.policies.volcano.topology import Weights
+from placer.laboratory.policies.volcano.topology import TopologyWeights
 
-__all__ = ["DEFAULT", "DEFAULT_LABELS", "FRAGMENT", "Settings", "read_settings"]
+__all__ = ["DEFAULT", "DEFAULT_LABELS", "FRAGMENT", "VolcanoSettings", "read_settings"]
 
 #: Key of tiers that stand by themselves, to be put among those of the default configuration.
 FRAGMENT = "fragment"
@@ -102,7 +102,7 @@ _OVERCOMMIT = "overcommit-factor"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class VolcanoSettings:
     """What a session goes by.
 
     Parameters
@@ -132,12 +132,12 @@ class Settings:
     predicates: bool
     node_order: Mapping[str, int]
     binpack: tuple[int, Mapping[str, int]]
-    topology: Weights | None
+    topology: TopologyWeights | None
     keys: tuple[int, tuple[str, ...]] | None
     overcommit: Overcommit | None
 
 
-def read_settings(written: Mapping[str, Any], reader: Reader) -> Settings:
+def read_settings(written: Mapping[str, Any], reader: ConfigReader) -> VolcanoSettings:
     """Read a configuration.
 
     Parameters
@@ -158,7 +158,7 @@ def read_settings(written: Mapping[str, Any], reader: Reader) -> Settings:
     if not plugins:
         reader.fault("tiers", written.get("tiers"), "at least one tier with a plug-in")
     keys = plugins.get("network-topology")
-    settings = Settings(
+    settings = VolcanoSettings(
         actions=_actions(written.get("actions"), reader),
         job_order=tuple(n for n in plugins if n in ("priority", "gang", "drf") and plugins[n].on("job order")),
         gang="gang" in plugins,
@@ -175,7 +175,7 @@ def read_settings(written: Mapping[str, Any], reader: Reader) -> Settings:
     return settings
 
 
-def _completed(fragment: list[Any], reader: Reader) -> Mapping[str, Any]:
+def _completed(fragment: list[Any], reader: ConfigReader) -> Mapping[str, Any]:
     """Put tiers that stand by themselves among those of the default configuration."""
     tiers = [reader.mapping(tier, "tiers") for tier in fragment]
     named = {
@@ -197,7 +197,7 @@ def _completed(fragment: list[Any], reader: Reader) -> Mapping[str, Any]:
 class _Plugin:
     """One plug-in of the configuration; what is asked of its arguments and switches is honoured, the rest is not."""
 
-    def __init__(self, name: str, written: Mapping[str, Any], reader: Reader, at: str) -> None:
+    def __init__(self, name: str, written: Mapping[str, Any], reader: ConfigReader, at: str) -> None:
         self.name = name
         self.reader = reader
         self.at = f"{at}.arguments"
@@ -222,7 +222,7 @@ class _Plugin:
         return self.arguments.get(key, default)
 
     def remark_rest(self) -> None:
-        """Say of what nobody asked for that it decides nothing; a switch that is on is as if it were not written."""
+        """Say of what is not asked for that it decides nothing; a switch that is on is as if it were not written."""
         at = f"{self.place} ({self.name})"
         rest = {key: value for key, value in self._written.items() if value is not True}
         self.reader.rest(rest, f"{at}.", self._asked)
@@ -263,7 +263,7 @@ def _is_default(key: str, value: object) -> bool:
     return key.startswith("predicate.") and key.endswith("Enable") and value in (True, "true") and key not in _OFF
 
 
-def _actions(written: object, reader: Reader) -> frozenset[str]:
+def _actions(written: object, reader: ConfigReader) -> frozenset[str]:
     """Actions, a list in one text, separated by commas."""
     names = [name.strip() for name in reader.text(written, "actions", _ACTIONS).split(",")]
     for name in names:
@@ -275,7 +275,7 @@ def _actions(written: object, reader: Reader) -> frozenset[str]:
     return frozenset(names)
 
 
-def _plugins(tier: Mapping[str, Any], reader: Reader, at: str) -> Iterator[_Plugin]:
+def _plugins(tier: Mapping[str, Any], reader: ConfigReader, at: str) -> Iterator[_Plugin]:
     for index, entry in enumerate(reader.items(tier.get("plugins"), f"{at}.plugins")):
         place = f"{at}.plugins[{index}]"
         each = reader.mapping(entry, place)
@@ -314,13 +314,13 @@ def _overcommit(plugin: _Plugin | None) -> Overcommit | None:
     return Overcommit(factors.get(_OVERCOMMIT, default), single)
 
 
-def _topology(plugin: _Plugin | None) -> Weights | None:
+def _topology(plugin: _Plugin | None) -> TopologyWeights | None:
     if plugin is None:
         return None
     enabled = plugin.get(f"{_HYPERNODE}.normal-pod.enable", True)
     if enabled not in (True, False, "true", "false"):
         plugin.reader.fault(f"{plugin.at}[{_HYPERNODE}.normal-pod.enable]", enabled, "true or false")
-    return Weights(
+    return TopologyWeights(
         weight=int(plugin.number("weight", 1)),
         resources=plugin.resources(_HYPERNODE),
         normal_pods=enabled in (True, "true"),

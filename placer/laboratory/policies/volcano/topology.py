@@ -12,15 +12,15 @@ from itertools import groupby
 
 import numpy as np
 
-from placer.laboratory.policies.ledger import FloatArray, IntArray, Ledger, Task
-from placer.laboratory.policies.volcano.domains import Domains
+from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
+from placer.laboratory.policies.volcano.domains import HyperNodesInfo
 from placer.laboratory.policies.volcano.jobs import SubJob, Wanted
 
-__all__ = ["TopologyAware", "Weights"]
+__all__ = ["TopologyAware", "TopologyWeights"]
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class TopologyWeights:
     """Arguments of the plug-in.
 
     Parameters
@@ -46,17 +46,17 @@ class TopologyAware:
 
     Parameters
     ----------
-    ledger, domains
+    state, domains
         What is where.
     weights
         Arguments.
     """
 
-    def __init__(self, ledger: Ledger, domains: Domains, weights: Weights) -> None:
-        self.ledger = ledger
+    def __init__(self, state: ClusterState, domains: HyperNodesInfo, weights: TopologyWeights) -> None:
+        self.state = state
         self.domains = domains
         self.weights = weights
-        counted = [(ledger.column[name], w) for name, w in weights.resources.items() if name in ledger.column]
+        counted = [(state.column[name], w) for name, w in weights.resources.items() if name in state.column]
         self._columns = np.array([column for column, _ in counted], dtype=np.int64)
         self._weights = np.array([weight for _, weight in counted], dtype=np.float64)
 

@@ -14,7 +14,7 @@ from placer.dense.eligibility import Eligibility
 from placer.instance import Constraints, HostPort, Instance, Key, Pod, PodState
 from placer.quantity import CPU, Resources
 
-__all__ = ["BoolArray", "FloatArray", "IntArray", "Ledger", "Listener", "Task"]
+__all__ = ["BoolArray", "ClusterState", "FloatArray", "IntArray", "Listener", "Task"]
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
@@ -64,7 +64,7 @@ class Task:
 Listener = Callable[[Task, int, int], None]
 
 
-class Ledger:
+class ClusterState:
     """Nodes and pending pods by index.
 
     Parameters
