@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from placer import manifests
 from placer.errors import BadInstance
-from placer.manifests import Text, jsontext, limits, objects, probe, validation, yamltext
+from placer.manifests import Text, jsontext, limits, validation, yamltext
+from placer.manifests import raw_objects as objects
+from placer.manifests import raw_objects as probe
 from placer.manifests.limits import Faults
 
 MIB = 2**20

@@ -16,7 +16,7 @@ from placer.errors import StrictFindings
 from placer.kube import KINDS, KindInfo
 from placer.kube.fields import Fields, known_fields, nearest_kind, read_fields
 from placer.manifests import from_documents, validate
-from placer.manifests.shape import ObjectShape
+from placer.manifests.raw_objects import ObjectShape
 from placer.manifests.unknown import UnknownField
 from placer.network_costs import read_costs
 from placer.read import read_expansion

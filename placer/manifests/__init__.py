@@ -6,13 +6,12 @@ mean together belongs to ``placer.instance``.
 
 The way of a text, one file for each step::
 
-    files      read_texts   paths -> texts, unpacked within the limits
-    objects    split        texts -> one slice of JSON text for each object   (with jsontext, yamltext, scalars)
-    edits      edit         the what-if options   (with settable: whether anything reads the field)
-    probe      Probe        whether the rest of a YAML text is worth reading
-    useless    ...          files that give an instance nothing
-    validation validate     slices -> typed objects   (with wording; unknown, shape: fields that no kind has)
-    writing    dump         plain values -> a file
+    files        read_texts   paths -> texts, unpacked within the limits
+    raw_objects  split        texts -> one slice of JSON text for each object   (with jsontext, yamltext, scalars)
+    edits        edit         the what-if options   (with settable: whether anything reads the field)
+    useless      ...          files that give an instance nothing
+    validation   validate     slices -> typed objects   (with wording; unknown: fields that no kind has)
+    writing      dump         plain values -> a file
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ from pathlib import Path
 
 from placer.manifests.edits import edit
 from placer.manifests.files import Text, read_texts
-from placer.manifests.header import SNAPSHOT
 from placer.manifests.limits import Faults
-from placer.manifests.objects import RawObject, from_documents, split
+from placer.manifests.raw_objects import SNAPSHOT, RawObject, from_documents, split
 from placer.manifests.useless import UselessFile, useless_files
 from placer.manifests.validation import Objects, validate
 from placer.manifests.writing import dump

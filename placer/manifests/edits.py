@@ -11,8 +11,8 @@ from placer.errors import UsageError
 from placer.kube import find_kinds
 from placer.manifests import yamltext
 from placer.manifests.limits import shown
-from placer.manifests.objects import Identity, RawObject
 from placer.manifests.paths import parse_path, path_text
+from placer.manifests.raw_objects import Identity, RawObject
 from placer.manifests.settable import is_list, unread
 
 __all__ = ["edit"]

@@ -16,9 +16,8 @@ import msgspec
 from placer.kube import KindInfo
 from placer.kube.fields import Fields, Steps, known_fields, nearest
 from placer.manifests.limits import shown
-from placer.manifests.objects import RawObject
 from placer.manifests.paths import path_text
-from placer.manifests.shape import ObjectShape, Place
+from placer.manifests.raw_objects import ObjectShape, Place, RawObject
 
 __all__ = ["Strays", "UnknownField"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from placer.manifests import yamltext
 from placer.manifests.files import Text
-from placer.manifests.objects import RawObject
+from placer.manifests.raw_objects import RawObject
 
 __all__ = ["UselessFile", "useless_files"]
 

@@ -22,7 +22,7 @@ from placer.kube.base import CONTROL
 from placer.kube.fields import nearest_kind
 from placer.kube.pod import PodManifest
 from placer.manifests.limits import KINDS_MOST, Faults, memory_allowed, shown
-from placer.manifests.objects import Identity, RawObject
+from placer.manifests.raw_objects import Identity, RawObject
 from placer.manifests.unknown import Strays, UnknownField
 from placer.manifests.useless import UselessFile
 from placer.manifests.wording import MOST, wrongs

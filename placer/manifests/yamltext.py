@@ -99,7 +99,7 @@ def documents(text: bytes) -> Iterator[Document]:
     """
     if text.count(b"\n%TAG") > 100:  # libyaml compares each of them with all before it
         raise YamlError("", "more than 100 %TAG directives", "at most 100")
-    reader, most = _Reader(text), yaml_documents_allowed(len(text))
+    reader, most = _YamlReader(text), yaml_documents_allowed(len(text))
     try:
         for number, document in enumerate(reader.documents()):
             if number >= most:
@@ -138,7 +138,7 @@ class _Anchored:
     values: int
 
 
-class _Reader:
+class _YamlReader:
     """Turns the events of one text into JSON text, by recursive descent over at most 100 levels."""
 
     def __init__(self, text: bytes) -> None:
