@@ -217,15 +217,20 @@ def lowest_set(
     if width == 1:
         fitting = (zone for zone in range(below) if all(rooms[zone][name] >= need[name] for name in need))
         return next(((zone,) for zone in fitting), None)
-    for name, amount in need.items():
-        if sum(sorted((room[name] for room in rooms[:below]), reverse=True)[:width]) < amount:
-            return None
+    if not _largest_suffice(rooms[:below], need, width):
+        return None
     for highest in range(width - 1, below if width else 0):
         rest = {name: amount - rooms[highest][name] for name, amount in need.items()}
         found = lowest_set(rooms, rest, width - 1, highest)
         if found is not None:
             return (*found, highest)
     return None
+
+
+def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int) -> bool:
+    """Whether the zones with most of each resource, other ones for each, have all of something: else no set has."""
+    largest_first = {name: sorted((room[name] for room in rooms), reverse=True) for name in need}
+    return all(sum(largest_first[name][:width]) >= amount for name, amount in need.items())
 
 
 # ------------------------------------------------------------------------------------------------ what pods ask for

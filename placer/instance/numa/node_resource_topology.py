@@ -336,21 +336,26 @@ def _by_node(
 
 
 def _bound_pod(pod: PodManifest, demands: DemandPool) -> _BoundPod:
+    created = pod.metadata.creation_timestamp
+    return _BoundPod(
+        pod.namespace,
+        pod.name,
+        _bound_at(pod),
+        created.timestamp() if created is not None else 0.0,
+        demands.of(pod.spec),
+    )
+
+
+def _bound_at(pod: PodManifest) -> float | None:
+    """When a pod was bound: it was scheduled, else started, else created."""
     times = []
     if pod.status is not None:
         scheduled = [
             each for each in pod.status.conditions or () if each.type == "PodScheduled" and each.status == "True"
         ]
         times = [each.last_transition_time for each in scheduled] + [pod.status.start_time]
-    moments = [time.timestamp() for time in (*times, pod.metadata.creation_timestamp) if time is not None]
-    created = pod.metadata.creation_timestamp
-    return _BoundPod(
-        pod.namespace,
-        pod.name,
-        moments[0] if moments else None,
-        created.timestamp() if created is not None else 0.0,
-        demands.of(pod.spec),
-    )
+    moments = (time.timestamp() for time in (*times, pod.metadata.creation_timestamp) if time is not None)
+    return next(moments, None)
 
 
 def _not_counted(
@@ -370,26 +375,26 @@ def _not_counted(
         message = f"its pod fingerprint {fingerprint} is not that of the pods on the node, nor of those bound earlier"
         subject = f"NodeResourceTopology {item.name}"
         findings.add(FINDING_CODE, subject, f"{subject}: {message}")
-    times = [each.time.timestamp() for each in item.metadata.managed_fields or () if each.time is not None]
-    times += _updated(item, findings)
+    times = _written_at(item, findings)
     return [pod for pod in standing if times and pod.at is not None and pod.at > max(times)]
 
 
-def _updated(item: NodeResourceTopologyManifest, findings: Findings) -> list[float]:
-    """When the object was last written, as a snapshot says it."""
+def _written_at(item: NodeResourceTopologyManifest, findings: Findings) -> list[float]:
+    """When parts of the object were written, as it says itself and as a snapshot says it."""
+    times = [each.time.timestamp() for each in item.metadata.managed_fields or () if each.time is not None]
     written = (item.metadata.annotations or {}).get(UPDATED)
     if written is None:
-        return []
+        return times
     try:
         moment = datetime.fromisoformat(written)
         if moment.tzinfo is None:
             raise ValueError(written)
-        return [moment.timestamp()]
+        return [*times, moment.timestamp()]
     except ValueError:
         subject = f"NodeResourceTopology {item.name}"
         expected = "a time such as 2026-01-31T12:00:00Z"
         findings.add(FINDING_CODE, subject, f"{subject}: annotation {UPDATED}: found {written}, expected {expected}")
-        return []
+        return times
 
 
 def _last_bound(
@@ -398,21 +403,28 @@ def _last_bound(
     """The last bound pods, those without which the fingerprint is right; None where it never is."""
     if not fingerprint.startswith(FINGERPRINT_PREFIX):
         return None
-    methods = (method,) if method in (_ALL_PODS, _EXCLUSIVE) else (_ALL_PODS, _EXCLUSIVE)
-    tried: list[tuple[list[_BoundPod], list[_BoundPod]]] = []
-    for counts in methods:
-        for over in (ended[:0], ended):
-            rest, counted = (
-                [pod for pod in pods if counts == _ALL_PODS or pod.holds_zones(node.lists)] for pods in (over, standing)
-            )
-            if (rest, counted) in tried:
-                continue
-            tried.append((rest, counted))
-            hashes = [pod_hash(pod.namespace, pod.name) for pod in (*rest, *counted)]
-            for beyond in range(min(len(counted), MOST_BEYOND) + 1):
-                if sign(hashes[: len(hashes) - beyond]) == fingerprint:
-                    return counted[len(counted) - beyond :]
+    for rest, counted in _countings(method, node, standing, ended):
+        hashes = [pod_hash(pod.namespace, pod.name) for pod in (*rest, *counted)]
+        for beyond in range(min(len(counted), MOST_BEYOND) + 1):
+            if sign(hashes[: len(hashes) - beyond]) == fingerprint:
+                return counted[len(counted) - beyond :]
     return None
+
+
+def _countings(
+    method: str | None, node: NumaNode, standing: Sequence[_BoundPod], ended: Sequence[_BoundPod]
+) -> Iterator[tuple[list[_BoundPod], list[_BoundPod]]]:
+    """Which pods an exporter may count, of those that have ended and of those that stand; each way once."""
+    methods = (method,) if method in (_ALL_PODS, _EXCLUSIVE) else (_ALL_PODS, _EXCLUSIVE)
+    told: list[tuple[list[_BoundPod], list[_BoundPod]]] = []
+    for counts in methods:
+        every, holding = counts == _ALL_PODS, node.lists
+        counted = [pod for pod in standing if every or pod.holds_zones(holding)]
+        for over in (ended[:0], ended):
+            rest = [pod for pod in over if every or pod.holds_zones(holding)]
+            if (rest, counted) not in told:
+                told.append((rest, counted))
+                yield rest, counted
 
 
 def _without(node: NumaNode, name: str, pods: Sequence[_BoundPod], findings: Findings) -> NumaNode:

@@ -92,9 +92,7 @@ class _SwapsByCreation:
         tried = 0
         for other, partner in self._partners(zone, index):
             second = int(bins.node[other])
-            mine = [partner if each == index else each for each in bins.order[node]]
-            others = [index if each == partner else each for each in bins.order[second]]
-            refused = self._refused(node, mine), self._refused(second, others)
+            refused = self._refused_after(node, index, partner), self._refused_after(second, partner, index)
             change = sum(refused) - self.refused[node] - self.refused[second]
             tried += 1
             if change > 0 or (change == 0 and self.chance.random() > SIDEWAYS):
@@ -121,6 +119,10 @@ class _SwapsByCreation:
             other, (partner,) = bins.bundle(int(zones[place]), int(numbers[place]))
             if self.exchanged[partner]:
                 yield other, partner
+
+    def _refused_after(self, node: int, gone: int, come: int) -> int:
+        """How many pods of a node would be refused by age with a pod of one class in the place of one of another."""
+        return self._refused(node, [come if each == gone else each for each in self.bins.order[node]])
 
     def _refused(self, node: int, pods: Sequence[int]) -> int:
         """How many pods of a node would be refused by age; of those of one age the worse of two orders."""

@@ -219,12 +219,16 @@ class _EjectionChains:
             return
         index, second = self.chance.choice(fixed), self.chance.choice(list(bins.order))
         for others in self._partners_of(index, node, second) if second != node else ():
-            part = self.facts.takes_part
-            left = -int(part(index, second)) + sum(part(each, second) - part(each, node) for each in others)
+            left = self._more_fixed(index, node, others, second)
             if left > 0 or (left == 0 and self.chance.random() > SIDEWAYS):
                 continue
             if self._have_room(index, node, others, second) and bins.swap(node, index, second, others):
                 return
+
+    def _more_fixed(self, index: int, node: int, others: Sequence[int], second: int) -> int:
+        """By how many more pods take no part where they are once a pod that takes none is swapped for others."""
+        part = self.facts.takes_part
+        return sum(part(each, second) - part(each, node) for each in others) - int(part(index, second))
 
     def _partners_of(self, index: int, node: int, second: int) -> Iterator[tuple[int, ...]]:
         """Pods of another node to swap a pod for: one, or one for each of its units, about as large as these."""

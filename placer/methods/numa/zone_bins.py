@@ -90,10 +90,9 @@ class ExchangeFacts:
         self.open[list(self.numa.held)] = False
         self.sort: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         self.allowed = self._allowed(solution)
-        ranks = {
-            key: rank for rank, key in enumerate(sorted({self._key(index) for index in range(len(dense.classes))}))
-        }
-        self.worth = np.array([ranks[self._key(index)] for index in range(len(dense.classes))], dtype=np.int64)
+        keys = [self._key(index) for index in range(len(dense.classes))]
+        ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        self.worth = np.array([ranks[key] for key in keys], dtype=np.int64)
         sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
         self.lone = np.array([sizes[each.group] == 1 for each in dense.classes], dtype=bool)
         self.welcome = np.array([self._welcome(index) for index in range(len(dense.classes))], dtype=bool)
@@ -233,14 +232,7 @@ class ZoneBins:
         self.highest: dict[int, list[int]] = {}
         self.mixed: set[int] = set()
         self.others: Solution = {}
-        free = dense.free.copy()
-        for (index, node), pods in solution.items():
-            free[node] -= dense.classes[index].request * pods
-            if self.numa.of(index, node) and node not in self.numa.held:
-                self.order.setdefault(node, []).extend([index] * pods)
-            else:
-                self.others[index, node] = pods
-        self.room[:, facts.zone_width :] = free[self.node]
+        self.room[:, facts.zone_width :] = self._placed(solution)[self.node]
         self._queues(solution)
         for node in np.flatnonzero(self.numa.kind >= 0).tolist():
             if not self._replay(node, self._ordered(node)):
@@ -251,6 +243,17 @@ class ZoneBins:
             if facts.welcome[index] and facts.allowed[facts.sort[index]].any()
             for _ in range(one.size - facts.placed[index])
         ]
+
+    def _placed(self, solution: Solution) -> IntArray:
+        """Note the pods of each node, those whose zones are replayed apart from the others; what nodes have left."""
+        free = self.dense.free.copy()
+        for (index, node), pods in solution.items():
+            free[node] -= self.dense.classes[index].request * pods
+            if self.numa.of(index, node) and node not in self.numa.held:
+                self.order.setdefault(node, []).extend([index] * pods)
+            else:
+                self.others[index, node] = pods
+        return free
 
     def _queues(self, solution: Solution) -> None:
         """What each queue row has left (C11), and what a pod of each class takes of which."""
