@@ -34,7 +34,7 @@ from placer.dense import Dense
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import partition_rows
 
-__all__ = ["Cuts", "DomainItem", "NodeClasses", "Relaxation", "Terms", "lp_bounds"]
+__all__ = ["Cuts", "DomainItem", "LpRelaxation", "NodeClasses", "Terms", "lp_bounds"]
 
 
 #: No more classes than this, and no more than COLUMNS pairs of a shape and a class.
@@ -145,7 +145,7 @@ class DomainItem:
     what: EqualGroups | SubGroupPods
 
 
-class Relaxation:
+class LpRelaxation:
     """Columns and rows of the instance, values as terms.
 
     Parameters
@@ -237,7 +237,7 @@ class _Columns:
         The groups.
     """
 
-    def __init__(self, to: Relaxation, group: EqualGroups) -> None:
+    def __init__(self, to: LpRelaxation, group: EqualGroups) -> None:
         self.to, self.group, self.program = to, group, to.program
         self.many = len(group.members)
         self.ready = self.program.column(self.many)
@@ -385,7 +385,7 @@ class Cuts:
         What is cut.
     """
 
-    def __init__(self, relaxation: Relaxation) -> None:
+    def __init__(self, relaxation: LpRelaxation) -> None:
         self.to, self.shapes = relaxation, relaxation.shapes
         items: list[Terms] = [{item.column: item.many} for item in relaxation.items]
         self._terms = [*relaxation.on.values(), *items]
@@ -511,7 +511,7 @@ class _LpSearch:
     def bounds(self) -> Iterator[NamedBound]:
         levels = self._open()
         if levels and time.monotonic() < self.end:
-            self.relaxation = Relaxation(counting_of(self.dense).alone)
+            self.relaxation = LpRelaxation(counting_of(self.dense).alone)
             self.cuts = Cuts(self.relaxation)
             for level in levels:
                 yield from self._level(level)
