@@ -278,6 +278,13 @@ def test_generate_writes_an_instance_and_its_planted_placement(tmp_path: Path, c
     assert target.read_bytes() == again.read_bytes()
 
 
+def test_expand_says_where_nothing_makes_pods(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "nodes.json"
+    path.write_text(json.dumps(node("a")))
+    assert main(["expand", str(path)]) == 0
+    assert "no workload among these objects makes pods" in capsys.readouterr().err
+
+
 def test_expand_prints_pods_of_workloads(tmp_path: Path, capsys: Capture) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "web:1"}]}}
     workload = {

@@ -149,6 +149,8 @@ def _expand(options: argparse.Namespace) -> int:
     writable([Path(options.output)] if options.output != "-" else [])
     documents, findings = read_expansion(options.instance, scheduler_name=options.scheduler_name, strict=options.strict)
     write(documents, options.output, as_json=options.json or None)
+    if not documents:
+        print("placer: no workload among these objects makes pods that are not there already", file=sys.stderr)
     for finding in findings:
         print(f"placer: {finding}", file=sys.stderr)
     return OK
