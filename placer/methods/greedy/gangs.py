@@ -199,7 +199,7 @@ def pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scop
     way = Way(state.layout.slice_of(domain), style.reuse, scope)
     if communicating and place_communicating(state, communicating, way, whole=True):
         return False
-    for index, count in items if not communicating else [item for item in items if item not in communicating]:
+    for index, count in (item for item in items if item[0] not in state.dense.workload_of):
         if count > state.queue_limit(index) or not _choose(state, index, count, domain, scope, style):
             state.undo(mark)
             return False
