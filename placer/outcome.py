@@ -1,6 +1,6 @@
 """What runs where once a placement is carried out: the ground that :mod:`placer.verify` and :mod:`placer.score` share.
 
-Here and nowhere else it is said which bindings of a placement count (anybody's, maybe a broken one), which pods of a
+Here and nowhere else it is said which bindings of a placement count (of any origin, maybe a broken one), which pods of a
 group are *placed*, and when a group is *ready*.
 """
 
@@ -207,10 +207,10 @@ class Outcome:
             if pod.app_group is not None and pod.workload is not None:
                 targets[pod.app_group, pod.workload].append(node)
         bound, leaving = self.instance.bound_spreads, self.instance.leaving_spreads
-        found, nobody = {}, Spread(network)
+        found, none_there = {}, Spread(network)
         for workload in {**bound, **leaving, **targets}:
-            before, new = bound.get(workload, nobody), Spread(network, targets.get(workload, ()))
-            held = before + leaving.get(workload, nobody)
+            before, new = bound.get(workload, none_there), Spread(network, targets.get(workload, ()))
+            held = before + leaving.get(workload, none_there)
             found[workload] = Staff(before, before + new, held, held + new)
         return found
 

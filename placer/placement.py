@@ -28,7 +28,7 @@ class Binding:
 
 @dataclass(frozen=True)
 class Placement:
-    """Bindings in plan order; a pod may stand in it more than once only if somebody else wrote it (C1 says so).
+    """Bindings in plan order; a pod may stand in it more than once only if another program wrote it (C1 says so).
 
     ``one_by_one`` names, sorted, the nodes whose pods must be bound one after another, each after the kubelet's answer
     to the one before (C10).

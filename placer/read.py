@@ -1,4 +1,4 @@
-"""From files to an instance, and anybody's placement from a file."""
+"""From files to an instance, and a placement of any origin from a file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every code that placer says, with what it means: reasons, findings, and what is written into a cluster.
 
-Belongs here: the codes as types, so that mypy holds whoever says one, and the words that explain them. Does not: when a
+Belongs here: the codes as types, so that mypy checks every use of one, and the words that explain them. Does not: when a
 code is said. ``models/codes.md`` is made from this (``python models/codes.py``).
 """
 

@@ -18,7 +18,7 @@ class SearchOptions:
     Parameters
     ----------
     seconds
-        Wall-clock seconds from the call, None: unlimited. Whoever calls also enforces it from outside.
+        Wall-clock seconds from the call, None: unlimited. The caller enforces it from outside as well.
     work
         Deterministic time units of the solver in all, None: unlimited.
     workers

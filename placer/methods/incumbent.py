@@ -1,4 +1,4 @@
-"""The best answer so far and the best bounds, whoever found them."""
+"""The best answer so far and the best bounds, of all methods that search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Incumbent:
     began
         ``time.monotonic()`` of the beginning of the call, for the trace.
     watch
-        Called with every new point of the trace (progress); None: nobody looks.
+        Called with every new point of the trace (progress); None: progress is not shown.
     """
 
     def __init__(self, dense: Dense, began: float, watch: Callable[[TracePoint], None] | None = None) -> None:

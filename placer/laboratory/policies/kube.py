@@ -76,7 +76,7 @@ class NoGang:
         return Settlement()
 
     def timed_out(self) -> Settlement | None:
-        """Nobody waits."""
+        """No pod waits for others."""
         return None
 
 
