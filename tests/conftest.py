@@ -34,6 +34,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(reason)
 
 
+@pytest.fixture(autouse=True)
+def width_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print as into a pipe: parallel test processes have ``COLUMNS`` from the terminal that they were started from."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def method(request: pytest.FixtureRequest) -> str:
     """The method to solve with."""

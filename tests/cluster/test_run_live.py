@@ -203,7 +203,7 @@ def test_what_earlier_passes_left_behind_is_in_every_snapshot(
 def test_findings_are_told_and_with_strict_nothing_is_bound(small: Api, passes: Passes) -> None:
     small.create(pod_group("lost", minMember=1, queue="nowhere"))
     told = passes("--strict", code=3)
-    assert "Queue nowhere: UnknownReference" in told["error"]
+    assert "UnknownReference Queue nowhere, named by PodGroup default/lost" in told["error"]
     assert bound(small) == {}
     told = passes()
     assert (told["findings"], told["bound"]) == ({"UnknownReference": 2}, 3)  # nor is there a Queue default
