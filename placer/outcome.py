@@ -1,6 +1,6 @@
 """What runs where once a placement is carried out: the ground that :mod:`placer.verify` and :mod:`placer.score` share.
 
-Here and nowhere else it is said which bindings of a placement count (of any origin, maybe a broken one), which pods of a
+Here and nowhere else it is said which bindings of a placement count (of any origin, maybe broken), which pods of a
 group are *placed*, and when a group is *ready*.
 """
 
