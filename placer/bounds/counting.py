@@ -480,7 +480,7 @@ def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[Na
 
     Parameters
     ----------
-    facts
+    counting
         The instance.
     values
         Of the answer in hand, one per level.

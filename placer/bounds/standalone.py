@@ -184,7 +184,7 @@ def make_equal_groups(dense: Dense, shape_of: IntArray) -> tuple[EqualGroups, ..
     def seen(index: int) -> tuple[int, str, tuple[int, ...], int]:
         one = dense.classes[index]
         asked = any(role == one.role for role, _ in dense.groups[one.group].short_by_role)
-        return int(shape_of[index]), one.role if asked else "", dense.queue_rows_of[index], one.size
+        return int(shape_of[index]), one.role if asked else "", tuple(row for row, _ in dense.rows_of[index]), one.size
 
     signatures = GroupSignatures(dense, seen, lambda scope: region_of(dense, scope))
     pairs = grouped(map(signatures.of_group, range(len(dense.groups))), lambda pair: pair[0])

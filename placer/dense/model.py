@@ -292,15 +292,6 @@ class Dense:
         return np.zeros(len(self.nodes), dtype=np.int64) if self.network is None else self.network.area
 
     @cached_property
-    def queue_rows_of(self) -> tuple[tuple[int, ...], ...]:
-        """Per class the numbers of the queue rows it counts in."""
-        found: list[list[int]] = [[] for _ in self.classes]
-        for number, row in enumerate(self.queue_rows):
-            for index in row.classes:
-                found[index].append(number)
-        return tuple(map(tuple, found))
-
-    @cached_property
     def class_of(self) -> dict[Key, int]:
         """Pod to class index."""
         return {pod: index for index, pod_class in enumerate(self.classes) for pod in pod_class.pods}

@@ -10,7 +10,7 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from placer.codes import ReasonCode
+from placer.codes import REASONS
 from placer.dense import Dense, DenseGroup, Solution, make_dense
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.greedy import GreedyLayout, GreedyState, tops
@@ -28,19 +28,7 @@ __all__ = ["Beside", "Causes", "reasons"]
 
 
 #: Which is said where several hold: the first.
-ORDER: tuple[ReasonCode, ...] = (
-    "InvalidGroup",
-    "GangIncomplete",
-    "Unsupported",
-    "NoEligibleNode",
-    "QueueCapability",
-    "InsufficientResources",
-    "TopologyTooNarrow",
-    "NumaAlignment",
-    "NetworkCost",
-    "Bandwidth",
-    "NotDecided",
-)
+ORDER = tuple(REASONS)
 
 
 class Causes:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from placer.dense import Dense, DenseGroup
 from placer.instance import HostPort
 from placer.methods.partial import CallGraph
+from placer.symmetry import partition
 
 __all__ = ["GreedyLayout", "Inside", "IntArray", "PodBlock", "Shape", "everything", "least"]
 
@@ -318,16 +319,14 @@ class GreedyLayout:
 
     def _shapes(self) -> tuple[list[int], list[Shape]]:
         dense = self.dense
-        numbers: dict[tuple[object, ...], int] = {}
-        shape_of = [numbers.setdefault(pods.shape, len(numbers)) for pods in dense.classes]
-        total: dict[int, int] = defaultdict(int)
-        first: dict[int, int] = {}
-        for index, shape in enumerate(shape_of):
-            total[shape] += dense.classes[index].size
-            first.setdefault(shape, index)
+        alike = partition(pods.shape for pods in dense.classes)
+        shape_of = alike.of.tolist()
+        total = [0] * len(alike.first)
+        for shape, pods in zip(shape_of, dense.classes, strict=True):
+            total[shape] += pods.size
         prices = self.prices(dense.requests)
         shapes = []
-        for shape, index in first.items():
+        for shape, index in enumerate(alike.first.tolist()):
             pods = dense.classes[index]
             asked = tuple(int(resource) for resource in np.flatnonzero(pods.request))
             shapes.append(
