@@ -20,11 +20,12 @@ import yaml
 
 import placer
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.dense import Dense, Solution, make_dense
+from placer.dense import Dense, Solution
+from placer.dense.build import make_dense
 from placer.instance import Instance
 from placer.manifests import dump
 from placer.methods.events import SearchOptions
-from placer.methods.greedy import complete, greedy
+from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.incumbent import Incumbent
 from placer.methods.numa.binding_order import aligned
 from placer.methods.process import run_apart
@@ -79,12 +80,14 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
             known.offer(dense.solution(placement), _method(start))
             known.bounded(*_old_bounds(start))
     before = known.values, known.bounds()
-    known.offer(greedy(dense, seed=0), "greedy")
+    known.offer(greedy(dense), "greedy")
     known.bounded(*bounds_for(dense, known.values))
     if seconds > 0 and not _proved(known):
         options = SearchOptions(seconds, None, workers, 0, known.solution)
         deadline = time.monotonic() + seconds + 5
-        run_apart("placer.methods.exact:search", (dense, options), lambda event: known.hear(event, "exact"), deadline)
+        run_apart(
+            "placer.methods.exact.search:search", (dense, options), lambda event: known.hear(event, "exact"), deadline
+        )
     known.offer(complete(dense, known.solution or {}), known.method or "greedy")
     known.bounded(*bounds_for(dense, known.values))
     target = beside(path, "best")

@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, str, Mapping[str, Code]], ...] = (
     ),
     (
         "Findings",
-        "What in the input cannot be as meant, or will surprise whoever wrote it: `findings` of a Placement. They "
+        "What in the input cannot be as meant, or will surprise its author: `findings` of a Placement. They "
         "stop nothing, unless `--strict` makes them errors (exit code 3). All that does not depend on what a finding "
         "names is placed as usual.",
         FINDINGS,
@@ -46,8 +46,8 @@ HEAD = """\
 # Reasons, findings, Events
 
 Every code that placer says, with what it means, a message as it comes with the code, and what to do. This page is made
-from `placer/codes/` by `python models/codes.py`. The rules C1 to C11 that some messages name are those of
-[README.md](README.md).
+from `placer/codes.py` by `python models/codes.py`. The rules (C1, C2, ...) that some messages name are
+those of [README.md](README.md).
 """
 
 

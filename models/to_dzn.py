@@ -16,6 +16,7 @@ from itertools import combinations
 from math import gcd
 
 from minizinc_text import names, numbered, numbers, one_set, plain, sets, table
+from neighbours_dzn import neighbour_lines
 from numa_dzn import numa_lines
 
 import placer
@@ -89,6 +90,7 @@ class _Writer:
             self._calls,
             self._zones,
             self._queues,
+            self._neighbours,
             self._levels,
         ):
             yield f"% {(section.__doc__ or '').splitlines()[0]}"
@@ -319,9 +321,12 @@ class _Writer:
 
     def _taken(self, queue: str, resource: str) -> int:
         """What running pods, those being deleted included, take of a queue."""
-        holding = (PodState.BOUND, PodState.TERMINATING)
-        pods = (pod for pod in self.instance.pods.values() if pod.state in holding and queue in self._path(pod))
+        pods = (pod for pod in self.instance.pods.values() if pod.state.on_node and queue in self._path(pod))
         return sum(pod.requests[resource] for pod in pods)
+
+    def _neighbours(self) -> Iterator[str]:
+        """What pods ask of the pods around them."""
+        return neighbour_lines(self.instance, self.pods, self.node)
 
     def _levels(self) -> Iterator[str]:
         """Values in the order they are compared."""

@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+import msgspec
 
 from placer.instance import Group, Instance, SubGroup
 from placer.outcome import Outcome
-from placer.placement import Placement
-from placer.result import Judged, Reason, Result, Termination, Verdict
+from placer.placement import Placement, Score
+from placer.result import Bound, Judged, Reason, Result, Termination, Verdict
 from placer.version import __version__
 
-__all__ = ["PlacementDocument", "SetAsidePart", "bindings_document", "placement_document", "set_aside"]
+if TYPE_CHECKING:
+    from placer.manifests import Text
 
-API_VERSION = "placer.dev/v1alpha1"
+__all__ = [
+    "PlacementDocument",
+    "SetAsidePart",
+    "ValuePart",
+    "WeightPart",
+    "bindings_document",
+    "placement_document",
+    "read_back",
+    "set_aside",
+    "stated_bounds",
+    "stated_weight_bound",
+    "statement",
+]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """What a document is made of; a field with a default is left out where it has nothing to say."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md, in its order."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
 
-class SetAsidePart(_Part):
+class SetAsidePart(_Part, frozen=True, kw_only=True):
     """What is not decided upon: pending pods of other schedulers, gated pods, objects of kinds that are not read."""
 
     other_schedulers: dict[str, int]
     gated: int
     kinds_not_read: dict[str, int]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, names in camel case."""
-        return self.model_dump(mode="json", by_alias=True)
 
-
-class InstancePart(_Part):
+class InstancePart(_Part, frozen=True, kw_only=True):
     """What was decided upon; ``sha256`` of the text that was read, the counts of what it held.
 
     ``schedulerName`` says whose pending pods are counted and placed; null: those of any scheduler.
@@ -51,25 +64,30 @@ class InstancePart(_Part):
     set_aside: SetAsidePart
 
 
-class LimitsPart(_Part):
+class LimitsPart(_Part, frozen=True, kw_only=True):
     """The limits of the call; null: none."""
 
     seconds: float | None
     work: float | None
 
 
-class ValuePart(_Part):
+class ValuePart(_Part, frozen=True, kw_only=True):
     """One value of the objective; ``bound``, ``gap`` and ``provedBy`` are null where nothing is proved."""
 
     name: str
-    priority: Annotated[int | None, Field(exclude_if=lambda priority: priority is None)] = None
+    priority: int | None = None
     value: int
     bound: int | None
     gap: float | None
     proved_by: str | None
 
+    @classmethod
+    def of(cls, judged: Judged) -> ValuePart:
+        """Write a value with what is proved of it."""
+        return cls(name=judged.value.name, priority=judged.value.priority, **_numbers(judged))
 
-class WeightPart(_Part):
+
+class WeightPart(_Part, frozen=True, kw_only=True):
     """Placed weight of all priorities as one sum."""
 
     value: int
@@ -77,17 +95,22 @@ class WeightPart(_Part):
     gap: float | None
     proved_by: str | None
 
+    @classmethod
+    def of(cls, judged: Judged) -> WeightPart:
+        """Write a weight with what is proved of it."""
+        return cls(**_numbers(judged))
 
-class BindingPart(_Part):
+
+class BindingPart(_Part, frozen=True, kw_only=True):
     """One pod and its node; ``numaZones`` only where C10 applies."""
 
     namespace: str
     pod: str
     node: str
-    numa_zones: Annotated[list[str] | None, Field(exclude_if=lambda zones: zones is None)] = None
+    numa_zones: list[str] | None = None
 
 
-class SubGroupPart(_Part):
+class SubGroupPart(_Part, frozen=True, kw_only=True):
     """A subgroup after the placement."""
 
     name: str
@@ -96,14 +119,14 @@ class SubGroupPart(_Part):
     hyper_node: str | None
 
 
-class ReasonPart(_Part):
+class ReasonPart(_Part, frozen=True, kw_only=True):
     """Why pods of the group stay pending."""
 
     code: str
     message: str
 
 
-class GroupPart(_Part):
+class GroupPart(_Part, frozen=True, kw_only=True):
     """A group that had a pending pod."""
 
     kind: Literal["PodGroup", "Pod"]
@@ -118,7 +141,7 @@ class GroupPart(_Part):
     reason: ReasonPart | None
 
 
-class FindingPart(_Part):
+class FindingPart(_Part, frozen=True, kw_only=True):
     """Something in the input that cannot be as meant."""
 
     code: str
@@ -126,7 +149,7 @@ class FindingPart(_Part):
     message: str
 
 
-class TracePart(_Part):
+class TracePart(_Part, frozen=True, kw_only=True):
     """The answer or a bound got better; values and bounds in the order of ``objective``."""
 
     seconds: float
@@ -135,7 +158,7 @@ class TracePart(_Part):
     bounds: list[int | None]
 
 
-class SecondsPart(_Part):
+class SecondsPart(_Part, frozen=True, kw_only=True):
     """Wall clock by step."""
 
     read: float
@@ -145,11 +168,11 @@ class SecondsPart(_Part):
     total: float
 
 
-class PlacementDocument(_Part):
+class PlacementDocument(_Part, frozen=True, kw_only=True):
     """A Placement as ``placer solve -o`` writes it."""
 
-    api_version: Literal["placer.dev/v1alpha1"] = "placer.dev/v1alpha1"
-    kind: Literal["Placement"] = "Placement"
+    api_version: Literal["placer.dev/v1alpha1"]
+    kind: Literal["Placement"]
     instance: InstancePart
     method: str
     seed: int
@@ -166,17 +189,15 @@ class PlacementDocument(_Part):
     seconds: SecondsPart
     versions: dict[str, str]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md, in its order."""
-        return self.model_dump(mode="json", by_alias=True)
 
-
-def placement_document(result: Result) -> PlacementDocument:
-    """Make the document of a result."""
+def placement_document(result: Result, versions: Mapping[str, str] | None = None) -> PlacementDocument:
+    """Make the document of a result; without ``versions`` it names those in use."""
     instance = result.instance
     placement = result.placement or Placement()
     outcome = Outcome(instance, placement)
     return PlacementDocument(
+        api_version="placer.dev/v1alpha1",
+        kind="Placement",
         instance=InstancePart(
             sha256=instance.digest,
             nodes=len(instance.nodes),
@@ -192,11 +213,8 @@ def placement_document(result: Result) -> PlacementDocument:
         limits=LimitsPart(seconds=result.time_limit, work=result.work_limit),
         termination=result.termination,
         verdict=result.verdict,
-        objective=[
-            ValuePart(name=judged.value.name, priority=judged.value.priority, **_numbers(judged))
-            for judged in result.objective
-        ],
-        weight=WeightPart(**_numbers(result.weight)),
+        objective=[ValuePart.of(judged) for judged in result.objective],
+        weight=WeightPart.of(result.weight),
         bindings=[
             BindingPart(
                 namespace=binding.pod.namespace,
@@ -216,8 +234,56 @@ def placement_document(result: Result) -> PlacementDocument:
             for p in result.trace
         ],
         seconds=SecondsPart(**result.seconds),
-        versions={"placer": __version__, "ortools": importlib.metadata.version("ortools")},
+        versions=_versions() if versions is None else dict(versions),
     )
+
+
+def _versions() -> dict[str, str]:
+    """Versions in use; to find them takes longer than to decide a small instance."""
+    from importlib import metadata
+
+    return {"placer": __version__, "ortools": metadata.version("ortools")}
+
+
+def read_back(written: Mapping[str, Any]) -> PlacementDocument | None:
+    """Read a document back; None where it is not a whole one, such as bindings by themselves.
+
+    Parameters
+    ----------
+    written
+        Plain data; keys that a Placement does not have are left out.
+    """
+    known = {field.encode_name for field in msgspec.structs.fields(PlacementDocument)}
+    try:
+        return msgspec.convert({key: value for key, value in written.items() if key in known}, PlacementDocument)
+    except msgspec.ValidationError:
+        return None
+
+
+def statement(text: Text) -> PlacementDocument | None:
+    """Read what a Placement says beside its bindings; None where it is none of placer's, or not the only one."""
+    from placer.manifests import split
+
+    raws = split([text])
+    if len(raws) != 1 or raws[0].kind != "Placement":
+        return None
+    value: dict[str, Any] = msgspec.json.decode(raws[0].text)
+    return read_back(value)
+
+
+def stated_bounds(said: PlacementDocument, values: Score) -> tuple[Bound | None, ...]:
+    """Read the bounds that a Placement states, each for a value that is the very one that it is stated for."""
+    bounds = {
+        (part.name, part.priority, part.value): Bound(part.bound, part.proved_by or "")
+        for part in said.objective
+        if part.bound is not None
+    }
+    return tuple(bounds.get((each.name, each.priority, each.value)) for each in values)
+
+
+def stated_weight_bound(said: PlacementDocument) -> Bound | None:
+    """Read the bound of the placed weight that a Placement states."""
+    return None if said.weight.bound is None else Bound(said.weight.bound, said.weight.proved_by or "")
 
 
 def set_aside(instance: Instance) -> SetAsidePart:

@@ -19,6 +19,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from placer.legible import legible
+
 __all__ = [
     "BadInstance",
     "ClusterError",
@@ -62,7 +64,7 @@ class Fault:
     def __str__(self) -> str:
         place = self.file if self.document is None else f"{self.file} (document {self.document})"
         what = ": ".join(part for part in (place, self.object, self.field) if part)
-        return f"{what}: found {self.found}, expected {self.expected}"
+        return legible(f"{what}: found {self.found}, expected {self.expected}")
 
 
 class PlacerError(Exception):
@@ -131,7 +133,7 @@ def finding_text(code: str, subject: str, message: str) -> str:
     'NumaZones Node n1: zone node-0 of Node n11 lists no cpu'
     """
     named = re.search(rf"(?<![\w./-]){re.escape(subject)}(?![\w/-]|\.\w)", message)
-    return f"{code} {message}" if named else f"{code} {subject}: {message}"
+    return legible(f"{code} {message}" if named else f"{code} {subject}: {message}")
 
 
 class NothingFound(PlacerError):

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from placer.outcome import Outcome
+from placer.quantity import Resources
 
-__all__ = ["SIZES", "Placeable", "gpus_in", "is_gpu", "placeable"]
+__all__ = ["SIZES", "Placeable", "gpus_in", "gpus_placed", "is_gpu", "placeable"]
+
+_NOTHING = Resources()
 
 #: GPUs of the pods that are asked for in :class:`Placeable`.
 SIZES = (1, 2, 4, 8)
@@ -43,6 +46,11 @@ def gpus_in(amounts: Mapping[str, int]) -> int:
     return sum(amount for resource, amount in amounts.items() if is_gpu(resource))
 
 
+def gpus_placed(outcome: Outcome) -> int:
+    """GPUs that the newly placed pods request."""
+    return sum(gpus_in(outcome.instance.pods[key].requests) for key in outcome.new)
+
+
 def placeable(outcome: Outcome) -> tuple[Placeable, ...]:
     """How many more pods of 1, 2, 4 and 8 GPUs fit after a placement; empty where there are no GPUs.
 
@@ -60,11 +68,14 @@ def _free(outcome: Outcome) -> list[int]:
     instance, taken = outcome.instance, Counter[tuple[str, str]]()
     for name, pods in outcome.new_on.items():
         for pod in pods:
-            taken.update({(name, resource): amount for resource, amount in pod.requests.items() if is_gpu(resource)})
-    return [
-        max(0, amount - (instance.held[name][resource] if name in instance.held else 0) - taken[name, resource])
+            for resource in filter(is_gpu, pod.requests):
+                taken[name, resource] += pod.requests[resource]
+    whole = (
+        (name, resource, amount)
         for name, node in instance.nodes.items()
         if node.ready and not node.unschedulable
         for resource, amount in node.allocatable.items()
         if is_gpu(resource)
-    ]
+    )
+    held = instance.held
+    return [max(0, amount - held.get(name, _NOTHING)[gpu] - taken[name, gpu]) for name, gpu, amount in whole]

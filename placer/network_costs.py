@@ -25,7 +25,7 @@ from placer.instance.network_topologies import (
 from placer.instance.notices import note_ignored, note_network
 
 if TYPE_CHECKING:
-    from placer.kube.diktyo import NetworkTopologyManifest
+    from placer.kube.scheduler_plugins import NetworkTopologyManifest
     from placer.manifests import Objects
 
 __all__ = ["CostReport", "Matrix", "Measured", "costs_of", "read_costs"]
@@ -150,7 +150,7 @@ class CostReport:
                 "microsecondsPerCost": measured.unit,
                 **_matrices_as_dict(measured.matrices),
             },
-            "findings": [{"code": each.code, "object": each.object, "message": each.message} for each in self.findings],
+            "findings": [each.as_dict() for each in self.findings],
         }
 
 

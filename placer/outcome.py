@@ -26,6 +26,7 @@ from placer.instance import (
     SubGroup,
 )
 from placer.instance.numa import TopologyManager
+from placer.instance.pod_index import PodIndex
 from placer.placement import Placement
 
 __all__ = ["Flow", "Outcome", "Scope", "Shortage", "Staff"]
@@ -127,6 +128,16 @@ class Outcome:
         for key, node in self.new.items():
             found[node].append(self.instance.pods[key])
         return dict(sorted(found.items()))
+
+    @cached_property
+    def neighbours(self) -> PodIndex:
+        """Finds pods among those that have a node, terminating ones included, and those that get one."""
+        pods = self.instance.pods.values()
+        return PodIndex((pod for pod in pods if pod.state.on_node or pod.key in self.new), self.instance.namespaces)
+
+    def node_of(self, pod: Pod) -> str | None:
+        """Name of the node that a pod is on, or gets."""
+        return self.new.get(pod.key, pod.node)
 
     def added(self, pending: Sequence[Key]) -> list[Key]:
         """Those of the pods that this placement adds."""
@@ -251,6 +262,17 @@ class Outcome:
                 absent = [policy.size] * (policy.min_sub_groups - len(missing))
                 message = f"{ready} of minSubGroups {policy.min_sub_groups} ready in policy {policy.name}"
                 yield Shortage(sum(sorted(missing + absent)[: policy.min_sub_groups]), message)
+
+    @cached_property
+    def made_ready(self) -> tuple[Group, ...]:
+        """Groups, single pods included, that this placement makes ready: ready after it, with a new pod, and before it
+        not ready or without any placed pod.
+        """
+        before = Outcome(self.instance, Placement())
+        groups = (group for group in self.instance.groups.values() if self.added(group.pending))
+        return tuple(
+            group for group in groups if self.ready(group) and not (group.placed_before and before.ready(group))
+        )
 
     def ready(self, group: Group) -> bool:
         """Whether the group is ready after the placement (C5); a group that is not in order never is."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from placer.instance import Key
+from placer.instance.keys import Key
 
 __all__ = ["MAXIMISED", "Binding", "Placement", "Score", "Value", "Violation", "better"]
 
@@ -59,7 +59,7 @@ class Violation:
     Parameters
     ----------
     rule
-        ``C1`` .. ``C11``.
+        Its number, ``C1`` and so on (:data:`placer.verify.RULES`).
     subjects
         The objects involved, ``Kind namespace/name``.
     amount

@@ -8,6 +8,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from placer.legible import legible, styled
 from placer.words import counted, number_word, value_word
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Progress:
             from rich.console import Console
             from rich.live import Live
 
-            self._console = Console(stderr=True)
+            self._console = Console(file=styled(sys.stderr))
             self._live = Live(
                 console=self._console, get_renderable=self._line, refresh_per_second=_REFRESH, transient=True
             )
@@ -99,7 +100,7 @@ class Progress:
 
         width = self._console.width if self._console is not None else 80
         clock = self._clock()
-        text = textwrap.shorten(self._text, max(10, width - len(clock) - 1), placeholder=" ...")
+        text = textwrap.shorten(legible(self._text), max(10, width - len(clock) - 1), placeholder=" ...")
         return Text(clock + text, no_wrap=True, overflow="crop")
 
     def _clock(self) -> str:

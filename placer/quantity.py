@@ -11,11 +11,11 @@ Source: apimachinery ``pkg/api/resource/quantity.go`` (grammar, suffixes, roundi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 
-__all__ = ["CPU", "PODS", "Resources", "format_amount", "from_nano", "parse"]
+__all__ = ["CPU", "PODS", "Resources", "format_amount", "from_nano", "is_bytes", "parse"]
 
 CPU = "cpu"
 PODS = "pods"
@@ -95,6 +95,11 @@ def from_nano(resource: str, nano: int) -> int:
     return -(-nano // unit)
 
 
+def is_bytes(resource: str) -> bool:
+    """Whether a resource is counted in bytes."""
+    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+
+
 def format_amount(resource: str, amount: int) -> str:
     """Write an integer amount as a quantity that :func:`parse` reads back to the same amount.
 
@@ -105,7 +110,7 @@ def format_amount(resource: str, amount: int) -> str:
     """
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+    if is_bytes(resource):
         for suffix, power in reversed(_BINARY.items()):
             if amount and not amount % (1 << 10 * power):
                 return f"{amount >> 10 * power}{suffix}"
@@ -157,6 +162,10 @@ class Resources(Mapping[str, int]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._amounts
+
+    def items(self) -> ItemsView[str, int]:
+        """Names and amounts; the view of the amounts themselves, because every pod's requests are walked often."""
+        return self._amounts.items()
 
     def __hash__(self) -> int:
         if self._hash is None:

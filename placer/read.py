@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from placer.errors import BadInstance, Fault, StrictFindings
 from placer.instance import Finding, Instance, Key
+from placer.legible import shown
 from placer.placement import Binding, Placement
 
 if TYPE_CHECKING:
-    from placer.manifests import Objects, RawObject
+    from placer.manifests import Objects, RawObject, Text
 
 __all__ = ["Unread", "read", "read_expansion", "read_placement", "read_whole_placement", "refuse_findings"]
 
@@ -24,12 +25,13 @@ _MOST_KEYS = 200
 
 
 def read(
-    *paths: str | Path,
+    *paths: str | Path | Text,
     scheduler_name: str | None = None,
     strict: bool = False,
     with_: Sequence[str | Path] = (),
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
+    lenient: bool = False,
 ) -> Instance:
     """Read an instance.
 
@@ -37,13 +39,15 @@ def read(
     ----------
     paths
         Files, folders (searched recursively) and ``-`` for standard input: Kubernetes objects in YAML or JSON, gzipped
-        or not. All of them together are one instance.
+        or not; or texts that have been read already. All of them together are one instance.
     scheduler_name
         Whose pending pods are ours, ``*``: any; None: any, or of a cluster's snapshot those that it was taken for.
     strict
         Findings are errors.
     with_, without, set_
         What if: objects added, removed, changed (models/interface.md).
+    lenient
+        Objects that cannot be read are findings, and what depends on them waits, as in a cluster and its snapshots.
 
     Returns
     -------
@@ -62,10 +66,12 @@ def read(
     """
     from placer.instance.build import build
     from placer.manifests import load
+    from placer.manifests.validation import no_collection
 
-    objects: Objects = load(paths, with_=with_, without=without, set_=set_)
-    of_cluster = objects.snapshot is not None
-    instance = build(objects, scheduler_name=scheduler_name or objects.snapshot, cluster=of_cluster)
+    with no_collection():
+        objects: Objects = load(paths, with_=with_, without=without, set_=set_, lenient=lenient)
+        of_cluster = objects.snapshot is not None
+        instance = build(objects, scheduler_name=scheduler_name or objects.snapshot, cluster=of_cluster)
     if strict:
         refuse_findings(paths, instance.findings)
     return instance
@@ -131,7 +137,7 @@ def _of_scheduler(documents: list[dict[str, Any]], name: str | None) -> list[dic
     return kept[::-1]
 
 
-def refuse_findings(paths: Sequence[str | Path], findings: Sequence[Finding]) -> None:
+def refuse_findings(paths: Sequence[str | Path | Text], findings: Sequence[Finding]) -> None:
     """Make findings errors, as ``--strict`` asks.
 
     Raises
@@ -181,7 +187,7 @@ def read_placement(path: str | Path) -> Placement:
     return read_whole_placement(path)[0]
 
 
-def read_whole_placement(path: str | Path, *, strict: bool = False) -> tuple[Placement, Unread]:
+def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tuple[Placement, Unread]:
     """Read a placement, and say what in its file is not read.
 
     Parameters
@@ -217,17 +223,21 @@ def read_whole_placement(path: str | Path, *, strict: bool = False) -> tuple[Pla
         else:
             others.append(raw)
     if others:
-        more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
-        found = f"{others[0].label or 'no kind'}{more}"
-        expected = "Placement (placer.dev/v1alpha1) or Binding (v1)"
         hint = "" if faults or bindings else "; the Placement comes last: placer verify INSTANCE... PLACEMENT"
-        faults.append(_fault(others[0], "kind", found, expected + hint))
+        faults.append(_foreign(others, hint))
     if faults:
         raise BadInstance(faults)
     unread = keys.unread()
     if strict:
         refuse_findings([path], unread.findings)
     return Placement(tuple(bindings), tuple(sorted(one_by_one))), unread
+
+
+def _foreign(others: Sequence[RawObject], hint: str) -> Fault:
+    """The fault of objects that are no part of a placement."""
+    more = f" and {len(others) - 1:,} more objects" if len(others) > 1 else ""
+    expected = f"Placement (placer.dev/v1alpha1) or Binding (v1){hint}"
+    return _fault(others[0], "kind", f"{others[0].label or 'no kind'}{more}", expected)
 
 
 class _Keys:
@@ -260,8 +270,7 @@ class _Keys:
         self._look("Binding", "target.", value.get("target"), self._TARGET)
 
     def _look(self, kind: str, path: str, value: object, known: Sequence[str]) -> None:
-        from placer.kube.fields import alike
-        from placer.manifests.limits import shown
+        from placer.kube.kinds import alike
 
         for key in value if isinstance(value, Mapping) else ():
             if key not in known and len(self._unknown) < _MOST_KEYS:

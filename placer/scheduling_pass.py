@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.node_room import Overfull
-from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.client import Client
-from placer.cluster.reading.earlier_passes import cooling_nodes, half_bound, prepared
+from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
+from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
+from placer.cluster.reading.client import Client, Forbidden, server_time
+from placer.cluster.reading.earlier_passes import HalfBoundGang, cooling_nodes, prepared
+from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, read_record, record_name
 from placer.cluster.reading.snapshot import Snapshot, take
-from placer.cluster.reading.watch import Watch
+from placer.cluster.reading.watch import Watch, Watches
+from placer.cluster.writing.breaker import Breaker, PatientWriter
+from placer.cluster.writing.gang_ledger import write_record
+from placer.cluster.writing.lease import LeaderElector, LeaseOptions
 from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
+from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
-from placer.cluster.writing.volcano_pod_groups import enqueue_pod_groups
+from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.document import placement_document
-from placer.errors import Fault, NothingFound, StrictFindings, UsageError
-from placer.instance import Instance
-from placer.manifests import dump
+from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
+from placer.instance import GroupKey, Instance, Key
 from placer.placement import Placement
 from placer.result import Result, Termination
+from placer.saved_passes import SavedPasses
 from placer.solve import solve
 from placer.words import counted
 
 __all__ = ["Pass", "PassOptions", "run_pass"]
+
+#: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
+_REFUSED, _WAITING = 10.0, 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +66,11 @@ class PassOptions:
     strict
         Findings are errors: nothing is bound.
     save
-        Folder for the snapshot and the Placement of the pass; None: neither is kept.
+        Keeps the snapshot and the Placement of the pass; None: neither is kept.
+    lease
+        Held during every pass that writes; the record of half-bound gangs is in its namespace.
+    patience
+        Seconds for which a gang may stay half-bound before it is rolled back; 0: a gang that this pass leaves so is.
     """
 
     scheduler_name: str = "placer"
@@ -71,7 +84,14 @@ class PassOptions:
     status: StatusOptions = field(default_factory=StatusOptions)
     enqueue: bool = False
     strict: bool = False
-    save: Path | None = None
+    save: SavedPasses | None = None
+    lease: LeaseOptions = field(default_factory=LeaseOptions)
+    patience: float = 300.0
+
+    @property
+    def record(self) -> tuple[str, str]:
+        """Namespace and name of the ConfigMap with the record of half-bound gangs."""
+        return self.lease.namespace, record_name(self.lease.name)
 
 
 @dataclass
@@ -85,14 +105,29 @@ class Pass:
     gangs: list[GangOutcome] = field(default_factory=list)
     cache: SchedulerCache | None = None
     cooling: set[str] = field(default_factory=set)
-    unfinished: list[str] = field(default_factory=list)
+    half_bound_before: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
+    backing_off: Mapping[Key, tuple[GroupKey, datetime]] = field(default_factory=dict)
+    record: RecordedGangs = field(default_factory=RecordedGangs)
+    troubles: list[str] = field(default_factory=list)
     overfull: list[Overfull] = field(default_factory=list)
+    unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
+    refused: str | None = None
     status_report: StatusReport = field(default_factory=StatusReport)
-    enqueued: int = 0
+    enqueued: Enqueued = field(default_factory=Enqueued)
     saved: list[str] = field(default_factory=list)
+    not_saved: str | None = None
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    identifier: str = field(default_factory=lambda: str(uuid.uuid4()))
     seconds: dict[str, float] = field(default_factory=dict)
     interrupted: bool = False
     error: str | None = None
+    lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
+    leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
+
+    @property
+    def identity(self) -> str:
+        """As whom the pass holds the Lease."""
+        return f"{os.uname().nodename}_{self.identifier}"
 
     @property
     def half_bound(self) -> list[GangOutcome]:
@@ -118,7 +153,7 @@ def run_pass(
     watch: Callable[[str], None] = lambda _: None,
     began: float | None = None,
 ) -> None:
-    """Make one pass.
+    """Make one pass; one that writes, as the holder of the Lease, or not at all.
 
     Parameters
     ----------
@@ -138,7 +173,8 @@ def run_pass(
     Raises
     ------
     ClusterError
-        The cluster does not answer, or refuses what a pass needs.
+        The cluster does not answer, or refuses what a pass needs: bindings among it, where all of them are refused; or
+        the Lease was lost on the way.
     BadInstance
         What is in the cluster cannot be read.
     StrictFindings
@@ -146,34 +182,64 @@ def run_pass(
     NothingFound
         A method that shows only its own answers had none in time.
     """
-    options, start = done.options, time.monotonic() if began is None else began
+    start = time.monotonic() if began is None else began
+    if done.options.dry_run:
+        _make(client, done, stop, bind_gently, watch, start)
+        return
+    elector = LeaderElector(client, done.identity, done.options.lease)
+    with done.step("lease"):
+        watch(f"waiting for {done.options.lease}")
+        leading = elector.acquire(stop)
+    done.leader, done.interrupted = elector.holder, stop.is_set()
+    if leading:
+        done.lost = lambda: elector.lost
+        with elector.leading():
+            _make(client, done, stop, bind_gently, watch, start + done.seconds["lease"])
+
+
+def _make(
+    client: Client,
+    done: Pass,
+    stop: threading.Event,
+    bind_gently: Callable[[], None],
+    watch: Callable[[str], None],
+    start: float,
+) -> None:
+    """Make a pass for as long as nothing says that the Lease is lost."""
+    options = done.options
+    client.until = start + options.time_limit if options.time_limit is not None else None
     snapshot, instance, cache = _read(client, done, watch)
-    with _fed(client, snapshot, cache):
+    with _fed(client, snapshot, cache) as watches:
         placement = _decide(done, instance, start, watch)
         done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed())
         if options.dry_run != "client":
             bind_gently()
+            watch(f"binding {counted(sum(len(batch.bindings) for batch in done.plan.batches), 'pod')}")
+            watches.start_checks()
             with done.step("bind"):
-                watch(f"binding {counted(sum(len(batch.bindings) for batch in done.plan.batches), 'pod')}")
-                if done.result is not None and done.result.termination is Termination.INTERRUPTED:
-                    stop.set()
-                done.gangs = execute_plan(client, cache, instance, done.plan, options.binding, stop)
-                done.overfull = [] if options.dry_run else cache.overfull()
-        if not options.dry_run:
+                _bind(client, done, snapshot, instance, cache, stop)
+        if not options.dry_run and done.lost() is None:
             _write_status(client, done, stop)
     done.interrupted = stop.is_set()
+    trouble = done.lost()
+    if trouble is not None:
+        raise ClusterError(f"{trouble}; no further gang was bound")
+    if done.refused is not None:
+        raise ClusterError(f"{client.url}: {done.refused}")
 
 
 def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Snapshot, Instance, SchedulerCache]:
     """What is in the cluster, with what earlier passes left behind."""
     options = done.options
     if options.enqueue and not options.dry_run:
-        done.enqueued = enqueue_pod_groups(client, options.scheduler_name)
+        done.enqueued = enqueue_pod_groups(_patient(client), options.scheduler_name)
     with done.step("snapshot"):
+        done.record = _recorded(client, done)
         done.cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
-        snapshot, instance = prepared(taken, done.cooling)
-        done.unfinished = sorted(map(str, half_bound(instance)))
+        made = prepared(taken, done.cooling, done.record.gangs, server_time(client))
+        snapshot, instance = made.snapshot, made.instance
+        done.half_bound_before, done.backing_off = made.half_bound, made.backing_off
         if options.strict and instance.findings:
             expected = "no finding (--strict)"
             raise StrictFindings(
@@ -181,6 +247,17 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
             )
         done.snapshot, done.cache = snapshot, SchedulerCache(snapshot, instance)
     return snapshot, instance, done.cache
+
+
+def _recorded(client: Client, done: Pass) -> RecordedGangs:
+    """The record of half-bound gangs; a pass that only looks does without it where it may not read it."""
+    try:
+        return read_record(client, *done.options.record)
+    except Forbidden as error:
+        if not done.options.dry_run:
+            raise
+        done.troubles.append(f"gangs that are half-bound are not known: {error}")
+        return RecordedGangs()
 
 
 def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str], None]) -> Placement:
@@ -202,6 +279,54 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
     return done.result.placement
 
 
+def _bind(
+    client: Client, done: Pass, snapshot: Snapshot, instance: Instance, cache: SchedulerCache, stop: threading.Event
+) -> None:
+    """Carry the plan out."""
+    if done.result is not None and done.result.termination is Termination.INTERRUPTED:
+        stop.set()
+    options, before = done.options, done.half_bound_before
+    if not options.dry_run and done.lost() is None:
+        done.plan, gangs = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
+        done.record = write_record(client, *options.record, done.record, gangs)
+    breaker = Breaker(client, options.binding.grace, methods=("POST",))
+    carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost)
+    if any(gang.state is not GangState.BOUND for gang in carried_out):  # what got no answer may be bound all the same
+        done.refused = breaker.open or breaker.refused
+    done.gangs = with_earlier(instance, snapshot.identities, carried_out, before)
+    if not options.dry_run:
+        done.overfull, done.unseen = cache.overfull(), list(_unseen(done.gangs, cache.unseen()))
+        if done.lost() is None:
+            _roll_back(client, done, snapshot, instance, stop)
+
+
+def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:
+    """Roll back gangs that have been half-bound for too long, and record what stays so."""
+    now, record = server_time(client), done.record.gangs
+    patience = done.options.patience if not stop.is_set() else float("inf")
+    go, anew = next_to_go(instance, done.gangs, done.half_bound_before, record, patience, now)
+    server = _patient(client)
+    done.gangs = [roll_back(server, snapshot, gang) if gang.key in go else gang for gang in done.gangs]
+    after = recorded_after(done.gangs, record, anew, now)
+    done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
+    try:
+        done.record = write_record(client, *done.options.record, done.record, after)
+    except ClusterError as error:  # the next pass finds out by itself
+        done.troubles.append(str(error))
+
+
+def _told_when(gang: GangOutcome, record: GangRecord | None) -> GangOutcome:
+    """A gang that was rolled back, with when it is tried again."""
+    if gang.state is not GangState.ROLLED_BACK or record is None or record.until is None:
+        return gang
+    return replace(gang, reason=f"rolled back {record.rolled_back} times, tried again at {record.until:%H:%M:%S} UTC")
+
+
+def _unseen(gangs: Iterable[GangOutcome], pods: Container[Key]) -> Iterator[GangOutcome]:
+    """Gangs that were bound and of which a pod was not seen since."""
+    return (gang for gang in gangs if any(bind.pod in pods for bind in gang.bound))
+
+
 def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
     """Tell the cluster what became of its pods."""
     if done.result is None:
@@ -209,43 +334,47 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
     options = done.options
     with done.step("tell"):
         done.status_report = write_status(
-            client, options.scheduler_name, done.result, done.plan, done.gangs, done.overfull, options.status, stop
+            _patient(client),
+            options.scheduler_name,
+            done.result,
+            done.plan,
+            done.gangs,
+            done.overfull,
+            options.status,
+            stop,
+            done.backing_off,
         )
+
+
+def _patient(client: Client) -> PatientWriter:
+    """The cluster, for what is told to it: it may have us wait, and is left alone where it takes nothing."""
+    return PatientWriter(Breaker(client, _REFUSED), time.monotonic() + _WAITING)
 
 
 @contextmanager
-def _fed(client: Client, snapshot: Snapshot, cache: SchedulerCache) -> Iterator[None]:
+def _fed(client: Client, snapshot: Snapshot, cache: SchedulerCache) -> Iterator[Watches]:
     """Let a scheduler cache hear of everything since its snapshot."""
-    pods = Watch(client, "/api/v1/pods", snapshot.versions["pods"], cache.pod_happened, cache.pods_replaced)
-    nodes = Watch(client, "/api/v1/nodes", snapshot.versions["nodes"], cache.node_happened, cache.nodes_replaced)
-    watches = (pods, nodes)
-
-    def lost() -> str | None:
-        return next(
-            (f"{each.path} cannot be watched: {each.trouble}" for each in watches if each.lost is not None), None
-        )
-
-    cache.lost = lost
-    for each in watches:
-        each.start()
-    try:
-        yield
-    finally:
-        for each in watches:
-            each.close()
+    heard = {
+        "pods": (cache.pod_happened, cache.pods_replaced),
+        "nodes": (cache.node_happened, cache.nodes_replaced),
+    }
+    watches = Watches(
+        [
+            Watch(client, f"/api/v1/{name}", snapshot.versions[name], *listeners, count=snapshot.counts[name])
+            for name, listeners in heard.items()
+        ]
+    )
+    cache.lost = watches.lost
+    with watches.open():
+        yield watches
 
 
 def _save(done: Pass) -> None:
-    """Keep what was decided upon, and the decision."""
-    folder = done.options.save
-    if folder is None or done.snapshot is None or done.result is None:
+    """Keep what was decided upon, and the decision; what cannot be kept is told, and stops nothing."""
+    if done.options.save is None or done.snapshot is None or done.result is None:
         return
-    name = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
-    snapshot, placement = folder / f"{name}-snapshot.json.gz", folder / f"{name}-placement.json"
+    document: dict[str, Any] = placement_document(done.result).as_dict()
     try:
-        done.snapshot.write(snapshot)
-        document: dict[str, Any] = placement_document(done.result).as_dict()
-        dump(document, placement)
+        done.saved = done.options.save.save(done.snapshot, document)
     except OSError as error:
-        raise UsageError(f"{folder}: cannot be written: {error.strerror}") from error
-    done.saved = [str(snapshot), str(placement)]
+        done.not_saved = f"{done.options.save.folder}: cannot be written: {error.strerror}"

@@ -12,10 +12,10 @@ from placer.instance.communication import SAME_ZONE_COST
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value
 
-__all__ = ["LEVELS", "Level", "placed_weight", "score"]
+__all__ = ["LEVEL_SCORES", "LevelScore", "placed_weight", "score", "used_nodes"]
 
 #: A level of the objective: yields its values in the order they are compared.
-Level = Callable[[Outcome], Iterator[Value]]
+LevelScore = Callable[[Outcome], Iterator[Value]]
 
 
 def score(instance: Instance, placement: Placement) -> Score:
@@ -34,7 +34,7 @@ def score(instance: Instance, placement: Placement) -> Score:
         The values in the order they are compared; the same names and priorities for every placement of the instance.
     """
     outcome = Outcome(instance, placement)
-    levels = (LEVELS[name] for name in instance.policy.levels)
+    levels = (LEVEL_SCORES[name] for name in instance.policy.levels)
     return tuple(value for level in levels for value in level(outcome))
 
 
@@ -105,11 +105,7 @@ def packing(outcome: Outcome) -> Iterator[Value]:
     count either. HyperNodes of any tier count, the virtual root does not.
     """
     instance = outcome.instance
-    used = {
-        pod.node
-        for pod in instance.pods.values()
-        if pod.state is PodState.BOUND and not pod.daemon and pod.node is not None
-    }
+    used = used_nodes(instance)
     opened = {node for key, node in outcome.new.items() if node not in used and not instance.pods[key].daemon}
     path = instance.topology.path
     used_above = {name for node in used for name in path(node)}
@@ -118,8 +114,14 @@ def packing(outcome: Outcome) -> Iterator[Value]:
     yield Value("packedNodes", len(opened))
 
 
+def used_nodes(instance: Instance) -> set[str]:
+    """Nodes on which more than DaemonSet and static pods run (O4)."""
+    bound = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
+    return {pod.node for pod in bound if pod.node is not None}
+
+
 #: Level name of the policy to its function.
-LEVELS: dict[str, Level] = {
+LEVEL_SCORES: dict[str, LevelScore] = {
     "placed": placed,
     "locality": locality,
     "networkCost": network_cost,

@@ -6,12 +6,13 @@ What takes long is imported when used, so that ``import placer`` stays instant.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.cores import usable_cores
+from placer.deadline import NEVER, Deadline
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
 from placer.methods import METHODS
@@ -22,7 +23,7 @@ from placer.score import placed_weight, score
 from placer.verify import verify
 
 if TYPE_CHECKING:
-    from placer.dense import Dense
+    from placer.dense import Dense, Solution
     from placer.methods.incumbent import Incumbent
     from placer.methods.process import ProcessResult
 
@@ -30,9 +31,9 @@ __all__ = ["solve"]
 
 #: Where the searches are, by method: strings, so that only the child process imports the solver.
 SEARCH = {
-    "exact": "placer.methods.exact:search",
+    "exact": "placer.methods.exact.search:search",
     "decomposed": "placer.methods.decomposed:search",
-    "milp": "placer.methods.milp:search",
+    "milp": "placer.methods.milp.search:search",
 }
 
 #: Methods that show only what they found themselves.
@@ -40,6 +41,18 @@ ALONE = ("exact", "milp")
 
 #: Share of the time limit that is kept for having pods change places where kubelets sort them by age.
 AGING = 0.05
+
+#: What is kept for the end of the call, as multiples of what was measured in it, so that the load of the machine is in
+#: it. On 10,000 nodes ending without reasons (adding what fits, naming, verifying, scoring, the document, the summary)
+#: takes 2.2 to 3.6 times as long as naming, verifying and scoring the greedy's answer; reasons for some hundreds of
+#: groups 3.3 times as long as making the arrays; the document and the summary 1.5 times as long as verifying.
+ENDING, REASONING, WRITING = 3.0, 3.0, 2.0
+
+#: Most of the time limit that is kept for reasons.
+REASONING_SHARE = 0.1
+
+#: Seconds beyond the limit within which reasons are still looked for: a second less than a call may be late.
+GRACE = 1.0
 
 #: A search that would have less than this is not started: importing the solver alone takes about as long.
 LEAST_SECONDS = 0.8
@@ -70,7 +83,9 @@ def solve(
         time that is left; never worse than greedy), ``greedy``, or ``exact`` or ``milp`` (each shows only what its
         own search found).
     time_limit
-        Seconds for the whole call; verifying and explaining always finish. None: until everything is proved.
+        Seconds for the whole call. Reading and verifying always finish, and so does method ``greedy``; under the others
+        the greedy stops where it stands when the limit is near, after as long as reading took at the earliest. What is
+        not explained by the limit is not decided. None: until everything is proved.
     work_limit
         Deterministic time units of the solver in place of seconds; with ``workers=1`` repeatable.
     workers
@@ -101,11 +116,24 @@ def solve(
     VerificationFailed
         A method's answer broke a rule: a bug.
     """
-    job = _Job.checked(instance, method, time_limit, work_limit, workers, seed, milp_solver, began, watch)
-    job.executor = executor
+    start = time.monotonic()
+    job = _Job(
+        instance=instance,
+        method=method,
+        time_limit=time_limit,
+        work_limit=work_limit,
+        workers=usable_cores() if workers is None else workers,
+        seed=seed,
+        milp_solver=milp_solver,
+        executor=executor,
+        began=start if began is None else began,
+        watch=watch,
+    )
+    job.check()
+    job.seconds["read"] = start - job.began
     incumbent = job.build()
     ended = job.greedy(incumbent)
-    if method != "greedy":
+    if method != "greedy" and ended is not Termination.INTERRUPTED:
         ended = job.search(incumbent, method if method in SEARCH else "decomposed")
     job.complete(incumbent)
     job.by_creation(incumbent)
@@ -123,64 +151,35 @@ class _Job:
     workers: int
     seed: int
     milp_solver: str
+    executor: str
     began: float
     watch: Callable[[TracePoint], None] | None
     seconds: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    executor: str = "local"
 
-    @classmethod
-    def checked(
-        cls,
-        instance: Instance,
-        method: str,
-        time_limit: float | None,
-        work_limit: float | None,
-        workers: int | None,
-        seed: int,
-        milp_solver: str,
-        began: float | None,
-        watch: Callable[[TracePoint], None] | None,
-    ) -> _Job:
-        """Check every argument, all faults at once."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        faults = [
-            f"{name}: found {found}, expected {expected}"
-            for name, found, expected, fine in (
-                ("method", method, "one of " + ", ".join(METHODS), method in METHODS),
-                ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < float("inf")),
-                ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < float("inf")),
-                ("workers", workers, "at least 1", workers is None or workers >= 1),
-                ("seed", seed, "0 to 2147483647", 0 <= seed < 2**31),
-            )
-            if not fine
-        ]
-        if method == "milp":
-            from placer.methods.milp import complaint
+    def check(self) -> None:
+        """Refuse arguments that are out of their range, all faults at once."""
+        time_limit, work_limit = self.time_limit, self.work_limit
+        ranges = (
+            ("method", self.method, "one of " + ", ".join(METHODS), self.method in METHODS),
+            ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < math.inf),
+            ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < math.inf),
+            ("workers", self.workers, "at least 1", self.workers >= 1),
+            ("seed", self.seed, "0 to 2147483647", 0 <= self.seed < 2**31),
+        )
+        faults = [f"{name}: found {found}, expected {expected}" for name, found, expected, fine in ranges if not fine]
+        if self.method == "milp":
+            from placer.methods.milp.solvers import complaint
 
-            wrong = complaint(milp_solver, work_limit)
+            wrong = complaint(self.milp_solver, work_limit)
             faults += [] if wrong is None else [f"milp solver: {wrong}"]
         if faults:
             raise UsageError("; ".join(faults))
-        start = time.monotonic()
-        job = cls(
-            instance,
-            method,
-            time_limit,
-            work_limit,
-            workers or cores,
-            seed,
-            milp_solver,
-            start if began is None else began,
-            watch,
-        )
-        job.seconds["read"] = start - job.began
-        return job
 
     def build(self) -> Incumbent:
         """Make the arrays, and an incumbent with the bounds that hold without search."""
         from placer.bounds import named_bounds
-        from placer.dense import make_dense
+        from placer.dense.build import make_dense
         from placer.methods.incumbent import Incumbent
 
         start = time.monotonic()
@@ -191,16 +190,42 @@ class _Job:
         return incumbent
 
     def greedy(self, incumbent: Incumbent) -> Termination:
-        """Answer at once; under a method that is a search itself the greedy is only its hint."""
-        from placer.methods.greedy import greedy
+        """Answer at once; under a method that is a search itself the greedy is only its hint.
+
+        Each of its runs that is the best so far is an answer: an interrupt from then on ends it and keeps that.
+        """
+        from placer.methods.greedy.multi_start import complete, greedy
 
         start = time.monotonic()
-        self.hint = greedy(self.dense, seed=self.seed)
-        if self.method not in ALONE:
+        alone, ended = self.method in ALONE, Termination.FINISHED
+        try:
+            tell = None if alone else lambda found: incumbent.offer(found, "greedy")
+            self.hint = greedy(self.dense, tell, *self._greedy_deadlines(start))
+        except KeyboardInterrupt:
+            if incumbent.solution is None:
+                raise
+            self.hint, ended = complete(self.dense, incumbent.solution), Termination.INTERRUPTED
+        if not alone:
             incumbent.offer(self.hint, "greedy")
             self._count(incumbent)
         self.seconds["solve"] = time.monotonic() - start
-        return Termination.FINISHED
+        return ended
+
+    def _greedy_deadlines(self, start: float) -> tuple[Deadline, Deadline]:
+        """When the greedy stops where it stands: it leaves the time to end; its first run has as long as reading had.
+
+        Reading always finishes, and takes longer than a run of the greedy up to the largest clusters; so a limit that
+        is over before there is anything to decide about still brings an answer. By itself the greedy never stops: it
+        is repeatable.
+        """
+        if self.time_limit is None or self.method == "greedy":
+            return NEVER, NEVER
+        ending = (ENDING + REASONING) * self.seconds["build"]
+        return Deadline(self._limit.at - ending), Deadline(start + (start - self.began))
+
+    @property
+    def _limit(self) -> Deadline:
+        return NEVER if self.time_limit is None else Deadline(self.began + self.time_limit)
 
     def _count(self, incumbent: Incumbent) -> None:
         """Add the bounds that counting gives for the values in hand."""
@@ -236,16 +261,18 @@ class _Job:
         self.seconds["solve"] += time.monotonic() - start
         return self._termination(ended, name)
 
-    def _reserve(self, solution: dict[tuple[int, int], int]) -> float:
-        """Seconds to keep: for verifying, explaining and writing three times what the greedy's answer needs."""
+    def _reserve(self, solution: Solution) -> float:
+        """Seconds to keep for what comes after the search (:data:`ENDING`)."""
         start = time.monotonic()
         placement = self._placement(solution)
         broken = verify(self.instance, placement)
         score(self.instance, placement)
         if broken:
             raise VerificationFailed(_complaint("greedy", [violation.message for violation in broken]))
-        aging = 0.0 if self.dense.numa is None or self.time_limit is None else AGING * self.time_limit
-        return 0.1 + 3 * (time.monotonic() - start) + aging
+        limit = self.time_limit or 0.0
+        aging = 0.0 if self.dense.numa is None else AGING * limit
+        reasoning = min(REASONING * self.seconds["build"], REASONING_SHARE * limit)
+        return 0.1 + ENDING * (time.monotonic() - start) + reasoning + aging
 
     def _termination(self, ended: ProcessResult, name: str) -> Termination:
         from placer.methods.process import ProcessEnd
@@ -267,11 +294,12 @@ class _Job:
         return list(zip(self.dense.levels, incumbent.values, strict=True))
 
     def complete(self, incumbent: Incumbent) -> None:
-        """Add what still fits without moving anything: every answer is maximal, the greedy's by itself."""
-        from placer.methods.greedy import complete
+        """Put back what was there, add what still fits: every answer is maximal, the greedy's by itself."""
+        from placer.methods.greedy.multi_start import complete
 
         if incumbent.solution is not None and incumbent.method not in (None, "greedy"):
-            incumbent.offer(complete(self.dense, incumbent.solution), incumbent.method, "complete")
+            whole = complete(self.dense, incumbent.solution, self._limit, incumbent.fullest)
+            incumbent.offer(whole, incumbent.method, "complete")
             self._count(incumbent)
 
     def by_creation(self, incumbent: Incumbent) -> None:
@@ -290,7 +318,7 @@ class _Job:
         incumbent.instead(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, left))
         self.seconds["solve"] += time.monotonic() - start
 
-    def _placement(self, solution: dict[tuple[int, int], int]) -> Placement:
+    def _placement(self, solution: Solution) -> Placement:
         """By name, the pods of each node in an order that its kubelet admits."""
         return aligned(self.instance, self.dense.placement(solution))
 
@@ -305,7 +333,7 @@ class _Job:
             termination = Termination.FINISHED
         verdict = _verdict(self.instance, objective, placement, require_all)
         weight = self._weight(placement, incumbent)
-        reasons = self._reasons(incumbent)
+        reasons = self._reasons(incumbent, time.monotonic() - start)
         self.seconds["verify"] = time.monotonic() - start
         self.seconds["total"] = time.monotonic() - self.began
         return Result(
@@ -347,10 +375,14 @@ class _Job:
         doubted = any(finding.code == "BoundContradicted" for finding in self.findings)
         return Judged(value) if doubted else judged
 
-    def _reasons(self, incumbent: Incumbent) -> dict[GroupKey, Reason]:
+    def _reasons(self, incumbent: Incumbent, verified: float) -> dict[GroupKey, Reason]:
+        """Say why what is pending stays so, in the time that writing leaves; verifying took ``verified`` seconds."""
+        from placer.dense import Solution
         from placer.reasons import reasons
 
-        return dict(reasons(self.instance, self.dense, incumbent.solution or {}))
+        until = Deadline(self._limit.at + GRACE - WRITING * verified)
+        solution = incumbent.solution or Solution()
+        return reasons(self.instance, self.dense, solution, deadline=until, build=self.seconds["build"])
 
 
 def _verdict(
@@ -372,16 +404,20 @@ def _cannot_place_all(instance: Instance, objective: tuple[Judged, ...]) -> bool
     for judged in objective:
         if judged.value.name not in ("admitted", "placed"):
             return False
-        groups = [group for group in instance.groups.values() if group.priority == judged.value.priority]
-        if judged.value.name == "admitted":
-            every = sum(instance.need_weights[group.key] for group in groups)
-        else:
-            every = sum(instance.weights[pod] for group in groups for pod in group.pending)
+        every = _of_all_pods(instance, judged.value)
         if judged.bound is not None and judged.bound.value < every:
             return True
         if judged.value.value != every:
             return False
     return False
+
+
+def _of_all_pods(instance: Instance, value: Value) -> int:
+    """What ``admitted`` or ``placed`` of a priority would be if every pending pod of it were placed."""
+    groups = (group for group in instance.groups.values() if group.priority == value.priority)
+    if value.name == "admitted":
+        return sum(instance.need_weights[group.key] for group in groups)
+    return sum(instance.weights[pod] for group in groups for pod in group.pending)
 
 
 def _complaint(method: str, messages: list[str]) -> str:

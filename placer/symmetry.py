@@ -7,7 +7,7 @@ is used where it is the coarsest that loses nothing:
 
 * ``PodClass`` (:mod:`placer.dense`): pods of one subgroup that no rule and no value can tell apart. Everything by index
   counts these.
-* Classes of a bundle (:mod:`placer.methods.exact.aggregation`): classes of different groups that no rule and no value
+* Classes of a bundle (:mod:`placer.methods.exact.variables`): classes of different groups that no rule and no value
   can tell apart. Groups of such classes are counted together where each is placed entirely or not at all.
 * ``PodClass.shape``: classes that fit on the same nodes, equally often. The methods look up room by it.
 * :func:`counting_shapes`: classes of one request, weight, eligibility and host ports. Bounds by counting leave NUMA

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from placer.legible import legible
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -22,9 +24,9 @@ class Column:
     Parameters
     ----------
     head
-        One or more lines.
+        One or more lines; a name that stands there is made legible before.
     cells
-        One for each row.
+        One for each row, made legible here.
     text
         Words, which begin on the left and go on in the next line where they are longer than :attr:`most`.
     most
@@ -35,6 +37,9 @@ class Column:
     cells: Sequence[str]
     text: bool = False
     most: int = 32
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", tuple(map(legible, self.cells)))
 
     @property
     def width(self) -> int:

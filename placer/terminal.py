@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.errors import UsageError
+from placer.legible import safe_lines, styled
 
 if TYPE_CHECKING:
     from placer.instance import Instance
+    from placer.manifests import Text
 
 __all__ = [
     "OK",
@@ -21,6 +23,7 @@ __all__ = [
     "add_reading",
     "add_what_if",
     "console",
+    "is_edited",
     "read_instance",
     "writable",
     "write",
@@ -43,8 +46,8 @@ def add_command(
     return parser
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of commands that read an instance."""
+def add_reading(parser: argparse.ArgumentParser, *, lenient: bool = False) -> None:
+    """Add the flags of commands that read an instance; ``lenient``: and that may go on without some of its objects."""
     group = parser.add_argument_group("reading")
     group.add_argument(
         "--scheduler-name",
@@ -52,6 +55,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="whose pending pods are ours, '*': any scheduler's (default: any; of a snapshot those it was taken for)",
     )
     group.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
+    if lenient:
+        group.add_argument(
+            "--lenient",
+            action="store_true",
+            help="objects that cannot be read are findings, and what depends on them waits, as in a cluster",
+        )
 
 
 def add_what_if(parser: argparse.ArgumentParser) -> None:
@@ -60,28 +69,72 @@ def add_what_if(parser: argparse.ArgumentParser) -> None:
     edits.add_argument(
         "--with", dest="with_", action="append", default=[], metavar="FILE", help="add or replace objects"
     )
-    edits.add_argument("--without", action="append", default=[], metavar="KIND/[NAMESPACE/]NAME", help="remove one")
+    edits.add_argument(
+        "--without",
+        action=_Edit,
+        default=[],
+        metavar="KIND/[NAMESPACE/]NAME",
+        help="remove one; KIND[/NAMESPACE] -l SELECTOR: all with these labels",
+    )
     edits.add_argument(
         "--set",
         dest="set_",
-        action="append",
+        action=_Edit,
         default=[],
         metavar="KIND/[NAMESPACE/]NAME:PATH=VALUE",
-        help="change one field, such as podgroup/ml/train:spec.minMember=4",
+        help="change one field, such as podgroup/ml/train:spec.minMember=4; KIND[/NAMESPACE]:PATH=VALUE -l SELECTOR: "
+        "of all with these labels",
+    )
+    edits.add_argument(
+        "-l",
+        "--selector",
+        action=_Selector,
+        metavar="SELECTOR",
+        help="labels, as kubectl takes them, of the --without or --set before it: --without node -l rack=r7",
     )
 
 
-def read_instance(options: argparse.Namespace, paths: Sequence[str]) -> Instance:
-    """Read an instance as the flags of reading and of *what if* say."""
+class _Selector(argparse.Action):
+    """Takes a selector to the option before it that names objects."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        """Put the selector behind the words of the last ``--without`` or ``--set``."""
+        words = getattr(namespace, "edited", None)
+        if not words or " -l " in words[-1]:
+            parser.error(f"{option_string} {values}: expected a --without or --set before it, without a selector yet")
+        words[-1] += f" -l {values}"
+
+
+class _Edit(argparse.Action):
+    """Takes the words of one what-if option, and remembers which option was the last."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, values: Any, _option: Any = None) -> None:
+        """Append the words."""
+        words = [*getattr(namespace, self.dest), values]
+        setattr(namespace, self.dest, words)
+        namespace.edited = words
+
+
+def is_edited(options: argparse.Namespace) -> bool:
+    """Whether a *what if* was asked for."""
+    return any(getattr(options, name, ()) for name in ("with_", "without", "set_"))
+
+
+def read_instance(options: argparse.Namespace, paths: Sequence[str | Text], *, edited: bool = True) -> Instance:
+    """Read an instance as the flags of reading and of *what if* say; not ``edited``: without what if."""
     from placer.read import read
 
+    asked = options if edited else argparse.Namespace()
     return read(
         *paths,
         scheduler_name=options.scheduler_name,
         strict=options.strict,
-        with_=getattr(options, "with_", ()),
-        without=getattr(options, "without", ()),
-        set_=getattr(options, "set_", ()),
+        lenient=getattr(options, "lenient", False),
+        with_=getattr(asked, "with_", ()),
+        without=getattr(asked, "without", ()),
+        set_=getattr(asked, "set_", ()),
     )
 
 
@@ -119,8 +172,19 @@ def writable(targets: Sequence[Path], endings: tuple[str, ...] = ENDINGS) -> Non
 
 
 def console() -> Any:
-    """Make the console of standard output: as wide as the terminal or as ``COLUMNS`` says, else of a fixed width."""
+    """Make the console of standard output: as wide as the terminal or as ``COLUMNS`` says, else of a fixed width.
+
+    What it prints is legible, so that no text of an object is obeyed by a terminal.
+    """
     from rich.console import Console
+    from rich.segment import Segment
+
+    class LegibleConsole(Console):
+        def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+            for text, style, control in super().render(*arguments, **options):
+                yield Segment(text if control else safe_lines(text), style, control)
 
     asked = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if asked else PIPE_WIDTH, highlight=False)
+    width = None if asked else PIPE_WIDTH
+    # What stands between colons is a name, of a function or a label, and no emoji.
+    return LegibleConsole(file=styled(sys.stdout), width=width, highlight=False, emoji=False)

@@ -15,6 +15,7 @@ __all__ = [
     "nodes_worth",
     "number_word",
     "prover_word",
+    "value_meaning",
     "value_word",
 ]
 
@@ -31,6 +32,18 @@ _VALUES = {
     "packedNodes": "nodes newly opened",
 }
 
+_MEANINGS = {
+    "admitted": "what the gangs that may start need at least; more is better, and it is compared before anything else "
+    "of its priority",
+    "placed": "how much of what waits gets a node, optional pods included; more is better",
+    "locality": "how far apart the pods of gangs are: pods times the tier of the smallest domain with all of them; "
+    "less is better",
+    "span": "over how many leaf switches gangs are spread, added up; less is better",
+    "networkCost": "what all calls between workloads cost together; less is better",
+    "packedHyperNodes": "how many domains that were empty are not empty any more; less leaves more room in one piece",
+    "packedNodes": "how many nodes that were empty are not empty any more; less leaves more room in one piece",
+}
+
 _AMOUNTS = frozenset({"admitted", "placed"})
 
 _PROVERS = {
@@ -38,6 +51,7 @@ _PROVERS = {
     "counting": "counting",
     "lp": "a linear relaxation",
     "master": "the master problem",
+    "splits": "the cheapest splits",
 }
 
 
@@ -45,6 +59,11 @@ def value_word(name: str, priority: int | None = None) -> str:
     """What people call a value of the objective."""
     word = _VALUES.get(name, name)
     return word if priority is None else f"{word}, priority {priority:,}"
+
+
+def value_meaning(name: str) -> str:
+    """What a value of the objective measures, and which way is better; empty for one that is not known."""
+    return _MEANINGS.get(name, "")
 
 
 def is_amount(name: str) -> bool:

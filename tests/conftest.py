@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.examples import register_profiles
+
+register_profiles()
+
 #: Methods whose answer is proved to be the best when they are given time.
 PROVING = ("exact", "milp", "auto")
 
@@ -14,10 +18,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=["auto", "greedy", "exact", "decomposed", "milp"],
         help="method that tests solve with (default: exact where the optimum is asserted, else greedy)",
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "optimal: asserts the optimum, so only a method that proves one can pass")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,4 @@
-"""C10 a second time, from the spec's words alone and with no thought of speed: dictionaries, sets, all permutations.
+"""C10 a second time, from the words of the rule and with no thought of speed: dictionaries, sets, all permutations.
 
 Shares nothing with :mod:`placer.instance.numa` but the values that it is asked about.
 """

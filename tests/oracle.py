@@ -6,11 +6,12 @@ things keep that short, and none of them looks at the objective:
 * a branch ends where a rule is broken that no further pod can mend (all but C5 and C6, which are then checked group by
   group: no pod of another group changes them; and C8 under ``majority``, which is checked at the end, as C10 is: a
   placement is valid if the pods of each node have an order that its kubelet admits, and is given in that order);
+  C12 and C14 are checked at the end, too: with an order in which each pod is admitted;
 * equal pods of a group are counted, not named;
 * of placements that differ only by renaming equal nodes or equal groups, the lexicographically greatest is looked at.
 
 What C8, C9 and O3 say of the best placement is said by :mod:`tests.pairs` once more, pair by pair. Orders for C10 come
-from :mod:`tests.numa_naive`, which tries them all.
+from :mod:`tests.numa_naive`, those for C12 from :mod:`tests.neighbours_naive`, which try them all.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Score, better
 from placer.score import score
 from placer.verify import RULES, Rule, verify
+from tests.neighbours_naive import some_order as some_affinity_order
 from tests.numa_naive import some_order
 from tests.pairs import Pairs
 
 #: Rules that a partly built placement may break because pods still to come can mend it.
 MENDABLE = ("C5", "C6")
 #: The same of rules that pods of other groups can mend.
-MENDED_BY_OTHERS = {"majority": ("C8",), "all": ()}
+MENDED_BY_OTHERS = {"majority": ("C8", "C12", "C14"), "all": ("C12", "C14")}
 
 #: Per class of equal pods of a group, how many go to each node.
 Counts = tuple[tuple[int, ...], ...]
@@ -89,7 +91,8 @@ class _Search:
         others = MENDED_BY_OTHERS[instance.policy.network_cost]
         self.rules = [rule for name, rule in rules if name not in others]
         self.unmendable = [rule for name, rule in rules if name not in (*MENDABLE, *others)]
-        self.at_the_end = [rule for name, rule in rules if name in others]
+        self.at_the_end = [rule for name, rule in rules if name in others and name != "C12"]
+        self.near = "C12" not in off and any(pod.neighbours.affinity for pod in instance.pending)
         self.nodes = list(instance.nodes)
         self.groups = sorted((group for group in instance.groups.values() if group.pending), key=self._group_kind)
         self.classes = {group.key: _classes(instance, group) for group in self.groups}
@@ -158,7 +161,14 @@ class _Search:
             if order is None:
                 return None
             pairs += [(pods[index], name) for index in order]
-        return Placement.of(pairs)
+        return self._admitted(Placement.of(pairs)) if self.near else Placement.of(pairs)
+
+    def _admitted(self, placement: Placement) -> Placement | None:
+        """The placement in an order in which each pod is admitted by those before it (C12); None: there is none."""
+        pairs = [(binding.pod, binding.node) for binding in placement.bindings]
+        kubelets = [rule for name, rule in RULES if name == "C10" and self.zones]
+        order = some_affinity_order(self.instance, pairs, lambda found: self._holds(Placement.of(found), kubelets))
+        return None if order is None else Placement.of(order)
 
     def _holds(self, placement: Placement, rules: Sequence[Rule]) -> bool:
         outcome = Outcome(self.instance, placement)
@@ -186,6 +196,8 @@ class _Search:
         admitted = tuple(pod.constraints.admits(node) for pod in self.instance.pending)
         network = self.instance.network
         area = network.area(node.name) if network is not None else None
+        if any(pod.neighbours for pod in self.instance.pods.values()):
+            area = (area, tuple(sorted(node.labels.items())))
         return node.allocatable, self.instance.topology.leaf.get(node.name), admitted, area, node.numa
 
     def _group_kind(self, group: Group) -> str:
@@ -196,7 +208,7 @@ class _Search:
 
 def _kind(pod: Pod) -> object:
     """Everything about a pending pod that can matter, its name apart."""
-    home = (pod.app_group, pod.workload, pod.numa)
+    home = (pod.app_group, pod.workload, pod.numa, pod.neighbours, tuple(sorted(pod.labels.items())))
     return pod.requests, pod.constraints, pod.host_ports, pod.sub_group, pod.role, pod.queue, pod.unsupported, home
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from placer.dense import Dense
+from placer.dense import Dense, Solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions
 
 
@@ -48,6 +48,12 @@ def raises(emit: Callable[[object], None]) -> str:
     raise ValueError("a fault in the search")
 
 
+def eats(emit: Callable[[object], None]) -> str:
+    emit("before")
+    eaten = [bytearray(2**24) for _ in range(256)]
+    return f"ate {len(eaten)}"
+
+
 def prints(emit: Callable[[object], None]) -> str:
     print("noise on standard output")
     print("noise on standard error", file=sys.stderr)
@@ -72,7 +78,7 @@ def tells_its_pid(emit: Callable[[object], None]) -> str:
 
 def _best_known(dense: Dense, options: SearchOptions, emit: Emit) -> None:
     """Put one pod of every class on the first node that takes it: enough for instances of lone pods with room."""
-    solution = {}
+    solution = Solution()
     for index in range(len(dense.classes)):
         solution[(index, int(dense.fits(index).argmax()))] = dense.classes[index].size
     emit(Improved(solution, "test"))
@@ -109,5 +115,5 @@ def claims_a_false_bound(dense: Dense, options: SearchOptions, emit: Emit) -> st
 
 
 def overfills_a_node(dense: Dense, options: SearchOptions, emit: Emit) -> str:
-    emit(Improved({(index, 0): pods.size for index, pods in enumerate(dense.classes)}, "test"))
+    emit(Improved(Solution({(index, 0): pods.size for index, pods in enumerate(dense.classes)}), "test"))
     return "proved"

@@ -6,7 +6,8 @@ import importlib
 from dataclasses import dataclass
 
 from placer.bounds import NamedBound, bounds_for, named_bounds
-from placer.dense import make_dense, score_solution
+from placer.dense import score_solution
+from placer.dense.build import make_dense
 from placer.instance import Instance
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.numa.binding_order import aligned
@@ -51,9 +52,9 @@ def _here(instance: Instance, method: str, solver: str) -> tuple[Placement, tupl
     """Run a method of the package without its process."""
     dense = make_dense(instance)
     if method == "greedy":
-        from placer.methods.greedy import greedy
+        from placer.methods.greedy.multi_start import greedy
 
-        solution = greedy(dense, seed=0)
+        solution = greedy(dense)
         bounds = (*named_bounds(dense), *bounds_for(dense, score_solution(dense, solution)))
         return aligned(instance, dense.placement(solution)), bounds, False
     module, _, function = SEARCHES[method].partition(":")

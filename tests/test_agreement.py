@@ -9,27 +9,29 @@ from itertools import islice, product
 import pytest
 
 from placer.bounds import NamedBound
-from placer.dense import make_dense, score_solution
+from placer.dense import score_solution
+from placer.dense.build import make_dense
 from placer.instance import Instance
 from placer.placement import MAXIMISED, Placement, Score, better
 from placer.result import Verdict
 from placer.score import score
 from placer.solve import solve
 from placer.verify import verify
+from tests.examples import seed_blocks
 from tests.oracle import best, placements
 from tests.shrink import describe, shrink
 from tests.solving import solve_tiny
 from tests.tiny import Tiny, tiny, tiny_network
+from tests.tiny_neighbours import tiny_neighbours
 from tests.tiny_numa import tiny_numa
-
-BLOCK = 40
-BLOCKS = [range(first, first + BLOCK) for first in range(0, 320, BLOCK)]
 
 #: Makes the instance of a seed.
 Make = Callable[[int], Tiny]
 
-blocks = pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
-makers = pytest.mark.parametrize("make", [tiny, tiny_network, tiny_numa], ids=lambda make: str(make.__name__))
+blocks = pytest.mark.parametrize("seeds", seed_blocks(320, 40))
+makers = pytest.mark.parametrize(
+    "make", [tiny, tiny_network, tiny_numa, tiny_neighbours], ids=lambda make: str(make.__name__)
+)
 
 
 @cache
@@ -90,7 +92,7 @@ def test_the_milp_finds_and_proves_it_too(make: Make, seeds: range) -> None:
 
 
 @makers
-@pytest.mark.parametrize("seeds", BLOCKS[:2], ids=lambda block: f"{block[0]}-{block[-1]}")
+@pytest.mark.parametrize("seeds", seed_blocks(80, 40))
 def test_the_milp_does_so_with_cbc(make: Make, seeds: range) -> None:
     _check(make, seeds, _disagreement("milp", "COIN_CMD"))
 

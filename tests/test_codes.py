@@ -44,7 +44,7 @@ TYPES: dict[str, Mapping[str, Code]] = {
 def trees() -> Iterator[tuple[Path, ast.Module]]:
     """Every file of the package but the catalogue."""
     for path in sorted((ROOT / "placer").rglob("*.py")):
-        if path.parent.name != "codes":
+        if path != ROOT / "placer" / "codes.py":
             yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -112,7 +112,7 @@ def test_every_code_that_is_said_is_in_the_catalogue() -> None:
     assert len(found) > 50
     assert {code for _, code, _ in found} >= {"HyperNodeMember", "Outcompeted", "HalfBound", "SolverDied", "Bandwidth"}
     missing = [f"{where}: {code}" for where, code, catalogue in found if code not in catalogue]
-    assert not missing, f"not in placer/codes: {missing}"
+    assert not missing, f"not in placer/codes.py: {missing}"
 
 
 def strings() -> set[str]:

@@ -13,7 +13,7 @@ import yaml
 
 from placer.cli.program import parser
 from placer.cluster import take
-from placer.kube import BY_ATTRIBUTE, KindInfo
+from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from tests.cluster.binaries import CRDS
 from tests.cluster.snapshots import ListServer
 from tests.support import Document
@@ -83,8 +83,9 @@ def test_all_definitions_are_installed_together() -> None:
 
 
 def test_every_kind_that_a_cluster_does_not_bring_has_a_definition() -> None:
-    """Volcano's Job apart: it is read offline only, in a cluster pods count."""
-    brought = {"", "apps", "batch", "scheduling.k8s.io", "batch.volcano.sh"}
+    """Workloads apart: they are read offline only, in a cluster pods count."""
+    workloads = {"batch.volcano.sh", "jobset.x-k8s.io", "leaderworkerset.x-k8s.io"}
+    brought = {"", "apps", "batch", "scheduling.k8s.io", *workloads}
     wanted = {
         (info.group, info.kind, info.plural, info.namespaced)
         for info in BY_ATTRIBUTE.values()
@@ -144,8 +145,10 @@ def asked_by_a_snapshot() -> set[Right]:
     }
     take(server)
     found: set[Right] = set()
-    for path in set(server.asked) - {"/apis"}:
+    for path in server.asked:
         parts = path.split("/")
+        if len(parts) < 4 or (parts[1] == "apis" and len(parts) == 4):
+            continue  # API discovery and /readyz, which a server answers to everybody whom it knows
         group = parts[2] if parts[1] == "apis" else ""
         found.add((group, "configmaps", "get") if "configmaps" in parts else (group, parts[-1], "list"))
     return found
@@ -158,7 +161,9 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
     assert ("", "configmaps", "get") in asked
     # After an answer that may or may not have been a yes, the pod is read again.
     more = {("", "pods", "watch"), ("", "nodes", "watch"), ("", "pods", "get")}
-    assert rights(one(DEPLOY / "base" / "rbac-read.yaml", "ClusterRole")) == asked | more
+    measured = rights(one(DEPLOY / "measurements" / "rbac-measurements.yaml", "Role"))  # in namespaces that are named
+    assert measured == {("", "configmaps", "get")}
+    assert rights(one(DEPLOY / "base" / "rbac-read.yaml", "ClusterRole")) == (asked - measured) | more
 
 
 @pytest.mark.parametrize(
@@ -174,13 +179,32 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
                 ("scheduling.volcano.sh", "podgroups", "patch"),
             },
         ),
-        ("overlays/rollback/rbac-rollback.yaml", {("", "pods", "delete")}),
+        ("base/rbac-rollback.yaml", {("", "pods", "delete")}),
         ("overlays/inqueue/rbac-inqueue.yaml", {("batch.volcano.sh", "jobs", "list")}),
+        (
+            "discover/rbac-discover.yaml",
+            {
+                ("", "nodes", "list"),
+                *(("topology.volcano.sh", "hypernodes", verb) for verb in ("list", "create", "patch", "delete")),
+            },
+        ),
     ],
 )
 def test_what_may_be_written_is_bindings_and_what_is_told_of_them(file: str, wanted: set[Right]) -> None:
     """And what the overlays of their names need."""
     assert rights(one(DEPLOY / file, "ClusterRole")) == wanted
+
+
+def test_what_is_its_own_is_one_lease_and_one_record() -> None:
+    made, held, *record = one(DEPLOY / "base/rbac-lease.yaml", "Role")["rules"]
+    assert rights({"rules": record}) == {("", "configmaps", "create"), ("", "configmaps", "update")}
+    assert [each.get("resourceNames") for each in record] == [None, ["placer-gangs"]]
+    (read,) = one(DEPLOY / "base/rbac-record.yaml", "Role")["rules"]
+    assert rights({"rules": [read]}) == {("", "configmaps", "get")}
+    assert read["resourceNames"] == ["placer-gangs"]
+    assert rights({"rules": [made]}) == {("coordination.k8s.io", "leases", "create")}
+    assert rights({"rules": [held]}) == {("coordination.k8s.io", "leases", verb) for verb in ("get", "update")}
+    assert held["resourceNames"] == ["placer"]
 
 
 def test_the_status_of_volcanos_gangs_is_no_resource_of_its_own() -> None:
@@ -200,13 +224,17 @@ def test_every_rule_says_which_call_needs_it(path: Path) -> None:
         while lines[start - 1].startswith("  #"):
             start -= 1
         comment = " ".join(lines[start:number])
-        assert re.search(r"# (snapshot|apply|telling|inqueue): ", comment), f"{path.name}:{number + 1}"
+        assert re.search(r"# (snapshot|apply|telling|inqueue|discover|lease): ", comment), f"{path.name}:{number + 1}"
 
 
 @pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name], ids=name_of)
 def test_each_role_is_given_to_placer_and_to_nobody_else(path: Path) -> None:
-    role, binding = one(path, "ClusterRole"), one(path, "ClusterRoleBinding")
-    account = one(DEPLOY / "base" / "service-account.yaml", "ServiceAccount")["metadata"]
+    (kind,) = {each["kind"] for each in documents(path)} & {"Role", "ClusterRole"}
+    role, binding = one(path, kind), one(path, f"{kind}Binding")
+    assert role["metadata"].get("namespace") == binding["metadata"].get("namespace")
+    assert binding["roleRef"]["kind"] == kind
+    own = path.with_name("service-account.yaml")
+    account = one(own if own.exists() else DEPLOY / "base" / own.name, "ServiceAccount")["metadata"]
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}

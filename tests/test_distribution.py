@@ -25,7 +25,7 @@ TEXTS = [
 
 def test_the_package_and_the_command_are_placer_and_the_distribution_is_not() -> None:
     assert PROJECT["name"] == DISTRIBUTION != "placer"
-    assert PROJECT["scripts"] == {"placer": "placer.cli:main"}
+    assert PROJECT["scripts"] == {"placer": "placer.cli:main", "kubectl-placer": "placer.cli:plugin"}
 
 
 def test_nothing_tells_people_to_install_another_project() -> None:

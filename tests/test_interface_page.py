@@ -14,13 +14,17 @@ import pytest
 import yaml
 
 from placer import errors
+from placer.audit.groups import AuditEntry, Quality, Standing
 from placer.cli import program
 from placer.cli.running import _summary
 from placer.cli.signals import SIGNALS
 from placer.cluster.planning.gang_outcome import GangState
 from placer.codes import FINDINGS, REASONS
 from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
-from placer.kube import BY_ATTRIBUTE
+from placer.explain.explanation import Explanation
+from placer.explain.jobs import JobAnswer, JobFits
+from placer.instance import GroupKey
+from placer.kube.kinds import BY_ATTRIBUTE
 from placer.laboratory.compare import ComparisonRow
 from placer.laboratory.sweep.records import KEY, RunRecord
 from placer.scheduling_pass import Pass, PassOptions
@@ -32,10 +36,16 @@ READING = (ROOT / "models/reading.md").read_text(encoding="utf-8")
 COMMANDS = (
     "solve",
     "verify",
+    "explain",
+    "audit",
+    "report",
     "expand",
     "generate",
     "compare",
     "sweep",
+    "plot",
+    "topology show",
+    "topology discover",
     "topology costs",
     "snapshot",
     "run",
@@ -177,7 +187,20 @@ def test_a_line_of_sweep_has_these_keys() -> None:
 
 
 def test_a_row_of_compare_has_these_keys() -> None:
-    assert told("### A row of `compare`") == list(ComparisonRow("greedy", notes=("x",), error="none").as_dict())
+    assert told("### A row of `compare`") == list(
+        ComparisonRow("greedy", notes=("x",), error="none", today=ComparisonRow("greedy")).as_dict()
+    )
+
+
+def test_an_entry_of_explain_has_these_keys() -> None:
+    answer = JobAnswer(JobFits.NOW, Explanation(GroupKey("", "default", "p"), admitted=True))
+    assert sorted(told("### An entry of `explain`")) == sorted(answer.as_dict())
+
+
+def test_an_entry_of_audit_has_these_keys() -> None:
+    parts = ({"name": "w"},)
+    entry = AuditEntry(GroupKey("", "default", "p"), Standing.MATCH, (), Quality(1, 1, None), sub_groups=parts)
+    assert told("### An entry of `audit`") == list(entry.as_dict())
 
 
 def test_the_line_of_run_has_these_keys() -> None:

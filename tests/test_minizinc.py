@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import placer
@@ -17,21 +17,20 @@ from placer.instance.numa import NumaDemand, NumaNode
 from placer.placement import Score
 from placer.score import score
 from placer.verify import verify
+from tests.examples import examples, seed_blocks
 from tests.minizinc import MODELS, ask, ask_data, minizinc
 from tests.numa_drawn import demands, nodes
 from tests.numa_worlds import HAND, crowded
 from tests.oracle import best
 from tests.shrink import shrink
 from tests.tiny import Tiny, tiny, tiny_network
+from tests.tiny_neighbours import tiny_neighbours
 from tests.tiny_numa import tiny_numa
 from tests.world import World, port
 from tests.written import written
 
 #: One instance per rule and level.
 SHIPPED = [path for path in sorted((MODELS.parent / "instances/tiny").glob("*.yaml")) if ".best" not in path.name]
-
-BLOCK = 20
-BLOCKS = [range(first, first + BLOCK) for first in range(0, 240, BLOCK)]
 
 
 @pytest.fixture(autouse=True)
@@ -64,8 +63,8 @@ def complaint(instance: Instance, most: Score) -> str:
     return ""
 
 
-@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
-@pytest.mark.parametrize("make", [tiny, tiny_network, tiny_numa], ids=lambda make: str(make.__name__))
+@pytest.mark.parametrize("seeds", seed_blocks(240, 20))
+@pytest.mark.parametrize("make", [tiny, tiny_network, tiny_numa, tiny_neighbours], ids=lambda make: str(make.__name__))
 def test_it_agrees_with_trying_everything(make: Callable[[int], Tiny], seeds: range) -> None:
     for seed in seeds:
         if complaint(make(seed).instance, best(make(seed).instance)[0]):
@@ -143,7 +142,7 @@ def test_it_agrees_on_what_seldom_decides(world: Callable[[], World]) -> None:
     assert complaint(instance, best(instance)[0]) == ""
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@examples(80, derandomize=True)
 @given(nodes(4), st.lists(demands(), min_size=1, max_size=4))
 def test_it_agrees_on_what_kubelets_make_of_pods_by_chance(node: NumaNode, pods: list[NumaDemand]) -> None:
     """C10 alone, with what tiny instances leave out: ids with gaps, overhead, several units of several zones."""

@@ -14,6 +14,7 @@ from placer.placement import Placement, Score
 from placer.score import score
 from placer.verify import verify
 from tests.everything import plainly
+from tests.examples import exhaustive, seed_blocks
 from tests.oracle import best, binds
 from tests.pairs import Pairs
 from tests.shrink import describe
@@ -59,7 +60,7 @@ def somewhere(instance: Instance, random: Random) -> Iterator[Placement]:
         yield Placement.of((key, random.choice(favourites)) for key in random.sample(keys, len(keys)))
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 50) for first in range(0, 300, 50)], ids=str)
+@pytest.mark.parametrize("seeds", seed_blocks(300, 50, quick=2))
 def test_counting_is_looking_pair_by_pair(seeds: range) -> None:
     seen: Counter[str] = Counter()
     for seed in seeds:
@@ -93,7 +94,7 @@ def test_every_feature_is_there() -> None:
     assert {tag: seen[tag] for tag, least in FEATURES.items() if seen[tag] < least} == {}
 
 
-@pytest.mark.parametrize("rule", ["C8", "C9"])
+@pytest.mark.parametrize("rule", exhaustive("C8", "C9"))
 def test_each_rule_decides_enough_instances(rule: str) -> None:
     """Without the rule a better placement exists."""
     decided = 0
@@ -104,6 +105,7 @@ def test_each_rule_decides_enough_instances(rule: str) -> None:
     pytest.fail(f"{rule} decides {decided} of {len(SEEDS)} instances")
 
 
+@pytest.mark.exhaustive
 def test_majority_decides_too() -> None:
     """Instances in which C8 decides as the plugin reads it."""
     decided = 0
@@ -114,6 +116,7 @@ def test_majority_decides_too() -> None:
     assert decided >= 5
 
 
+@pytest.mark.exhaustive
 def test_the_level_decides() -> None:
     """Placements that are equal in all values before differ in networkCost, and the best one has the least."""
     decided = 0

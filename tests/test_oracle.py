@@ -11,6 +11,7 @@ from placer.instance import Instance
 from placer.placement import Score
 from placer.verify import verify
 from tests.everything import everything, plainly
+from tests.examples import exhaustive
 from tests.oracle import best, binds
 from tests.shrink import describe, shrink
 from tests.tiny import tiny
@@ -79,7 +80,7 @@ def test_every_feature_is_there() -> None:
     assert {tag: seen[tag] for tag, least in FEATURES.items() if seen[tag] < least} == {}
 
 
-@pytest.mark.parametrize("rule", ["C1", "C2", "C3", "C4", "C5", "C6", "C7", "C11"])
+@pytest.mark.parametrize("rule", ["C2", *exhaustive("C1", "C3", "C4", "C5", "C6", "C7", "C11")])
 def test_every_rule_decides_enough_instances(rule: str) -> None:
     """Without the rule a better placement exists."""
     decided = 0

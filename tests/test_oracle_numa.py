@@ -58,6 +58,7 @@ def test_every_feature_is_there_often_enough() -> None:
     assert {tag: found[tag] for tag, least in FEATURES.items() if found[tag] < least} == {}
 
 
+@pytest.mark.exhaustive
 def test_the_rule_decides() -> None:
     """Without it a better placement exists."""
     decided = sum(binds(tiny_numa(seed).instance, "C10", optimum(seed)[0]) for seed in SEEDS)

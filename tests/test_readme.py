@@ -48,7 +48,7 @@ def test_the_second_command_is_the_one_of_ci() -> None:
     assert command == ".venv/bin/python -m pytest -n auto"
     script = (ROOT / ".ci" / "run").read_text()
     assert "PLACER_REQUIRE_TOOLS=1" in script
-    assert "python -m pytest -n" in script
+    assert "python -m pytest -n 2 -m '' --hypothesis-profile=ci" in script  # and what is exhaustive
 
 
 def test_the_notebook_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

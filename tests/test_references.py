@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = ("placer", "models", "tests", "deploy", "instances", ".ci")
+FOLDERS = ("placer", "models", "tests", "deploy", "instances", "docs", ".ci")
 #: Text that others wrote, files that are meant to be wrong, and this one, which names what is not there.
 OTHERS = (
     "tests/data/",
@@ -22,11 +22,15 @@ OTHERS = (
 ENDINGS = {"", ".md", ".mzn", ".py", ".toml", ".yaml"}
 #: Words that look like a reference and are none: file, the word.
 MEANT = {
+    ("instances/seeds/README.md", "docs/design/Network"),
     ("instances/seeds/README.md", "Scheduling.md"),  # end of a name with spaces, in Volcano's repository
     ("deploy/crds/README.md", "deploy/crds/FOLDER"),
     ("tests/cluster/test_server.py", "tests/cluster/test_x.py"),
+    ("tests/docs/test_site.py", "api/solve.md"),  # made when the site is
+    ("tests/docs/test_site.py", "docs/notebook.md"),
 }
 _PAGE = re.compile(r"[\w./*-]*\w\.md\b")
+_MODULE = re.compile(r"`(\w+\.py)`")
 _PATH = re.compile(rf"(?<![\w/.@-])(?:{'|'.join(map(re.escape, FOLDERS))})/[\w./*{{}}-]+")
 _URL = re.compile(r"https?:\S+")
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -46,15 +50,16 @@ def name_of(path: Path) -> str:
 
 
 def references(text: str) -> Iterator[str]:
-    """Pages and paths that a text names."""
+    """Pages, modules and paths that a text names."""
     plain = _URL.sub(" ", text)
     yield from _PAGE.findall(plain)
+    yield from _MODULE.findall(plain)
     yield from (word.rstrip(".-") for word in _PATH.findall(plain) if "{" not in word)  # what is made up has braces
 
 
 def is_there(word: str, folder: Path) -> bool:
     """Whether a word names something, from the root of the repository or from the folder of who says it; the name of a
-    page alone, any such page: code puts paths together.
+    page or a module alone, any such file: code puts paths together.
     """
     if "/" not in word and any(path.name == word for path in files()):
         return True

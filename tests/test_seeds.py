@@ -19,11 +19,10 @@ from placer.cli import main
 from placer.document import placement_document
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
-from placer.laboratory.policies import run
-from placer.laboratory.policies.cluster_state import ClusterState
-from placer.laboratory.policies.network_overhead import Overhead
-from placer.laboratory.policies.volcano.domains import TOP, HyperNodesInfo
-from placer.laboratory.policies.volcano.jobs import Wanted, read_jobs
+from placer.laboratory.policies.framework import ClusterState
+from placer.laboratory.policies.mimicry import run
+from placer.laboratory.policies.network_aware import Overhead
+from placer.laboratory.policies.volcano.jobs import TOP, HyperNodesInfo, Wanted, read_jobs
 from placer.laboratory.policies.volcano.topology import TopologyAware, TopologyWeights
 from placer.placement import Placement
 from placer.read import read
@@ -382,7 +381,7 @@ def test_the_filter_and_the_score_of_the_kep(limit: int, candidates: int) -> Non
     (task,), nodes = state.tasks, np.arange(8)
     overhead = Overhead(state)
     assert overhead.filter(task, nodes).tolist() == [True] * candidates + [False] * (8 - candidates)
-    assert overhead.cost(task, nodes).tolist() == [0, 1, 5, 5, 20, 20, 20, 20]
+    assert overhead.score(task, nodes).tolist() == [0, 1, 5, 5, 20, 20, 20, 20]
     for placement in (run(problem, "network-overhead"), solve(problem, method="greedy").placement):
         assert bound(placement) == {"p1-0": "n1"}
 

@@ -123,21 +123,23 @@ def test_the_countdown_moves_where_nothing_happens(progress: Progress, monkeypat
 def test_it_is_drawn_again_and_again() -> None:
     """Without a word from the search: what draws it is a clock of its own."""
     program = (
-        "import time\nfrom placer.progress import Progress\n"
-        "with Progress(quiet=False, began=time.monotonic(), limit=9) as progress:\n"
-        "    progress.phase('waiting')\n    time.sleep(2.2)\n"
+        "import sys, time\nfrom placer.progress import Progress\n"
+        "with Progress(quiet=False, began=time.monotonic(), limit=600) as progress:\n"
+        "    progress.phase('waiting')\n    sys.stdin.read()\n"
     )
     ours, theirs = pty.openpty()
-    child = subprocess.Popen([sys.executable, "-c", program], stdin=theirs, stdout=theirs, stderr=theirs)
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    text = b""
+    assert child.stdin is not None
+    text, seen = b"", list[int]()
     with contextlib.suppress(OSError):
         while part := os.read(ours, 65536):
             text += part
+            seen = [int(number) for number in re.findall(r"(\d+) s left · waiting", text.decode(errors="ignore"))]
+            if len(set(seen)) >= 3:
+                child.stdin.close()
     os.close(ours)
     assert child.wait() == 0
-    seen = [int(number) for number in re.findall(r"(\d+) s left · waiting", text.decode())]
-    assert len(set(seen)) >= 3
     assert seen == sorted(seen, reverse=True)
     assert text.count(b"\n") <= 1
 

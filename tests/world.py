@@ -34,6 +34,7 @@ from placer.instance import (
 from placer.instance.communication import REGION_LABEL, ZONE_LABEL
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, NumaNode, Stage
+from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, Neighbours, PodSelector, SpreadLimit
 from placer.quantity import CPU, PODS, Resources
 
 GPU = "nvidia.com/gpu"
@@ -58,6 +59,39 @@ def calls(text: str, cost: int = 0, bandwidth: int | None = None) -> Dependency:
 
 def port(number: int, ip: str = "0.0.0.0", protocol: str = "TCP") -> HostPort:
     return HostPort(protocol, ip, number)
+
+
+def means(*namespaces: str, **labels: str) -> PodSelector:
+    """Pods of some namespaces, the usual one if none is named, that have some labels."""
+    requirements = tuple(sorted(Requirement(key, "In", (value,)) for key, value in labels.items()))
+    return PodSelector(namespaces or (SPACE,), None, requirements)
+
+
+def near(key: str, *namespaces: str, **labels: str) -> Neighbours:
+    """One term of pod affinity over a node label."""
+    return Neighbours(affinity=(AffinityTerm(key, means(*namespaces, **labels)),))
+
+
+def apart(key: str, *namespaces: str, **labels: str) -> Neighbours:
+    """One term of pod anti-affinity over a node label."""
+    return Neighbours(anti_affinity=(AffinityTerm(key, means(*namespaces, **labels)),))
+
+
+def spread(key: str, skew: int = 1, least: int = 1, **labels: str) -> Neighbours:
+    """A spread constraint over a node label; nodes count that have it, whatever the pod may use."""
+    counted = Constraints(tolerations=(Toleration(operator="Exists"),))
+    pods = means(**labels) if labels else PodSelector((SPACE,), None, None)
+    return Neighbours(spread=(SpreadLimit(key, pods, skew, least, (key,), counted),))
+
+
+def both(*parts: Neighbours) -> Neighbours:
+    """All that several ask for; nodes count for a spread that have the keys of all."""
+    keys = tuple(sorted({limit.topology_key for part in parts for limit in part.spread}))
+    return Neighbours(
+        tuple(term for part in parts for term in part.affinity),
+        tuple(term for part in parts for term in part.anti_affinity),
+        tuple(replace(limit, keys=keys) for part in parts for limit in part.spread),
+    )
 
 
 @dataclass
@@ -195,6 +229,8 @@ class World:
         not_on: Iterable[str] = (),
         ports: Iterable[HostPort] = (),
         unsupported: Iterable[str] = (),
+        labels: Mapping[str, str] | None = None,
+        asks: Neighbours = NO_NEIGHBOURS,
         daemon: bool = False,
         app: Key | None = None,
         workload: str | None = None,
@@ -206,8 +242,8 @@ class World:
         """Add a pod: to a gang and one part of it, or alone; pending, unless ``state`` and ``node`` say otherwise.
 
         ``part`` names the subgroup within the gang's subgroup policy of index ``policy``; ``not_on`` names nodes that
-        its required affinity excludes; ``app`` and ``workload`` say whose calls it makes and takes. What the containers
-        of ``numa`` ask for is requested besides.
+        its required affinity excludes; ``labels`` say what it is to others, ``asks`` what it asks of them; ``app`` and
+        ``workload`` say whose calls it makes and takes. What the containers of ``numa`` ask for is requested besides.
         """
         key = Key(SPACE, name)
         if gang is None and state is PodState.PENDING:
@@ -232,6 +268,8 @@ class World:
             app_group=app,
             workload=workload,
             numa=numa,
+            labels=labels or {},
+            neighbours=asks,
             unsupported=tuple(unsupported),
         )
         return key

@@ -27,6 +27,8 @@ MODELS = {
     "PersistentVolumeClaim": "V1PersistentVolumeClaim",
     "PersistentVolume": "V1PersistentVolume",
     "PriorityClass.scheduling.k8s.io": "V1PriorityClass",
+    "PodGroup.scheduling.k8s.io": "V1beta1PodGroup",
+    "Workload.scheduling.k8s.io": "V1beta1Workload",
     "Deployment.apps": "V1Deployment",
     "StatefulSet.apps": "V1StatefulSet",
     "ReplicaSet.apps": "V1ReplicaSet",
@@ -50,6 +52,11 @@ BESIDES = {
     # scheduling.k8s.io/v1alpha1 (1.35); 1.36 has schedulingGroup in its place
     "PodSpec": "workloadRef:WorkloadReference",
     "WorkloadReference": "name podGroup podGroupReplicaKey",
+    "beta1WorkloadSpec": "podGroups:WorkloadPodGroup",
+    "WorkloadPodGroup": "name policy:beta1PodGroupSchedulingPolicy",
+    # scheduling.k8s.io/v1alpha2 (1.36)
+    "beta1PodGroupSpec": "podGroupTemplateRef:PodGroupTemplateReference",
+    "PodGroupTemplateReference": "workload:beta1WorkloadReference",
     # before 1.31 a claim of a pod had its source one level deeper
     "PodResourceClaim": "source:ClaimSource",
     "ClaimSource": "resourceClaimName resourceClaimTemplateName",
@@ -61,6 +68,31 @@ BESIDES = {
     "NetworkTopology.networktopology.diktyo.x-k8s.io/spec/weights/topologyList/originList/costList": (
         "bandwidthAllocatable"
     ),
+}
+
+#: Kinds of which neither source has anything, from their types in Go; an empty type may have any field.
+BY_HAND = {
+    "JobSet.jobset.x-k8s.io": "apiVersion kind metadata:ObjectMeta spec:JobSetSpec status",
+    "JobSetSpec": (
+        "coordinator:JobSetCoordinator failurePolicy managedBy network:JobSetNetwork replicatedJobs:ReplicatedJob "
+        "scheduling startupPolicy:JobSetStartupPolicy successPolicy suspend ttlSecondsAfterFinished volumeClaimPolicies"
+    ),
+    "ReplicatedJob": "dependsOn:JobSetDependsOn groupName name replicas scheduling template:JobTemplateSpec",
+    "JobSetCoordinator": "jobIndex podIndex replicatedJob",
+    "JobSetDependsOn": "name status",
+    "JobSetNetwork": "enableDNSHostnames publishNotReadyAddresses subdomain",
+    "JobSetStartupPolicy": "startupPolicyOrder",
+    "LeaderWorkerSet.leaderworkerset.x-k8s.io": "apiVersion kind metadata:ObjectMeta spec:LeaderWorkerSetSpec status",
+    "LeaderWorkerSetSpec": (
+        "leaderWorkerTemplate:LeaderWorkerTemplate networkConfig:LeaderWorkerNetwork replicas rolloutStrategy "
+        "startupPolicy"
+    ),
+    "LeaderWorkerTemplate": (
+        "leaderTemplate:PodTemplateSpec persistentVolumeClaimRetentionPolicy restartPolicy size "
+        "subGroupPolicy:LeaderWorkerSubGroups volumeClaimTemplates workerTemplate:PodTemplateSpec"
+    ),
+    "LeaderWorkerNetwork": "subdomainPolicy",
+    "LeaderWorkerSubGroups": "subGroupPolicyType subGroupSize",
 }
 
 SOURCES = [
@@ -97,6 +129,18 @@ SOURCES = [
         "licence": "Apache-2.0, the authors of noderesourcetopology-api",
         "kinds": ["NodeResourceTopology.topology.node.k8s.io"],
     },
+    {
+        "name": "sigs.k8s.io/jobset (names of fields)",
+        "version": "v0.12.0",
+        "licence": "Apache-2.0, The Kubernetes Authors",
+        "kinds": ["JobSet.jobset.x-k8s.io"],
+    },
+    {
+        "name": "sigs.k8s.io/lws (names of fields)",
+        "version": "v0.10.0",
+        "licence": "Apache-2.0, The Kubernetes Authors",
+        "kinds": ["LeaderWorkerSet.leaderworkerset.x-k8s.io"],
+    },
 ]
 
 Types = dict[str, dict[str, str]]
@@ -112,7 +156,9 @@ def document() -> dict[str, Any]:
         kinds[kind] = kind
         for version in definition["versions"]:  # a field that one version has is known in all
             _of_schema(version["schema"]["openAPIV3Schema"], kind, types)
-    for name, words in BESIDES.items():
+    _of_model("V1JobTemplateSpec", types)
+    kinds |= {name: name for name in BY_HAND if "." in name}
+    for name, words in (*BESIDES.items(), *BY_HAND.items()):
         fields = types.setdefault(name, {})
         for field, _, inner in (word.partition(":") for word in words.split()):
             fields[field] = inner
@@ -134,7 +180,8 @@ def _of_model(name: str, types: Types) -> str:
         types[called] = {}
         for attribute, words in model.openapi_types.items():
             inner = re.search(r"\w*V\d\w+", words)
-            if inner is None or attribute == "managed_fields":  # what managers note is theirs
+            # What managers note is theirs; a type within itself may be as deep as it likes.
+            if inner is None or attribute == "managed_fields" or inner[0] == name:
                 of_field = ""
             else:
                 of_field = ("*" if words.lower().startswith("dict") else "") + _of_model(inner[0], types)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from placer.document import PlacementDocument
 
 
+def placement_schema() -> dict[str, Any]:
+    """The JSON Schema of a Placement, its parts under ``$defs``."""
+    _, parts = msgspec.json.schema_components([PlacementDocument], ref_template="#/$defs/{name}")
+    document = parts.pop(PlacementDocument.__name__)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": dict(sorted(parts.items())), **document}
+
+
 def main() -> None:
-    made = PlacementDocument.model_json_schema(by_alias=True, mode="serialization")
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
     target = Path(__file__).parent.parent / "placer" / "schemas" / "placement.schema.json"
-    target.write_text(json.dumps(schema, indent=2) + "\n")
+    target.write_text(json.dumps(placement_schema(), indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from placer.laboratory.generate import bindings
-from placer.laboratory.generate.cluster import Cluster
-from placer.laboratory.generate.fabric import Fabric
-from placer.laboratory.generate.planted import PlantedOptions, plant
+from placer.laboratory.generate.carving import Fabric
+from placer.laboratory.generate.clos_fabric import Cluster, PlantedOptions, plant
 from placer.manifests import dump
 
 HERE = Path(__file__).parent

@@ -5,8 +5,6 @@ least that makes it ready; what cannot stand alone (:mod:`placer.bounds.standalo
 higher priorities are known, what they must take is gone for the others. Where every pod is placed that can be, the
 values that are minimised are at least the lowest tier and the fewest leaves that could hold each scope alone, the
 fewest nodes and HyperNodes that hold all pods together, and what calls cost at least.
-
-Source: solver-notes on bounds for vector bin packing, points (1), (3) and (4).
 """
 
 from __future__ import annotations
@@ -19,10 +17,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from placer.bounds.calls import CallCosts, standing_cost
-from placer.bounds.capacity import BoolArray, IntArray, RoomMeasure
-from placer.bounds.standalone import StandaloneLimits
-from placer.dense import Dense, Scope
+from placer.bounds.call_costs import CallCosts, standing_cost
+from placer.bounds.standalone import BoolArray, IntArray, RoomMeasure, StandaloneLimits
+from placer.dense import Dense, DenseScope
 from placer.placement import MAXIMISED
 
 __all__ = [
@@ -304,7 +301,7 @@ class MinimisedBounds:
             self._leaves[measure] = sums.astype(np.int64)
         return self._leaves[measure]
 
-    def _asked(self, scope: Scope) -> tuple[tuple[RoomMeasure, int], ...]:
+    def _asked(self, scope: DenseScope) -> tuple[tuple[RoomMeasure, int], ...]:
         """What all pods of a scope take together, by every measure."""
         by_shape: Counter[int] = Counter()
         for index in scope.classes:
@@ -327,7 +324,7 @@ class MinimisedBounds:
                 total += pods * self._lowest_tier(number, scope) if pods else 0
         return total
 
-    def _lowest_tier(self, number: int, scope: Scope) -> int:
+    def _lowest_tier(self, number: int, scope: DenseScope) -> int:
         tree = self.dense.domains
         able = np.ones(len(tree.tier), dtype=bool)
         for measure, asked in self._asked(scope):

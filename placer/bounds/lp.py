@@ -12,8 +12,6 @@ per pod is at most floor(free / s) per node: of nodes with 3 GPUs left each take
 domains within a tier limit, floor(need / s) per group or subgroup that must lie in one of them is at most
 floor(room / s) per domain: a spine of 64 nodes takes one gang of 40. There are too many such rows to write them all
 down; those that a point of the program breaks are found and added.
-
-Source: solver-notes on bounds for vector bin packing, points (2) and (3).
 """
 
 from __future__ import annotations
@@ -27,9 +25,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from placer.bounds.capacity import BoolArray, IntArray, Region, RoomMeasure, Shapes
 from placer.bounds.counting import NamedBound, bounds_for, counting_of, some_of
-from placer.bounds.standalone import EqualGroups, StandaloneLimits, SubGroupPods, cheapest
+from placer.bounds.standalone import (
+    BoolArray,
+    EqualGroups,
+    IntArray,
+    Region,
+    RoomMeasure,
+    Shapes,
+    StandaloneLimits,
+    SubGroupPods,
+    cheapest,
+)
 from placer.dense import Dense
 from placer.linear import IntegerProgram, Row
 from placer.symmetry import partition_rows

@@ -3,10 +3,26 @@ runs.
 
 Belongs here: flags and what they do, one module per kind of command; all printing. Does not: anything that a notebook
 would want to call.
+
+==============  ========================================================================================
+module          commands, or what it is for
+==============  ========================================================================================
+`solving`       `solve`, `verify`, `expand`
+`running`       `run`, the pass in a cluster
+`snapshotting`  `snapshot`, and flags of all commands that ask a cluster
+`topology`      `topology costs`
+`completing`    `completion`
+`program`       one call: all commands, those of ``placer.laboratory`` among them; messages, exit codes
+`parser`        how words are parsed, whichever the command
+`signals`       Ctrl-C and SIGTERM
+`streams`       standard output and standard error
+==============  ========================================================================================
 """
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 import time
 
@@ -16,7 +32,9 @@ TYPE_CHECKING = (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
+__all__ = ["main", "plugin"]
+
+GARBAGE = 50_000  #: objects made and not freed, after which the garbage collector looks for cycles
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code, one of those in models/interface.md.
     """
     began = time.monotonic()
+    if arguments is None:
+        _spare_start()
     try:
         from placer.cli.signals import Signals
     except KeyboardInterrupt:
@@ -46,3 +66,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from placer.cli.program import run
 
             return run(sys.argv[1:] if arguments is None else arguments, began, signals, output)
+
+
+def plugin() -> int:
+    """Run as kubectl's plug-in: the same, and ``why NAMESPACE/NAME`` for ``explain --group NAMESPACE/NAME``."""
+    words = sys.argv[1:]
+    if words[:1] == ["why"]:
+        named = len(words) > 1 and not words[1].startswith("-")
+        sys.argv[1:] = ["explain", *(["--group"] if named else []), *words[1:]]
+    return main()
+
+
+def _spare_start() -> None:
+    """Set up the command's own process for a short life: most of what it makes stays until its end.
+
+    The garbage collector looks far more seldom for cycles, and numpy's BLAS starts no threads: vectors here are short,
+    and sums in one order are the same on every machine.
+    """
+    gc.set_threshold(GARBAGE, 20, 20)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -78,7 +78,7 @@ def _completer(action: argparse.Action) -> Completer:
     if word == "FOLDER":
         return DirectoriesCompleter()
     if action.dest == "policies":
-        return _policies
+        return _Policies(objects)
     return _nothing
 
 
@@ -99,9 +99,17 @@ def _nothing(**_: Any) -> list[str]:
     return []
 
 
-def _policies(prefix: str, **_: Any) -> list[str]:
-    """Complete the last name of a list with commas, by those that are not in it."""
-    from placer.laboratory.deciders import NAMES
+class _Policies:
+    """Completes the last name of a list with commas, by those that are not in it; behind ``NAME=`` a file."""
 
-    *before, _last = prefix.split(",")
-    return [",".join([*before, name]) for name in NAMES if name not in before]
+    def __init__(self, files: Completer) -> None:
+        self._files = files
+
+    def __call__(self, prefix: str, **more: Any) -> list[str]:
+        from placer.laboratory.deciders import NAMES
+
+        *before, last = prefix.split(",")
+        name, own, target = last.partition("=")
+        if own:
+            return [",".join([*before, f"{name}={file}"]) for file in self._files(target, **more)]
+        return [",".join([*before, name]) for name in NAMES if name not in before]

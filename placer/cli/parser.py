@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -12,13 +13,13 @@ from placer.errors import UsageError
 __all__ = ["Parser"]
 
 #: Commands of other versions. None of ours is meant where one of these is written, however alike they look.
-ELSEWHERE = (
-    *("explain", "preempt", "defrag", "repair", "audit", "report", "plot", "check"),
-    *("show", "discover"),  # topics of ``topology``
-)
+ELSEWHERE = ("preempt", "defrag", "repair", "check")
 
 #: What an option takes whose words are read as numbers.
 _NUMBERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
+
+#: An option of one letter, its value at once behind it or not; ``-1`` and ``-.5`` are numbers, ``-`` is a file.
+_SHORT_OPTION = re.compile(r"-[^\d. ][^ ]*\Z")
 
 ALIKE = 0.7  #: how alike two names must be for one to be proposed for the other, as difflib measures it
 
@@ -52,7 +53,7 @@ class Parser(argparse.ArgumentParser):
                 return
             if word.startswith("--"):
                 yield word.partition("=")[0]
-            elif len(word) > 1 and word[0] == "-" and " " not in word and not word[1].isdecimal() and word[1] != ".":
+            elif _SHORT_OPTION.match(word):
                 yield word[:2]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

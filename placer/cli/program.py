@@ -7,13 +7,14 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from placer.cli import completing, running, snapshotting, solving, topology
+from placer.cli import completing, solving
 from placer.cli.parser import Parser
 from placer.cli.signals import Signals
 from placer.cli.streams import Output
-from placer.errors import BadInstance, PlacerError, UsageError
-from placer.laboratory.commands import comparing, generating, sweeping
+from placer.errors import BadInstance, ClusterError, PlacerError, UsageError
+from placer.legible import legible
 from placer.terminal import OK
 from placer.version import __version__
 
@@ -80,6 +81,7 @@ def _complain(error: PlacerError, as_json: bool) -> None:
     else:
         most = FAULTS_SHOWN if sys.stderr.isatty() else None
         told = error.told(most) if isinstance(error, BadInstance) else str(error)
+        told = legible(told) if isinstance(error, ClusterError) else told  # the server's words may be a tenant's
         print(f"placer: {told}", file=sys.stderr)
 
 
@@ -91,8 +93,9 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
     as_json
         Whether what it prints itself is JSON.
     asked
-        The only command that will be parsed; None: any. The families of ``generate`` are left out for another one,
-        because their options are read from their code, whose import takes longer than a whole ``placer --version``.
+        The only command that will be parsed; None: any. For one that decides an instance, others are left out where
+        theirs would be imported for nothing; so are the families of ``generate`` for another one, because their options
+        are read from their code, whose import takes longer than a whole ``placer --version``.
     """
     version = json.dumps({"placer": __version__}) if as_json else f"placer {__version__}"
     top = Parser(
@@ -104,14 +107,34 @@ def parser(as_json: bool = False, asked: str | None = None) -> Parser:
     top.set_defaults(json=False, quiet=False)
     top.add_argument("--version", action="version", version=version, help="print the version and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, help="one of")
+    if asked in ("solve", "verify", "expand"):
+        _add_deciding(commands)
+    else:
+        _add_all(commands, families=asked in (None, "generate"))
+    return top
+
+
+def _add_deciding(commands: Any) -> None:
+    """The commands that people wait for at a prompt; what others import is not for them."""
     solving.add_solve(commands)
     solving.add_verify(commands)
     solving.add_expand(commands)
-    generating.add_generate(commands, families=asked in (None, "generate"))
+
+
+def _add_all(commands: Any, *, families: bool) -> None:
+    """All commands, in the order in which they are listed."""
+    from placer.cli import auditing, explaining, reporting, running, snapshotting, topology
+    from placer.laboratory.commands import comparing, generating, plotting, sweeping
+
+    _add_deciding(commands)
+    explaining.add_explain(commands)
+    auditing.add_audit(commands)
+    generating.add_generate(commands, families=families)
     comparing.add_compare(commands)
     sweeping.add_sweep(commands)
+    plotting.add_plot(commands)
+    reporting.add_report(commands)
     topology.add_topology(commands)
     snapshotting.add_snapshot(commands)
     running.add_run(commands)
     completing.add_completion(commands)
-    return top

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.snapshotting import add_cluster, add_cooling
+from placer.cli.snapshotting import add_cluster, add_cooling, add_lease, lease_of
 from placer.errors import ClusterError, UsageError
 from placer.methods import METHODS
 from placer.terminal import OK, add_command
+from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.cluster.planning.gang_outcome import GangOutcome
@@ -48,6 +50,7 @@ def add_run(commands: Any) -> None:
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     _add_binding(parser.add_argument_group("binding"))
+    add_lease(parser.add_argument_group("leader election"))
     _add_telling(parser.add_argument_group("telling"))
     parser.add_argument(
         "--every", metavar="DURATION", help="not in this version: one call makes one pass, deploy/ has a CronJob"
@@ -75,7 +78,14 @@ def _add_binding(group: Any) -> None:
         help="how long a gang may go without another of its pods being bound, before it is given up (default 30)",
     )
     group.add_argument(
-        "--roll-back", action="store_true", help="delete what was bound of a gang that stays half-bound (default: keep)"
+        "--half-bound-patience",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long a gang may stay half-bound before what is bound of it is deleted; inf: for ever (default 300)",
+    )
+    group.add_argument(
+        "--roll-back", action="store_true", help="the same as --half-bound-patience 0: at the end of the pass"
     )
     group.add_argument(
         "--settle",
@@ -99,7 +109,18 @@ def _add_telling(group: Any) -> None:
         "--no-group-status", action="store_true", help="leave Volcano's PodGroups alone, as where vc-scheduler runs"
     )
     group.add_argument(
+        "--tell-limit",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="most seconds for all of this; the next pass tells what is left (default 20)",
+    )
+    group.add_argument(
         "--save", metavar="FOLDER", help="keep the snapshot and the Placement of the pass there, for `placer solve`"
+    )
+    group.add_argument("--save-keep", type=int, metavar="N", help="most passes that are kept there (default: all)")
+    group.add_argument(
+        "--save-keep-bytes", type=int, metavar="BYTES", help="most bytes of them together (default: any)"
     )
 
 
@@ -152,7 +173,9 @@ def _run(options: argparse.Namespace) -> int:
             raise
         finally:  # whatever happened, what was bound is told
             print(json.dumps(_summary(done)), flush=True)
-    return ClusterError.exit_code if done.half_bound or done.overfull else OK
+    if done.leader not in (None, done.identity):
+        print(f"placer: nothing was decided: {done.options.lease} is held by {done.leader}", file=sys.stderr)
+    return ClusterError.exit_code if done.half_bound or done.overfull or done.unseen else OK
 
 
 def _checked(options: argparse.Namespace) -> PassOptions:
@@ -160,6 +183,7 @@ def _checked(options: argparse.Namespace) -> PassOptions:
     from placer.cluster.writing.plan_execution import BindingOptions
     from placer.cluster.writing.status_writer import StatusOptions
     from placer.instance.pod_states import HOLD_GATE
+    from placer.saved_passes import SavedPasses
     from placer.scheduling_pass import PassOptions
 
     if options.every is not None:
@@ -186,15 +210,18 @@ def _checked(options: argparse.Namespace) -> PassOptions:
             workers=options.bind_workers,
             grace=options.gang_grace,
             settle=options.settle,
-            roll_back=options.roll_back,
             dry_run=options.dry_run == "server",
         ),
         dry_run=options.dry_run,
         cool_down=options.cool_down,
-        status=StatusOptions(not options.no_conditions, not options.no_events, not options.no_group_status),
+        status=StatusOptions(
+            not options.no_conditions, not options.no_events, not options.no_group_status, options.tell_limit
+        ),
         enqueue=options.inqueue,
         strict=options.strict,
-        save=folder,
+        save=None if folder is None else SavedPasses(folder, options.save_keep, options.save_keep_bytes),
+        lease=lease_of(options),
+        patience=0.0 if options.roll_back else options.half_bound_patience,
     )
 
 
@@ -205,12 +232,14 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
     numbers = (
         ("--bind-workers", options.bind_workers, 1, 256),
         ("--gang-grace", options.gang_grace, 0, 3600),
+        ("--half-bound-patience", options.half_bound_patience, 0, float("inf")),
         ("--settle", options.settle, 0, 600),
         ("--cool-down", options.cool_down, 0, 86400),
+        ("--tell-limit", options.tell_limit, 0, 3600),
     )
     faults = [f"{name}: found {n}, expected {low} to {high}" for name, n, low, high in numbers if not low <= n <= high]
-    if folder is not None and not folder.is_dir():
-        faults.append(f"--save: found no folder {folder}, expected one")
+    faults += _saving_faults(options, folder)
+    faults += _lease_faults(options)
     if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
         faults.append(
             f"--scheduler-name: found {ANY_SCHEDULER}, expected one name: what other schedulers bind as well, placer "
@@ -219,29 +248,58 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
     return faults
 
 
+def _lease_faults(options: argparse.Namespace) -> Iterator[str]:
+    """What is wrong with the names of the Lease."""
+    from placer.kube.base import DNS_SUBDOMAIN
+
+    lease = lease_of(options)
+    for flag, name in (("namespace", lease.namespace), ("name", lease.name)):
+        if not DNS_SUBDOMAIN.fullmatch(name):
+            yield f"--leader-elect-resource-{flag}: found {name}, expected a name of Kubernetes (a-z, 0-9, -)"
+
+
+def _saving_faults(options: argparse.Namespace, folder: Path | None) -> Iterator[str]:
+    """What is wrong with the values of flags about what is kept."""
+    if folder is not None and not folder.is_dir():
+        yield f"--save: found no folder {folder}, expected one"
+    for name, limit in (("--save-keep", options.save_keep), ("--save-keep-bytes", options.save_keep_bytes)):
+        if limit is not None and limit < 1:
+            yield f"{name}: found {limit}, expected at least 1"
+        if limit is not None and folder is None:
+            yield f"{name}: found no --save, expected a folder"
+
+
 def _summary(done: Pass) -> dict[str, Any]:
     """The one line of JSON that reports the pass."""
     return {
+        "time": done.began.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "version": __version__,
+        "pass": done.identifier,
+        "instance": done.result.instance.digest if done.result is not None else None,
         "schedulerName": done.options.scheduler_name,
         "dryRun": done.options.dry_run or None,
+        "leader": done.leader,
         "interrupted": done.interrupted,
         "error": done.error,
         **_decision(done),
         "planned": sum(len(batch.bindings) for batch in done.plan.batches),
         "bound": sum(len(gang.bound) for gang in done.gangs),
         **_gangs(done),
+        "unseen": [str(gang.key) for gang in done.unseen[:SHOWN]],
         "overfull": [str(each) for each in done.overfull],
         "findings": dict(Counter(each.code for each in done.result.findings)) if done.result is not None else {},
-        "unfinished": done.unfinished[:SHOWN],  # half-bound when the pass began
+        "unfinished": sorted(map(str, done.half_bound_before))[:SHOWN],  # half-bound when the pass began
+        "backingOff": _some({key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in done.backing_off.values()}),
         "coolingNodes": sorted(done.cooling)[:SHOWN],
-        "inqueue": done.enqueued,
+        "inqueue": done.enqueued.count,
         "told": {
             "conditions": done.status_report.conditions,
             "events": done.status_report.events,
             "groups": done.status_report.groups,
-            "troubles": done.status_report.troubles[:SHOWN],
+            "troubles": [*done.troubles, *done.enqueued.troubles, *done.status_report.troubles][:SHOWN],
         },
         "saved": done.saved,
+        "notSaved": done.not_saved,
         "seconds": done.seconds,
     }
 
@@ -290,8 +348,9 @@ def _incomplete(gang: GangOutcome) -> dict[str, Any]:
     return {
         "group": str(gang.key),
         "state": gang.state.value,
-        "bound": len(gang.bound),
+        "bound": len(gang.before) + len(gang.bound),
         "missing": _some(gang.missing),
+        "reason": gang.reason or None,
     }
 
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from placer.terminal import ENDINGS, OK, add_command, writable, written
 
 if TYPE_CHECKING:
-    from placer.cluster import Snapshot
+    from placer.cluster import Client, Snapshot
+    from placer.cluster.reading.gang_record import RecordedGangs
+    from placer.cluster.writing.lease import LeaseOptions
 
-__all__ = ["add_cluster", "add_cooling", "add_snapshot"]
+__all__ = ["add_cluster", "add_cooling", "add_lease", "add_snapshot", "lease_of"]
 
 
 def add_snapshot(commands: Any) -> None:
@@ -35,6 +37,7 @@ def add_snapshot(commands: Any) -> None:
         help="replace every name, label value and reference by another one; the decision stays the same",
     )
     add_cooling(parser)
+    add_lease(parser)
     parser.add_argument(
         "-o", dest="output", metavar="FILE", default="-", help=f"{', '.join(ENDINGS)}; default standard output"
     )
@@ -62,8 +65,47 @@ def add_cooling(parser: Any) -> None:
     )
 
 
+def add_lease(parser: Any) -> None:
+    """Add the flags that say which Lease, and so where the record of half-bound gangs is."""
+    parser.add_argument(
+        "--leader-elect-resource-namespace",
+        metavar="NAMESPACE",
+        help="of the Lease that a pass holds that writes, and of the record of half-bound gangs (default: that of the "
+        "pod this runs in, else placer)",
+    )
+    parser.add_argument(
+        "--leader-elect-resource-name",
+        metavar="NAME",
+        help="of that Lease; the record is called NAME-gangs (default placer)",
+    )
+
+
+def lease_of(options: argparse.Namespace) -> LeaseOptions:
+    """Which Lease: the same for all that may place pods on the same nodes, wherever they run."""
+    from placer.cluster.reading.client import own_namespace
+    from placer.cluster.writing.lease import LeaseOptions
+
+    default = LeaseOptions()
+    namespace = options.leader_elect_resource_namespace or own_namespace() or default.namespace
+    return LeaseOptions(namespace, options.leader_elect_resource_name or default.name)
+
+
+def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
+    """The record of half-bound gangs; who may not read it is told so."""
+    from placer.cluster.reading.client import Forbidden
+    from placer.cluster.reading.gang_record import RecordedGangs, read_record, record_name
+
+    lease = lease_of(options)
+    try:
+        return read_record(client, lease.namespace, record_name(lease.name))
+    except Forbidden as error:
+        print(f"placer: gangs that are half-bound are not marked: {error}", file=sys.stderr)
+        return RecordedGangs()
+
+
 def _snapshot(options: argparse.Namespace) -> int:
     from placer.cluster import Client, anonymized, take
+    from placer.cluster.reading.client import server_time
     from placer.cluster.reading.earlier_passes import cooling_nodes, marked
     from placer.progress import Progress
 
@@ -72,7 +114,7 @@ def _snapshot(options: argparse.Namespace) -> int:
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
-        snapshot = marked(taken, cooling)
+        snapshot = marked(taken, cooling, _recorded(client, options).gangs, server_time(client))
         if options.strict:
             _refuse_findings(snapshot)
         if options.anonymize:
@@ -94,8 +136,8 @@ def _refuse_findings(snapshot: Snapshot) -> None:
 
 
 def _write(snapshot: Snapshot, target: str) -> None:
-    """Write JSON as it came, anything else by way of its values."""
-    if target == "-":
+    """Write JSON as it came, anything else by way of its values: so too where a terminal would obey what came."""
+    if target == "-" and not sys.stdout.isatty():
         snapshot.write_text(sys.stdout.buffer)
         sys.stdout.flush()
     elif target.removesuffix(".gz").endswith(".json"):

@@ -6,11 +6,15 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer.errors import NothingFound, UsageError
 from placer.methods import METHODS
 from placer.terminal import OK, add_command, add_reading, add_what_if, console, read_instance, writable, write
+
+if TYPE_CHECKING:
+    from placer.document import PlacementDocument
+    from placer.result import Result
 
 __all__ = ["add_expand", "add_solve", "add_verify"]
 
@@ -21,7 +25,7 @@ def add_solve(commands: Any) -> None:
     """Add ``solve`` and its flags."""
     parser = add_command(commands, "solve", "decide, print a summary, write a Placement", _solve)
     parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
-    add_reading(parser)
+    add_reading(parser, lenient=True)
     search = parser.add_argument_group("searching")
     search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
     search.add_argument("--time-limit", type=float, metavar="SECONDS", help="of the whole call (default 60)")
@@ -46,7 +50,7 @@ def add_verify(commands: Any) -> None:
     parser = add_command(commands, "verify", "judge any placement, print every violation", _verify)
     parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or -")
     parser.add_argument("placement", metavar="PLACEMENT", help="a Placement, or a List of v1 Bindings; - is stdin")
-    add_reading(parser)
+    add_reading(parser, lenient=True)
 
 
 def add_expand(commands: Any) -> None:
@@ -86,19 +90,24 @@ def _solve(options: argparse.Namespace) -> int:
         )
     if result.placement is None:
         raise NothingFound(result.nothing_found)
-    document = placement_document(result).as_dict()
     if options.bindings:
         write(bindings_document(result.placement), options.bindings)
+    document = placement_document(result)
     if options.output:
-        write(document, options.output)
-    printed = "-" in (options.output, options.bindings)  # standard output has its one document then
-    if options.json and not printed:
-        write(document, "-")
-    elif not printed:
+        write(document.as_dict(), options.output)
+    if "-" not in (options.output, options.bindings):  # else standard output has its one document
+        _show(result, document, options)
+    return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else OK
+
+
+def _show(result: Result, document: PlacementDocument, options: argparse.Namespace) -> None:
+    """Print the Placement, or what a person reads of it."""
+    if options.json:
+        write(document.as_dict(), "-")
+    else:
         from placer.summary import print_summary
 
-        print_summary(result, console(), wide=options.wide)
-    return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else OK
+        print_summary(result, console(), wide=options.wide, document=document)
 
 
 def _time_limit(options: argparse.Namespace) -> float | None:
@@ -130,7 +139,7 @@ def _verify(options: argparse.Namespace) -> int:
                 {"name": v.name, **({} if v.priority is None else {"priority": v.priority}), "value": v.value}
                 for v in score(instance, placement)
             ],
-            "findings": [{"code": f.code, "object": f.object, "message": f.message} for f in findings],
+            "findings": [each.as_dict() for each in findings],
             "notRead": {"unknown": list(unread.unknown), "notJudged": list(unread.not_judged)},
         }
         print(json.dumps(document, indent=2))

@@ -12,7 +12,9 @@ import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
+
+from placer.legible import safe_lines
 
 __all__ = ["Output", "standard_streams"]
 
@@ -63,6 +65,38 @@ class Output(io.FileIO):
         return self._error.strerror or str(self._error)
 
 
+class LegibleStream(io.TextIOWrapper):
+    """A stream of text that hands no control sequence on, whatever object it comes from.
+
+    :attr:`styled` is the same stream for a console, whose own sequences it lets pass.
+    """
+
+    @property
+    def styled(self) -> StyledStream:
+        """The same stream for a console."""
+        return StyledStream(self)
+
+    def write(self, text: str, /) -> int:
+        """Write text."""
+        super().write(safe_lines(text))
+        return len(text)
+
+    def write_styled(self, text: str) -> int:
+        """Write text of a console as it is."""
+        return super().write(text)
+
+
+class StyledStream:
+    """A :class:`LegibleStream` as a console sees it."""
+
+    def __init__(self, stream: LegibleStream) -> None:
+        self._stream = stream
+        self.write = stream.write_styled
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 @contextmanager
 def standard_streams() -> Iterator[Output | None]:
     """Put streams in place of the process's own as long as the block lasts, and give that of standard output.
@@ -96,7 +130,7 @@ def _stream(stream: TextIO | None) -> tuple[Output, TextIO]:
         raw, encoding = Output(stream.fileno()), stream.encoding
         lines = getattr(stream, "line_buffering", False) or getattr(stream, "write_through", False)  # python -u
     buffer = io.BufferedWriter(raw)  # type: ignore[type-var]  # it writes what BufferedWriter gives, a memoryview
-    text = io.TextIOWrapper(buffer, encoding=encoding, errors=LEGIBLE, line_buffering=lines)
+    text = LegibleStream(buffer, encoding=encoding, errors=LEGIBLE, line_buffering=lines)
     return raw, text
 
 

@@ -2,34 +2,24 @@
 
 ======================  ===============================================================================================
 ``cluster.reading``     HTTP (``client``), views of objects (``views``), which fields are kept (``field_filter``), lists
-                        as an instance (``snapshot``) with room for pods of DaemonSets (``daemon_sets``) and with what
-                        earlier passes left behind (``earlier_passes``), names replaced (``anonymize``), events of pods
-                        and nodes (``watch``)
+                        as an instance with room for pods of DaemonSets (``snapshot``) and with what earlier passes left
+                        behind (``earlier_passes``, ``gang_record``), names replaced (``anonymize``), events of pods and
+                        nodes (``watch``)
 ``cluster.planning``    No request is made here: what to bind in which order (``binding_plan``), pods and nodes as they
-                        are (``scheduler_cache``) with the room they leave (``node_room``) and the other rules
-                        (``rule_checks``), what became of a gang (``gang_outcome``)
-``cluster.writing``     one binding (``binding``), all of a plan (``plan_execution``), conditions, Events and status
-                        (``status_writer``, ``volcano_pod_groups``)
+                        are, with the room they leave (``scheduler_cache``), and the other rules (``rule_checks``), what
+                        became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``)
+``cluster.writing``     who may write (``lease``), one binding (``binding``), all of a plan (``plan_execution``), gangs
+                        that are half-bound (``gang_ledger``, ``rolling_back``), conditions, Events and status
+                        (``status_writer``, ``volcano_pod_groups``), and when a server is left alone (``breaker``)
 ======================  ===============================================================================================
 
 Imports point from writing to planning to reading. Does not belong here: what a field means (``kube``, ``instance``),
 which pod goes where (``methods``), the order of a pass (``scheduling_pass``), printing (``cli``).
 """
 
-from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor, plan_bindings
+from placer.cluster.planning.binding_plan import PlannedBinding, plan_bindings
 from placer.cluster.reading.anonymize import anonymized
 from placer.cluster.reading.client import Client
-from placer.cluster.reading.snapshot import Identity, Snapshot, take
+from placer.cluster.reading.snapshot import Snapshot, take
 
-__all__ = [
-    "Batch",
-    "BindingPlan",
-    "Client",
-    "Identity",
-    "PlannedBinding",
-    "Snapshot",
-    "WaitFor",
-    "anonymized",
-    "plan_bindings",
-    "take",
-]
+__all__ = ["Client", "PlannedBinding", "Snapshot", "anonymized", "plan_bindings", "take"]

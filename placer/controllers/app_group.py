@@ -22,8 +22,8 @@ from placer.instance.app_groups import APP_GROUP_API, read_app_group_members, re
 from placer.instance.findings import Findings
 from placer.instance.workload_sorts import sort_workloads
 from placer.kube.apps import ReplicaSetManifest
-from placer.kube.diktyo import AppGroupManifest, AppGroupStatus, AppGroupWorkload
 from placer.kube.pod import PodManifest
+from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupStatus, AppGroupWorkload
 
 __all__ = ["app_group_status", "app_group_statuses"]
 

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from placer.instance import Instance, Key, Link, Network, PodState, Spread
+from placer.instance import Instance, Key, Link, Network, Spread
 from placer.instance.network_topologies import areas_of
 
 __all__ = ["allocated_bandwidth"]
-
-_THERE = (PodState.BOUND, PodState.TERMINATING)
 
 
 def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
@@ -53,4 +51,4 @@ def allocated_bandwidth(instance: Instance) -> dict[Link, int]:
 def _spread(instance: Instance, network: Network, group: Key, workload: str) -> Spread:
     """Where the pods of a workload are."""
     pods = instance.workload_pods.get((group, workload), ())
-    return Spread(network, (pod.node for pod in pods if pod.state in _THERE and pod.node is not None))
+    return Spread(network, (pod.node for pod in pods if pod.state.on_node and pod.node is not None))

@@ -2,28 +2,38 @@
 
 Belongs here: counting equal pods, the node order in which every HyperNode is a slice, exact scaling of amounts. Does
 not: any decision (``methods``), any judgement of a placement (``verify`` and ``score`` never look here).
+``placer.dense.build`` makes the arrays of an instance; ``placer.dense.numa`` is what kubelets make of them.
 """
 
-from placer.dense.build import make_dense
-from placer.dense.model import Dense, DenseGroup, DenseSubGroup, Domains, PodClass, QueueRow, Scope, Solution
+from placer.dense.model import (
+    Dense,
+    DenseGroup,
+    DenseScope,
+    DenseSubGroup,
+    Domains,
+    PodClass,
+    QueueRow,
+    beats,
+    ready,
+    score_solution,
+)
 from placer.dense.network import Call, DenseNetwork, Workload
-from placer.dense.numa import DenseNuma
-from placer.dense.score import beats, score_solution
+from placer.dense.solution import Counts, Solution
 
 __all__ = [
     "Call",
+    "Counts",
     "Dense",
     "DenseGroup",
     "DenseNetwork",
-    "DenseNuma",
+    "DenseScope",
     "DenseSubGroup",
     "Domains",
     "PodClass",
     "QueueRow",
-    "Scope",
     "Solution",
     "Workload",
     "beats",
-    "make_dense",
+    "ready",
     "score_solution",
 ]

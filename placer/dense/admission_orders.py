@@ -24,6 +24,9 @@ __all__ = ["LIMIT", "Ordering", "Orders", "find_order", "is_plain", "some_order"
 #: Most admissions that are tried for one question (by creation? any order? some order?) about one node.
 LIMIT = 20_000
 
+#: The lowest zone and class: any pod may come after it.
+_ANY = (0, 0)
+
 #: How many pods of each class are still to come.
 _Counts = tuple[int, ...]
 
@@ -173,7 +176,7 @@ class _OrderSearch:
                 return order
         self.left = self.limit
         take = sum(unit.take for units in self.pods for unit in units)
-        classes = self._walk(self._counts(range(len(self.pods))), self.state, take, None, set())
+        classes = self._walk(self._counts(range(len(self.pods))), self.state, take, _ANY, set())
         if classes is None:
             return None
         members = {number: self._members(number) for number in range(len(self.classes))}
@@ -215,35 +218,42 @@ class _OrderSearch:
         return next(iter(level.values()))
 
     def _walk(
-        self, still: _Counts, state: State, take: int, last: tuple[int, int] | None, dead: set[object]
+        self, still: _Counts, state: State, take: int, last: tuple[int, int], dead: set[object]
     ) -> tuple[int, ...] | None:
         """Classes of an order that works from here, ``take`` being what is still to be taken.
 
         Two pods that are one unit each and come one after the other lead to the same situation either way unless the
         second one goes to a higher zone, so only orders are looked at in which zones, then classes, do not fall;
-        ``last`` is zone and class of such a pod just before. Hence, where only such pods are left, room for one of them
-        in a lower zone leads nowhere. A situation that leads nowhere is entered once.
+        ``last`` is zone and class of such a pod just before, the lowest where there was none. Hence, where only such
+        pods are left, room for one of them in a lower zone leads nowhere. A situation that leads nowhere is entered
+        once.
         """
         if not any(still):
             return ()
         if (still, state, last) in dead:
             return None
-        coming = [self.classes[number] for number, count in enumerate(still) if count]
-        first = last[0] if last is not None and all(map(is_plain, coming)) else 0
-        if self.kubelet.enough(state, coming, take, first):
-            for number, units in enumerate(self.classes):
-                after = self._admit(state, number) if still[number] else None
-                if after is None:
-                    continue
-                here = (after[1].bit_length() - 1, number) if is_plain(units) else None
-                if here is not None and last is not None and here < last:
-                    continue
-                gone = sum(unit.take for unit in units)
-                rest = self._walk(_less(still, number), after[0], take - gone, here, dead)
-                if rest is not None:
-                    return (number, *rest)
+        for number, after, here in self._next(still, state, take, last):
+            gone = sum(unit.take for unit in self.classes[number])
+            rest = self._walk(_less(still, number), after, take - gone, here, dead)
+            if rest is not None:
+                return (number, *rest)
         dead.add((still, state, last))
         return None
+
+    def _next(
+        self, still: _Counts, state: State, take: int, last: tuple[int, int]
+    ) -> Iterator[tuple[int, State, tuple[int, int]]]:
+        """Classes of which a pod may come next, with the situation after it and the ``last`` that it is then."""
+        coming = [number for number, count in enumerate(still) if count]
+        units = [self.classes[number] for number in coming]
+        first = last[0] if all(map(is_plain, units)) else 0
+        for number in coming if self.kubelet.enough(state, units, take, first) else ():
+            after = self._admit(state, number)
+            if after is not None:
+                plain = is_plain(self.classes[number])
+                here = (after[1].bit_length() - 1, number) if plain else _ANY
+                if not plain or here >= last:
+                    yield number, after[0], here
 
 
 def is_plain(units: Units) -> bool:

@@ -1,9 +1,10 @@
-"""Exact scaling of resource amounts to small integers."""
+"""What is counted on nodes, by name, and exact scaling of such amounts to small integers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from placer.instance import Instance, Pod
 from placer.quantity import Resources
 
-__all__ = ["Scale", "free_on"]
+__all__ = ["NodeAmounts", "Scale"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -19,11 +20,41 @@ IntArray = npt.NDArray[np.int64]
 SAFE = 2**60
 
 
-def free_on(instance: Instance, node: str) -> Resources:
-    """Allocatable minus what bound, terminating and nominated pods hold; negative where they hold more."""
-    held = instance.held.get(node)
-    allocatable = instance.nodes[node].allocatable
-    return allocatable if held is None else allocatable - held
+class NodeAmounts:
+    """What is counted on nodes, by name: what a pod takes, and what a node has left.
+
+    These are the resources (C2). A rule that counts pods on a node in any other way gives what it counts a name and has
+    its place here: the name becomes a column of ``Dense.requests`` and ``Dense.free``, which every method, every bound
+    and every reason keeps as it keeps cpu.
+
+    Parameters
+    ----------
+    instance
+        By name; amounts are those of its objects, neither scaled nor cut.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self._left: dict[str, Resources] = {}
+        #: Nodes that have the same and hold the same share one vector; on large clusters most do.
+        self._differences: dict[tuple[Resources, Resources], Resources] = {}
+
+    def asked(self, pod: Pod) -> Resources:
+        """What a pod takes of its node."""
+        return pod.requests
+
+    def left(self, node: str) -> Resources:
+        """Allocatable minus what bound, terminating and nominated pods hold; negative where they hold more."""
+        if node not in self._left:
+            held, allocatable = self.instance.held.get(node), self.instance.nodes[node].allocatable
+            self._left[node] = allocatable if held is None else self._difference(allocatable, held)
+        return self._left[node]
+
+    def _difference(self, allocatable: Resources, held: Resources) -> Resources:
+        pair = allocatable, held
+        if pair not in self._differences:
+            self._differences[pair] = allocatable - held
+        return self._differences[pair]
 
 
 class Scale:
@@ -35,8 +66,8 @@ class Scale:
 
     Parameters
     ----------
-    pods
-        The pods whose requests matter.
+    asked
+        What each pod that matters takes.
     room
         Room on each node; entries may be negative.
 
@@ -46,25 +77,32 @@ class Scale:
         Whether no divisor is inexact: else what does not fit by these numbers may fit in truth.
     """
 
-    def __init__(self, pods: Sequence[Pod], room: Sequence[Resources]) -> None:
-        amounts: dict[str, list[int]] = {}
-        self._largest: dict[str, int] = {}
-        for pod in pods:
-            for name, amount in pod.requests.items():
-                if name not in self._largest:
-                    self._largest[name] = max((0, *(entry[name] for entry in room)))
-                fitting = amounts.setdefault(name, [])
-                if amount <= self._largest[name]:
-                    fitting.append(amount)
+    def __init__(self, asked: Iterable[Resources], room: Sequence[Resources]) -> None:
+        every, rooms = Counter(asked), Counter(room)
+        names = dict.fromkeys(name for requests in every for name in requests)
+        self._largest = {name: max((0, *(entry[name] for entry in rooms))) for name in names}
+        amounts = self._fitting(every)
         self.resources = tuple(sorted(amounts))
-        self._demand = {name: sum(amounts[name]) for name in self.resources}
-        commons = {name: max(1, math.gcd(*amounts[name])) for name in self.resources}
+        self._demand = {name: sum(amount * count for amount, count in amounts[name]) for name in self.resources}
+        commons = {name: _common(amounts[name]) for name in self.resources}
         self.divisors = tuple(
-            _divisor(commons[name], self._demand[name], sum(self._cut(name, entry[name]) for entry in room))
-            for name in self.resources
+            _divisor(commons[name], self._demand[name], self._usable(name, rooms)) for name in self.resources
         )
         self.exact = all(by == commons[name] for name, by in zip(self.resources, self.divisors, strict=True))
         self._cache: dict[Resources, IntArray] = {}
+
+    def _usable(self, name: str, rooms: Mapping[Resources, int]) -> int:
+        """Room of all nodes, of each no more than everything that is asked for; ``rooms`` says how often each is."""
+        return sum(self._cut(name, entry[name]) * count for entry, count in rooms.items())
+
+    def _fitting(self, asked: Mapping[Resources, int]) -> dict[str, list[tuple[int, int]]]:
+        """Resource to the amounts that are asked for of it, as far as any node has room for them, and how often."""
+        found: dict[str, list[tuple[int, int]]] = {name: [] for name in self._largest}
+        for requests, count in asked.items():
+            for name, amount in requests.items():
+                if amount <= self._largest[name]:
+                    found[name].append((amount, count))
+        return found
 
     def request(self, requests: Resources) -> IntArray:
         """Scale a request, rounded up: int64, shape (resources,); equal requests share one array."""
@@ -77,7 +115,12 @@ class Scale:
 
     def room(self, rows: Iterable[Resources]) -> IntArray:
         """Scale rooms, rounded down, cut to 0 .. total demand: int64, shape (rows, resources)."""
-        scaled = [[self.limit(name, entry[name]) for name in self.resources] for entry in rows]
+        made: dict[Resources, list[int]] = {}
+        scaled = []
+        for entry in rows:
+            if entry not in made:
+                made[entry] = [self.limit(name, entry[name]) for name in self.resources]
+            scaled.append(made[entry])
         return np.array(scaled, dtype=np.int64).reshape(len(scaled), len(self.resources))
 
     def limit(self, resource: str, amount: int) -> int:
@@ -95,6 +138,11 @@ class Scale:
     def fits_nowhere(self, requests: Resources) -> bool:
         """Whether a request is more than any node has room for."""
         return any(amount > self._largest.get(name, 0) for name, amount in requests.items())
+
+
+def _common(amounts: Iterable[tuple[int, int]]) -> int:
+    """Greatest common divisor of amounts, at least 1."""
+    return max(1, math.gcd(*(amount for amount, _ in amounts)))
 
 
 def _divisor(common: int, demand: int, room: int) -> int:

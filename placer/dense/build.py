@@ -7,18 +7,18 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from placer.dense.amounts import Scale, free_on
+from placer.dense.amounts import NodeAmounts, Scale
 from placer.dense.eligibility import Eligibility
-from placer.dense.model import Dense, DenseGroup, DenseSubGroup, PodClass, QueueRow, Scope
+from placer.dense.model import Dense, DenseGroup, DenseScope, DenseSubGroup, Domains, PodClass, QueueRow, score_solution
+from placer.dense.neighbours import NeighbourKinds
 from placer.dense.network import read_network
 from placer.dense.numa import DenseNuma, read_numa
-from placer.dense.score import score_solution
-from placer.dense.tree import NodeOrder, used_nodes
 from placer.instance import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
 from placer.instance.numa import NumaDemand
 from placer.placement import Placement
-from placer.score import score
+from placer.score import score, used_nodes
 
 __all__ = ["make_dense"]
 
@@ -40,26 +40,86 @@ def make_dense(instance: Instance) -> Dense:
     return _DenseBuilder(instance).build()
 
 
+class _NodeOrder:
+    """The node order in which every HyperNode is a slice, and the tree's arrays as :class:`placer.dense.Dense` says."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._tree = instance.topology
+        self.nodes: list[str] = []
+        self._leaf_names: list[str | None] = []
+        self._spans: dict[str, tuple[int, int]] = {}
+        for name, hyper_node in self._tree.hyper_nodes.items():
+            if hyper_node.parent is None:
+                self._visit(name)
+        outside = [name for name in instance.nodes if name not in self._tree.leaf]
+        self.nodes += outside
+        self._leaf_names += [None] * len(outside)
+
+    def _visit(self, name: str) -> None:
+        """Append the nodes of one HyperNode, children first; the depth of a tree of tiers is small."""
+        hyper_node = self._tree.hyper_nodes[name]
+        begin = len(self.nodes)
+        for child in hyper_node.children:
+            self._visit(child)
+        own = [node for node in hyper_node.nodes if self._tree.leaf[node] == name]
+        self.nodes += own
+        self._leaf_names += [name] * len(own)
+        self._spans[name] = (begin, len(self.nodes))
+
+    def domains(self, used: npt.NDArray[np.bool_]) -> Domains:
+        """Make the arrays of domains; ``used`` says per node in this order whether it is not empty."""
+        names = list(self._tree.hyper_nodes)
+        index = {name: position for position, name in enumerate(names)}
+        root = len(names)
+        parents = [self._tree.hyper_nodes[name].parent for name in names]
+        spans = [*(self._spans[name] for name in names), (0, len(self.nodes))]
+        return Domains(
+            names=(*names, None),
+            tier=np.array(
+                [*(self._tree.hyper_nodes[name].tier for name in names), self._tree.root_tier], dtype=np.int64
+            ),
+            parent=np.array([*(root if up is None else index[up] for up in parents), -1], dtype=np.int64),
+            begin=np.array([begin for begin, _ in spans], dtype=np.int64),
+            end=np.array([end for _, end in spans], dtype=np.int64),
+            used=np.array([bool(used[begin:end].any()) for begin, end in spans], dtype=bool),
+        )
+
+    def leaf(self) -> npt.NDArray[np.int64]:
+        """int64, shape (nodes,): leaf domain, the virtual root where there is none."""
+        index = {name: position for position, name in enumerate(self._tree.hyper_nodes)}
+        root = len(index)
+        return np.array([root if name is None else index[name] for name in self._leaf_names], dtype=np.int64)
+
+    def leaf_unit(self) -> npt.NDArray[np.int64]:
+        """int64, shape (nodes,): the leaf domain, and a number of its own for each node that has none."""
+        leaf = self.leaf()
+        alone = leaf == len(self._tree.hyper_nodes)
+        leaf[alone] += np.arange(int(alone.sum()))
+        return leaf
+
+
 class _DenseBuilder:
     """The steps of :func:`make_dense`; each fills what the next ones need."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.order = NodeOrder(instance)
+        self.order = _NodeOrder(instance)
         self.node_index = {name: index for index, name in enumerate(self.order.nodes)}
         self.members = _placeable(instance)
         self.pods = [instance.pods[key] for keys in self.members.values() for key in keys]
-        room = [free_on(instance, name) for name in self.order.nodes]
-        self.scale = Scale(self.pods, room)
+        self.amounts = NodeAmounts(instance)
+        room = [self.amounts.left(name) for name in self.order.nodes]
+        self.scale = Scale(map(self.amounts.asked, self.pods), room)
         self.free = self.scale.room(room)
         self.eligibility = Eligibility([instance.nodes[name] for name in self.order.nodes])
         self.masks: dict[Constraints, int] = {}
         self.classes: list[PodClass] = []
         self.groups: list[DenseGroup] = []
         self.sub_groups: list[DenseSubGroup] = []
-        self.scopes: list[Scope] = []
+        self.scopes: list[DenseScope] = []
         self.workloads: dict[tuple[Key, str], list[int]] = defaultdict(list)
         self.demands: list[NumaDemand | None] = []
+        self.kinds = NeighbourKinds(instance, self.pods, self.order.nodes)
 
     def build(self) -> Dense:
         """Run the steps."""
@@ -90,6 +150,7 @@ class _DenseBuilder:
             levels=tuple((value.name, value.priority) for value in before),
             network=read_network(self.instance, self.order.nodes, self.workloads),
             numa=numa,
+            neighbours=self.kinds.rows([each.neighbours for each in self.classes]),
             exact=self.scale.exact,
         )
         return dense.with_constants(score_solution(dense, {}), before)
@@ -129,7 +190,7 @@ class _DenseBuilder:
     def _add_classes(self, group: int, sub_group: int, pods: Iterable[Pod]) -> None:
         alike: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
         for pod in sorted(pods, key=lambda pod: (pod.created, pod.key)):
-            ties = self._calls_of(pod), self._demand_of(pod)
+            ties = self._calls_of(pod), self._demand_of(pod), self.kinds.of(pod)
             alike[(pod.role, pod.requests, pod.constraints, pod.host_ports, pod.queue, pod.daemon, ties)].append(pod)
         for members in alike.values():
             one = members[0]
@@ -143,12 +204,13 @@ class _DenseBuilder:
                     group=group,
                     sub_group=sub_group,
                     role=one.role,
-                    request=self.scale.request(one.requests),
+                    request=self.scale.request(self.amounts.asked(one)),
                     weight=self._no_more_than(MOST_WEIGHT, self.instance.weights[one.key], [one]),
                     mask=self.masks.setdefault(one.constraints, len(self.masks)),
                     host_ports=one.host_ports,
                     daemon=one.daemon,
                     queue=one.queue,
+                    neighbours=self.kinds.of(one),
                 )
             )
 
@@ -188,7 +250,7 @@ class _DenseBuilder:
         names = [self.instance.pods[key].node or "" for key in bound]
         nodes = tuple(self.node_index.get(name, -1) for name in names)
         lost = len({name for name in names if name not in self.node_index})
-        self.scopes.append(Scope(classes, limit, wanted=topology is not None, bound=nodes, lost_leaves=lost))
+        self.scopes.append(DenseScope(classes, limit, wanted=topology is not None, bound=nodes, lost_leaves=lost))
         return len(self.scopes) - 1
 
     def _queue_rows(self) -> Iterable[QueueRow]:
@@ -297,7 +359,7 @@ def _taken_of_queues(instance: Instance) -> dict[str, Counter[str]]:
     """What running and terminating pods take of each queue's capability."""
     taken: dict[str, Counter[str]] = defaultdict(Counter)
     for pod in instance.pods.values():
-        if pod.holds_queue:
+        if pod.state.on_node:
             for queue in instance.queue_path(pod.queue):
                 taken[queue].update(dict(pod.requests))
     return taken

@@ -1,26 +1,43 @@
-"""What the methods see: classes of equal pods, nodes in tree order, groups, scopes and queue rows by index."""
+"""What the methods see: classes of equal pods, nodes in tree order, groups, scopes and queue rows by index.
+
+The values of a solution are counted here, too, for methods that compare many; :mod:`placer.score` is what counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense.network import DenseNetwork
-from placer.dense.numa import DenseNuma
+from placer.dense.solution import Counts, Solution
 from placer.instance import GroupKey, HostPort, Key
-from placer.placement import Placement, Score
+from placer.placement import MAXIMISED, Placement, Score
 
-__all__ = ["Dense", "DenseGroup", "DenseSubGroup", "Domains", "PodClass", "QueueRow", "Scope", "Solution"]
+if TYPE_CHECKING:
+    from placer.dense.neighbours import DenseNeighbours
+    from placer.dense.network import DenseNetwork
+    from placer.dense.numa import DenseNuma
+
+__all__ = [
+    "Dense",
+    "DenseGroup",
+    "DenseScope",
+    "DenseSubGroup",
+    "Domains",
+    "PodClass",
+    "QueueRow",
+    "beats",
+    "ready",
+    "score_solution",
+]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
-#: How many pods of a class go to a node: (class index, node index) to count, at least 1 each.
-Solution = dict[tuple[int, int], int]
 
 
 @dataclass(frozen=True)
@@ -49,6 +66,9 @@ class PodClass:
         The Volcano queue they count against; None: none.
     zones
         Number of what they ask of NUMA zones, the same for classes that ask the same; -1: nothing that C10 concerns.
+    neighbours
+        Number of what they ask of pods around them and others of them, the same for classes of which both are the
+        same; -1: neither asks anything (C12, C13, C14).
     """
 
     pods: tuple[Key, ...]
@@ -62,11 +82,12 @@ class PodClass:
     daemon: bool = False
     queue: str | None = None
     zones: int = -1
+    neighbours: int = -1
 
     @property
     def shape(self) -> tuple[object, ...]:
         """What decides where one of them fits: pods of one shape fit on the same nodes, equally often."""
-        return self.request.tobytes(), self.mask, self.host_ports, self.zones
+        return self.request.tobytes(), self.mask, self.host_ports, self.zones, self.neighbours
 
     @property
     def size(self) -> int:
@@ -75,7 +96,7 @@ class PodClass:
 
 
 @dataclass(frozen=True)
-class Scope:
+class DenseScope:
     """A group or subgroup seen by the tree (C7, O2).
 
     Parameters
@@ -230,6 +251,8 @@ class Dense:
         Workloads that call each other; None where C8, C9 and O3 concern no class.
     numa
         What kubelets that refuse pods make of the classes; None where C10 concerns none.
+    neighbours
+        What classes ask of each other; None where C12, C13 and C14 concern none.
     exact
         Whether amounts are: else a bound that they give may be too low for the truth, and proves nothing.
     constant_locality, constant_span, constant_network
@@ -249,12 +272,13 @@ class Dense:
     classes: tuple[PodClass, ...]
     groups: tuple[DenseGroup, ...]
     sub_groups: tuple[DenseSubGroup, ...]
-    scopes: tuple[Scope, ...]
+    scopes: tuple[DenseScope, ...]
     queue_rows: tuple[QueueRow, ...]
     ports: dict[int, tuple[HostPort, ...]]
     levels: tuple[tuple[str, int | None], ...]
     network: DenseNetwork | None = None
     numa: DenseNuma | None = None
+    neighbours: DenseNeighbours | None = None
     exact: bool = True
     constant_locality: int = 0
     constant_span: int = 0
@@ -297,7 +321,8 @@ class Dense:
         return {pod: index for index, pod_class in enumerate(self.classes) for pod in pod_class.pods}
 
     def fits(self, index: int, free: IntArray | None = None) -> IntArray:
-        """How many pods of a class each node could take, by eligibility, resources, ports and zones alone.
+        """How many pods of a class each node could take, by eligibility, resources, ports, zones and pods that
+        run there alone.
 
         Parameters
         ----------
@@ -323,6 +348,8 @@ class Dense:
                     count[node] = 0
         if self.numa is not None:
             count = np.minimum(count, self.numa.most(index))
+        if self.neighbours is not None:
+            count = np.minimum(count, self.neighbours.most(index, pod_class.neighbours))
         count[~self.masks[pod_class.mask]] = 0
         return np.maximum(count, 0)
 
@@ -369,7 +396,7 @@ class Dense:
     def placement(self, solution: Solution) -> Placement:
         """Name the pods: bindings gang by gang, higher priority and older gangs first, equal pods older first.
 
-        Where kubelets refuse pods, those of a node are in the order of the solution, in the places they have.
+        Where the solution says in which order pods of a node are bound, they have the node's places in that order.
         """
         by_class: dict[int, list[tuple[int, int]]] = {}
         for (index, node), count in sorted(solution.items()):
@@ -379,19 +406,35 @@ class Dense:
         for index in order:
             pods = iter(self.classes[index].pods)
             pairs.extend((next(pods), self.nodes[node]) for node, count in by_class[index] for _ in range(count))
-        return Placement.of(pairs if self.numa is None else self._as_given(pairs, solution))
+        ordered = self._in_order(pairs, solution.order) if solution.order else pairs
+        return Placement.of(ordered if self.neighbours is None else self._admitted(ordered, self.neighbours))
 
-    def _as_given(self, pairs: Sequence[tuple[Key, str]], solution: Solution) -> list[tuple[Key, str]]:
-        """The same pairs, those of each node in the order of the solution."""
-        rank = {place: number for number, place in enumerate(solution)}
-        by_node: dict[str, list[tuple[Key, str]]] = {}
-        for pair in pairs:
-            by_node.setdefault(pair[1], []).append(pair)
-        ordered = {
-            name: iter(sorted(those, key=lambda pair: rank[self.class_of[pair[0]], self.node_index[pair[1]]]))
-            for name, those in by_node.items()
-        }
-        return [next(ordered[name]) for _, name in pairs]
+    def _admitted(self, pairs: Sequence[tuple[Key, str]], neighbours: DenseNeighbours) -> Sequence[tuple[Key, str]]:
+        """The same pairs in an order in which pods are there before those that need them near (C12)."""
+        if not neighbours.attractions:
+            return pairs
+        entries = [(self.class_of[pod], self.node_index[name]) for pod, name in pairs]
+        order = neighbours.order(entries, self.numa)
+        return pairs if order is None else [pairs[place] for place in order]
+
+    def orderable(self, solution: Solution) -> bool:
+        """Whether the pods of a solution have an order in which each is admitted by those before it (C12)."""
+        if self.neighbours is None:
+            return True
+        return self.neighbours.order([(index, node) for index, node, _ in solution.in_order()], self.numa) is not None
+
+    def _in_order(self, pairs: Sequence[tuple[Key, str]], order: Mapping[int, Sequence[int]]) -> list[tuple[Key, str]]:
+        """The same pairs, those of each node in its binding order."""
+        places: dict[int, list[int]] = {}
+        for place, (_, name) in enumerate(pairs):
+            places.setdefault(self.node_index[name], []).append(place)
+        found = list(pairs)
+        for node, classes in order.items():
+            rank = dict(zip(classes, range(len(classes)), strict=True))
+            here = [(rank.get(self.class_of[pairs[place][0]], len(rank)), place) for place in places.get(node, ())]
+            for place, (_, taken) in zip(places.get(node, ()), sorted(here), strict=True):
+                found[place] = pairs[taken]
+        return found
 
     def _plan_order(self, group: int, index: int) -> tuple[int, float, GroupKey, int]:
         gang = self.groups[group]
@@ -399,9 +442,149 @@ class Dense:
 
     def solution(self, placement: Placement) -> Solution:
         """Count the bindings of a placement that this instance can express (others are left out)."""
-        counts: Solution = {}
-        for pod, node in placement.node_of.items():
-            if pod in self.class_of and node in self.node_index:
-                place = (self.class_of[pod], self.node_index[node])
-                counts[place] = counts.get(place, 0) + 1
-        return counts
+        counts: Counter[tuple[int, int]] = Counter()
+        for pod, name in placement.node_of.items():
+            if pod in self.class_of and name in self.node_index:
+                counts[self.class_of[pod], self.node_index[name]] += 1
+        order: dict[int, list[int]] = {}
+        for index, node in counts:  # as they are first bound
+            if self.numa is not None and self.numa.of(index, node):
+                order.setdefault(node, []).append(index)
+        return Solution(counts, order)
+
+
+def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
+    """Value of each of ``dense.levels`` after ``solution``.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    solution
+        Must keep the rules; gangs that are not ready are counted as not admitted.
+
+    Returns
+    -------
+    tuple of int
+        As :func:`placer.score.score` gives them, in the same order.
+    """
+    values: dict[str, Callable[[], Mapping[int | None, int]]] = {
+        "admitted": lambda: _admitted(dense, solution),
+        "placed": lambda: _placed(dense, solution),
+        "locality": lambda: {None: _locality(dense, solution)},
+        "span": lambda: {None: _span(dense, solution)},
+        "networkCost": lambda: {None: _network_cost(dense, solution)},
+        "packedHyperNodes": lambda: {None: _packed_hyper_nodes(dense, solution)},
+        "packedNodes": lambda: {None: len(_newly_used(dense, solution))},
+    }
+    found = {name: values[name]() for name in dict.fromkeys(name for name, _ in dense.levels)}
+    return tuple(found[name].get(priority, 0) for name, priority in dense.levels)
+
+
+def beats(dense: Dense, values: Sequence[int], others: Sequence[int], levels: int | None = None) -> bool:
+    """Whether values are strictly better than others: the first that differs decides, as in ``placement.better``.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    values, others
+        One number per level, as :func:`score_solution` gives them.
+    levels
+        Compare only so many of the first levels; None: all.
+    """
+    for (name, _), mine, other in zip(dense.levels[:levels], values, others, strict=levels is None):
+        if mine != other:
+            return (mine > other) == (name in MAXIMISED)
+    return False
+
+
+def ready(dense: Dense, group: int, placed: Mapping[int, int]) -> bool:
+    """Whether a group is ready (C5) when ``placed`` new pods of each class are placed."""
+    gang = dense.groups[group]
+    if sum(placed.get(index, 0) for index in gang.classes) < gang.short:
+        return False
+    for role, short in gang.short_by_role:
+        if sum(placed.get(i, 0) for i in gang.classes if dense.classes[i].role == role) < short:
+            return False
+    return all(_ready_of(dense, gang, policy, placed) >= short for policy, short in gang.short_by_policy)
+
+
+def _ready_of(dense: Dense, gang: DenseGroup, policy: int, placed: Mapping[int, int]) -> int:
+    """How many subgroups of a policy become ready."""
+    subs = (sub for sub in map(dense.sub_groups.__getitem__, gang.sub_groups) if sub.policy == policy and sub.short)
+    return sum(sum(placed.get(index, 0) for index in sub.classes) >= sub.short for sub in subs)
+
+
+def _counts(solution: Counts) -> dict[int, int]:
+    counts: dict[int, int] = defaultdict(int)
+    for (index, _), count in solution.items():
+        counts[index] += count
+    return counts
+
+
+def _admitted(dense: Dense, solution: Counts) -> dict[int | None, int]:
+    counts = _counts(solution)
+    values: dict[int | None, int] = defaultdict(int)
+    for index, gang in enumerate(dense.groups):
+        if gang.need_weight and ready(dense, index, counts):
+            values[gang.priority] += gang.need_weight
+    return values
+
+
+def _placed(dense: Dense, solution: Counts) -> dict[int | None, int]:
+    values: dict[int | None, int] = defaultdict(int)
+    for index, count in _counts(solution).items():
+        pod_class = dense.classes[index]
+        values[dense.groups[pod_class.group].priority] += pod_class.weight * count
+    return values
+
+
+def _nodes_by_class(solution: Counts) -> dict[int, list[tuple[int, int]]]:
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for (index, node), count in solution.items():
+        found[index].append((node, count))
+    return found
+
+
+def _locality(dense: Dense, solution: Counts) -> int:
+    wanted = [scope for scope in dense.scopes if scope.wanted]
+    by_class = _nodes_by_class(solution) if wanted else {}
+    total = dense.constant_locality
+    for scope in wanted:
+        new = [place for index in scope.classes for place in by_class.get(index, ())]
+        domain = dense.common([*scope.bound, *(node for node, _ in new)])
+        if domain is not None:
+            total += (len(scope.bound) + sum(count for _, count in new)) * int(dense.domains.tier[domain])
+    return total
+
+
+def _span(dense: Dense, solution: Counts) -> int:
+    wanted = [scope for scope in dense.scopes if scope.wanted]
+    by_class = _nodes_by_class(solution) if wanted else {}
+    total = dense.constant_span
+    for scope in wanted:
+        nodes = {node for index in scope.classes for node, _ in by_class.get(index, ())}
+        nodes.update(node for node in scope.bound if node >= 0)
+        total += len({int(dense.leaf_unit[node]) for node in nodes}) + scope.lost_leaves
+    return total
+
+
+def _network_cost(dense: Dense, solution: Counts) -> int:
+    calls = 0 if dense.network is None else dense.network.total_cost(solution.items())
+    return dense.constant_network + calls
+
+
+def _newly_used(dense: Dense, solution: Counts) -> set[int]:
+    return {node for index, node in solution if not dense.classes[index].daemon and not dense.node_used[node]}
+
+
+def _packed_hyper_nodes(dense: Dense, solution: Counts) -> int:
+    tree = dense.domains
+    opened: set[int] = set()
+    for node in _newly_used(dense, solution):
+        domain = int(dense.leaf[node])
+        while domain != tree.root and domain not in opened and not tree.used[domain]:
+            opened.add(domain)
+            domain = int(tree.parent[domain])
+    return len(opened)

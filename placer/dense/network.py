@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.instance import Area, Instance, Key, Link, Network
+from placer.instance import Area, Dependency, Instance, Key, Link, Network
 
-__all__ = ["Call", "DenseNetwork", "Workload", "network_cost", "read_network"]
+__all__ = ["Call", "DenseNetwork", "Workload", "read_network"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -110,6 +110,42 @@ class DenseNetwork:
         )
         return replace(self, area=self.area[nodes], workloads=workloads)
 
+    def total_cost(self, places: Iterable[tuple[tuple[int, int], int]]) -> int:
+        """O3 of a solution: the sum over all placed pairs of these calls, running ones included.
+
+        Parameters
+        ----------
+        places
+            (class, node) to count, of classes of workloads at least.
+        """
+        on, areas = self._counted(places)
+        total = 0
+        for call in self.calls:
+            callers, callees = areas[call.origin], areas[call.destination]
+            # Most workloads are in few areas of many.
+            here, there = np.flatnonzero(callers), np.flatnonzero(callees)
+            total += int(callers[here] @ self.cost[np.ix_(here, there)] @ callees[there])
+            mine, theirs = on[call.origin], on[call.destination]
+            same = ((count * theirs[node], node) for node, count in mine.items() if node in theirs)
+            total -= sum(pairs * int(self.cost[self.area[node], self.area[node]]) for pairs, node in same)
+        return total
+
+    def _counted(self, places: Iterable[tuple[tuple[int, int], int]]) -> tuple[list[Counter[int]], IntArray]:
+        """Pods of each workload by node, and by area: int64, shape (workloads, areas)."""
+        owner = {index: number for number, each in enumerate(self.workloads) for index in each.classes}
+        on: list[Counter[int]] = [Counter() for _ in self.workloads]
+        areas = np.zeros((len(self.workloads), len(self.cost)), dtype=np.int64)
+        for number, each in enumerate(self.workloads):
+            for node, area, count in each.bound:
+                areas[number, area] += count
+                if node >= 0:
+                    on[number][node] += count
+        for (index, node), count in places:
+            if index in owner:
+                on[owner[index]][node] += count
+                areas[owner[index], self.area[node]] += count
+        return on, areas
+
 
 def read_network(
     instance: Instance, nodes: Sequence[str], workload_of: Mapping[tuple[Key, str], Sequence[int]]
@@ -144,15 +180,17 @@ class _NetworkReader:
         self.areas: dict[Area, int] = {}
         self.area_of_node = [self._area(network.area(name)) for name in nodes]
         self.classes = workload_of
-        self.calls = [
-            (key, each)
-            for key, app in instance.app_groups.items()
-            for each in app.dependencies
-            if not {(key, each.origin), (key, each.destination)}.isdisjoint(workload_of)
-        ]
+        self.calls = list(self._calls())
         named = dict.fromkeys((key, end) for key, each in self.calls for end in (each.origin, each.destination))
         self.number = {workload: index for index, workload in enumerate(named)}
         self.apps = {key: index for index, key in enumerate(dict.fromkeys(key for key, _ in self.calls))}
+
+    def _calls(self) -> Iterator[tuple[Key, Dependency]]:
+        """Dependencies of which one end is pending, each with its AppGroup."""
+        for key, app in self.instance.app_groups.items():
+            for each in app.dependencies:
+                if not {(key, each.origin), (key, each.destination)}.isdisjoint(self.classes):
+                    yield key, each
 
     def _area(self, area: Area) -> int:
         return self.areas.setdefault(area, len(self.areas))
@@ -230,45 +268,3 @@ class _NetworkReader:
                         if link is not None:
                             used[link] += callers * callees * (each.min_bandwidth or 0)
         return used
-
-
-def network_cost(network: DenseNetwork, places: Iterable[tuple[tuple[int, int], int]]) -> int:
-    """O3 of a solution: the sum over all placed pairs of these calls, running ones included.
-
-    Parameters
-    ----------
-    network
-        Of the instance.
-    places
-        (class, node) to count, of classes of workloads at least.
-    """
-    on, areas = _counted(network, places)
-    total = 0
-    for call in network.calls:
-        callers, callees = areas[call.origin], areas[call.destination]
-        # Most workloads are in few areas of many.
-        here, there = np.flatnonzero(callers), np.flatnonzero(callees)
-        total += int(callers[here] @ network.cost[np.ix_(here, there)] @ callees[there])
-        mine, theirs = on[call.origin], on[call.destination]
-        same = ((count * theirs[node], node) for node, count in mine.items() if node in theirs)
-        total -= sum(pairs * int(network.cost[network.area[node], network.area[node]]) for pairs, node in same)
-    return total
-
-
-def _counted(
-    network: DenseNetwork, places: Iterable[tuple[tuple[int, int], int]]
-) -> tuple[list[dict[int, int]], IntArray]:
-    """Pods of each workload by node, and by area: int64, shape (workloads, areas)."""
-    owner = {index: number for number, each in enumerate(network.workloads) for index in each.classes}
-    on: list[dict[int, int]] = [defaultdict(int) for _ in network.workloads]
-    areas = np.zeros((len(network.workloads), len(network.cost)), dtype=np.int64)
-    for number, each in enumerate(network.workloads):
-        for node, area, count in each.bound:
-            areas[number, area] += count
-            if node >= 0:
-                on[number][node] += count
-    for (index, node), count in places:
-        if index in owner:
-            on[owner[index]][node] += count
-            areas[owner[index], network.area[node]] += count
-    return on, areas

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from placer.dense.admission_orders import some_order
 from placer.dense.packed_kubelet import PackedKubelet, State, Unit, Units, packed_kubelets
+from placer.dense.solution import Solution
 from placer.instance import Instance
 from placer.instance.numa import NumaDemand
 
@@ -87,6 +88,11 @@ class DenseNuma:
         """What a pod of a class is to the kubelet of a node; empty where C10 says nothing of it."""
         kind = int(self.kind[node])
         return () if kind < 0 else self.units[index][kind]
+
+    def admits_in_turn(self, node: int, classes: Iterable[int]) -> bool:
+        """Whether the kubelet of a node admits one pod of each class in this order."""
+        units = (self.of(index, node) for index in classes)
+        return self.kubelet(node).admit_all(self.start[node], units) is not None
 
     def pods(self, node: int, counts: Iterable[tuple[int, int]]) -> list[Units]:
         """Pods of some classes that C10 concerns on a node, one by one.
@@ -165,47 +171,45 @@ class DenseNuma:
         None where no order was found, or none that keeps the pods of a class together.
         """
         held = self.held.get(node, ())
-        classes = [index for index, count in counts if self.of(index, node) for _ in range(count)]
+        classes = self._pod_by_pod(node, counts)
         order = self.order(node, [*held, *(self.of(index, node) for index in classes)]) if classes else ()
         if order is None:
             return None
-        rank = {index: len(order) for index, _ in counts}
-        for position in reversed(range(len(order))):
-            if order[position] >= len(held):
-                rank[classes[order[position] - len(held)]] = position
-        found = sorted(counts, key=lambda pair: rank[pair[0]])
+        first: dict[int, int] = {}
+        for place, position in enumerate(order):
+            if position >= len(held):
+                first.setdefault(classes[position - len(held)], place)
+        found = sorted(counts, key=lambda pair: first.get(pair[0], len(order)))
         if not held and self.kubelet(node).admit_all(self.start[node], self.pods(node, found)) is None:
             return None
         return found
 
-    def refused(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
-        """Nodes for which :meth:`in_order` finds nothing: class and count of what a solution puts there.
+    def _pod_by_pod(self, node: int, counts: Iterable[tuple[int, int]]) -> list[int]:
+        """The class of each pod that C10 concerns on a node."""
+        return [index for index, count in counts if self.of(index, node) for _ in range(count)]
 
-        Parameters
-        ----------
-        solution
-            (class, node) to count; the order of its entries is tried first.
-        """
+    def refused(self, solution: Solution) -> dict[int, list[tuple[int, int]]]:
+        """Nodes for which :meth:`in_order` finds nothing: class and count of what a solution puts there."""
         by_node = self.by_node(solution)
         return {node: counts for node, counts in sorted(by_node.items()) if self.in_order(node, counts) is None}
 
-    def ordered(self, solution: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int] | None:
-        """A solution with the entries of each node in an order in which its kubelet admits the pods.
+    def ordered(self, solution: Solution) -> Solution | None:
+        """A solution in which each kubelet admits the pods of its node in their binding order; that given goes first.
 
         What is written down from it needs no search for an order. None where :meth:`in_order` finds none for a node.
         """
-        found: dict[tuple[int, int], int] = {}
+        order: dict[int, list[int]] = {}
         for node, counts in self.by_node(solution).items():
             ordered = self.in_order(node, counts)
             if ordered is None:
                 return None
-            found.update({(index, node): count for index, count in ordered})
-        return {**found, **solution}
+            order[node] = [index for index, _ in ordered]
+        return Solution(solution, order)
 
-    def by_node(self, solution: Mapping[tuple[int, int], int]) -> dict[int, list[tuple[int, int]]]:
-        """What a solution puts on nodes of pods that C10 concerns there."""
+    def by_node(self, solution: Solution) -> dict[int, list[tuple[int, int]]]:
+        """What a solution puts on nodes of pods that C10 concerns there, in binding order."""
         found: dict[int, list[tuple[int, int]]] = {}
-        for (index, node), count in solution.items():
+        for index, node, count in solution.in_order():
             if self.of(index, node):
                 found.setdefault(node, []).append((index, count))
         return found

@@ -95,9 +95,7 @@ class PackedKubelet:
         self.zones = tuple(zone.name for zone in node.zones)
         self.resources = aligned_resources(node)
         capacity = [[zone.capacity[name] for zone in node.zones] for name in self.resources]
-        rooms = [(zone.capacity, zone.allocatable, zone.available) for zone in node.zones]
-        most = [sum(max(part[name] for part in zone) for zone in rooms) for name in self.resources]
-        self._bits = [amount.bit_length() for amount in most]
+        self._bits = [_most_of(node, name).bit_length() for name in self.resources]
         self._shifts = [sum(self._bits[:index]) + index for index in range(len(self._bits))]
         self._guard = sum(1 << (shift + width) for shift, width in zip(self._shifts, self._bits, strict=True))
         self._largest = [sorted(amounts, reverse=True) for amounts in capacity]
@@ -160,7 +158,7 @@ class PackedKubelet:
         """
         guard, used = self._guard, 0
         for unit in units:
-            chosen, need = 0, unit.need
+            need = unit.need
             if unit.width == 1:
                 for zone, room in enumerate(state):
                     if (room - need) & guard == guard:
@@ -168,7 +166,9 @@ class PackedKubelet:
                         if unit.take:
                             state = (*state[:zone], room - unit.take, *state[zone + 1 :])
                         break
-            if not chosen:
+                else:
+                    return None
+            else:
                 chosen = self._set(state, unit)
                 if not chosen:
                     return None
@@ -204,14 +204,17 @@ class PackedKubelet:
         """
         guard, usable = self._guard, set[int]()
         for unit in {unit for units in pods for unit in units}:
-            if unit.width == 1:
-                fitting = [zone for zone, room in enumerate(state) if (room - unit.need) & guard == guard]
-            else:
-                fitting = list(range(len(state))) if self._set(state, unit) else []
+            fitting = self._fitting(state, unit)
             if not fitting or fitting[0] < first:
                 return False
             usable.update(fitting)
         return (sum(state[zone] - guard for zone in usable) + guard - take) & guard == guard
+
+    def _fitting(self, state: State, unit: Unit) -> Sequence[int]:
+        """Zones that a unit may get now, lowest first; one of several zones may get any where it finds some."""
+        if unit.width == 1:
+            return [zone for zone, room in enumerate(state) if (room - unit.need) & self._guard == self._guard]
+        return range(len(state)) if self._set(state, unit) else ()
 
     def _sums(self, units: Iterable[Unit]) -> list[int]:
         """What units take of each resource."""
@@ -285,6 +288,12 @@ class PackedKubelet:
 
     def _amounts(self, room: int) -> list[int]:
         return [room >> shift & ((1 << width) - 1) for shift, width in zip(self._shifts, self._bits, strict=True)]
+
+
+def _most_of(node: NumaNode, resource: str) -> int:
+    """No zones of a node have more of a resource together."""
+    rooms = ((zone.capacity, zone.allocatable, zone.available) for zone in node.zones)
+    return sum(max(amounts[resource] for amounts in zone) for zone in rooms)
 
 
 @cache

@@ -12,6 +12,7 @@ from placer.instance.problem import (
     Constraints,
     Group,
     HostPort,
+    HyperNode,
     Instance,
     NetworkTopology,
     Node,
@@ -26,8 +27,8 @@ from placer.instance.problem import (
     Taint,
     Term,
     Toleration,
+    TopologyTree,
 )
-from placer.instance.topology_tree import HyperNode, TopologyTree
 
 __all__ = [
     "ANY_SCHEDULER",

@@ -11,16 +11,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from placer.instance.communication import AppGroup, Dependency
 from placer.instance.findings import Findings, counted
 from placer.instance.keys import Key
-from placer.kube import diktyo
-from placer.kube.apps import ReplicaSetManifest
 from placer.kube.base import NamespacedObject, OwnerReference, controller
-from placer.kube.pod import PodManifest
+from placer.kube.pod import TERMINAL_PHASES
 from placer.quantity import from_nano
+
+if TYPE_CHECKING:
+    from placer.kube.apps import ReplicaSetManifest
+    from placer.kube.pod import PodManifest
+    from placer.kube.scheduler_plugins import AppGroupManifest, AppGroupSpec, AppGroupWorkload
 
 __all__ = [
     "APP_GROUP_API",
@@ -41,18 +44,9 @@ Written = TypeVar("Written", bound=NamespacedObject)
 
 
 def only_one_each(written: Iterable[Written], kind: str, in_use: str, findings: Findings) -> dict[Key, Written]:
-    """Keep one object of each namespace and name, sorted.
+    """Keep one object of each namespace and name, sorted; a finding names the others.
 
-    Parameters
-    ----------
-    written
-        Objects of one kind, of any API group, in any order.
-    kind
-        The kind, for messages.
-    in_use
-        API group whose object counts; where none is of it the last one by API group does.
-    findings
-        Takes a finding that names all of those of one name.
+    That of the API group ``in_use`` counts; where none is of it, the last one by API group.
     """
     same: dict[Key, list[Written]] = defaultdict(list)
     for each in sorted(written, key=lambda each: (each.namespace, each.name, each.group != in_use, each.group)):
@@ -93,10 +87,10 @@ class Application:
 
     app_group: AppGroup
     owners: Mapping[tuple[str, str], tuple[str, str | None]]
-    spec: diktyo.AppGroupSpec
+    spec: AppGroupSpec
 
 
-def read_app_groups(written: Iterable[diktyo.AppGroupManifest], findings: Findings) -> dict[Key, Application]:
+def read_app_groups(written: Iterable[AppGroupManifest], findings: Findings) -> dict[Key, Application]:
     """Read AppGroups, sorted by namespace and name; what their lists cannot mean is a finding."""
     counting = only_one_each(written, "AppGroup", APP_GROUP_API, findings)
     return {key: _AppGroupReader(key, each, findings).read() for key, each in counting.items()}
@@ -105,9 +99,11 @@ def read_app_groups(written: Iterable[diktyo.AppGroupManifest], findings: Findin
 class _AppGroupReader:
     """Reads one AppGroup."""
 
-    def __init__(self, key: Key, written: diktyo.AppGroupManifest, findings: Findings) -> None:
+    def __init__(self, key: Key, written: AppGroupManifest, findings: Findings) -> None:
+        from placer.kube.scheduler_plugins import AppGroupSpec
+
         self.key = key
-        self.spec = spec = written.spec or diktyo.AppGroupSpec()
+        self.spec = spec = written.spec or AppGroupSpec()
         self.stored = (written.status.topology_order if written.status is not None else None) or ()
         self.findings = findings
         self.listed = spec.workloads or ()
@@ -158,7 +154,7 @@ class _AppGroupReader:
             )
             self.findings.add("UnknownReference", f"AppGroup {self.key}", message)
 
-    def _callee(self, ref: diktyo.AppGroupWorkload) -> str:
+    def _callee(self, ref: AppGroupWorkload) -> str:
         """Name of the workload that a dependency means; the reference's own where no listed one fits."""
         name = workload_name(ref)
         if name in self.workloads:
@@ -172,7 +168,7 @@ class _AppGroupReader:
             self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
 
 
-def workload_name(ref: diktyo.AppGroupWorkload) -> str:
+def workload_name(ref: AppGroupWorkload) -> str:
     """What a workload is called in its AppGroup, and by the label of its pods."""
     return ref.selector or ref.name
 
@@ -180,7 +176,6 @@ def workload_name(ref: diktyo.AppGroupWorkload) -> str:
 APP_GROUP_LABEL = "appgroup.diktyo.x-k8s.io"
 WORKLOAD_LABEL = "appgroup.diktyo.x-k8s.io.workload"
 _HASH = "pod-template-hash"
-_ENDED = ("Succeeded", "Failed")
 
 
 class AppGroupMember(NamedTuple):
@@ -207,23 +202,14 @@ def read_app_group_members(
     replica_sets: Iterable[ReplicaSetManifest],
     findings: Findings,
 ) -> dict[Key, AppGroupMember]:
-    """Find the workload of every pod that has not ended; a pod in no AppGroup is absent.
+    """Find the workload of every pod that has not ended, of every scheduler; a pod in no AppGroup is absent.
 
-    Parameters
-    ----------
-    pods
-        The pods of the input, of every scheduler.
-    applications
-        The AppGroups there are.
-    replica_sets
-        The links from pods to Deployments; where one is missing, its name tells.
-    findings
-        Takes AppGroups and workloads that are not there, and AppGroups of one name that cannot be told apart.
+    Findings are AppGroups and workloads that are not there, and AppGroups of one name that cannot be told apart.
     """
     reader = _WorkloadFinder(applications, replica_sets, findings)
     found = {}
     for pod in pods:
-        if pod.status is None or pod.status.phase not in _ENDED:
+        if pod.status is None or pod.status.phase not in TERMINAL_PHASES:
             member = reader.member(pod)
             if member is not None:
                 found[Key(pod.namespace, pod.name)] = member
@@ -233,6 +219,8 @@ def read_app_group_members(
 
 def count_app_group_members(pods: Iterable[PodManifest], members: Mapping[Key, AppGroupMember]) -> Counter[Key]:
     """Count the pods of every AppGroup that are there to stay, of every scheduler."""
+    if not members:
+        return Counter()
     staying = (Key(each.namespace, each.name) for each in pods if each.metadata.deletion_timestamp is None)
     return Counter(members[key].app_group for key in staying if key in members)
 

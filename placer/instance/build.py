@@ -1,4 +1,4 @@
-"""From Kubernetes objects to an instance: the spec's reading of every object, in one place to start from.
+"""From Kubernetes objects to an instance: every object read as models/reading.md says, in one place to start from.
 
 Everything is sorted by name before anything is decided, so the order of the input leaves no trace in the result.
 
@@ -6,14 +6,16 @@ Everything is sorted by name before anything is decided, so the order of the inp
 module                                    what it reads
 ========================================  =================================================================
 here                                      Node, Policy, and each pod with its place in its group
-``expansion``, ``workloads``              pods of Deployments, Jobs and other workloads that have none yet
+``expansion``                             pods of Deployments, Jobs and other workloads that have none yet
 ``numa``                                  NodeResourceTopology, and what pods ask of zones
 ``tier_tree``                             HyperNode, or labels of nodes, to the tier tree
 ``queues``                                Queue, PriorityClass
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
 ``pod_states``                            which pods are pending, bound or another scheduler's
 ``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
+``neighbours``, ``pod_index``             what a pod asks of the pods around it, and which pods are meant
 ``unsupported``                           what is not modelled and refused (C4)
+``unread``                                what cannot be read, and what waits because of it
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
 ========================================  =================================================================
@@ -21,7 +23,7 @@ here                                      Node, Policy, and each pod with its pl
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -41,6 +43,7 @@ from placer.instance.expansion import expand
 from placer.instance.findings import Findings
 from placer.instance.gangs import (
     COSCHEDULING,
+    UPSTREAM,
     VOLCANO,
     Gang,
     GangReader,
@@ -49,8 +52,10 @@ from placer.instance.gangs import (
     call_roster,
     created,
     note_misplaced_names,
+    workload_gangs,
 )
 from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbours import NeighboursPool, read_namespaces
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.notices import (
     network_matters,
@@ -69,17 +74,31 @@ from placer.instance.notices import (
 from placer.instance.numa.node_resource_topology import caught_up, read_numa
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.pod_states import Ownership, is_daemon, set_aside
-from placer.instance.problem import DEFAULT_OS, LEVELS, OS_LABEL, Group, Instance, Node, Pod, PodState, Policy, Taint
+from placer.instance.problem import (
+    DEFAULT_OS,
+    LEVELS,
+    OS_LABEL,
+    Group,
+    Instance,
+    Node,
+    Pod,
+    PodState,
+    Policy,
+    Taint,
+    TopologyTree,
+)
 from placer.instance.queues import Priorities, Queues
 from placer.instance.requests import pod_requests
 from placer.instance.tier_tree import TierNames, label_tree, read_tree
-from placer.instance.topology_tree import TopologyTree
-from placer.instance.unsupported import Refusals, StandingAntiAffinity, Volumes, scheduled_jobs, upstream_gangs
-from placer.kube import core, coscheduling, volcano
-from placer.kube import policy as kube
+from placer.instance.unread import hold_back, note_unread, without_unread_room
+from placer.instance.unsupported import Refusals, Volumes, scheduled_jobs, undeclared_gang
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
+    from placer.instance.expansion import Expansion
+    from placer.kube import core
+    from placer.kube import policy as kube
+    from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
 __all__ = ["PodReader", "build", "group_of_one", "node_of", "read_nodes", "read_policy"]
@@ -134,6 +153,7 @@ def _policy(spec: kube.PolicySpec) -> Policy:
         locality_all=spec.locality == "all",
         resource_weights={name: Fraction(weight) for name, weight in sorted((spec.resource_weights or {}).items())},
         rules_off=_off(spec.rules) if spec.rules is not None else frozenset(),
+        gangs_of_owners=spec.gangs == "owners",
     )
 
 
@@ -142,35 +162,24 @@ def _off(rules: kube.RuleSwitches) -> frozenset[str]:
     return frozenset(rule for rule, value in written.items() if value is not None)
 
 
-_ON_NODE = (PodState.BOUND, PodState.TERMINATING)
-
-
 @dataclass(frozen=True, slots=True)
 class PodReader:
     """Reads pods; holds what their fields refer to.
 
     Parameters
     ----------
-    nodes
-        The nodes by name.
-    gangs
-        The PodGroups there are.
-    groups
-        The groups of PodGroups by key, those that stand in for absent ones included.
+    gangs, groups
+        The PodGroups there are; and with their pods, those that stand in for absent ones included.
     sub_groups
         Index of a pod's subgroup in its group; a pod in none is absent.
     members
         Which pod is of which workload of which AppGroup.
-    queues
-        The queues, and who is in which.
     refusals
         What makes a pending pod unsupported.
-    findings
-        Takes references that lead nowhere.
     demands
         Reads what pods ask of NUMA zones; None: no node has any.
-    pool
-        Makes the constraints, shared between equal pods.
+    pool, neighbours
+        Make the constraints, and what is asked of other pods, shared between equal pods.
     """
 
     nodes: Mapping[str, Node]
@@ -183,6 +192,7 @@ class PodReader:
     findings: Findings
     demands: DemandPool | None = None
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
+    neighbours: NeighboursPool = field(default_factory=NeighboursPool)
 
     def read(self, entry: PodEntry) -> Pod:
         """Make the pod of one entry."""
@@ -190,13 +200,13 @@ class PodReader:
         if state is None:
             raise ValueError(f"pod {entry.key} has ended")
         pending = state is PodState.PENDING
-        member = self.members.get(entry.key)
-        group = entry.group if entry.group in self.groups and state is not PodState.NOMINATED else None
+        app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
+        group = self._group(entry)
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
             state=state,
-            requests=pod_requests(pod.spec, pod.status if state in _ON_NODE else None),
+            requests=pod_requests(pod.spec, pod.status if state.on_node else None),
             constraints=self.pool.of(pod.spec, self.refusals.volumes.affinities(pod)),
             host_ports=host_ports(pod.spec),
             node=self._node(entry),
@@ -204,13 +214,15 @@ class PodReader:
             group=GroupKey("", *entry.key) if pending and group is None else group,
             sub_group=self.sub_groups.get(entry.key),
             role=entry.role,
-            queue=None if state is PodState.NOMINATED else self._queue(entry, group),
+            queue=self._queue(entry, group),
             created=created(pod.metadata),
             daemon=is_daemon(pod.metadata),
-            app_group=member.app_group if member is not None else None,
-            workload=member.workload if member is not None else None,
+            app_group=app_group,
+            workload=workload,
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
-            unsupported=self.refusals.of(pod) if pending else (),
+            labels=pod.metadata.labels or {},
+            neighbours=self.neighbours.of(pod),
+            unsupported=self.refusals.of(pod, group) if pending else (),
         )
 
     def _node(self, entry: PodEntry) -> str | None:
@@ -218,15 +230,20 @@ class PodReader:
         name = node_of(entry)
         node = self.nodes.get(name) if name is not None else None
         if node is None:
-            if name is not None and entry.state in _ON_NODE:
+            if name is not None and entry.state is not None and entry.state.on_node:
                 self.findings.missing(f"Node {name}", f"Pod {entry.key}")
             return name
         return node.name
 
+    def _group(self, entry: PodEntry) -> GroupKey | None:
+        return entry.group if entry.group in self.groups and entry.state is not PodState.NOMINATED else None
+
     def _queue(self, entry: PodEntry, group: GroupKey | None) -> str | None:
+        if entry.state is PodState.NOMINATED:
+            return None
         if group is not None and group.api_group == VOLCANO and group in self.gangs:
             return self.groups[group].queue
-        return self.queues.of_pod(entry.pod.metadata, f"Pod {entry.key}")
+        return self.queues.of_pod(entry.pod.metadata, entry.key)
 
 
 def node_of(entry: PodEntry) -> str | None:
@@ -278,6 +295,7 @@ def build(
         Pods are pending and there is no Node at all.
     """
     findings = Findings()
+    note_unread(objects, findings)
     made = expand(objects, only_added=cluster)
     findings.update(made.findings)
     note_pods_not_made(objects, findings, cluster=cluster)
@@ -287,11 +305,11 @@ def build(
     topology, tier_names = _topology(objects, policy, nodes, findings)
     queues = Queues(objects.queues, objects.namespaces, findings)
     priorities = Priorities(objects.priority_classes, findings)
-    reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings)
-    gangs = _gangs((*objects.pod_groups, *made.pod_groups), objects.coscheduling_pod_groups, reader)
     pods_written = (*objects.pods, *made.pods)
+    reader = GangReader(tier_names, queues, priorities, policy.locality_all, findings, _unread_gangs(objects))
+    gangs = _gangs(objects, made, pods_written, reader)
     ownership = Ownership(scheduler_name, cluster, gates)
-    entries = call_roster(pods_written, ownership, gangs, priorities, findings)
+    entries = call_roster(pods_written, ownership, gangs, priorities, findings, owners=policy.gangs_of_owners)
     groups, sub_groups = _groups(gangs, entries, reader)
     present = [entry for entry in entries if entry.state is not None]
     _check_nodes(nodes, present)
@@ -299,10 +317,12 @@ def build(
     members = read_app_group_members(pods_written, applications, objects.replica_sets, findings)
     network = _network(objects, policy, nodes, applications, count_app_group_members(pods_written, members), findings)
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
-    refusals = _refusals(objects, nodes, present, findings)
+    unsupported = {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
+    refusals = _refusals(objects, nodes, present, unsupported, findings)
     reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, demands if zones else None)
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
+    groups = hold_back(groups, pods, present, queues.by_name, objects, findings, policy.rules_off)
     instance = Instance(
         nodes=nodes,
         pods=pods,
@@ -313,6 +333,7 @@ def build(
         app_groups={key: each.app_group for key, each in applications.items()},
         network=network,
         network_costs=read_cost_lists(objects.network_topologies, nodes, objects.config_maps),
+        namespaces=read_namespaces(objects.namespaces),
         digest=objects.sha256,
         skipped=objects.skipped,
         scheduler_name=ownership.wanted,
@@ -325,6 +346,8 @@ def build(
 def _nodes(objects: Objects, policy: Policy, demands: DemandPool, findings: Findings) -> dict[str, Node]:
     """The nodes, with their NUMA zones as pods find them now; without them where no rule looks at zones."""
     nodes = read_nodes(objects.nodes)
+    if objects.unread:
+        nodes = without_unread_room(nodes, objects)
     if "C10" in policy.rules_off or not objects.node_resource_topologies:
         return nodes
     stated = read_numa(objects.node_resource_topologies, nodes, findings)
@@ -343,15 +366,26 @@ def _topology(
     return label_tree(keys, nodes), TierNames((("", tier, key) for tier, key in enumerate(keys, 1)), findings)
 
 
-def _gangs(
-    of_volcano: Iterable[volcano.PodGroupManifest],
-    of_coscheduling: Iterable[coscheduling.CoschedulingPodGroupManifest],
-    reader: GangReader,
-) -> dict[GroupKey, Gang]:
-    """Every PodGroup, of either kind."""
+def _unread_gangs(objects: Objects) -> Set[GroupKey]:
+    """PodGroups of Kubernetes in versions that are not read."""
+    return {
+        GroupKey(UPSTREAM, namespace or "default", name)
+        for group, kind, namespace, name in objects.skipped_names
+        if (group, kind) == (UPSTREAM, "PodGroup")
+    }
+
+
+def _gangs(objects: Objects, made: Expansion, pods: Iterable[PodManifest], reader: GangReader) -> dict[GroupKey, Gang]:
+    """Every gang that an object declares, of any kind; pods name those of Workloads."""
     # Should a PodGroup be there under the API group in use and an older one, the former counts: it comes last.
-    by_age = sorted(of_coscheduling, key=lambda each: (each.group == COSCHEDULING, each.group))
-    gangs = (*map(reader.of_volcano, of_volcano), *map(reader.of_coscheduling, by_age))
+    by_age = sorted(objects.coscheduling_pod_groups, key=lambda each: (each.group == COSCHEDULING, each.group))
+    of_volcano = (*objects.pod_groups, *made.pod_groups)
+    gangs = [*map(reader.of_volcano, of_volcano), *map(reader.of_coscheduling, by_age)]
+    gangs += map(reader.of_upstream, (*objects.upstream_pod_groups, *made.upstream_pod_groups))
+    gangs += (reader.absent(key) for key in reader.unread)
+    named = workload_gangs(pods) if objects.workloads else {}
+    for workload in objects.workloads:
+        gangs += reader.of_workload(workload, sorted(named.get(Key(workload.namespace, workload.name), ())))
     return {gang.group.key: gang for gang in gangs}
 
 
@@ -363,12 +397,10 @@ def _groups(
     for entry in entries:
         if entry.group is not None and entry.state not in (PodState.TERMINATING, PodState.NOMINATED):
             members.setdefault(entry.group, []).append(entry)
-            if entry.group not in gangs:
-                reader.findings.missing(str(entry.group), f"Pod {entry.key}")
     groups: dict[GroupKey, Group] = {}
     sub_groups: dict[Key, int] = {}
     for key, pods in members.items():
-        groups[key], indices = assemble(gangs.get(key) or reader.absent(key), pods)
+        groups[key], indices = assemble(gangs.get(key) or reader.undeclared(key, pods), pods)
         sub_groups.update((entry.key, indices[entry.slot]) for entry in pods if entry.slot is not None)
     return groups, sub_groups
 
@@ -398,14 +430,19 @@ def _network(
     return network
 
 
-def _refusals(objects: Objects, nodes: Mapping[str, Node], entries: Sequence[PodEntry], findings: Findings) -> Refusals:
-    standing = [(entry.pod, node) for entry in entries if (node := node_of(entry)) is not None]
+def _refusals(
+    objects: Objects,
+    nodes: Mapping[str, Node],
+    entries: Sequence[PodEntry],
+    gangs: Mapping[GroupKey, str],
+    findings: Findings,
+) -> Refusals:
     users = [entry.pod for entry in entries]
     return Refusals(
         volumes=Volumes(objects.persistent_volume_claims, objects.persistent_volumes, users, findings),
-        anti_affinity=StandingAntiAffinity(standing, nodes, objects.namespaces),
         systems=frozenset(node.labels.get(OS_LABEL, DEFAULT_OS) for node in nodes.values()),
         scheduled_jobs=scheduled_jobs(objects.jobs),
+        gangs=gangs,
     )
 
 
@@ -426,7 +463,7 @@ def _note_pending(objects: Objects, pending: Sequence[PodEntry], findings: Findi
     """Note what pending pods say that decides nothing."""
     jobs = scheduled_jobs(objects.jobs)
     alone = [entry.pod for entry in pending if entry.group is None]
-    note_unread_owners((pod for pod in alone if not any(upstream_gangs(pod, jobs))), findings)
+    note_unread_owners((pod for pod in alone if not any(undeclared_gang(pod, jobs))), findings)
     note_misplaced_names(alone, findings)
     pods = [entry.pod for entry in pending]
     note_preferences(pods, objects.nodes, findings)

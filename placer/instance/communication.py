@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from placer.instance.keys import Key
+if TYPE_CHECKING:
+    from placer.instance.keys import Key
 
 __all__ = [
     "REGION",

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from pydantic import TypeAdapter, ValidationError
-
 from placer.instance.problem import Constraints, HostPort, Requirement, Term, Toleration
 from placer.instance.requests import is_sidecar
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
 from placer.kube.pod import Container, PodSpec, TolerationEntry
-from placer.manifests.wording import Wrong, wrongs
+from placer.kube.reader import Misfit, SchemaReader
+from placer.manifests.faults import Wrong, wrongs
 
 __all__ = [
     "ConstraintsPool",
@@ -24,6 +23,8 @@ __all__ = [
     "matches",
     "node_terms",
     "read_node_selector",
+    "required_node_terms",
+    "tolerations_of",
 ]
 
 
@@ -61,9 +62,9 @@ def node_terms(selector: NodeSelector) -> tuple[Term, ...]:
 def read_node_selector(written: object) -> tuple[tuple[Term, ...], tuple[Wrong, ...]]:
     """Read a node selector that is no part of an object, plain values; its terms, and what is wrong with it."""
     try:
-        return node_terms(TypeAdapter(NodeSelector).validate_json(json.dumps(written))), ()
-    except ValidationError as error:
-        return (), tuple(wrongs(error))
+        return node_terms(SchemaReader[NodeSelector](NodeSelector).read(json.dumps(written).encode())), ()
+    except Misfit as misfit:
+        return (), tuple(wrongs(misfit))
 
 
 def _node_requirements(expressions: Iterable[NodeRequirement] | None) -> Requirements:
@@ -101,8 +102,15 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
     With ``hostNetwork`` every container port is a host port, as the API server fills it in.
     """
-    staying = (*(spec.containers or ()), *(each for each in spec.init_containers or () if is_sidecar(each)))
-    return tuple(sorted({port for container in staying for port in _ports(container, bool(spec.host_network))}))
+    if spec.init_containers is None and not any(each.ports for each in spec.containers or ()):
+        return ()
+    found = {port for container in _staying(spec) for port in _ports(container, bool(spec.host_network))}
+    return tuple(sorted(found))
+
+
+def _staying(spec: PodSpec) -> tuple[Container, ...]:
+    """Containers that run as long as the pod."""
+    return (*(spec.containers or ()), *(each for each in spec.init_containers or () if is_sidecar(each)))
 
 
 def _ports(container: Container, host_network: bool) -> list[HostPort]:
@@ -128,11 +136,26 @@ def _constraints(
 ) -> Constraints:
     selectors = volumes if required is None else (required, *volumes)
     return Constraints(
-        tolerations=tuple(sorted({_toleration(each) for each in tolerations or () if _compares_text(each)})),
+        tolerations=_tolerations(tolerations),
         selector=selector,
         required=tuple(sorted({node_terms(each) for each in selectors})),
         os=os,
     )
+
+
+def required_node_terms(spec: PodSpec) -> tuple[tuple[Term, ...], ...]:
+    """Terms of a pod's own required node affinity, of which one must match; none at all where it has none."""
+    required = _required(spec)
+    return () if required is None else (node_terms(required),)
+
+
+def tolerations_of(spec: PodSpec) -> tuple[Toleration, ...]:
+    """Sorted tolerations of a pod."""
+    return _tolerations(spec.tolerations)
+
+
+def _tolerations(written: tuple[TolerationEntry, ...] | None) -> tuple[Toleration, ...]:
+    return tuple(sorted({_toleration(each) for each in written or () if _compares_text(each)}))
 
 
 def _compares_text(toleration: TolerationEntry) -> bool:

@@ -1,52 +1,234 @@
 """Expansion: the PodGroups and pods that controllers would make of workloads without any pod in the instance.
 
-Whether anything is expanded at all (offline it is, in a cluster it is not) the caller decides. ``workloads`` says what
-each controller makes; here is which workloads have pods already, under which names new pods go, and how they are
-written out in full: the whole template of a workload's own text, not only the fields that are read.
+Whether anything is expanded at all (offline it is, in a cluster it is not) the caller decides. First comes what each
+controller makes, as the blueprint of its pods, all alike but for what carries their number: VCJobs become a PodGroup
+and pods, webhook defaults applied; Deployments, StatefulSets and batch Jobs become pods with the labels that their
+controllers set. Then come which workloads have pods already, under which names new pods go, and how they are written
+out in full: the whole template of a workload's own text, not only the fields that are read.
+
+Source: volcano ``pkg/controllers/job`` (``createJobPod``, ``createOrUpdatePodGroup``, ``getMinTaskMember``) and
+``pkg/webhooks/admission/jobs/mutate``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
-from functools import lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
+import msgspec
 
 from placer.errors import BadInstance, Fault
+from placer.instance.blueprints import Blueprint, Marks, owner_reference
 from placer.instance.eligibility import label_requirements, matches
 from placer.instance.findings import Finding
-from placer.instance.workloads import (
-    Blueprint,
+from placer.instance.gangs import JOB_SET, LEADER_WORKER_SET
+from placer.instance.workload_blueprints import (
     deployment_blueprint,
     job_blueprint,
     job_finished,
-    pod_group_names,
+    job_pod_groups,
     stateful_set_blueprint,
-    volcano_job_blueprints,
-    volcano_job_findings,
-    volcano_job_finished,
-    volcano_job_pod_group,
 )
-from placer.kube import apps
-from placer.kube.apps import ReplicaSetManifest
-from placer.kube.base import LAST_APPLIED, Labels, LabelSelector, Metadata, NamespacedObject, OwnerReference, controller
+from placer.kube.base import Labels, LabelSelector, Metadata, NamespacedObject, OwnerReference, controller
 from placer.kube.pod import PodManifest
-from placer.kube.volcano import PodGroupManifest, PodGroupSpec, VolcanoJobManifest
 
 if TYPE_CHECKING:
+    from placer.kube.apps import ReplicaSetManifest, StatefulSetManifest
+    from placer.kube.scheduling import UpstreamPodGroupManifest
+    from placer.kube.volcano import PodGroupManifest, SubGroupPolicyEntry, TaskEntry, VolcanoJobManifest
     from placer.manifests import Objects
 
-__all__ = ["LIMIT", "Census", "Expansion", "ExpansionPlan", "documents", "expand", "make_plan", "owned_by"]
+__all__ = ["LIMIT", "Expansion", "documents", "expand"]
 
+
+TASK = "volcano.sh/task-spec"
+PARTITION = "volcano.sh/partition-id"
+DEFAULT_QUEUE = "default"
+DEFAULT_SCHEDULER = "volcano"
+#: Phases in which the controller makes no pods.
+_FINISHED = frozenset({"Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"})
+#: Annotations of the job that its pods get too.
+_INHERITED = (
+    "volcano.sh/preemptable",
+    "volcano.sh/cooldown-time",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/jdb-max-unavailable",
+)
+
+
+def volcano_job_finished(job: VolcanoJobManifest) -> bool:
+    """Whether the job makes no more pods."""
+    state = job.status.state if job.status is not None else None
+    return state is not None and state.phase in _FINISHED
+
+
+def task_name(index: int, task: TaskEntry) -> str:
+    """Name of a task; the webhook gives ``default0``, ``default1``, ... to those without."""
+    return task.name or f"default{index}"
+
+
+def replicas(task: TaskEntry) -> int:
+    """Number of pods of a task; 1 where it is left out."""
+    return 1 if task.replicas is None else task.replicas
+
+
+def task_minimum(task: TaskEntry) -> int:
+    """Pods that a task needs at least: what it says, else its least partitions, else all."""
+    if task.min_available is not None:
+        return task.min_available
+    partitions = task.partition_policy
+    if partitions is not None and partitions.min_partitions:
+        return partitions.min_partitions * partitions.partition_size
+    return replicas(task)
+
+
+def pod_group_names(job: VolcanoJobManifest) -> tuple[str, ...]:
+    """Names under which a job's PodGroup may be found, the one in use first; older releases took the job's name."""
+    return (f"{job.name}-{job.metadata.uid}", job.name) if job.metadata.uid else (job.name,)
+
+
+def volcano_job_pod_group(job: VolcanoJobManifest) -> PodGroupManifest:
+    """Make the PodGroup of a job.
+
+    A queue that the job leaves out stays out: the namespace may name one.
+    """
+    from placer.kube.volcano import PodGroupManifest, PodGroupSpec
+
+    spec, metadata = job.spec, job.metadata
+    tasks = list(enumerate(spec.tasks or ()))
+    minimums = {task_name(index, task): task_minimum(task) for index, task in tasks}
+    policies = tuple(
+        _partition_policy(task_name(index, task), task) for index, task in tasks if task.partition_policy is not None
+    )
+    return PodGroupManifest(
+        api_version="scheduling.volcano.sh/v1beta1",
+        kind="PodGroup",
+        metadata=Metadata(
+            name=pod_group_names(job)[0],
+            namespace=metadata.namespace,
+            labels=metadata.labels,
+            annotations=metadata.annotations,
+            creation_timestamp=metadata.creation_timestamp,
+            owner_references=(owner_reference(job),),
+        ),
+        spec=PodGroupSpec(
+            min_member=spec.min_available or sum(minimums.values()),
+            min_task_member=minimums,
+            queue=spec.queue,
+            priority_class_name=spec.priority_class_name,
+            network_topology=spec.network_topology,
+            sub_group_policy=policies or None,
+        ),
+    )
+
+
+def _partition_policy(name: str, task: TaskEntry) -> SubGroupPolicyEntry:
+    from placer.kube.volcano import SubGroupPolicyEntry
+
+    partitions = task.partition_policy
+    assert partitions is not None
+    return SubGroupPolicyEntry(
+        name=name,
+        network_topology=partitions.network_topology,
+        sub_group_size=partitions.partition_size,
+        min_sub_groups=partitions.min_partitions,
+        label_selector=LabelSelector(match_labels={TASK: name}),
+        match_label_keys=(PARTITION,),
+    )
+
+
+def volcano_job_blueprints(job: VolcanoJobManifest, group: str) -> Iterator[Blueprint]:
+    """Blueprint of each task that waits for no other; ``group`` is the name of the job's PodGroup."""
+    for index, task in enumerate(job.spec.tasks or ()):
+        if not _depends_on(task):
+            yield _task_blueprint(job, group, index, task)
+
+
+def _task_blueprint(job: VolcanoJobManifest, group: str, index: int, task: TaskEntry) -> Blueprint:
+    name, spec, partitions = task_name(index, task), job.spec, task.partition_policy
+    shared = {"volcano.sh/job-name": job.name, "volcano.sh/queue-name": spec.queue or DEFAULT_QUEUE, TASK: name}
+    number = {"volcano.sh/task-index": 1}
+    inherited = {key: value for key, value in (job.metadata.annotations or {}).items() if key in _INHERITED}
+    own = {
+        "scheduling.k8s.io/group-name": group,
+        "volcano.sh/template-uid": f"{job.name}-{name}",
+        "volcano.sh/job-version": "0",
+        "volcano.sh/job-retry-count": "0",
+    }
+    numa = {"volcano.sh/numa-topology-policy": task.topology_policy} if task.topology_policy else {}
+    return Blueprint(
+        owner=job,
+        path=("spec", "tasks", index, "template"),
+        template=task.template,
+        stem=f"{job.name}-{name}",
+        numbers=range(replicas(task)),
+        labels=Marks(
+            shared | {"volcano.sh/job-namespace": job.namespace},
+            number if partitions is None else number | {PARTITION: partitions.partition_size},
+        ),
+        annotations=Marks(shared | own | numa | inherited, number),
+        scheduler_name=spec.scheduler_name or DEFAULT_SCHEDULER,
+        priority_class_name=spec.priority_class_name,
+        claims=_job_claims(job),
+    )
+
+
+def _job_claims(job: VolcanoJobManifest) -> dict[str, str]:
+    """Volume to claim; a claim without a name is called as its volume is."""
+    volumes = {f"{job.name}-volume-{index}": volume for index, volume in enumerate(job.spec.volumes or ())}
+    return {name: volume.volume_claim_name or name for name, volume in volumes.items()}
+
+
+def _depends_on(task: TaskEntry) -> tuple[str, ...]:
+    return (task.depends_on.name if task.depends_on is not None else None) or ()
+
+
+def volcano_job_findings(job: VolcanoJobManifest) -> Iterator[Finding]:
+    """What is odd about a job: partitions that do not come out even, tasks whose pods do not exist yet."""
+    subject = f"Job {job.namespace}/{job.name}"
+    yield from _unreachable_minimums(job, subject)
+    for index, task in enumerate(job.spec.tasks or ()):
+        name, partitions, waits = task_name(index, task), task.partition_policy, _depends_on(task)
+        if partitions is not None:
+            wanted = partitions.total_partitions * partitions.partition_size
+            if replicas(task) != wanted:
+                message = (
+                    f"task {name} has {replicas(task)} replicas, but {partitions.total_partitions} partitions of "
+                    f"{partitions.partition_size} are {wanted}; Volcano refuses such a job"
+                )
+                yield Finding("PartitionMismatch", subject, message)
+        if waits:
+            message = f"task {name} waits for {', '.join(waits)}: its pods do not exist yet, and none is made"
+            yield Finding("DependsOn", subject, message)
+
+
+def _unreachable_minimums(job: VolcanoJobManifest, subject: str) -> Iterator[Finding]:
+    """Minimums that cannot be reached, for which Volcano's webhook refuses a job."""
+    tasks = list(enumerate(job.spec.tasks or ()))
+    minimums = [(f"task {task_name(index, task)}", task.min_available, replicas(task)) for index, task in tasks]
+    minimums.append(("the job", job.spec.min_available, sum(replicas(task) for _, task in tasks)))
+    for what, minimum, most in minimums:
+        if minimum is not None and minimum > most:
+            message = f"minAvailable of {what} is {minimum}, above its replicas {most}; Volcano refuses such a job"
+            yield Finding("InvalidObject", subject, message)
+
+
+# -------------------------------------------------------------------------- which workloads have pods, and what is made
 
 #: Labels that name the workload, by its kind and API group; Volcano sets its own as an annotation too.
 _NAMING = {
     ("batch.volcano.sh", "Job"): ("volcano.sh/job-name",),
     ("batch", "Job"): ("batch.kubernetes.io/job-name", "job-name"),
+}
+#: Those of workloads whose pods others own: they name it in any case.
+_SET_LABELS = {
+    ("jobset.x-k8s.io", "JobSet"): JOB_SET,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): LEADER_WORKER_SET,
 }
 _HASH = "pod-template-hash"
 
@@ -75,7 +257,11 @@ class Census:
         self._by_label: set[tuple[str, str, str]] = set()
         self._by_stem: dict[tuple[str, str], list[Labels]] = defaultdict(list)
         seen: set[tuple[str, str, str, str, str, str]] = set()
+        self._of_sets: set[tuple[str, str, str]] = set()
         for pod in pods:
+            for label in _SET_LABELS.values():
+                if pod.metadata.labels and label in pod.metadata.labels:
+                    self._of_sets.add((pod.namespace, label, pod.metadata.labels[label]))
             owner = controller(pod.metadata)
             if owner is None:
                 self._add_orphan(pod)
@@ -115,17 +301,16 @@ class Census:
     def has_pods(self, workload: NamespacedObject, selector: LabelSelector | None = None) -> bool:
         """Whether any pod belongs to a workload.
 
-        Parameters
-        ----------
-        workload
-            The workload.
-        selector
-            Of a Deployment or StatefulSet: what the labels of a pod without owners must meet; None: names say nothing.
+        ``selector``, of a Deployment or StatefulSet, is what the labels of a pod without owners must meet; None: names
+        say nothing.
         """
         key = (workload.namespace, workload.group, workload.kind, workload.name)
         uids, uid = self._owned.get(key, set()), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
             return True
+        of_set = _SET_LABELS.get((workload.group, workload.kind))
+        if of_set is not None:
+            return (workload.namespace, of_set, workload.name) in self._of_sets
         naming = _NAMING.get((workload.group, workload.kind), ())
         if any((workload.namespace, label, workload.name) in self._by_label for label in naming):
             return True
@@ -164,22 +349,30 @@ LIMIT = 300_000
 
 
 @dataclass(frozen=True)
-class ExpansionPlan:
-    """What is made, before it is made.
+class Expansion:
+    """What workloads would make, in the order of the input, workload by workload.
 
     Parameters
     ----------
     pod_groups
-        Each new PodGroup with its job.
+        New PodGroups of Volcano.
+    upstream_pod_groups
+        New PodGroups of Kubernetes itself.
     blueprints
         Of all new pods; no two of them give the same name.
     findings
-        Sorted.
+        Tasks that could not be expanded or are odd, and names that are taken; sorted.
     """
 
-    pod_groups: tuple[tuple[VolcanoJobManifest, PodGroupManifest], ...] = ()
+    pod_groups: tuple[PodGroupManifest, ...] = ()
+    upstream_pod_groups: tuple[UpstreamPodGroupManifest, ...] = ()
     blueprints: tuple[Blueprint, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @cached_property
+    def pods(self) -> tuple[PodManifest, ...]:
+        """The new pods; those of one template share their spec."""
+        return tuple(pod for blueprint in self.blueprints for pod in blueprint.pods())
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,30 +382,64 @@ class _Candidate:
     workload: NamespacedObject
     blueprints: tuple[Blueprint, ...]
     selector: LabelSelector | None = None
-    pod_group: tuple[VolcanoJobManifest, PodGroupManifest] | None = None
+    pod_group: PodGroupManifest | None = None
+    upstream_pod_groups: tuple[UpstreamPodGroupManifest, ...] = ()
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Number of its pods."""
+        return sum(len(blueprint.numbers) for blueprint in self.blueprints)
 
-def make_plan(objects: Objects, *, only_added: bool = False) -> ExpansionPlan:
-    """Decide what is made; see :func:`placer.instance.expansion.expand`."""
-    alive = [
-        each
-        for each in _candidates(objects)
-        if each.workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(each.workload))
-    ]
-    census = Census(objects.pods, objects.replica_sets) if alive else None
-    chosen, total = [], 0
-    for each in alive:
-        if census is not None and census.has_pods(each.workload, each.selector):
-            continue
-        total += sum(len(blueprint.numbers) for blueprint in each.blueprints)
-        _check_total(total, each.workload, objects)
-        if census is None or not any(census.has_named(blueprint) for blueprint in each.blueprints):
-            chosen.append(each)
+
+def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
+    """Make the PodGroups and pods of every workload that has no pod in the instance.
+
+    Parameters
+    ----------
+    objects
+        The instance's objects.
+    only_added
+        Expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
+
+    Raises
+    ------
+    BadInstance
+        More than :data:`LIMIT` pods would be made.
+    """
+    chosen = _without_pods(objects, [each for each in _candidates(objects) if _is_alive(each, objects, only_added)])
     findings = [finding for each in chosen for finding in each.findings]
     blueprints = tuple(_settled(objects, (blueprint for each in chosen for blueprint in each.blueprints), findings))
     groups = tuple(each.pod_group for each in chosen if each.pod_group is not None)
-    return ExpansionPlan(groups, blueprints, tuple(sorted(set(findings))))
+    return Expansion(groups, tuple(_new_groups(objects, chosen)), blueprints, tuple(sorted(set(findings))))
+
+
+def _new_groups(objects: Objects, chosen: Iterable[_Candidate]) -> Iterator[UpstreamPodGroupManifest]:
+    """PodGroups of Kubernetes that are not there yet."""
+    known = {(each.namespace, each.name) for each in objects.upstream_pod_groups}
+    for each in chosen:
+        for group in each.upstream_pod_groups:
+            if (group.namespace, group.name) not in known:
+                yield group
+
+
+def _is_alive(candidate: _Candidate, objects: Objects, only_added: bool) -> bool:
+    workload = candidate.workload
+    return workload.metadata.deletion_timestamp is None and (not only_added or objects.is_added(workload))
+
+
+def _without_pods(objects: Objects, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Workloads of which no pod is there, by owner, label or name."""
+    if not candidates:
+        return []
+    census, total, found = Census(objects.pods, objects.replica_sets), 0, []
+    for each in candidates:
+        if not census.has_pods(each.workload, each.selector):
+            total += each.size
+            _check_total(total, each.workload, objects)
+            if not any(map(census.has_named, each.blueprints)):
+                found.append(each)
+    return found
 
 
 def _check_total(total: int, workload: NamespacedObject, objects: Objects) -> None:
@@ -232,14 +459,42 @@ def _candidates(objects: Objects) -> Iterator[_Candidate]:
         if not volcano_job_finished(vcjob) and vcjob.spec.tasks:
             name, group = groups.of(vcjob)
             blueprints = tuple(volcano_job_blueprints(vcjob, name))
-            yield _Candidate(vcjob, blueprints, None, group, tuple(volcano_job_findings(vcjob)))
-    for stateful_set in objects.stateful_sets:
+            yield _Candidate(vcjob, blueprints, None, group, findings=tuple(volcano_job_findings(vcjob)))
+    yield from _of_sets(objects)
+    for stateful_set in _stateful_sets(objects):
         yield _Candidate(stateful_set, (stateful_set_blueprint(stateful_set),), stateful_set.spec.selector)
     for job in objects.jobs:
         if not job_finished(job):
-            yield _Candidate(job, (job_blueprint(job),))
+            yield _Candidate(job, (job_blueprint(job),), upstream_pod_groups=job_pod_groups(job))
     for deployment in objects.deployments:
         yield _Candidate(deployment, (deployment_blueprint(deployment),), deployment.spec.selector)
+
+
+def _stateful_sets(objects: Objects) -> Iterator[StatefulSetManifest]:
+    """StatefulSets, without those of a LeaderWorkerSet that is there: it makes their pods."""
+    of_sets = {(each.namespace, each.name) for each in objects.leader_worker_sets}
+    for each in objects.stateful_sets:
+        if (each.namespace, (each.metadata.labels or {}).get(LEADER_WORKER_SET)) not in of_sets:
+            yield each
+
+
+def _of_sets(objects: Objects) -> Iterator[_Candidate]:
+    """JobSets, but for Jobs of theirs that are there, and LeaderWorkerSets."""
+    if not (objects.job_sets or objects.leader_worker_sets):
+        return  # their schemas take a while to make
+    from placer.instance.job_sets import JobSetExpansion, job_set_finished
+    from placer.instance.leader_worker_sets import LeaderWorkerSetExpansion
+
+    jobs: dict[str, set[str]] = defaultdict(set)
+    for job in objects.jobs:
+        jobs[job.namespace].add(job.name)
+    for job_set in objects.job_sets:
+        if not job_set_finished(job_set):
+            made = JobSetExpansion(job_set, jobs[job_set.namespace])
+            yield _Candidate(job_set, made.blueprints, None, None, made.pod_groups, made.findings)
+    for workers_set in objects.leader_worker_sets:
+        workers = LeaderWorkerSetExpansion(workers_set)
+        yield _Candidate(workers_set, workers.blueprints, None, None, workers.pod_groups, workers.findings)
 
 
 class _PodGroups:
@@ -250,8 +505,8 @@ class _PodGroups:
         for group in groups:
             self._by_namespace.setdefault(group.namespace, {})[group.name] = group
 
-    def of(self, job: VolcanoJobManifest) -> tuple[str, tuple[VolcanoJobManifest, PodGroupManifest] | None]:
-        """Name of a job's PodGroup, and the job with the PodGroup itself where it is yet to be made."""
+    def of(self, job: VolcanoJobManifest) -> tuple[str, PodGroupManifest | None]:
+        """Name of a job's PodGroup, and the PodGroup itself where it is yet to be made."""
         known = self._by_namespace.get(job.namespace, {})
         for name in pod_group_names(job):
             if name in known:
@@ -260,7 +515,14 @@ class _PodGroups:
             if name.startswith(f"{job.name}-") and owned_by(group.metadata, job):
                 return name, None
         made = volcano_job_pod_group(job)
-        return made.name, (job, made)
+        return made.name, made
+
+
+def _ends_by_chance(owner: NamespacedObject) -> bool:
+    """Whether the names of an owner's pods end by chance in a cluster."""
+    from placer.kube.apps import DeploymentManifest, JobManifest
+
+    return isinstance(owner, DeploymentManifest | JobManifest)
 
 
 def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[Finding]) -> Iterator[Blueprint]:
@@ -272,7 +534,7 @@ def _settled(objects: Objects, blueprints: Iterable[Blueprint], findings: list[F
     taken = {(pod.namespace, pod.name) for pod in objects.pods}
     for blueprint in blueprints:
         settled = blueprint
-        if isinstance(blueprint.owner, apps.DeploymentManifest | apps.JobManifest) and _clashes(blueprint, taken):
+        if _clashes(blueprint, taken) and _ends_by_chance(blueprint.owner):
             settled = replace(blueprint, stem=f"{blueprint.stem}-{blueprint.owner.kind.lower()}")
         clashes = _clashes(settled, taken)
         if clashes:
@@ -293,140 +555,78 @@ def _name_taken(blueprint: Blueprint, clashes: set[int]) -> Finding:
     return Finding("NameTaken", f"{owner.kind} {owner.namespace}/{owner.name}", message)
 
 
-@dataclass(frozen=True)
-class Expansion:
-    """What workloads would make.
-
-    Parameters
-    ----------
-    pods, pod_groups
-        New objects, in the order of the input, workload by workload.
-    findings
-        Tasks that could not be expanded or are odd, and names that are taken; sorted.
-    """
-
-    pods: tuple[PodManifest, ...] = ()
-    pod_groups: tuple[PodGroupManifest, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-
-def expand(objects: Objects, *, only_added: bool = False) -> Expansion:
-    """Make the PodGroups and pods of every workload that has no pod in the instance.
-
-    Parameters
-    ----------
-    objects
-        The instance's objects.
-    only_added
-        Expand only what came by ``--with``: the rest is from a cluster, whose controllers do it themselves.
-
-    Returns
-    -------
-    Expansion
-        Pods of one template share their spec.
-
-    Raises
-    ------
-    BadInstance
-        More than :data:`LIMIT` pods would be made.
-    """
-    plan = make_plan(objects, only_added=only_added)
-    pods = tuple(pod for blueprint in plan.blueprints for pod in blueprint.pods())
-    return Expansion(pods, tuple(group for _, group in plan.pod_groups), plan.findings)
-
-
 Document = dict[str, Any]
+_POD = {"apiVersion": "v1", "kind": "Pod"}
 
 
-def documents(objects: Objects, *, only_added: bool = False) -> Iterator[Document]:
+def documents(objects: Objects) -> Iterator[Document]:
     """Write PodGroups, then pods, as ``kubectl apply`` takes them.
 
     They are the objects of :func:`placer.instance.expansion.expand` with everything that their workload says of them.
     Owners are written only where the workload has a uid: the API server refuses a reference without one.
-
-    Parameters
-    ----------
-    objects
-        The instance's objects, with the text of the workloads.
-    only_added
-        As in ``expand``.
 
     Raises
     ------
     BadInstance
         Too many pods would be made.
     """
-    plan = make_plan(objects, only_added=only_added)
-    for job, group in plan.pod_groups:
-        yield _pod_group(job, group)
-    for blueprint in plan.blueprints:
-        yield from _pods(blueprint, objects.document(blueprint.owner))
+    made = expand(objects)
+    groups: tuple[PodGroupManifest | UpstreamPodGroupManifest, ...] = (*made.pod_groups, *made.upstream_pod_groups)
+    for group in groups:
+        spec = msgspec.to_builtins(group.spec)
+        yield {"apiVersion": group.api_version, "kind": group.kind, "metadata": _metadata(group), "spec": spec}
+    for blueprint in made.blueprints:
+        owner = objects.document(blueprint.owner)
+        template: Any = owner
+        for step in blueprint.path:
+            template = template[step]
+        for pod in blueprint.pods():
+            spec = _spec(blueprint, template["spec"], owner.get("spec") or {}, pod.name)
+            yield {**_POD, "metadata": _metadata(pod), "spec": spec, "status": {"phase": "Pending"}}
 
 
-def _pod_group(job: VolcanoJobManifest, group: PodGroupManifest) -> Document:
-    metadata = _metadata(job, group.name, dict(group.metadata.labels or {}), dict(group.metadata.annotations or {}))
-    spec = _spec_adapter().dump_python(group.spec, mode="json", by_alias=True, exclude_none=True)
-    return {"apiVersion": group.api_version, "kind": group.kind, "metadata": metadata, "spec": spec}
-
-
-@lru_cache(maxsize=1)
-def _spec_adapter() -> TypeAdapter[Any]:
-    return TypeAdapter(PodGroupSpec)
-
-
-def _pods(blueprint: Blueprint, owner: Document) -> Iterator[Document]:
-    template: Any = owner
-    for step in blueprint.path:
-        template = template[step]
-    written = template.get("metadata") or {}
-    labels, annotations = written.get("labels") or {}, written.get("annotations") or {}
-    annotations.pop(LAST_APPLIED, None)
-    for number, name in blueprint.names():
-        metadata = _metadata(
-            blueprint.owner,
-            name,
-            labels | blueprint.labels.of(name, number),
-            annotations | blueprint.annotations.of(name, number),
-        )
-        spec = _spec(blueprint, template["spec"], owner.get("spec") or {}, name)
-        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
-
-
-def _metadata(owner: NamespacedObject, name: str, labels: Document, annotations: Document) -> Document:
-    metadata: Document = {"name": name, "namespace": owner.namespace}
-    if owner.metadata.creation_timestamp is not None:
-        metadata["creationTimestamp"] = f"{owner.metadata.creation_timestamp.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    if labels:
-        metadata["labels"] = labels
-    if annotations:
-        metadata["annotations"] = annotations
-    if owner.metadata.uid:
-        metadata["ownerReferences"] = [
-            {
-                "apiVersion": owner.api_version,
-                "kind": owner.kind,
-                "name": owner.name,
-                "uid": owner.metadata.uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ]
+def _metadata(made: NamespacedObject) -> Document:
+    metadata: Document = {"name": made.name, "namespace": made.namespace}
+    if made.metadata.creation_timestamp is not None:
+        metadata["creationTimestamp"] = f"{made.metadata.creation_timestamp.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    if made.metadata.labels:
+        metadata["labels"] = dict(made.metadata.labels)
+    if made.metadata.annotations:
+        metadata["annotations"] = dict(made.metadata.annotations)
+    owner = controller(made.metadata)
+    if owner is not None and owner.uid:
+        reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
+        metadata["ownerReferences"] = [reference | {"controller": True, "blockOwnerDeletion": True}]
     return metadata
 
 
 def _spec(blueprint: Blueprint, template: Document, owner: Document, name: str) -> Document:
     spec = dict(template)
-    if not spec.get("schedulerName") and blueprint.scheduler_name:
-        spec["schedulerName"] = blueprint.scheduler_name
-    if not spec.get("priorityClassName") and blueprint.priority_class_name:
-        spec["priorityClassName"] = blueprint.priority_class_name
-    if blueprint.hostname:
-        spec.setdefault("hostname", name)
-        if owner.get("serviceName"):
-            spec.setdefault("subdomain", owner["serviceName"])
+    defaults = {
+        "schedulerName": blueprint.scheduler_name,
+        "priorityClassName": blueprint.priority_class_name,
+        "hostname": name if blueprint.hostname else None,
+        "subdomain": blueprint.subdomain or (owner.get("serviceName") if blueprint.hostname else None),
+    }
+    spec.update((field, value) for field, value in defaults.items() if value and not spec.get(field))
+    _add(spec, blueprint)
+    _add_volumes(spec, blueprint, name)
+    return spec
+
+
+def _add_volumes(spec: Document, blueprint: Blueprint, name: str) -> None:
+    """Write volumes that claims back in place of those of their names."""
     claims = blueprint.claims_of(name)
     if claims:
-        kept = [volume for volume in spec.get("volumes") or () if volume.get("name") not in claims]
         added = [{"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, claim in claims.items()]
-        spec["volumes"] = kept + added
-    return spec
+        spec["volumes"] = [*(each for each in spec.get("volumes") or () if each.get("name") not in claims), *added]
+
+
+def _add(spec: Document, blueprint: Blueprint) -> None:
+    """Write what the controller adds to fields that the template may have."""
+    if blueprint.pod_group is not None:
+        spec["schedulingGroup"] = {"podGroupName": blueprint.pod_group}
+    if blueprint.node_selector:
+        spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **blueprint.node_selector}
+    if blueprint.tolerations:
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *msgspec.to_builtins(blueprint.tolerations)]

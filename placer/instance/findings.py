@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from placer.codes import FindingCode
 from placer.errors import finding_text
+
+if TYPE_CHECKING:
+    from placer.codes import FindingCode
 
 __all__ = ["Finding", "Findings", "counted"]
 
@@ -33,6 +36,10 @@ class Finding:
         """Code and message, with the object between them where the message does not name it."""
         return finding_text(self.code, self.object, self.message)
 
+    def as_dict(self) -> dict[str, str]:
+        """As plain values, for JSON."""
+        return {"code": self.code, "object": self.object, "message": self.message}
+
 
 class Findings:
     """Findings as they turn up; equal ones count once, and their order in the input leaves no trace."""
@@ -40,9 +47,10 @@ class Findings:
     def __init__(self) -> None:
         self._found: set[Finding] = set()
         self._missing: dict[str, set[str]] = {}
+        self.unread: dict[str, set[str]] = {}  #: objects that are there and cannot be read, and which name them
 
     def add(self, code: FindingCode, subject: str, message: str) -> None:
-        """Note one finding; the parameters are those of :class:`Finding`."""
+        """Note one finding: its code, ``Kind namespace/name`` of what it is about, one sentence."""
         self._found.add(Finding(code, subject, message))
 
     def update(self, found: Iterable[Finding]) -> None:
@@ -50,8 +58,12 @@ class Findings:
         self._found.update(found)
 
     def missing(self, target: str, subject: str) -> None:
-        """Note that ``subject`` names ``target``, which is not in the instance; one finding per target comes of it."""
-        self._missing.setdefault(target, set()).add(subject)
+        """Note that ``subject`` names ``target``, which is not in the instance; one finding per target comes of it.
+
+        Where the target is there and cannot be read, it is noted instead that ``subject`` depends on it.
+        """
+        where = self.unread if target in self.unread else self._missing
+        where.setdefault(target, set()).add(subject)
 
     def all(self) -> tuple[Finding, ...]:
         """Every finding so far, sorted."""

@@ -1,32 +1,46 @@
 """Gangs: what PodGroup objects ask for, and which pods are their members, in which role and subgroup (C5, C6, C7).
 
 Source: Volcano ``pkg/scheduler/api`` (group annotations, role, the order in which subGroupPolicies take pods); the pod
-labels of the coscheduling plugin, now and in its first releases.
+labels of the coscheduling plugin, now and in its first releases; KEP-4671 (``spec.schedulingGroup`` of 1.36,
+``spec.workloadRef`` of 1.35).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from sys import intern
 from typing import TYPE_CHECKING
 
 from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.findings import Findings, counted
 from placer.instance.keys import GroupKey, Key
-from placer.instance.pod_states import Ownership, has_succeeded
+from placer.instance.pod_states import Ownership, has_succeeded, scheduler_of
 from placer.instance.problem import NO_TIER, Group, NetworkTopology, PodState, SubGroup, SubGroupPolicy
-from placer.kube import coscheduling, volcano
-from placer.kube.base import Labels, Metadata
-from placer.kube.pod import PodManifest
+from placer.kube.base import Labels, Metadata, controller
 from placer.quantity import Resources
 
 if TYPE_CHECKING:
     from placer.instance.queues import Priorities, Queues
     from placer.instance.tier_tree import TierNames
+    from placer.kube import volcano
+    from placer.kube.pod import PodManifest, PodSpec, PodTemplateSpec
+    from placer.kube.scheduler_plugins import CoschedulingPodGroupManifest
+    from placer.kube.scheduling import (
+        UpstreamPodGroupManifest,
+        UpstreamPodGroupSpec,
+        UpstreamSchedulingPolicy,
+        WorkloadManifest,
+    )
 
 __all__ = [
+    "COMPLETION_INDEX",
     "COSCHEDULING",
+    "GROUP_INDEX",
+    "JOB_SET",
+    "LEADER_WORKER_SET",
+    "UPSTREAM",
     "VOLCANO",
     "Gang",
     "GangReader",
@@ -38,11 +52,16 @@ __all__ = [
     "created",
     "find_slot",
     "named_group",
+    "names_group",
     "note_misplaced_names",
+    "owner_gang",
     "role",
+    "upstream_name",
+    "workload_gangs",
 ]
 
 
+UPSTREAM = "scheduling.k8s.io"
 VOLCANO = "scheduling.volcano.sh"
 COSCHEDULING = "scheduling.x-k8s.io"
 
@@ -74,11 +93,18 @@ class Gang:
         Value of the class that the object names; None where its pods decide.
     splitters
         One per policy, in the order in which they are asked.
+    unsupported
+        What of it is not modelled, so that none of its pods is bound (C4); empty: nothing.
     """
 
     group: Group
     priority: int | None = None
     splitters: tuple[SubGroupSplitter, ...] = ()
+    unsupported: str = ""
+
+
+#: Where a pod is that is in no PodGroup.
+_NO_GANG = Gang(Group(GroupKey("", "", "")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +119,8 @@ class GangReader:
         Policy ``locality: all``: a PodGroup without networkTopology wants soft locality.
     findings
         Takes what cannot be as meant.
+    unread
+        PodGroups of versions that are not read.
     """
 
     tier_names: TierNames
@@ -100,11 +128,14 @@ class GangReader:
     priorities: Priorities
     locality_all: bool
     findings: Findings
+    unread: Set[GroupKey] = frozenset()
 
     def of_volcano(self, written: volcano.PodGroupManifest) -> Gang:
         """Read a PodGroup of Volcano."""
+        from placer.kube.volcano import PodGroupSpec
+
         key = GroupKey(VOLCANO, written.namespace, written.name)
-        spec = written.spec or volcano.PodGroupSpec()
+        spec = written.spec or PodGroupSpec()
         subject = str(key)
         topology, invalid = self._topology(spec.network_topology, subject)
         policies = []
@@ -130,9 +161,11 @@ class GangReader:
             tuple(map(_splitter, spec.sub_group_policy or ())),
         )
 
-    def of_coscheduling(self, written: coscheduling.CoschedulingPodGroupManifest) -> Gang:
+    def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:
         """Read a PodGroup of the coscheduling plugin, which knows a least number of pods and nothing else."""
-        spec = written.spec or coscheduling.CoschedulingPodGroupSpec()
+        from placer.kube.scheduler_plugins import CoschedulingPodGroupSpec
+
+        spec = written.spec or CoschedulingPodGroupSpec()
         group = Group(
             GroupKey(COSCHEDULING, written.namespace, written.name),
             min_member=spec.min_member or 0,
@@ -142,8 +175,61 @@ class GangReader:
         )
         return Gang(group)
 
+    def of_upstream(self, written: UpstreamPodGroupManifest) -> Gang:
+        """Read a PodGroup of Kubernetes itself."""
+        from placer.kube.scheduling import UpstreamPodGroupSpec
+
+        key = GroupKey(UPSTREAM, written.namespace, written.name)
+        spec = written.spec or UpstreamPodGroupSpec()
+        min_member, invalid = _least_pods(spec.scheduling_policy, "spec.schedulingPolicy")
+        group = Group(
+            key,
+            min_member=min_member,
+            topology=self._wanted(None),
+            created=created(written.metadata),
+            invalid=invalid,
+        )
+        named = spec.priority_class_name
+        value = self.priorities.of_class(named, str(key)) if named else None
+        return Gang(group, spec.priority if value is None else value, unsupported=_not_modelled(spec))
+
+    def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:
+        """Read the gangs that a Workload of v1alpha1 declares.
+
+        Parameters
+        ----------
+        written
+            The Workload; of a later version it is a template and declares none.
+        keys
+            Gangs of it that pods say they are of: each replica key of a pod group is one.
+        """
+        declared = {each.name: each for each in (written.spec.pod_groups if written.spec is not None else None) or ()}
+        for key in keys:
+            pod_group = declared.get(key.name.split("/")[1])
+            if pod_group is not None:
+                min_member, invalid = _least_pods(pod_group.policy, f"spec.podGroups[{pod_group.name}].policy")
+                made = created(written.metadata)
+                topology = self._wanted(None)
+                yield Gang(Group(key, min_member=min_member, topology=topology, created=made, invalid=invalid))
+
+    def undeclared(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
+        """Stand in for a PodGroup that no object declares: that of a workload, or one that is not there (a finding)."""
+        if key.api_group in _OWNERS:
+            return self._of_owner(key, members)
+        for entry in members:
+            self.findings.missing(str(key), f"Pod {entry.key}")
+        return self.absent(key)
+
+    def _of_owner(self, key: GroupKey, members: Sequence[PodEntry]) -> Gang:
+        """Make a gang of the pods that a workload has: each of them is needed."""
+        alive = [entry for entry in members if entry.state in _COUNTED]
+        made = min((created(entry.pod.metadata) for entry in alive), default=0.0)
+        return Gang(Group(key, min_member=len(alive), topology=self._wanted(None), created=made))
+
     def absent(self, key: GroupKey) -> Gang:
-        """Stand in for a PodGroup that pods name and that is not there: its pods wait."""
+        """Stand in for a PodGroup that pods name and that is not there, or not read: its pods wait."""
+        if key in self.unread:
+            return Gang(Group(key), unsupported="its version is not read")
         return Gang(Group(key, invalid=f"{key} is not in the instance"))
 
     def _wanted(self, topology: NetworkTopology | None) -> NetworkTopology | None:
@@ -188,6 +274,27 @@ def created(metadata: Metadata) -> float:
     return metadata.creation_timestamp.timestamp() if metadata.creation_timestamp is not None else 0.0
 
 
+def _least_pods(policy: UpstreamSchedulingPolicy | None, field: str) -> tuple[int, str | None]:
+    """How many pods a group of Kubernetes needs at least, and why it is invalid where it is."""
+    if policy is None or (policy.basic is None) == (policy.gang is None):
+        found = "neither" if policy is None or policy.basic is None else "both"
+        return 0, f"{field}: found {found}, expected one of basic and gang"
+    if policy.gang is None:
+        return 0, None
+    if policy.gang.min_count is None:
+        return 0, f"{field}.gang.minCount: found none, expected at least 1"
+    return policy.gang.min_count, None
+
+
+def _not_modelled(spec: UpstreamPodGroupSpec) -> str:
+    """What a PodGroup of Kubernetes asks for that is not modelled."""
+    parent = spec.parent_composite_pod_group_name
+    if parent:
+        return f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read"
+    keys = [each.key for each in (spec.scheduling_constraints and spec.scheduling_constraints.topology) or ()]
+    return f"spec.schedulingConstraints.topology: one domain of {' and of '.join(keys)}" if keys else ""
+
+
 def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:
     """Least pods per role, none where minMember is below their sum: Volcano does not look at them then."""
     roles = spec.min_task_member or {}
@@ -227,45 +334,69 @@ class PodEntry:
     slot: Slot | None = None
 
 
-def named_group(metadata: Metadata, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
-    """Find the PodGroup that a pod names.
+#: Scheduler to the API group of the PodGroups that it reads.
+_READ_BY = {"default-scheduler": UPSTREAM, "volcano": VOLCANO, "scheduler-plugins-scheduler": COSCHEDULING}
 
-    Parameters
-    ----------
-    metadata, namespace
-        Of the pod.
-    known
-        The PodGroups there are.
-    findings
-        Takes a pod that names two.
 
-    Returns
-    -------
-    GroupKey or None
-        Of two that are named Volcano's, unless only the other exists; a group without an object where none exists;
-        None where the pod names none.
+def named_group(pod: PodManifest, namespace: str, known: Container[GroupKey], findings: Findings) -> GroupKey | None:
+    """Find the PodGroup that a pod names; None where it names none.
+
+    Of several that exist the one counts that the pod's scheduler would read, else Kubernetes' own, then Volcano's;
+    where none exists, the first of them in that order, without an object.
     """
+    metadata = pod.metadata
+    upstream = upstream_name(pod.spec)
     volcano = _first(metadata.annotations, GROUP_ANNOTATIONS)
     coscheduling = _first(metadata.labels, _GROUP_LABELS)
-    pairs = ((VOLCANO, volcano), (COSCHEDULING, coscheduling))
-    named = [GroupKey(api_group, namespace, name) for api_group, name in pairs if name]
+    names = ((UPSTREAM, upstream), (VOLCANO, volcano), (COSCHEDULING, coscheduling))
+    named = [GroupKey(api_group, namespace, name) for api_group, name in names if name]
+    if len(named) < 2:  # as in nearly all pods
+        return named[0] if named else None
+    read = _READ_BY.get(scheduler_of(pod))
+    named.sort(key=lambda key: key.api_group != read)
     existing = [key for key in named if key in known]
     if len(existing) > 1:
         subject = f"Pod {namespace}/{metadata.name}"
-        message = f"{subject} names a PodGroup of {VOLCANO} and one of {COSCHEDULING}; it counts for the first"
+        others = " and ".join(key.api_group for key in existing[1:])
+        message = f"{subject} names a PodGroup of {existing[0].api_group} and one of {others}; it counts for the first"
         findings.add("TwoGroups", subject, message)
-    return next(iter(existing or named), None)
+    return next(iter(existing or named))
+
+
+def names_group(template: PodTemplateSpec) -> bool:
+    """Whether pods of a template name a PodGroup, of whichever API."""
+    metadata = template.metadata
+    volcano = _first(metadata.annotations, GROUP_ANNOTATIONS) if metadata is not None else ""
+    coscheduling = _first(metadata.labels, _GROUP_LABELS) if metadata is not None else ""
+    return bool(volcano or coscheduling or upstream_name(template.spec))
+
+
+def upstream_name(spec: PodSpec) -> str:
+    """Name of the gang of Kubernetes itself that a pod is of; empty: of none."""
+    if spec.scheduling_group is not None:
+        return spec.scheduling_group.pod_group_name or ""
+    if spec.workload_ref is None:
+        return ""
+    reference = spec.workload_ref
+    parts = (reference.name or "", reference.pod_group or "", reference.pod_group_replica_key or "")
+    return "/".join(parts).removesuffix("/")
+
+
+def workload_gangs(pods: Iterable[PodManifest]) -> dict[Key, set[GroupKey]]:
+    """Give the gangs that pods are of by ``spec.workloadRef``, each under the key of its Workload."""
+    found: dict[Key, set[GroupKey]] = {}
+    for pod in pods:
+        reference = pod.spec.workload_ref
+        if reference is not None and pod.spec.scheduling_group is None:
+            gang = GroupKey(UPSTREAM, pod.namespace, upstream_name(pod.spec))
+            found.setdefault(Key(pod.namespace, reference.name or ""), set()).add(gang)
+    return found
 
 
 def note_misplaced_names(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note, once per key, names of PodGroups that stand as a label where an annotation is read, or the other way round.
 
-    Parameters
-    ----------
-    pods
-        Pending pods that are in no PodGroup.
-    findings
-        Takes the findings.
+    ``pods`` are the pending ones that are in no PodGroup.
     """
     found: dict[tuple[str, str, str], set[str]] = {}
     for pod in pods:
@@ -301,53 +432,71 @@ def call_roster(
     gangs: Mapping[GroupKey, Gang],
     priorities: Priorities,
     findings: Findings,
+    *,
+    owners: bool = False,
 ) -> list[PodEntry]:
-    """Find out of every pod what it is to us and where it belongs.
-
-    Parameters
-    ----------
-    pods
-        The pods of the input, in any order.
-    ownership
-        Whose pending pods are ours.
-    gangs
-        The PodGroups there are.
-    priorities
-        The priority classes.
-    findings
-        Takes references that lead nowhere, and a pod that names two PodGroups.
+    """Find out of every pod what it is to us and where it belongs; with ``owners`` to its workload where it names no
+    PodGroup.
 
     Returns
     -------
-    list of Entry
+    list of PodEntry
         Sorted by key: the pods that are pending, nominated or have a node, and those that succeeded in a PodGroup of
         Volcano, which counts them on.
     """
     entries = []
-    for pod in sorted(pods, key=lambda each: (each.namespace, each.name)):
-        state = ownership.state(pod)
-        key = Key(intern(pod.namespace), pod.name)
-        if state is None and not has_succeeded(pod):
+    owned = owner_gang if owners else _no_gang
+    for key, pod, state in _present(pods, ownership):
+        group = named_group(pod, key.namespace, gangs, findings) or owned(pod, key.namespace)
+        gang = gangs.get(group, _NO_GANG) if group is not None else _NO_GANG
+        if state is None and gang.group.key.api_group != VOLCANO:
             continue
-        group = named_group(pod.metadata, key.namespace, gangs, findings)
-        gang = gangs.get(group) if group is not None else None
-        if state is None and (gang is None or gang.group.key.api_group != VOLCANO):
-            continue
-        priority = priorities.of_pod(pod.spec, f"Pod {key}") if state in _COUNTED else 0
-        slot = find_slot(gang.splitters, pod.metadata.labels or {}) if gang is not None else None
+        priority = priorities.of_pod(pod.spec, key) if state in _COUNTED else 0
+        slot = find_slot(gang.splitters, pod.metadata.labels or {})
         entries.append(PodEntry(pod, key, state, priority, group, role(pod.metadata), slot))
     return entries
 
 
-def assemble(gang: Gang, members: Sequence[PodEntry]) -> tuple[Group, Mapping[Slot, int]]:
-    """Put the pods of a PodGroup into it.
+#: API groups of workloads that are gangs under Policy ``gangs: owners``.
+_JOB_SETS, _LEADER_WORKER_SETS, _JOBS = "jobset.x-k8s.io", "leaderworkerset.x-k8s.io", "batch"
+#: Labels of their pods.
+JOB_SET = "jobset.sigs.k8s.io/jobset-name"
+LEADER_WORKER_SET, GROUP_INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 
-    Parameters
-    ----------
-    gang
-        What the object says.
-    members
-        Its pods that are pending, run or have succeeded, sorted by key.
+
+_OWNERS = (_JOB_SETS, _LEADER_WORKER_SETS, _JOBS)
+
+
+def _present(pods: Iterable[PodManifest], ownership: Ownership) -> Iterator[tuple[Key, PodManifest, PodState | None]]:
+    """Pods that are something to us, or have succeeded, sorted by key."""
+    keyed = [(Key(intern(pod.namespace), pod.name), pod) for pod in pods]
+    for key, pod in sorted(keyed, key=itemgetter(0)):
+        state = ownership.state(pod)
+        if state is not None or has_succeeded(pod):
+            yield key, pod, state
+
+
+def _no_gang(_pod: PodManifest, _namespace: str) -> None:
+    return None
+
+
+def owner_gang(pod: PodManifest, namespace: str) -> GroupKey | None:
+    """The gang that a pod's JobSet, replica of a LeaderWorkerSet or Indexed Job is; None where it is of none."""
+    labels = pod.metadata.labels or {}
+    if labels.get(JOB_SET):
+        return GroupKey(_JOB_SETS, namespace, labels[JOB_SET])
+    if labels.get(LEADER_WORKER_SET) and labels.get(GROUP_INDEX):
+        return GroupKey(_LEADER_WORKER_SETS, namespace, f"{labels[LEADER_WORKER_SET]}-{labels[GROUP_INDEX]}")
+    owner = controller(pod.metadata)
+    if owner is None or (owner.kind, owner.api_version.rpartition("/")[0]) != ("Job", _JOBS):
+        return None
+    indexed = COMPLETION_INDEX in labels or COMPLETION_INDEX in (pod.metadata.annotations or {})
+    return GroupKey(_JOBS, namespace, owner.name) if indexed else None
+
+
+def assemble(gang: Gang, members: Sequence[PodEntry]) -> tuple[Group, Mapping[Slot, int]]:
+    """Put the pods of a PodGroup into it: those that are pending, run or have succeeded, sorted by key.
 
     Returns
     -------
@@ -402,4 +551,8 @@ def _by_role(entries: Iterable[PodEntry]) -> dict[str, int]:
 
 def _first(values: Labels | None, names: Iterable[str]) -> str:
     """The first of the names that has a value that is not empty."""
-    return next((value for name in names if (value := (values or {}).get(name))), "")
+    if values:
+        for name in names:
+            if value := values.get(name):
+                return value
+    return ""

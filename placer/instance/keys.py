@@ -20,8 +20,9 @@ class Key(NamedTuple):
 class GroupKey(NamedTuple):
     """Identity of a group.
 
-    ``api_group`` is ``scheduling.volcano.sh`` or ``scheduling.x-k8s.io`` for a PodGroup, and empty for a pod that is a
-    gang of one.
+    ``api_group`` is ``scheduling.k8s.io``, ``scheduling.volcano.sh`` or ``scheduling.x-k8s.io`` for a PodGroup, and
+    empty for a pod that is a gang of one. A gang that a Workload of ``scheduling.k8s.io/v1alpha1`` declares is a
+    PodGroup too, with the name ``WORKLOAD/POD_GROUP`` or ``WORKLOAD/POD_GROUP/KEY``.
     """
 
     api_group: str
@@ -32,6 +33,10 @@ class GroupKey(NamedTuple):
     def kind(self) -> str:
         """``PodGroup``, or ``Pod`` for a pod in no group."""
         return "PodGroup" if self.api_group else "Pod"
+
+    def as_dict(self) -> dict[str, str]:
+        """Plain data, as documents name a group."""
+        return {"kind": self.kind, "namespace": self.namespace, "name": self.name}
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

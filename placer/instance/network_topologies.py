@@ -36,11 +36,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from statistics import median_high
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from placer.codes import FindingCode
 from placer.instance.app_groups import BANDWIDTH, only_one_each
@@ -57,10 +56,11 @@ from placer.instance.communication import (
 from placer.instance.findings import Finding, Findings, counted
 from placer.instance.keys import Key
 from placer.instance.problem import Node, Policy
-from placer.kube import diktyo
-from placer.kube.core import ConfigMapManifest
-from placer.kube.diktyo import NetworkTopologyManifest
 from placer.quantity import from_nano
+
+if TYPE_CHECKING:
+    from placer.kube.core import ConfigMapManifest
+    from placer.kube.scheduler_plugins import Cost, CostList, NetworkTopologyManifest
 
 __all__ = [
     "MILLISECOND",
@@ -86,7 +86,7 @@ _MICROSECONDS = {"milliseconds": 1000, "microseconds": 1}
 
 
 class Pair(NamedTuple):
-    """Two nodes, by name."""
+    """Two nodes, or two zones or regions, by name."""
 
     origin: str
     destination: str
@@ -106,16 +106,6 @@ class Measurements:
 
     latencies: Mapping[Pair, int]
     findings: tuple[Finding, ...] = ()
-
-
-class _MeasurementEntry(NamedTuple):
-    """One entry of the ConfigMap."""
-
-    key: str
-    value: str
-    percentile: int
-    unit: str
-    nodes: str
 
 
 def find_config_map(
@@ -149,35 +139,24 @@ def read_measurements(config_map: ConfigMapManifest, nodes: Container[str], perc
     finest: dict[Pair, tuple[int, int]] = {}
     unused: dict[FindingCode, set[str]] = defaultdict(set)
     others: set[int] = set()
-    for entry in _measurement_entries(config_map.data or {}, unused):
-        if entry.percentile != percentile:
-            others.add(entry.percentile)
-            continue
-        pair = _pair(entry.nodes, nodes)
-        if pair is None:
-            unused["NetperfNode"].add(entry.key)
-        elif not _VALUE.fullmatch(entry.value):
-            unused["NetperfValue"].add(f"{entry.key} = {entry.value[:40]!r}")
+    for key, written in (config_map.data or {}).items():
+        match, value = _KEY.fullmatch(key), written.strip()
+        if match is None:
+            if key.startswith("netperf"):
+                unused["NetperfKey"].add(key)
+        elif int(match[1]) != percentile:
+            others.add(int(match[1]))
+        elif (pair := _pair(match[3], nodes)) is None:
+            unused["NetperfNode"].add(key)
+        elif not _VALUE.fullmatch(value):
+            unused["NetperfValue"].add(f"{key} = {value[:40]!r}")
         else:
-            factor = _MICROSECONDS[entry.unit]
-            value = int((Decimal(entry.value) * factor).to_integral_value(ROUND_CEILING))
-            finest[pair] = min(finest.get(pair, (factor, value)), (factor, value))
-    latencies = {pair: value for pair, (_, value) in sorted(finest.items())}
-    return Measurements(
-        latencies, tuple(_unused_findings(config_map, unused, () if latencies else sorted(others), percentile))
-    )
-
-
-def _measurement_entries(
-    data: Mapping[str, str], unused: Mapping[FindingCode, set[str]]
-) -> Iterator[_MeasurementEntry]:
-    """Entries that are measurements; a key that begins like one and is none is noted, any other passed over."""
-    for key, value in data.items():
-        match = _KEY.fullmatch(key)
-        if match is not None:
-            yield _MeasurementEntry(key, value.strip(), int(match[1]), match[2], match[3])
-        elif key.startswith("netperf"):
-            unused["NetperfKey"].add(key)
+            factor = _MICROSECONDS[match[2]]
+            latency = int((Decimal(value) * factor).to_integral_value(ROUND_CEILING))
+            finest[pair] = min(finest.get(pair, (factor, latency)), (factor, latency))
+    latencies = {pair: latency for pair, (_, latency) in sorted(finest.items())}
+    findings = _unused_findings(config_map, unused, [] if latencies else sorted(others), percentile)
+    return Measurements(latencies, tuple(findings))
 
 
 def _pair(text: str, nodes: Container[str]) -> Pair | None:
@@ -191,10 +170,7 @@ def _pair(text: str, nodes: Container[str]) -> Pair | None:
 
 
 def _unused_findings(
-    config_map: ConfigMapManifest,
-    unused: Mapping[FindingCode, set[str]],
-    others: tuple[int, ...] | list[int],
-    percentile: int,
+    config_map: ConfigMapManifest, unused: Mapping[FindingCode, set[str]], others: Sequence[int], percentile: int
 ) -> Iterator[Finding]:
     subject = f"ConfigMap {config_map.namespace}/{config_map.name}"
     words: dict[FindingCode, str] = {
@@ -211,8 +187,6 @@ def _unused_findings(
 
 #: Microseconds that cost 1, unless something else is said.
 MILLISECOND = 1000
-
-P = TypeVar("P", bound=Hashable)
 
 
 def measured_costs(
@@ -243,27 +217,36 @@ def measured_costs(
     >>> {str(link): cost for link, cost in costs.items()}
     {'region link eu -> us': 20, 'region link us -> eu': 20}
     """
-    between: dict[tuple[str, str], list[int]] = defaultdict(list)
-    within: dict[str, dict[tuple[str, str], list[int]]] = defaultdict(lambda: defaultdict(list))
+    measured: dict[tuple[str, str], dict[Pair, list[int]]] = defaultdict(lambda: defaultdict(list))
     for pair, latency in latencies.items():
-        one, two = areas[pair.origin], areas[pair.destination]
-        if one.region and two.region and one.region != two.region:
-            between[one.region, two.region].append(latency)
-        elif one.region == two.region and one.zone and two.zone and one.zone != two.zone:
-            within[one.region][one.zone, two.zone].append(latency)
+        link = _link(areas[pair.origin], areas[pair.destination])
+        if link is not None:
+            scope, ends = link
+            measured[scope][ends].append(latency)
     found: dict[Link, int] = {}
-    for ways, kind in ((between, REGION), *((ways, ZONE) for ways in within.values())):
+    for (kind, _), ways in measured.items():
         for origin, destination, latency in _shortest(ways):
-            link = Link(kind, origin, destination)
-            found[link] = max(found.get(link, 1), -(-latency // unit))
+            between = Link(kind, origin, destination)
+            found[between] = max(found.get(between, 1), -(-latency // unit))
     return dict(sorted(found.items()))
 
 
-def _shortest(measured: Mapping[tuple[P, P], list[int]]) -> Iterator[tuple[P, P, int]]:
+def _link(one: Area, two: Area) -> tuple[tuple[str, str], Pair] | None:
+    """What a measurement is between: regions, or zones of one region, which is named beside the kind of link."""
+    if one.region and two.region and one.region != two.region:
+        return (REGION, ""), Pair(one.region, two.region)
+    if one.region == two.region and one.zone and two.zone and one.zone != two.zone:
+        return (ZONE, one.region), Pair(one.zone, two.zone)
+    return None
+
+
+def _shortest(measured: Mapping[Pair, list[int]]) -> Iterator[tuple[str, str, int]]:
     """Shortest ways between places; where only the other direction was measured, that counts."""
+    from statistics import median_high
+
     import networkx as nx  # takes half a second, and few instances are measured
 
-    graph: nx.DiGraph[P] = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for (origin, destination), values in measured.items():
         graph.add_edge(origin, destination, weight=median_high(values))
     for origin, destination in measured:
@@ -290,7 +273,7 @@ def areas_of(nodes: Mapping[str, Node]) -> dict[str, Area]:
 
 
 def read_network(
-    written: Iterable[diktyo.NetworkTopologyManifest],
+    written: Iterable[NetworkTopologyManifest],
     policy: Policy,
     nodes: Mapping[str, Node],
     findings: Findings,
@@ -322,20 +305,18 @@ def read_network(
     if chosen is None:
         return None
     key = Key(chosen.namespace, chosen.name)
-    lists = (chosen.spec.weights if chosen.spec is not None else None) or ()
-    areas = areas_of(nodes)
+    lists, areas = _lists(chosen), areas_of(nodes)
     costs = _measured(chosen, config_maps, areas, findings) if policy.network_weights == NETPERF_COSTS else {}
     if costs:
-        weights = next((each for each in lists if each.name == NETPERF_COSTS), None)
+        name: str | None = NETPERF_COSTS
+        weights = _named(lists, NETPERF_COSTS)
         if weights is not None and _costs(weights, key, findings) != costs:
             message = f"NetworkTopology {key}: its list {NETPERF_COSTS} is not what its ConfigMap says, which counts"
             findings.add("NetperfListDiffers", f"NetworkTopology {key}", message)
     else:
         weights = _list(lists, policy.network_weights, key, findings)
-        costs = _costs(weights, key, findings) if weights is not None else {}
-    name = NETPERF_COSTS if weights is None and costs else weights.name if weights is not None else None
-    user = next((each for each in lists if each.name == _DEFAULT_LIST), None)
-    capacities = _capacities(user) | _capacities(weights)
+        costs, name = (_costs(weights, key, findings), weights.name) if weights is not None else ({}, None)
+    capacities = _capacities(_named(lists, _DEFAULT_LIST)) | _capacities(weights)
     if not lists and not costs:
         subject = f"NetworkTopology {key}"
         message = f"{subject} has no lists (spec.weights): every link costs {UNKNOWN_COST} and none has a capacity"
@@ -343,8 +324,16 @@ def read_network(
     return Network(key, areas, costs, capacities, name)
 
 
+def _lists(topology: NetworkTopologyManifest) -> Sequence[CostList]:
+    return (topology.spec.weights if topology.spec is not None else None) or ()
+
+
+def _named(lists: Iterable[CostList], name: str) -> CostList | None:
+    return next((each for each in lists if each.name == name), None)
+
+
 def _measured(
-    chosen: diktyo.NetworkTopologyManifest,
+    chosen: NetworkTopologyManifest,
     config_maps: Iterable[ConfigMapManifest],
     areas: Mapping[str, Area],
     findings: Findings,
@@ -352,8 +341,7 @@ def _measured(
     """What the measurements of a NetworkTopology come to; empty where there are none."""
     config_map, named = find_config_map(chosen, config_maps)
     if config_map is None:
-        lists = (chosen.spec.weights if chosen.spec is not None else None) or ()
-        if named is not None and all(each.name != NETPERF_COSTS for each in lists):
+        if named is not None and _named(_lists(chosen), NETPERF_COSTS) is None:
             findings.missing(f"ConfigMap {named}", f"NetworkTopology {chosen.namespace}/{chosen.name}")
         return {}
 
@@ -363,7 +351,7 @@ def _measured(
 
 
 def read_cost_lists(
-    written: Iterable[diktyo.NetworkTopologyManifest],
+    written: Iterable[NetworkTopologyManifest],
     nodes: Mapping[str, Node],
     config_maps: Sequence[ConfigMapManifest] = (),
 ) -> dict[Key, dict[str, dict[Link, int]]]:
@@ -375,8 +363,7 @@ def read_cost_lists(
     found: dict[Key, dict[str, dict[Link, int]]] = {}
     for each in only_one_each(written, "NetworkTopology", NETWORK_TOPOLOGY_API, quiet).values():
         key = Key(each.namespace, each.name)
-        lists = (each.spec.weights if each.spec is not None else None) or ()
-        found[key] = {weights.name: _costs(weights, key, quiet) for weights in lists}
+        found[key] = {weights.name: _costs(weights, key, quiet) for weights in _lists(each)}
         if config_maps and NETPERF_COSTS not in found[key]:
             measured = _measured(each, config_maps, areas_of(nodes), quiet)
             found[key] |= {NETPERF_COSTS: measured} if measured else {}
@@ -384,36 +371,31 @@ def read_cost_lists(
 
 
 def _chosen(
-    written: Sequence[diktyo.NetworkTopologyManifest], named: str | None, findings: Findings
-) -> diktyo.NetworkTopologyManifest | None:
+    written: Sequence[NetworkTopologyManifest], named: str | None, findings: Findings
+) -> NetworkTopologyManifest | None:
     """The one that the policy names, else ``nt-default``, else the only one, else the first by name."""
+    by_name = {f"{each.namespace}/{each.name}": each for each in written}
+    if named in by_name:
+        return by_name[named]
     if named is not None:
-        found = [each for each in written if f"{each.namespace}/{each.name}" == named]
-        if found:
-            return found[0]
         findings.missing(f"NetworkTopology {named}", "Policy")
-    likely = [each for each in written if each.name == _DEFAULT_NAME] or written
-    if not likely:
-        return None
+    likely = [name for name, each in by_name.items() if each.name == _DEFAULT_NAME] or list(by_name)
     if len(likely) > 1:
-        names = ", ".join(f"{each.namespace}/{each.name}" for each in likely)
-        subject = f"NetworkTopology {likely[0].namespace}/{likely[0].name}"
-        message = f"{subject} counts, the first by name of {names}: no Policy says which"
+        subject = f"NetworkTopology {likely[0]}"
+        message = f"{subject} counts, the first by name of {', '.join(likely)}: no Policy says which"
         findings.add("NetworkTopologyAmbiguous", subject, message)
-    return likely[0]
+    return by_name[likely[0]] if likely else None
 
 
-def _list(lists: Sequence[diktyo.CostList], named: str | None, key: Key, findings: Findings) -> diktyo.CostList | None:
+def _list(lists: Sequence[CostList], named: str | None, key: Key, findings: Findings) -> CostList | None:
     """The list that the policy names, else ``UserDefined``, else the first; None where there is none."""
-    if named is not None:
-        found = next((each for each in lists if each.name == named), None)
-        if found is not None:
-            return found
+    found = _named(lists, named) if named is not None else None
+    if named is not None and found is None:
         findings.missing(f"Weights {named} of NetworkTopology {key}", "Policy")
-    return next((each for each in lists if each.name == _DEFAULT_LIST), lists[0] if lists else None)
+    return found or _named(lists, _DEFAULT_LIST) or next(iter(lists), None)
 
 
-def _entries(weights: diktyo.CostList | None) -> Iterable[tuple[Link, diktyo.Cost]]:
+def _entries(weights: CostList | None) -> Iterable[tuple[Link, Cost]]:
     """Links of a list with their entries, in the order of the text."""
     for topology in (weights.topologies if weights is not None else None) or ():
         kind = _KINDS.get(topology.topology_key)
@@ -422,7 +404,7 @@ def _entries(weights: diktyo.CostList | None) -> Iterable[tuple[Link, diktyo.Cos
                 yield Link(kind or "", origin.origin, cost.destination), cost
 
 
-def _costs(weights: diktyo.CostList, key: Key, findings: Findings) -> dict[Link, int]:
+def _costs(weights: CostList, key: Key, findings: Findings) -> dict[Link, int]:
     """Costs of a list; of two entries for one link the later one counts, as in the plugin."""
     subject = f"NetworkTopology {key}"
     for topology_key in sorted({each.topology_key for each in weights.topologies or ()} - set(_KINDS)):
@@ -439,7 +421,7 @@ def _costs(weights: diktyo.CostList, key: Key, findings: Findings) -> dict[Link,
     return found
 
 
-def _capacities(weights: diktyo.CostList | None) -> dict[Link, int]:
+def _capacities(weights: CostList | None) -> dict[Link, int]:
     """Capacities of a list in bit/s; what is finer than that is rounded up, as the API server does."""
     return {
         link: from_nano(BANDWIDTH, cost.bandwidth_capacity)

@@ -19,15 +19,16 @@ from placer.instance.keys import Key
 from placer.instance.problem import Group, Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
-from placer.kube.core import NodeManifest
-from placer.kube.pod import PodManifest, ResourceRequirements
-from placer.kube.policy import PolicyManifest
-from placer.kube.volcano import QueueManifest, QueueSpec
 from placer.quantity import NANO, format_amount, from_nano
 
 if TYPE_CHECKING:
+    from placer.kube.core import NodeManifest
+    from placer.kube.pod import PodManifest, ResourceRequirements
+    from placer.kube.policy import PolicyManifest
+    from placer.kube.scheduler_plugins import AppGroupSpec
+    from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
-    from placer.manifests.unknown import UnknownField
+    from placer.manifests.validation import UnknownField
 
 __all__ = [
     "network_matters",
@@ -46,24 +47,15 @@ __all__ = [
 
 
 def note_ignored(objects: Objects, findings: Findings) -> None:
-    """Note every place of a field that no object of its kind has, and every file that gives the instance nothing.
-
-    Parameters
-    ----------
-    objects
-        The instance's objects.
-    findings
-        Takes the findings; a field of many objects is one finding.
-    """
+    """Note every place of a field that no object of its kind has, once, and files that give the instance nothing."""
     for unknown in objects.unknown_fields:
         findings.add("UnknownField", unknown.object, _message(unknown))
     for file in objects.useless_files:
+        why = "holds no object"
         if file.holds_placement:
             why = (
                 "holds only a Placement, which is no part of an instance: placer verify INSTANCE... PLACEMENT judges it"
             )
-        else:
-            why = "holds no object"
         findings.add("FileIgnored", file.name, f"{file.name} {why}")
 
 
@@ -103,8 +95,6 @@ _NOT_MADE = frozenset(
     {
         ("", "ReplicationController"),
         ("apps", "DaemonSet"),
-        ("jobset.x-k8s.io", "JobSet"),
-        ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
     }
 )
 #: Fields of a Queue that say what it is given beside others.
@@ -116,33 +106,23 @@ _GANG_LABELS = {"jobset.sigs.k8s.io/jobset-name": "JobSet", "leaderworkerset.sig
 def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
     """Note, once per kind, owners and gangs of kinds that are not read: their pods are placed one by one.
 
-    Parameters
-    ----------
-    pods
-        Pending pods that are in no PodGroup, neither one that is read nor one of ``scheduling.k8s.io``.
-    findings
-        Takes the findings.
+    ``pods`` are the pending ones in no PodGroup, neither one that is read nor one of ``scheduling.k8s.io``.
     """
     found: dict[str, set[str]] = {}
     for pod in pods:
         for kind in _unread(pod):
             found.setdefault(kind, set()).add(f"Pod {pod.namespace}/{pod.name}")
     for kind, subjects in found.items():
-        message = f"{kind} is not read, so {counted(subjects)} count as pods by themselves and not as a gang of it"
-        findings.add("UnsupportedKind", kind, message)
+        what = "declares no gang" if kind in _GANG_LABELS.values() else "is not read"
+        message = f"{kind} {what}, so {counted(subjects)} count as pods by themselves and not as a gang of it"
+        hint = "; Policy gangs: owners makes each one" if kind in _GANG_LABELS.values() else ""
+        findings.add("UnsupportedKind", kind, f"{message}{hint}")
 
 
 def note_pods_not_made(objects: Objects, findings: Findings, *, cluster: bool) -> None:
     """Note, once per kind, workloads that no pod is made of offline and of which none is there: they take no room.
 
-    Parameters
-    ----------
-    objects
-        All objects, those of kinds that are not read among them.
-    findings
-        Takes the findings.
-    cluster
-        The objects are those of a live cluster, where the pods that count are there: nothing is noted.
+    In a live ``cluster`` the pods that count are there, and nothing is noted.
     """
     found: dict[str, set[str]] = {}
     for kind, workload in () if cluster else _not_made(objects):
@@ -176,17 +156,7 @@ def _made_by(pod: PodManifest) -> str | None:
 
 
 def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest], findings: Findings) -> None:
-    """Note, once per kind, preferences that decide nothing yet.
-
-    Parameters
-    ----------
-    pods
-        The pending pods.
-    nodes
-        The nodes; their PreferNoSchedule taints matter where a pod is pending.
-    findings
-        Takes the findings.
-    """
+    """Note, once per kind, preferences of pending pods, and of nodes beside them, that decide nothing yet."""
     found: dict[str, set[str]] = {}
     for pod in pods:
         for kind in _preferences(pod):
@@ -200,19 +170,9 @@ def note_preferences(pods: Sequence[PodManifest], nodes: Iterable[NodeManifest],
 
 
 def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findings: Findings) -> None:
-    """Note, once, what queues with pending pods are given beside each other, where it differs: it decides nothing yet.
-
-    Parameters
-    ----------
-    instance
-        Its pending pods say which queues count.
-    queues
-        The Queue objects.
-    findings
-        Takes the finding.
-    """
+    """Note, once, what queues with pending pods are given beside each other and differ in: it decides nothing yet."""
     asked = {pod.queue for pod in instance.pending}
-    shares = {f"Queue {each.name}": _shares(each.spec or QueueSpec()) for each in queues if each.name in asked}
+    shares = {f"Queue {each.name}": _shares(each) for each in queues if each.name in asked}
     differing = [field for field in _SHARES if len({share[field] for share in shares.values()}) > 1]
     if differing:
         which = f"{' and '.join(differing)} of {counted(set(shares))}"
@@ -220,24 +180,18 @@ def note_queue_shares(instance: Instance, queues: Iterable[QueueManifest], findi
         findings.add("QueueShareIgnored", min(shares), message)
 
 
-def _shares(spec: QueueSpec) -> dict[str, object]:
+def _shares(queue: QueueManifest) -> dict[str, object]:
     """What a queue is given, in a form that compares: nothing written is nothing given."""
-    guaranteed = (spec.guarantee.resource if spec.guarantee is not None else None) or {}
-    amounts = {"guarantee": guaranteed, "deserved": spec.deserved or {}}
+    spec = queue.spec
+    guarantee = spec.guarantee if spec is not None else None
+    guaranteed = (guarantee.resource if guarantee is not None else None) or {}
+    amounts = {"guarantee": guaranteed, "deserved": (spec.deserved if spec is not None else None) or {}}
     given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
-    return {"weight": spec.weight or 1, **given}
+    return {"weight": (spec.weight if spec is not None else None) or 1, **given}
 
 
 def note_disruption(policies: Sequence[PolicyManifest], findings: Findings) -> None:
-    """Note that a Policy allows what is not done yet; what it protects is left alone in any case.
-
-    Parameters
-    ----------
-    policies
-        The Policy, or none.
-    findings
-        Takes the finding.
-    """
+    """Note that a Policy allows what is not done yet; what it protects is left alone in any case."""
     for policy in policies:
         allowed = policy.spec.disruption if policy.spec is not None else None
         given = {"evict": allowed.evict, "move": allowed.move} if allowed is not None else {}
@@ -296,16 +250,8 @@ def note_app_groups(
 ) -> None:
     """Note what is wrong with AppGroups in themselves.
 
-    Parameters
-    ----------
-    applications
-        The AppGroups.
-    sizes
-        How many pods an AppGroup has; one without any is absent.
-    costs_matter
-        Whether C8 holds: a maxNetworkCost that is left out matters.
-    findings
-        Takes the findings.
+    ``sizes`` says how many pods an AppGroup has, one without any is absent. Where C8 holds, ``costs_matter``: so does a
+    maxNetworkCost that is left out.
     """
     for key, application in applications.items():
         subject = f"AppGroup {key}"
@@ -337,15 +283,18 @@ def _plain(application: Application, pods: int, costs_matter: bool) -> Iterator[
     if pods and spec.num_members is not None and spec.num_members != pods:
         there = "is 1 pod" if pods == 1 else f"are {pods} pods"
         yield "NumMembers", f"numMembers is {spec.num_members}, there {there}"
-    absent = [
-        f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
-        for each in spec.workloads or ()
-        for called in each.dependencies or ()
-        if called.max_network_cost is None
-    ]
-    if absent and costs_matter:
+    absent = set(_without_cost(spec)) if costs_matter else set()
+    if absent:
         meaning = "counts as 0: on one node or in one zone"
-        yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(set(absent))} is left out and {meaning}"
+        yield "MaxNetworkCostAbsent", f"maxNetworkCost of {counted(absent)} is left out and {meaning}"
+
+
+def _without_cost(spec: AppGroupSpec) -> Iterator[str]:
+    """Dependencies without maxNetworkCost, caller and called."""
+    for each in spec.workloads or ():
+        for called in each.dependencies or ():
+            if called.max_network_cost is None:
+                yield f"{workload_name(each.workload)} -> {workload_name(called.workload)}"
 
 
 def note_network(network: Network | None, applications: Mapping[Key, Application], findings: Findings) -> None:
@@ -357,7 +306,7 @@ def note_network(network: Network | None, applications: Mapping[Key, Application
         return
     _note_nodes(network, findings)
     subject = f"NetworkTopology {network.topology}"
-    for code, message in (*_one_way(network), *_shared_names(network)):
+    for code, message in (*_one_way(network), *_regions_and_zones(network), *_shared_zones(network)):
         findings.add(code, subject, f"{subject}: {message}")
 
 
@@ -400,13 +349,18 @@ def _homes(network: Network) -> dict[str, set[str]]:
     return found
 
 
-def _shared_names(network: Network) -> Iterator[tuple[FindingCode, str]]:
-    """Names that stand for two things: a region and a zone, or zones of two regions with a capacity to share."""
+def _regions_and_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
+    """Names that stand for a region and a zone."""
     homes = _homes(network)
     regions = {link.origin for link in network.costs if link.kind == REGION}.union(*homes.values())
     zones = {link.origin for link in network.costs if link.kind == ZONE}.union(filter(None, homes))
     for name in sorted(regions & zones):
         yield "RegionAndZone", f"{name} is a region and a zone; the NetworkOverhead plugin mixes up their costs"
+
+
+def _shared_zones(network: Network) -> Iterator[tuple[FindingCode, str]]:
+    """Names of zones of two regions, which have a capacity to share."""
+    homes = _homes(network)
     limited = {name for link in network.capacities if link.kind == ZONE for name in (link.origin, link.destination)}
     for name in sorted(name for name in limited if len(homes[name]) > 1):
         where = " and ".join(sorted(homes[name]))
@@ -415,6 +369,8 @@ def _shared_names(network: Network) -> Iterator[tuple[FindingCode, str]]:
 
 def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, findings: Findings) -> None:
     """Note pods that reserve bandwidth of their node and do not ask the CNI plugin to hold them to it."""
+    if not any(pod.requests[BANDWIDTH] for pod in instance.pods.values()):
+        return
     found: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for pod in pods:
         if instance.pods[Key(pod.namespace, pod.name)].requests[BANDWIDTH]:
@@ -428,15 +384,7 @@ def note_unlimited_bandwidth(pods: Iterable[PodManifest], instance: Instance, fi
 
 
 def note_inadmissible(pods: Iterable[PodManifest], findings: Findings) -> None:
-    """Note requests that cannot be as meant, once for each container of equal pods.
-
-    Parameters
-    ----------
-    pods
-        The pending pods.
-    findings
-        Takes the findings.
-    """
+    """Note requests of pending pods that cannot be as meant, once for each container of equal pods."""
     found: dict[tuple[str, _Told], set[str]] = {}
     for pod in pods:
         for where, resources in _container_resources(pod):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from placer.instance.problem import ANY_SCHEDULER, PodState, SetAside
 from placer.kube.base import Metadata, controller
-from placer.kube.pod import PodManifest
+from placer.kube.pod import TERMINAL_PHASES, PodManifest
 
-__all__ = ["HOLD_GATE", "Ownership", "has_succeeded", "is_daemon", "set_aside"]
+__all__ = ["HOLD_GATE", "Ownership", "has_succeeded", "is_daemon", "scheduler_of", "set_aside"]
 
 
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -27,7 +27,6 @@ def is_daemon(metadata: Metadata) -> bool:
 #: The scheduling gate that users of ``--enforce gates`` put on their pods, and that placer takes away.
 HOLD_GATE = "placer.dev/hold"
 _DEFAULT_SCHEDULER = "default-scheduler"
-_TERMINAL = ("Succeeded", "Failed")
 
 
 def has_succeeded(pod: PodManifest) -> bool:
@@ -56,7 +55,7 @@ class Ownership:
     def state(self, pod: PodManifest) -> PodState | None:
         """What a pod is to us; None where it neither holds room nor asks us for any."""
         phase = pod.status.phase if pod.status is not None else None
-        if phase in _TERMINAL:
+        if phase in TERMINAL_PHASES:
             return None
         deleted = pod.metadata.deletion_timestamp is not None
         if pod.spec.node_name:
@@ -76,8 +75,10 @@ class Ownership:
 
     def gated(self, pod: PodManifest) -> bool:
         """Whether scheduling gates keep a pod without a node from being placed by any scheduler."""
-        gates = {gate.name for gate in pod.spec.scheduling_gates or ()}
-        return bool(gates) and (gates != {HOLD_GATE} or (self.cluster and not self.gates))
+        if not pod.spec.scheduling_gates:
+            return False
+        gates = {gate.name for gate in pod.spec.scheduling_gates}
+        return gates != {HOLD_GATE} or (self.cluster and not self.gates)
 
     def _ours(self, pod: PodManifest) -> bool:
         if self.gated(pod):
@@ -94,15 +95,7 @@ def scheduler_of(pod: PodManifest) -> str:
 
 
 def set_aside(pods: Iterable[PodManifest], ownership: Ownership) -> SetAside:
-    """Count the pods that wait for a node and are not ours to place.
-
-    Parameters
-    ----------
-    pods
-        The pods of the input.
-    ownership
-        Whose pending pods are ours.
-    """
+    """Count the pods that wait for a node and are not ours to place."""
     gated, others = 0, Counter[str]()
     for pod in pods:
         if pod.spec.node_name or not _waits(pod):

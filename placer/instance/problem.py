@@ -1,4 +1,4 @@
-"""The problem by name: nodes, pods, gangs, queues, the policy, and the instance that holds them all.
+"""The problem by name: nodes, pods, gangs, the tier tree, queues, the policy, and the instance that holds them all.
 
 Which nodes a pod may use at all (C3) is in one canonical, hashable form, :class:`Constraints`: tolerations against
 taints, the node selector, required node affinity, and the node affinity of bound volumes. Pods made from one template
@@ -9,43 +9,52 @@ share one object. Source: component-helpers ``scheduling/corev1/nodeaffinity`` a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from placer.instance.communication import AppGroup, Link, Network, Spread
-from placer.instance.findings import Finding
 from placer.instance.keys import GroupKey, Key
-from placer.instance.numa import NumaDemand, NumaNode
-from placer.instance.topology_tree import TopologyTree
 from placer.quantity import Resources
+
+if TYPE_CHECKING:
+    from placer.instance.findings import Finding
+    from placer.instance.numa.numa_values import NumaDemand, NumaNode
 
 __all__ = [
     "ANY_SCHEDULER",
     "DEFAULT_OS",
     "LEVELS",
+    "NAMESPACE_LABEL",
+    "NO_NEIGHBOURS",
     "NO_TIER",
     "OS_LABEL",
+    "AffinityTerm",
     "Constraints",
     "Group",
     "HostPort",
+    "HyperNode",
     "Instance",
+    "Neighbours",
     "NetworkTopology",
     "Node",
     "Pod",
+    "PodSelector",
     "PodState",
     "Policy",
     "Queue",
     "Requirement",
     "SetAside",
+    "SpreadLimit",
     "SubGroup",
     "SubGroupPolicy",
     "Taint",
     "Term",
     "Toleration",
+    "TopologyTree",
 ]
 
 
@@ -53,6 +62,8 @@ __all__ = [
 OS_LABEL = "kubernetes.io/os"
 #: Operating system of a node that does not say.
 DEFAULT_OS = "linux"
+#: The API server labels every namespace with its name.
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 
 
@@ -174,11 +185,23 @@ class Constraints:
         """Why the node is not eligible, in a few words; None where it is."""
         if not node.ready:
             return "node is not Ready"
+        return self._repelled(node) or self.mismatch(node)
+
+    def _repelled(self, node: Node) -> str | None:
+        """What keeps pods off the node and is not tolerated."""
         if node.unschedulable and not self._tolerated(Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")):
             return "node is unschedulable"
-        for taint in node.taints:
-            if not self._tolerated(taint):
-                return f"untolerated taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}"
+        taint = self.untolerated(node)
+        if taint is not None:
+            return f"untolerated taint {taint.key}{'=' + taint.value if taint.value else ''}:{taint.effect}"
+        return None
+
+    def untolerated(self, node: Node) -> Taint | None:
+        """Return the first taint of a node that these tolerations do not bear."""
+        return next((taint for taint in node.taints if not self._tolerated(taint)), None)
+
+    def mismatch(self, node: Node) -> str | None:
+        """What the node should be by its labels and is not."""
         for label, value in self.selector:
             if node.labels.get(label) != value:
                 return f"node selector {label}={value}"
@@ -232,6 +255,11 @@ class PodState(Enum):
     TERMINATING = "terminating"  #: bound and being deleted: holds its room (C2, C9, C11), counts for nothing else
     NOMINATED = "nominated"  #: another scheduler's pending pod that holds its room on its nominated node (C2 only)
 
+    @property
+    def on_node(self) -> bool:
+        """Whether the pod is on its node, running or being deleted, and so takes what rules limit."""
+        return self in (PodState.BOUND, PodState.TERMINATING)
+
 
 class HostPort(NamedTuple):
     """A port taken on the node itself; ``ip`` 0.0.0.0 is every address."""
@@ -244,6 +272,117 @@ class HostPort(NamedTuple):
         """Whether both cannot be open on one node."""
         same_port = self.protocol == other.protocol and self.port == other.port
         return same_port and (self.ip == other.ip or "0.0.0.0" in (self.ip, other.ip))
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelector:
+    """Which pods a term or a spread constraint means.
+
+    Parameters
+    ----------
+    namespaces
+        Names of namespaces whose pods are meant, sorted.
+    namespace_requirements
+        Labels by which further namespaces are meant, none of them: all; None: no further ones.
+    requirements
+        Labels that a pod must have, ``matchLabelKeys`` and ``mismatchLabelKeys`` among them; none: every pod; None (no
+        ``labelSelector``): no pod at all.
+    """
+
+    namespaces: tuple[str, ...]
+    namespace_requirements: tuple[Requirement, ...] | None
+    requirements: tuple[Requirement, ...] | None
+
+    def matches(self, pod: Pod, namespace_labels: Mapping[str, Mapping[str, str]]) -> bool:
+        """Whether a pod is meant; a namespace that is not among those with labels has its name as its only one."""
+        if self.requirements is None:
+            return False
+        if not all(each.holds(pod.labels.get(each.key)) for each in self.requirements):
+            return False
+        if pod.namespace in self.namespaces:
+            return True
+        if self.namespace_requirements is None:
+            return False
+        labels = {NAMESPACE_LABEL: pod.namespace, **namespace_labels.get(pod.namespace, {})}
+        return all(each.holds(labels.get(each.key)) for each in self.namespace_requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """A required term of pod affinity (C12) or anti-affinity (C13).
+
+    Parameters
+    ----------
+    topology_key
+        Node label; nodes of one value of it are one domain, a node without it is in none.
+    pods
+        The pods to be near, or to be kept away from.
+    """
+
+    topology_key: str
+    pods: PodSelector
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadLimit:
+    """A topology spread constraint with DoNotSchedule (C14).
+
+    Parameters
+    ----------
+    topology_key
+        Node label; nodes of one value of it are one domain.
+    pods
+        The pods that are counted, all of the pod's own namespace.
+    max_skew
+        By how many pods a domain may have more than the one that has fewest, at least 1.
+    min_domains
+        With fewer domains the fewest is taken to be 0.
+    keys
+        Node labels that a node must have to count at all: those of all the pod's constraints with DoNotSchedule.
+    counted
+        What else a node must have to count: tolerations under ``nodeTaintsPolicy: Honor``, node selector and required
+        node affinity under ``nodeAffinityPolicy: Honor``.
+    """
+
+    topology_key: str
+    pods: PodSelector
+    max_skew: int
+    min_domains: int
+    keys: tuple[str, ...]
+    counted: Constraints
+
+    def counts(self, node: Node) -> bool:
+        """Whether pods on a node count, and its domain with them."""
+        if any(key not in node.labels for key in self.keys):
+            return False
+        return self.counted.mismatch(node) is None and self.counted.untolerated(node) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What a pod asks of the pods around it; shared between equal pods.
+
+    Parameters
+    ----------
+    affinity
+        Required terms of pod affinity (C12), sorted, each once.
+    anti_affinity
+        Required terms of pod anti-affinity (C13), sorted, each once.
+    spread
+        Spread constraints that forbid (C14), sorted, each once.
+    """
+
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    spread: tuple[SpreadLimit, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is asked."""
+        return bool(self.affinity or self.anti_affinity or self.spread)
+
+
+#: A pod that asks nothing of others.
+NO_NEIGHBOURS = Neighbours()
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +424,10 @@ class Pod:
     numa
         What it asks of the NUMA zones of its node (C10); None where no kubelet would align anything of it, and in an
         instance without zones.
+    labels
+        ``metadata.labels``, by which other pods mean it.
+    neighbours
+        What it asks of the pods around it (C12, C13, C14).
     unsupported
         Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
     """
@@ -306,17 +449,14 @@ class Pod:
     app_group: Key | None = None
     workload: str | None = None
     numa: NumaDemand | None = None
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    neighbours: Neighbours = NO_NEIGHBOURS
     unsupported: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:
         """Namespace and name."""
         return Key(self.namespace, self.name)
-
-    @property
-    def holds_queue(self) -> bool:
-        """Whether it takes of its queue's capability already (C11): it runs, or is being deleted."""
-        return self.state in (PodState.BOUND, PodState.TERMINATING)
 
 
 #: A limit below every tier: what an unknown tierName admits (nothing).
@@ -498,6 +638,92 @@ class Queue:
     weight: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class HyperNode:
+    """A network domain.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    tier
+        Lower is nearer; below its parent's.
+    tier_name
+        ``spec.tierName``; empty where absent.
+    parent
+        Name of the HyperNode it is a member of; None at a root (only the virtual root is above).
+    children
+        Names of its member HyperNodes, sorted.
+    nodes
+        Names of existing nodes that are direct members of it, sorted; a HyperNode with any is a *leaf HyperNode*.
+    """
+
+    name: str
+    tier: int
+    tier_name: str = ""
+    parent: str | None = None
+    children: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TopologyTree:
+    """All sound HyperNodes and the virtual root above them.
+
+    A node belongs to the lowest HyperNode that lists it (its *leaf*), and with it to all ancestors of that one. Tiers
+    strictly grow towards the root. Broken HyperNodes are not here; they are findings.
+
+    Parameters
+    ----------
+    hyper_nodes
+        Name to HyperNode, sorted by name.
+    root_tier
+        Tier of the virtual root: 1 + the highest tier of all HyperNode objects, those left out included; 1 without any.
+    left_out
+        Names of the broken HyperNodes and of their ancestors, sorted.
+    """
+
+    hyper_nodes: Mapping[str, HyperNode]
+    root_tier: int = 1
+    left_out: tuple[str, ...] = ()
+
+    @cached_property
+    def leaf(self) -> Mapping[str, str]:
+        """Node name to the name of its leaf HyperNode; a node in no HyperNode is absent."""
+        lowest: dict[str, str] = {}
+        for hyper_node in sorted(self.hyper_nodes.values(), key=lambda h: -h.tier):
+            lowest.update(dict.fromkeys(hyper_node.nodes, hyper_node.name))
+        return lowest
+
+    @cached_property
+    def paths(self) -> Mapping[str, tuple[str, ...]]:
+        """HyperNode name to itself and its ancestors, lowest first (the virtual root left out)."""
+        found: dict[str, tuple[str, ...]] = {}
+        for hyper_node in sorted(self.hyper_nodes.values(), key=lambda h: -h.tier):
+            above = found[hyper_node.parent] if hyper_node.parent is not None else ()
+            found[hyper_node.name] = (hyper_node.name, *above)
+        return found
+
+    def path(self, node: str) -> tuple[str, ...]:
+        """HyperNodes that hold the node, lowest first; empty where it lies only under the virtual root."""
+        leaf = self.leaf.get(node)
+        return () if leaf is None else self.paths[leaf]
+
+    def smallest_common(self, nodes: Iterable[str]) -> str | None:
+        """Lowest HyperNode that holds all the nodes; None is the virtual root (also for no node at all)."""
+        common: tuple[str, ...] | None = None
+        for node in set(nodes):
+            path = self.path(node)
+            common = path if common is None else tuple(name for name in common if name in path)
+            if not common:
+                return None
+        return common[0] if common else None
+
+    def tier(self, hyper_node: str | None) -> int:
+        """Tier of a HyperNode; None is the virtual root."""
+        return self.root_tier if hyper_node is None else self.hyper_nodes[hyper_node].tier
+
+
 #: O1..O4 in the default order.
 LEVELS = ("placed", "locality", "networkCost", "packing")
 
@@ -522,6 +748,8 @@ class Policy:
         Where not empty, O1 looks at these resources only, each share times its number.
     rules_off
         Rules (C8, C9, C10, C11) that this cluster does not know.
+    gangs_of_owners
+        Each JobSet, replica of a LeaderWorkerSet and Indexed Job is a gang though nothing says so.
     """
 
     levels: tuple[str, ...] = LEVELS
@@ -532,6 +760,7 @@ class Policy:
     locality_all: bool = False
     resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
     rules_off: frozenset[str] = frozenset()
+    gangs_of_owners: bool = False
 
 
 #: In place of a scheduler's name: pending pods of every scheduler are ours.
@@ -585,6 +814,8 @@ class Instance:
         AppGroups by key, sorted, those without pods included.
     network
         The NetworkTopology that decides; None: there is none, so C8, C9 and O3 do not apply.
+    namespaces
+        Namespace to its labels; one that is not there has its name as its only label.
     network_costs
         Every NetworkTopology to its lists, by name, to costs of links, for schedulers that are told which one counts.
     findings
@@ -608,6 +839,7 @@ class Instance:
     app_groups: Mapping[Key, AppGroup] = field(default_factory=dict)
     network: Network | None = None
     network_costs: Mapping[Key, Mapping[str, Mapping[Link, int]]] = field(default_factory=dict)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     digest: str = ""
     skipped: Mapping[str, int] = field(default_factory=dict)

@@ -7,14 +7,18 @@ admission plugin of Kubernetes.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from placer.instance.findings import Findings
 from placer.instance.problem import Queue
-from placer.kube import core, volcano
 from placer.kube.base import Metadata
-from placer.kube.core import PriorityClassManifest
-from placer.kube.pod import PodSpec
 from placer.quantity import CPU, NANO
+
+if TYPE_CHECKING:
+    from placer.instance.keys import Key
+    from placer.kube import core, volcano
+    from placer.kube.core import PriorityClassManifest
+    from placer.kube.pod import PodSpec
 
 __all__ = ["Priorities", "Queues"]
 
@@ -26,16 +30,9 @@ _CLOSED = "Closed"
 
 
 class Queues:
-    """The queues of an instance, and who is in which.
+    """The queues of an instance, and who is in which: by name, by PodGroup, or by the annotation of a Namespace.
 
-    Parameters
-    ----------
-    queues
-        The Queue objects.
-    namespaces
-        The Namespace objects, whose annotation may name a queue for their PodGroups.
-    findings
-        Takes queues that are named and not there, and circles of parents.
+    Findings are queues that are named and not there, and circles of parents.
     """
 
     def __init__(
@@ -59,10 +56,10 @@ class Queues:
             return _DEFAULT_QUEUE if _DEFAULT_QUEUE in self.by_name else None
         return self._known(named, subject)
 
-    def of_pod(self, metadata: Metadata, subject: str) -> str | None:
+    def of_pod(self, metadata: Metadata, key: Key) -> str | None:
         """Queue of a pod in no Volcano PodGroup: only the one that its own annotation names."""
         named = (metadata.annotations or {}).get(QUEUE_ANNOTATION)
-        return self._known(named, subject) if named else None
+        return self._known(named, f"Pod {key}") if named else None
 
     def _known(self, name: str, subject: str) -> str:
         if name not in self.by_name:
@@ -108,15 +105,7 @@ _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2
 
 
 class Priorities:
-    """Priority classes by name.
-
-    Parameters
-    ----------
-    classes
-        The PriorityClass objects.
-    findings
-        Takes a finding for each class that is named and not there.
-    """
+    """Priority classes by name; a class that is named and not there is a finding."""
 
     def __init__(self, classes: Sequence[PriorityClassManifest], findings: Findings) -> None:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
@@ -131,9 +120,9 @@ class Priorities:
             self._findings.missing(f"PriorityClass {name}", subject)
         return value
 
-    def of_pod(self, spec: PodSpec, subject: str) -> int:
+    def of_pod(self, spec: PodSpec, key: Key) -> int:
         """Priority of a pod of its own."""
         if spec.priority is not None:
             return spec.priority
-        value = self.of_class(spec.priority_class_name, subject) if spec.priority_class_name else None
+        value = self.of_class(spec.priority_class_name, f"Pod {key}") if spec.priority_class_name else None
         return self._default if value is None else value

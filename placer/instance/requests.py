@@ -57,6 +57,8 @@ def pod_requests(spec: PodSpec, status: PodStatus | None = None) -> Resources:
         Milli-cpu, bytes and counts, ``pods: 1`` included. Equal requests are one and the same object.
     """
     given = _given(status) if status is not None else _NOTHING_GIVEN
+    if given is _NOTHING_GIVEN and (alone := _only_container(spec)) is not None:
+        return _alone(frozenset(container_requests(alone.resources).items()))
     total = _containers(spec, given)
     _stand_in(total, spec.resources, given)
     _add(total, spec.overhead or {})
@@ -76,6 +78,14 @@ def container_requests(resources: ResourceRequirements | None) -> Mapping[str, i
 def is_sidecar(container: Container) -> bool:
     """Whether an init container keeps running beside the app containers."""
     return container.restart_policy == "Always"
+
+
+def _only_container(spec: PodSpec) -> Container | None:
+    """The container whose requests are the pod's, where there is nothing beside it; most pods are like that."""
+    if spec.containers is None or len(spec.containers) != 1:
+        return None
+    more = spec.init_containers or spec.resources is not None or spec.overhead
+    return None if more else spec.containers[0]
 
 
 def _containers(spec: PodSpec, given: _Given) -> Amounts:
@@ -108,27 +118,32 @@ def _stand_in(total: Amounts, resources: ResourceRequirements | None, given: _Gi
     """Put pod-level requests in place of the sums; a limit counts only where no container requests the resource."""
     if resources is None:
         return
-    stated = {name: amount for name, amount in (resources.requests or {}).items() if _pod_level(name)}
-    for name, amount in (resources.limits or {}).items():
-        if _pod_level(name) and name not in total:
-            stated.setdefault(name, amount)
+    limits = {name: amount for name, amount in _pod_level(resources.limits).items() if name not in total}
+    stated = limits | _pod_level(resources.requests)
     resized = {name: amount for name, amount in given.pod.items() if name in stated}
     total.update(given.in_force(stated, resized))
 
 
-def _pod_level(name: str) -> bool:
-    return name in ("cpu", "memory") or name.startswith("hugepages-")
+def _pod_level(amounts: Quantities | None) -> Amounts:
+    """Those that count where they are stated for the pod as a whole."""
+    return {
+        name: amount
+        for name, amount in (amounts or {}).items()
+        if name in ("cpu", "memory") or name.startswith("hugepages-")
+    }
 
 
 def _given(status: PodStatus) -> _Given:
     """Read what the kubelet allocated and actuated."""
-    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-    refused = status.resize == "Infeasible" or any(
-        condition.type == "PodResizePending" and condition.status == "True" and condition.reason == "Infeasible"
-        for condition in status.conditions or ()
-    )
-    containers = {each.name: amounts for each in statuses if each.name is not None and (amounts := _actual(each))}
-    return _Given(containers, _actual(status), refused)
+    statuses, pod = (*(status.container_statuses or ()), *(status.init_container_statuses or ())), _actual(status)
+    return _told(status, statuses, pod) if statuses or pod else _NOTHING_GIVEN
+
+
+def _told(status: PodStatus, statuses: tuple[ContainerStatus, ...], pod: Amounts) -> _Given:
+    conditions = {(each.type, each.status, each.reason) for each in status.conditions or ()}
+    refused = status.resize == "Infeasible" or ("PodResizePending", "True", "Infeasible") in conditions
+    containers = {each.name: _actual(each) for each in statuses if each.name is not None}
+    return _Given(containers, pod, refused)
 
 
 def _actual(status: ContainerStatus | PodStatus) -> Amounts:
@@ -147,6 +162,12 @@ def _larger(amounts: Amounts, others: Mapping[str, int]) -> Amounts:
         if amount > amounts.get(name, -1):
             amounts[name] = amount
     return amounts
+
+
+@lru_cache(maxsize=65536)
+def _alone(nano: frozenset[tuple[str, int]]) -> Resources:
+    """The vector of a pod of one container with such requests."""
+    return _vector(frozenset({**dict(nano), PODS: NANO}.items()))
 
 
 @lru_cache(maxsize=65536)

@@ -19,17 +19,18 @@ import graphlib
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import re2
 
 from placer.instance.eligibility import label_requirements, matches
 from placer.instance.findings import Findings
-from placer.instance.problem import Node, Requirement
-from placer.instance.topology_tree import HyperNode, TopologyTree
-from placer.kube import volcano
+from placer.instance.problem import HyperNode, Node, Requirement, TopologyTree
 from placer.kube.base import LabelSelector
-from placer.kube.volcano import HyperNodeManifest, HyperNodeMember
+
+if TYPE_CHECKING:
+    from placer.kube import volcano
+    from placer.kube.volcano import HyperNodeManifest, HyperNodeMember
 
 __all__ = ["Members", "TierNames", "label_tree", "names_found", "pattern_error", "read_hyper_node_members", "read_tree"]
 
@@ -284,17 +285,7 @@ class _Memberships:
 def read_tree(
     hyper_nodes: Sequence[volcano.HyperNodeManifest], nodes: Mapping[str, Node], findings: Findings
 ) -> TopologyTree:
-    """Build the tree of all sound HyperNodes.
-
-    Parameters
-    ----------
-    hyper_nodes
-        The objects, in any order.
-    nodes
-        The nodes that members are looked for in.
-    findings
-        Takes one finding for each thing that is broken.
-    """
+    """Build the tree of all sound HyperNodes; each thing that is broken is one finding."""
     tiers = {each.name: each.spec.tier for each in sorted(hyper_nodes, key=lambda each: each.name)}
     members = read_hyper_node_members(hyper_nodes, nodes, findings)
     between = _Memberships.of(tiers, members)

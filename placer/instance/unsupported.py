@@ -3,44 +3,56 @@
 Each item leaves this list once it is modelled.
 
 * Claims: a bound one decides by its volume where the pod can run (C3), any other is refused.
-* Required anti-affinity of pods that have a node already: every node that shares the running pod's domain is forbidden
-  to a pod that a term matches. Where the instance does not say enough to rule a match out, it counts as one. Source:
-  kube-scheduler ``plugins/interpodaffinity`` and core/v1 ``PodAffinityTerm``.
-* Fields of the pod's own spec, and gangs of ``scheduling.k8s.io``.
+* Fields of the pod's own spec, and what its gang asks for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from placer.instance.eligibility import Requirements, label_requirements, matches
 from placer.instance.findings import Findings
-from placer.instance.keys import Key
-from placer.instance.problem import DEFAULT_OS, Node, Requirement
-from placer.kube.apps import JobManifest
-from placer.kube.base import Labels, NodeSelector, controller
-from placer.kube.core import NamespaceManifest, PersistentVolumeClaimManifest, PersistentVolumeManifest
-from placer.kube.pod import PodAffinity, PodAffinityTerm, PodManifest, VolumeEntry
+from placer.instance.keys import GroupKey, Key
+from placer.instance.neighbours import forbidding, required_terms
+from placer.instance.problem import DEFAULT_OS
+from placer.kube.base import NodeSelector, controller
 
-__all__ = ["Refusals", "StandingAntiAffinity", "Volumes", "anti_affinity_terms", "scheduled_jobs", "upstream_gangs"]
+if TYPE_CHECKING:
+    from placer.kube.apps import JobManifest
+    from placer.kube.core import PersistentVolumeClaimManifest, PersistentVolumeManifest
+    from placer.kube.pod import PodAffinity, PodManifest, PodSpec, VolumeEntry
+
+__all__ = [
+    "SAFE_SYSCTLS",
+    "Refusals",
+    "Volumes",
+    "claimed",
+    "scheduled_jobs",
+    "undeclared_gang",
+]
 
 
 _ONE_POD = "ReadWriteOncePod"
+
+#: Kernel parameters that every kubelet lets a pod set; any other only where its own configuration says so, which no
+#: object tells. Source: Kubernetes ``pkg/kubelet/sysctl/safe_sysctls.go`` (1.35).
+SAFE_SYSCTLS = frozenset(
+    (
+        *("kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies"),
+        *("net.ipv4.ping_group_range", "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports"),
+        *("net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl"),
+        *("net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"),
+    )
+)
 
 
 class Volumes:
     """Claims and volumes of an instance.
 
-    Parameters
-    ----------
-    claims, volumes
-        The PersistentVolumeClaim and PersistentVolume objects.
-    users
-        The pods that are pending or have a node: a claim for one pod only is taken by any of them.
-    findings
-        Takes volumes that a bound claim names and that are not there.
+    A claim for one pod only is taken by any of ``users``, the pods that are pending or have a node. Volumes that a
+    bound claim names and that are not there are findings.
     """
 
     def __init__(
@@ -56,22 +68,22 @@ class Volumes:
         exclusive = {key for key, claim in self._claims.items() if _for_one_pod(claim)}
         self._taken: Counter[Key] = Counter()
         if exclusive:
-            self._taken.update(key for pod in users for _, key in _claimed(pod) if key in exclusive)
+            self._taken.update(key for pod in users for _, key in claimed(pod) if key in exclusive)
 
     def affinities(self, pod: PodManifest) -> tuple[NodeSelector, ...]:
         """Node affinity of every bound volume of the pod."""
         if not pod.spec.volumes:
             return ()
-        bound = (self._volume(key) for _, key in _claimed(pod) if self._refusal(key) is None)
+        bound = (self._volume(key) for _, key in claimed(pod) if self._refusal(key) is None)
         affinities = (each.spec.node_affinity for each in bound if each is not None and each.spec is not None)
         return tuple(each.required for each in affinities if each is not None and each.required is not None)
 
     def refusals(self, pod: PodManifest) -> Iterator[str]:
         """What its volumes ask for that is not modelled."""
-        for field, key in _claimed(pod):
+        for place, key in claimed(pod):
             reason = self._refusal(key)
             if reason is not None:
-                yield f"{field}: claim {key.name} {reason}"
+                yield f"{place}: claim {key.name} {reason}"
 
     def _refusal(self, key: Key) -> str | None:
         claim = self._claims.get(key)
@@ -93,7 +105,7 @@ class Volumes:
         return self._volumes.get(name)
 
 
-def _claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
+def claimed(pod: PodManifest) -> Iterator[tuple[str, Key]]:
     """Field and claim of every volume that a claim backs; a generic ephemeral one has a claim of its own name."""
     for volume in pod.spec.volumes or ():
         name = _claim_name(pod, volume)
@@ -113,171 +125,58 @@ def _for_one_pod(claim: PersistentVolumeClaimManifest) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _AntiAffinityTerm:
-    """A term as seen from a pod that it may keep off: its namespaces, or a selector of namespaces, and its labels."""
-
-    namespaces: frozenset[str]
-    namespace_requirements: Requirements | None
-    requirements: Requirements
-
-
-class StandingAntiAffinity:
-    """Required anti-affinity of all pods that have a node.
-
-    Parameters
-    ----------
-    pods
-        The pods that have a node, with the name of it; sorted, so that the first one is named.
-    nodes
-        Nodes by name: a pod whose node lacks the term's topology key keeps no pod off.
-    namespaces
-        The Namespace objects, whose labels a term may select.
-    """
-
-    def __init__(
-        self,
-        pods: Iterable[tuple[PodManifest, str]],
-        nodes: Mapping[str, Node],
-        namespaces: Sequence[NamespaceManifest],
-    ) -> None:
-        self._namespace_labels = {each.name: each.metadata.labels or {} for each in namespaces}
-        self._owners: dict[_AntiAffinityTerm, str] = {}
-        #: Terms by one label that a pod must have for them, so that most pods meet few terms.
-        self._by_label: dict[tuple[str, str], list[_AntiAffinityTerm]] = {}
-        self._rest: list[_AntiAffinityTerm] = []
-        for pod, node in pods:
-            for written in anti_affinity_terms(pod):
-                if _has_domain(written, nodes.get(node)):
-                    self._add(written, pod)
-
-    def refusals(self, pod: PodManifest) -> Iterator[str]:
-        """Say whose anti-affinity keeps the pod off somewhere: the first by name."""
-        labels = pod.metadata.labels or {}
-        candidates = [term for label in labels.items() for term in self._by_label.get(label, ())]
-        owners = [
-            self._owners[term]
-            for term in (*candidates, *self._rest)
-            if self._in_namespace(term, pod.namespace) and matches(term.requirements, labels)
-        ]
-        if owners:
-            yield f"spec.affinity.podAntiAffinity of bound {min(owners)}: required, and matches this pod"
-
-    def _add(self, written: PodAffinityTerm, pod: PodManifest) -> None:
-        term = _read(written, pod)
-        if term is None or term in self._owners:
-            return
-        self._owners[term] = f"Pod {pod.namespace}/{pod.name}"
-        narrow = next((each for each in term.requirements if each.operator == "In"), None)
-        if narrow is None:
-            self._rest.append(term)
-        else:
-            for value in narrow.values:
-                self._by_label.setdefault((narrow.key, value), []).append(term)
-
-    def _in_namespace(self, term: _AntiAffinityTerm, namespace: str) -> bool:
-        if namespace in term.namespaces:
-            return True
-        if term.namespace_requirements is None:
-            return False
-        labels = self._namespace_labels.get(namespace)
-        # A namespace whose object was not given may have any labels.
-        return labels is None or matches(term.namespace_requirements, labels)
-
-
-def anti_affinity_terms(pod: PodManifest) -> tuple[PodAffinityTerm, ...]:
-    """Required anti-affinity terms of a pod."""
-    affinity = pod.spec.affinity
-    anti = affinity.pod_anti_affinity if affinity is not None else None
-    return (anti.required or ()) if anti is not None else ()
-
-
-def _has_domain(term: PodAffinityTerm, node: Node | None) -> bool:
-    """Whether the pod's node lies in a domain of the term; unknown counts as yes."""
-    return node is None or not term.topology_key or term.topology_key in node.labels
-
-
-def _read(written: PodAffinityTerm, pod: PodManifest) -> _AntiAffinityTerm | None:
-    """Bring a term to its canonical form; None where it has no label selector, which matches no pod."""
-    if written.label_selector is None:
-        return None
-    own = not written.namespaces and written.namespace_selector is None
-    labels = pod.metadata.labels or {}
-    return _AntiAffinityTerm(
-        frozenset((pod.namespace,) if own else written.namespaces or ()),
-        None if written.namespace_selector is None else label_requirements(written.namespace_selector),
-        (
-            *label_requirements(written.label_selector),
-            *_same(written.match_label_keys, "In", labels),
-            *_same(written.mismatch_label_keys, "NotIn", labels),
-        ),
-    )
-
-
-def _same(keys: tuple[str, ...] | None, operator: str, labels: Labels) -> Requirements:
-    """Requirements on the running pod's own label values; a key that it lacks asks for nothing."""
-    return tuple(Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
-
-
-_UPSTREAM = "a PodGroup of scheduling.k8s.io"
-
-
-@dataclass(frozen=True, slots=True)
 class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
-    Parameters
-    ----------
-    volumes
-        Claims, bound and not.
-    anti_affinity
-        Required anti-affinity of the pods that have a node.
-    systems
-        Operating systems of the nodes.
-    scheduled_jobs
-        Batch Jobs whose ``spec.scheduling`` makes their pods an upstream gang.
+    ``systems`` are the operating systems of the nodes; ``scheduled_jobs`` those batch Jobs whose ``spec.scheduling``
+    makes their pods a gang; ``gangs`` those of which something is not modelled, and what.
     """
 
     volumes: Volumes
-    anti_affinity: StandingAntiAffinity
     systems: frozenset[str] = frozenset({DEFAULT_OS})
     scheduled_jobs: frozenset[Key] = frozenset()
+    gangs: Mapping[GroupKey, str] = field(default_factory=dict)
 
-    def of(self, pod: PodManifest) -> tuple[str, ...]:
-        """List what keeps a pending pod from being bound at all, as ``field: what``; empty where nothing does."""
-        return *self._own(pod), *self.volumes.refusals(pod), *self.anti_affinity.refusals(pod)
+    def of(self, pod: PodManifest, group: GroupKey | None = None) -> tuple[str, ...]:
+        """List what keeps a pending pod of a PodGroup, if it is in one, from being bound at all, as ``field: what``;
+        empty where nothing does.
+        """
+        wanting = self.gangs.get(group) if group is not None else None
+        exclusive = tuple(_exclusive(pod))
+        of_gang = (f"{group}: {wanting}",) if wanting else ()
+        if self._is_plain(pod.spec):
+            return *of_gang, *exclusive
+        return *of_gang, *exclusive, *self._own(pod, group), *self.volumes.refusals(pod)
 
-    def _own(self, pod: PodManifest) -> Iterator[str]:
+    def _is_plain(self, spec: PodSpec) -> bool:
+        """Whether a pod has no field at all that could keep it, and nothing else does; most pods are like that."""
+        fields = (spec.affinity, spec.topology_spread_constraints, spec.resource_claims, spec.volumes, spec.os)
+        nameless = spec.scheduling_group is not None and not spec.scheduling_group.pod_group_name
+        return not (any(fields) or _sysctls(spec) or nameless or self.scheduled_jobs)
+
+    def _own(self, pod: PodManifest, group: GroupKey | None) -> Iterator[str]:
         yield from _own(pod)
-        yield from upstream_gangs(pod, self.scheduled_jobs)
+        if group is None:
+            yield from undeclared_gang(pod, self.scheduled_jobs)
         system = pod.spec.os.name if pod.spec.os is not None else None
         if system and system not in self.systems:
             yield f"spec.os.name: {system}, and no node is of that operating system"
 
 
 def scheduled_jobs(jobs: Iterable[JobManifest]) -> frozenset[Key]:
-    """Batch Jobs whose pods their controller makes an upstream gang."""
+    """Batch Jobs whose pods their controller makes a gang."""
     return frozenset(Key(job.namespace, job.name) for job in jobs if job.spec.scheduling is not None)
 
 
-def upstream_gangs(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
-    """Gangs of ``scheduling.k8s.io`` that a pod is of, by the field that says so: half a gang is worse than none.
+def undeclared_gang(pod: PodManifest, jobs: frozenset[Key]) -> Iterator[str]:
+    """The gang that a pod in no PodGroup is of all the same: half a gang is worse than none.
 
-    Parameters
-    ----------
-    pod
-        The pod.
-    jobs
-        Batch Jobs whose pods are a gang, whether or not their pods say so yet.
+    Pods of ``jobs`` are a gang, whether or not they say so. A reference without a name leads to no gang that is known.
     """
-    spec = pod.spec
-    if spec.scheduling_group is not None:
-        name = spec.scheduling_group.pod_group_name
-        yield f"spec.schedulingGroup.podGroupName: gang {name or 'without a name'} of {_UPSTREAM}, which is not read"
-    elif spec.workload_ref is not None:
-        name = spec.workload_ref.name
-        yield f"spec.workloadRef: gang {name or 'without a name'} of a Workload of scheduling.k8s.io, which is not read"
+    if pod.spec.scheduling_group is not None:
+        yield "spec.schedulingGroup: a gang without a name"
     elif jobs and (job := _job_of(pod)) in jobs:
-        yield f"spec.scheduling of Job {job}: a gang of {_UPSTREAM}, which is not read"
+        yield f"spec.scheduling of Job {job}: a gang, of which the pod names no PodGroup"
 
 
 def _job_of(pod: PodManifest) -> Key | None:
@@ -291,16 +190,45 @@ def _own(pod: PodManifest) -> Iterator[str]:
     """Fields of the pod's own spec."""
     spec = pod.spec
     if spec.affinity is not None:
-        yield from _terms("spec.affinity.podAffinity", spec.affinity.pod_affinity, "affinity")
-        yield from _terms("spec.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, "anti-affinity")
-    for index, spread in enumerate(spec.topology_spread_constraints or ()):
-        # The field is required, and what it says when left out is the stricter of the two.
-        if spread.when_unsatisfiable != "ScheduleAnyway":
-            yield f"spec.topologySpreadConstraints[{index}]: DoNotSchedule over {spread.topology_key or 'no key'}"
+        yield from _keyless("spec.affinity.podAffinity", spec.affinity.pod_affinity, "affinity")
+        yield from _keyless("spec.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, "anti-affinity")
+    for index, spread in forbidding(spec):
+        if not spread.topology_key:
+            yield f"spec.topologySpreadConstraints[{index}]: DoNotSchedule without a topologyKey"
     for claim in spec.resource_claims or ():
         yield f"spec.resourceClaims[{claim.name or ''}]: devices allocated by claim"
+    for name in _sysctls(spec):
+        yield from _unsafe(name)
 
 
-def _terms(field: str, affinity: PodAffinity | None, what: str) -> Iterator[str]:
-    for term in (affinity.required or ()) if affinity is not None else ():
-        yield f"{field}: required pod {what} over {term.topology_key or 'no key'}"
+def _unsafe(sysctl: str) -> Iterator[str]:
+    if sysctl.replace("/", ".") not in SAFE_SYSCTLS:
+        yield f"spec.securityContext.sysctls: {sysctl}, which only a kubelet that is told to lets a pod set"
+
+
+def _sysctls(spec: PodSpec) -> tuple[str, ...]:
+    """Names of the kernel parameters that a pod sets."""
+    written = spec.security_context.sysctls if spec.security_context is not None else None
+    return tuple(each.name or "" for each in written or ())
+
+
+#: Annotations of JobSets' and LeaderWorkerSets' pods that ask for a domain of their own.
+_EXCLUSIVE = (
+    "alpha.jobset.sigs.k8s.io/exclusive-topology",
+    "leaderworkerset.sigs.k8s.io/exclusive-topology",
+    "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
+)
+
+
+def _exclusive(pod: PodManifest) -> Iterator[str]:
+    annotations = pod.metadata.annotations
+    for name in _EXCLUSIVE if annotations else ():
+        if annotations and annotations.get(name):
+            yield f"metadata.annotations[{name}]: a domain of {annotations[name]} of its own"
+
+
+def _keyless(field: str, affinity: PodAffinity | None, what: str) -> Iterator[str]:
+    """Required terms without a topology key, which no API server admits."""
+    for term in required_terms(affinity):
+        if not term.topology_key:
+            yield f"{field}: required pod {what} without a topologyKey"

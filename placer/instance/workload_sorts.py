@@ -183,14 +183,6 @@ def _tarjan(graph: Graph, order: Sequence[str]) -> list[str]:
     return list(found)[::-1]
 
 
-def _as_it_is(order: Sequence[str]) -> Sequence[str]:
-    return order
-
-
-def _reversed(order: Sequence[str]) -> Sequence[str]:
-    return order[::-1]
-
-
 def _alternating(order: Sequence[str]) -> Iterator[str]:
     """First, last, second, last but one; of an odd number the middle one comes last."""
     for place in range((len(order) + 1) // 2):
@@ -205,10 +197,10 @@ ALGORITHMS: Mapping[
     tuple[Callable[[Graph, Sequence[str]], Sequence[str]], Callable[[Sequence[str]], Iterable[str]]],
 ] = MappingProxyType(
     {
-        "KahnSort": (_kahn, _as_it_is),
-        "TarjanSort": (_tarjan, _as_it_is),
-        "ReverseKahn": (_kahn, _reversed),
-        "ReverseTarjan": (_tarjan, _reversed),
+        "KahnSort": (_kahn, tuple),
+        "TarjanSort": (_tarjan, tuple),
+        "ReverseKahn": (_kahn, reversed),
+        "ReverseTarjan": (_tarjan, reversed),
         "AlternateKahn": (_kahn, _alternating),
         "AlternateTarjan": (_tarjan, _alternating),
     }

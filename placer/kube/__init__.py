@@ -1,4 +1,4 @@
-"""What placer reads of each Kubernetes object: schemas only, one file per API group, and the table of kinds.
+"""What placer reads of each Kubernetes object: schemas only, one file per API group or project, and the table of kinds.
 
 Here belongs what a field is called, its type and the limits that the API server or the CRD puts on it. What a field
 *means* for a placement (defaults that depend on other objects, findings, expansion) belongs to ``placer.instance``; how
@@ -8,25 +8,17 @@ A schema of a whole object is called after its kind and ``Manifest``: ``PodManif
 :class:`placer.instance.Pod` what it means for the problem. Parts of an object bear the name of the API's type, and end
 with ``Entry`` where the problem has a word of that name: ``TaintEntry`` is one entry of a node's ``taints``.
 
-=================  =======================================================================
-file               kinds
-=================  =======================================================================
-``base``           quantities, metadata, selectors
-``pod``            v1 Pod and the pod template
-``core``           the rest of v1, PriorityClass
-``volcano``        PodGroup, Queue, Job, HyperNode of Volcano
-``coscheduling``   PodGroup of scheduler-plugins
-``diktyo``         AppGroup, NetworkTopology
-``numa``           NodeResourceTopology
-``apps``           Deployment, StatefulSet, ReplicaSet, batch Job
-``policy``         our own Policy
-``shapes``         what schemas say of themselves
-``kinds``          which model reads which apiVersion and kind, and how kubectl calls it
-``fields``         every field that those kinds have, and which of them are read
-=================  =======================================================================
+=====================  =============================================================================================
+file                   kinds
+=====================  =============================================================================================
+``base``               quantities, metadata, selectors
+``reader``             text to an object of a schema, or everything that is wrong with it
+``pod``                v1 Pod and the pod template
+``core``               the rest of v1, PriorityClass
+``volcano``            PodGroup, Queue, Job, HyperNode of Volcano
+``scheduler_plugins``  PodGroup of scheduler-plugins, AppGroup, NetworkTopology, NodeResourceTopology
+``apps``               Deployment, StatefulSet, ReplicaSet, batch Job
+``policy``             our own Policy
+``kinds``              which model reads which apiVersion and kind, how kubectl calls it, every field that it may have
+=====================  =============================================================================================
 """
-
-from placer.kube.base import ObjectBase
-from placer.kube.kinds import BY_ATTRIBUTE, KINDS, KindInfo, find_kinds
-
-__all__ = ["BY_ATTRIBUTE", "KINDS", "KindInfo", "ObjectBase", "find_kinds"]

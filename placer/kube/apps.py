@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, Present, schema
+from placer.kube.base import Count, LabelSelector, Name, NamespacedObject, Schema
 from placer.kube.pod import PodTemplateSpec
+from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
 __all__ = [
     "ClaimTemplate",
     "DeploymentManifest",
     "JobCondition",
     "JobManifest",
+    "JobScheduling",
     "JobSpec",
     "JobStatus",
     "Ordinals",
@@ -20,8 +22,7 @@ __all__ = [
 ]
 
 
-@schema
-class WorkloadSpec:
+class WorkloadSpec(Schema, frozen=True, kw_only=True):
     """Equal pods, so many of them; replicas left out are 1."""
 
     replicas: Count | None = None
@@ -29,83 +30,79 @@ class WorkloadSpec:
     template: PodTemplateSpec
 
 
-@schema
-class DeploymentManifest(NamespacedObject):
+class DeploymentManifest(NamespacedObject, frozen=True, kw_only=True):
     """apps/v1 Deployment."""
 
     spec: WorkloadSpec
 
 
-@schema
-class ClaimTemplateMetadata:
+class ClaimTemplateMetadata(Schema, frozen=True, kw_only=True):
     """Name of a claim template: that of the volume, and the start of the claim's name."""
 
     name: Name
 
 
-@schema
-class ClaimTemplate:
+class ClaimTemplate(Schema, frozen=True, kw_only=True):
     """A claim that every pod of a StatefulSet gets one of."""
 
     metadata: ClaimTemplateMetadata
 
 
-@schema
-class Ordinals:
+class Ordinals(Schema, frozen=True, kw_only=True):
     """Where the numbers of a StatefulSet's pods begin."""
 
     start: Count | None = None
 
 
-@schema
-class StatefulSetSpec(WorkloadSpec):
+class StatefulSetSpec(WorkloadSpec, frozen=True, kw_only=True):
     """Equal pods with a number and claims of their own."""
 
     ordinals: Ordinals | None = None
     volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
 
 
-@schema
-class StatefulSetManifest(NamespacedObject):
+class StatefulSetManifest(NamespacedObject, frozen=True, kw_only=True):
     """apps/v1 StatefulSet."""
 
     spec: StatefulSetSpec
 
 
-@schema
-class ReplicaSetManifest(NamespacedObject):
+class ReplicaSetManifest(NamespacedObject, frozen=True, kw_only=True):
     """apps/v1 ReplicaSet; read as the link between a pod and its Deployment."""
 
 
-@schema
-class JobSpec:
-    """Pods that run to completion; of ``scheduling``, by which they become an upstream gang, whether it is there."""
+class JobScheduling(Schema, frozen=True, kw_only=True):
+    """How the pods of a Job are scheduled; without a ``minCount`` a gang is all that run at once."""
+
+    scheduling_policy: UpstreamSchedulingPolicy | None = None
+    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+
+
+class JobSpec(Schema, frozen=True, kw_only=True):
+    """Pods that run to completion; by ``scheduling`` they become a gang."""
 
     parallelism: Count | None = None
     completions: Count | None = None
     completion_mode: str | None = None
     suspend: bool | None = None
-    scheduling: Present | None = None
+    scheduling: JobScheduling | None = None
     template: PodTemplateSpec
 
 
-@schema
-class JobCondition:
+class JobCondition(Schema, frozen=True, kw_only=True):
     """One condition of a job; ``Complete`` and ``Failed`` mean that it makes no more pods."""
 
     type: str
     status: str
 
 
-@schema
-class JobStatus:
+class JobStatus(Schema, frozen=True, kw_only=True):
     """What the controller reports of a job."""
 
     conditions: tuple[JobCondition, ...] | None = None
 
 
-@schema
-class JobManifest(NamespacedObject):
+class JobManifest(NamespacedObject, frozen=True, kw_only=True):
     """batch/v1 Job."""
 
     spec: JobSpec

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from placer.kube.base import NamespacedObject, NodeSelector, ObjectBase, Quantities, schema
+from placer.kube.base import NamespacedObject, NodeSelector, ObjectBase, Quantities, Schema
 
 __all__ = [
     "ConfigMapManifest",
@@ -24,8 +24,7 @@ __all__ = [
 ]
 
 
-@schema
-class TaintEntry:
+class TaintEntry(Schema, frozen=True, kw_only=True):
     """What keeps pods off a node unless they tolerate it."""
 
     key: str
@@ -33,24 +32,21 @@ class TaintEntry:
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-@schema
-class NodeSpec:
+class NodeSpec(Schema, frozen=True, kw_only=True):
     """What is wanted of a node."""
 
     unschedulable: bool | None = None
     taints: tuple[TaintEntry, ...] | None = None
 
 
-@schema
-class NodeCondition:
+class NodeCondition(Schema, frozen=True, kw_only=True):
     """One condition of a node; ``Ready`` is the one that is read."""
 
     type: str
     status: str
 
 
-@schema
-class NodeStatus:
+class NodeStatus(Schema, frozen=True, kw_only=True):
     """What a node has."""
 
     allocatable: Quantities | None = None
@@ -58,8 +54,7 @@ class NodeStatus:
     conditions: tuple[NodeCondition, ...] | None = None
 
 
-@schema
-class NodeManifest(ObjectBase):
+class NodeManifest(ObjectBase, frozen=True, kw_only=True):
     """v1 Node."""
 
     spec: NodeSpec | None = None
@@ -75,50 +70,43 @@ class NodeManifest(ObjectBase):
         return self.status.capacity or {}
 
 
-@schema
-class ConfigMapManifest(NamespacedObject):
+class ConfigMapManifest(NamespacedObject, frozen=True, kw_only=True):
     """v1 ConfigMap."""
 
     data: dict[str, str] | None = None
 
 
-@schema
-class NamespaceManifest(ObjectBase):
+class NamespaceManifest(ObjectBase, frozen=True, kw_only=True):
     """v1 Namespace."""
 
 
-@schema
-class PersistentVolumeClaimSpec:
+class PersistentVolumeClaimSpec(Schema, frozen=True, kw_only=True):
     """What a claim asks for."""
 
     volume_name: str | None = None
     access_modes: tuple[str, ...] | None = None
 
 
-@schema
-class PersistentVolumeClaimStatus:
+class PersistentVolumeClaimStatus(Schema, frozen=True, kw_only=True):
     """Whether a claim is bound."""
 
     phase: str | None = None
 
 
-@schema
-class PersistentVolumeClaimManifest(NamespacedObject):
+class PersistentVolumeClaimManifest(NamespacedObject, frozen=True, kw_only=True):
     """v1 PersistentVolumeClaim."""
 
     spec: PersistentVolumeClaimSpec | None = None
     status: PersistentVolumeClaimStatus | None = None
 
 
-@schema
-class VolumeNodeAffinity:
+class VolumeNodeAffinity(Schema, frozen=True, kw_only=True):
     """Nodes from which a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
-@schema
-class ClaimReference:
+class ClaimReference(Schema, frozen=True, kw_only=True):
     """The claim that a volume is bound to."""
 
     namespace: str | None = None
@@ -126,24 +114,21 @@ class ClaimReference:
     uid: str | None = None
 
 
-@schema
-class PersistentVolumeSpec:
+class PersistentVolumeSpec(Schema, frozen=True, kw_only=True):
     """Where a volume can be used and who has it."""
 
     node_affinity: VolumeNodeAffinity | None = None
     claim_ref: ClaimReference | None = None
 
 
-@schema
-class PersistentVolumeManifest(ObjectBase):
+class PersistentVolumeManifest(ObjectBase, frozen=True, kw_only=True):
     """v1 PersistentVolume."""
 
     spec: PersistentVolumeSpec | None = None
 
 
-@schema
-class PriorityClassManifest(ObjectBase):
+class PriorityClassManifest(ObjectBase, frozen=True, kw_only=True):
     """scheduling.k8s.io/v1 PriorityClass."""
 
-    value: Annotated[int, Field(ge=-(2**31), lt=2**31)]
+    value: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
     global_default: bool | None = None

@@ -1,19 +1,38 @@
-"""Which model reads which API group and kind, and the names under which kubectl finds a kind."""
+"""Which model reads which API group and kind, the names under which kubectl finds a kind, and every field it may have.
+
+Schemas declare what some rule reads, and real objects have hundreds of fields beside: a pod's image, the status of a
+node. ``fields.json`` holds the names of all of them, from the sources and under the licences that it states; it is made
+by ``tests/write_fields.py``. What a schema declares is known without standing there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+import difflib
+import importlib
+import importlib.resources
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast, get_args, get_origin
 
-from pydantic import TypeAdapter
+from placer.kube.base import NamespacedObject, Present
+from placer.kube.reader import SchemaReader, fields_of, is_closed, is_schema, without_none
 
-from placer.kube import apps, core, coscheduling, diktyo, numa, policy, volcano
-from placer.kube.pod import PodManifest
-
-__all__ = ["BY_ATTRIBUTE", "KINDS", "KindInfo", "find_kinds"]
+__all__ = [
+    "BY_ATTRIBUTE",
+    "KINDS",
+    "Fields",
+    "KindInfo",
+    "Steps",
+    "alike",
+    "find_kinds",
+    "known_fields",
+    "nearest",
+    "nearest_kind",
+    "read_fields",
+]
 
 
 @dataclass(frozen=True)
@@ -30,27 +49,26 @@ class KindInfo:
         API groups under which it is read; the first one is the one in use, the others are older spellings.
     versions
         Versions that are read.
-    model
-        The schema.
-    plural
-        Resource name, as in the API's paths.
+    schema
+        Where the schema of an object stands in this package: ``MODULE.CLASS``. It is imported with the first object of
+        the kind, because making the schemas of all kinds takes longer than deciding a small instance.
     short
         Short names of kubectl.
-    namespaced
-        Whether objects of this kind live in a namespace.
     keeps_text
         Whether the object's own text is kept beside the typed object, because pods are made from it.
+    skips_versions
+        Whether objects of other versions are skipped like those of a kind that is not read, because pods say themselves
+        that they depend on them; else such an object is a fault.
     """
 
     attribute: str
     kind: str
     groups: tuple[str, ...]
     versions: tuple[str, ...]
-    model: type[Any]
-    plural: str
+    schema: str
     short: tuple[str, ...] = ()
-    namespaced: bool = True
     keeps_text: bool = False
+    skips_versions: bool = False
 
     @property
     def group(self) -> str:
@@ -58,22 +76,42 @@ class KindInfo:
         return self.groups[0]
 
     @cached_property
-    def adapter(self) -> TypeAdapter[Any]:
-        """Validator of the model, made when it is first needed."""
-        return TypeAdapter(self.model)
+    def plural(self) -> str:
+        """Resource name, as in the API's paths: made of the kind as API machinery guesses it."""
+        name = self.kind.lower()
+        return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
+
+    @cached_property
+    def model(self) -> type[Any]:
+        """Schema of an object of this kind."""
+        module, _, name = self.schema.partition(".")
+        model: type[Any] = getattr(importlib.import_module(f"placer.kube.{module}"), name)
+        return model
+
+    @cached_property
+    def namespaced(self) -> bool:
+        """Whether objects of this kind live in a namespace."""
+        return issubclass(self.model, NamespacedObject)
+
+    @cached_property
+    def _reader(self) -> SchemaReader[Any]:
+        """Reader of the schema, made when it is first needed."""
+        return SchemaReader(self.model)
 
     def read(self, text: bytes) -> Any:
         """Read JSON text as an object of this kind.
 
         Raises
         ------
-        pydantic.ValidationError
+        Misfit
             With every fault of the object.
         """
-        return self.adapter.validator.validate_json(text, by_alias=True, by_name=False)
+        return self._reader.read(text)
 
 
-_VOLCANO = "scheduling.volcano.sh"
+_CORE, _V1, _ALPHA, _BETA = ("",), ("v1",), ("v1alpha1",), ("v1beta1",)
+_APPS, _VOLCANO, _PLACER = ("apps",), ("scheduling.volcano.sh",), ("placer.dev",)
+_SCHEDULING = ("scheduling.k8s.io",)
 _COSCHEDULING = ("scheduling.x-k8s.io", "scheduling.sigs.x-k8s.io", "scheduling.sigs.k8s.io")
 _APP_GROUP = ("appgroup.diktyo.x-k8s.io", "scheduling.sigs.x-k8s.io", "appgroup.diktyo.k8s.io", "diktyo.k8s.io")
 _NETWORK = (
@@ -82,120 +120,81 @@ _NETWORK = (
     "networktopology.diktyo.k8s.io",
     "diktyo.k8s.io",
 )
-_V1, _ALPHA, _BETA = ("v1",), ("v1alpha1",), ("v1beta1",)
+_NUMA, _NUMA_VERSIONS = ("topology.node.k8s.io",), ("v1alpha1", "v1alpha2")
 
 _ALL = (
-    KindInfo("nodes", "Node", ("",), _V1, core.NodeManifest, "nodes", ("no",), namespaced=False),
-    KindInfo("pods", "Pod", ("",), _V1, PodManifest, "pods", ("po",)),
-    KindInfo("config_maps", "ConfigMap", ("",), _V1, core.ConfigMapManifest, "configmaps", ("cm",)),
-    KindInfo("namespaces", "Namespace", ("",), _V1, core.NamespaceManifest, "namespaces", ("ns",), namespaced=False),
+    KindInfo("nodes", "Node", _CORE, _V1, "core.NodeManifest", ("no",)),
+    KindInfo("pods", "Pod", _CORE, _V1, "pod.PodManifest", ("po",)),
+    KindInfo("config_maps", "ConfigMap", _CORE, _V1, "core.ConfigMapManifest", ("cm",)),
+    KindInfo("namespaces", "Namespace", _CORE, _V1, "core.NamespaceManifest", ("ns",)),
     KindInfo(
-        "persistent_volume_claims",
-        "PersistentVolumeClaim",
-        ("",),
-        _V1,
-        core.PersistentVolumeClaimManifest,
-        "persistentvolumeclaims",
-        ("pvc",),
+        "persistent_volume_claims", "PersistentVolumeClaim", _CORE, _V1, "core.PersistentVolumeClaimManifest", ("pvc",)
     ),
-    KindInfo(
-        "persistent_volumes",
-        "PersistentVolume",
-        ("",),
-        _V1,
-        core.PersistentVolumeManifest,
-        "persistentvolumes",
-        ("pv",),
-        namespaced=False,
-    ),
-    KindInfo(
-        "priority_classes",
-        "PriorityClass",
-        ("scheduling.k8s.io",),
-        _V1,
-        core.PriorityClassManifest,
-        "priorityclasses",
-        ("pc",),
-        namespaced=False,
-    ),
-    KindInfo(
-        "pod_groups", "PodGroup", (_VOLCANO,), _BETA, volcano.PodGroupManifest, "podgroups", ("pg", "podgroup-v1beta1")
-    ),
-    KindInfo(
-        "queues", "Queue", (_VOLCANO,), _BETA, volcano.QueueManifest, "queues", ("q", "queue-v1beta1"), namespaced=False
-    ),
+    KindInfo("persistent_volumes", "PersistentVolume", _CORE, _V1, "core.PersistentVolumeManifest", ("pv",)),
+    KindInfo("priority_classes", "PriorityClass", _SCHEDULING, _V1, "core.PriorityClassManifest", ("pc",)),
+    KindInfo("pod_groups", "PodGroup", _VOLCANO, _BETA, "volcano.PodGroupManifest", ("pg", "podgroup-v1beta1")),
+    KindInfo("queues", "Queue", _VOLCANO, _BETA, "volcano.QueueManifest", ("q", "queue-v1beta1")),
     KindInfo(
         "volcano_jobs",
         "Job",
         ("batch.volcano.sh",),
         _ALPHA,
-        volcano.VolcanoJobManifest,
-        "jobs",
+        "volcano.VolcanoJobManifest",
         ("vcjob", "vj"),
         keeps_text=True,
     ),
-    KindInfo(
-        "hyper_nodes",
-        "HyperNode",
-        ("topology.volcano.sh",),
-        _ALPHA,
-        volcano.HyperNodeManifest,
-        "hypernodes",
-        ("hn",),
-        namespaced=False,
-    ),
+    KindInfo("hyper_nodes", "HyperNode", ("topology.volcano.sh",), _ALPHA, "volcano.HyperNodeManifest", ("hn",)),
     KindInfo(
         "coscheduling_pod_groups",
         "PodGroup",
         _COSCHEDULING,
         _ALPHA,
-        coscheduling.CoschedulingPodGroupManifest,
-        "podgroups",
+        "scheduler_plugins.CoschedulingPodGroupManifest",
         ("pg", "pgs"),
     ),
-    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, diktyo.AppGroupManifest, "appgroups", ("ag",)),
     KindInfo(
-        "network_topologies",
-        "NetworkTopology",
-        _NETWORK,
-        _ALPHA,
-        diktyo.NetworkTopologyManifest,
-        "networktopologies",
-        ("nt",),
+        "upstream_pod_groups",
+        "PodGroup",
+        _SCHEDULING,
+        ("v1alpha2", "v1alpha3", "v1beta1"),
+        "scheduling.UpstreamPodGroupManifest",
+        skips_versions=True,
+    ),
+    KindInfo(
+        "workloads",
+        "Workload",
+        _SCHEDULING,
+        ("v1alpha1", "v1alpha2", "v1alpha3", "v1beta1"),
+        "scheduling.WorkloadManifest",
+        skips_versions=True,
+    ),
+    KindInfo("app_groups", "AppGroup", _APP_GROUP, _ALPHA, "scheduler_plugins.AppGroupManifest", ("ag",)),
+    KindInfo(
+        "network_topologies", "NetworkTopology", _NETWORK, _ALPHA, "scheduler_plugins.NetworkTopologyManifest", ("nt",)
     ),
     KindInfo(
         "node_resource_topologies",
         "NodeResourceTopology",
-        ("topology.node.k8s.io",),
-        ("v1alpha1", "v1alpha2"),
-        numa.NodeResourceTopologyManifest,
-        "noderesourcetopologies",
+        _NUMA,
+        _NUMA_VERSIONS,
+        "scheduler_plugins.NodeResourceTopologyManifest",
         ("node-res-topo",),
-        namespaced=False,
     ),
+    KindInfo("deployments", "Deployment", _APPS, _V1, "apps.DeploymentManifest", ("deploy",), keeps_text=True),
+    KindInfo("stateful_sets", "StatefulSet", _APPS, _V1, "apps.StatefulSetManifest", ("sts",), keeps_text=True),
+    KindInfo("replica_sets", "ReplicaSet", _APPS, _V1, "apps.ReplicaSetManifest", ("rs",)),
+    KindInfo("jobs", "Job", ("batch",), _V1, "apps.JobManifest", keeps_text=True),
+    KindInfo("job_sets", "JobSet", ("jobset.x-k8s.io",), ("v1alpha2",), "job_sets.JobSetManifest", keeps_text=True),
     KindInfo(
-        "deployments",
-        "Deployment",
-        ("apps",),
+        "leader_worker_sets",
+        "LeaderWorkerSet",
+        ("leaderworkerset.x-k8s.io",),
         _V1,
-        apps.DeploymentManifest,
-        "deployments",
-        ("deploy",),
+        "leader_worker_sets.LeaderWorkerSetManifest",
+        ("lws",),
         keeps_text=True,
     ),
-    KindInfo(
-        "stateful_sets",
-        "StatefulSet",
-        ("apps",),
-        _V1,
-        apps.StatefulSetManifest,
-        "statefulsets",
-        ("sts",),
-        keeps_text=True,
-    ),
-    KindInfo("replica_sets", "ReplicaSet", ("apps",), _V1, apps.ReplicaSetManifest, "replicasets", ("rs",)),
-    KindInfo("jobs", "Job", ("batch",), _V1, apps.JobManifest, "jobs", keeps_text=True),
-    KindInfo("policies", "Policy", ("placer.dev",), _ALPHA, policy.PolicyManifest, "policies", namespaced=False),
+    KindInfo("policies", "Policy", _PLACER, _ALPHA, "policy.PolicyManifest"),
 )
 
 #: (API group, kind) to how it is read; an older group leads to the same entry as the one in use.
@@ -222,7 +221,7 @@ def find_kinds(word: str) -> tuple[KindInfo, ...]:
     Examples
     --------
     >>> [info.group for info in find_kinds("podgroup")]
-    ['scheduling.volcano.sh', 'scheduling.x-k8s.io']
+    ['scheduling.volcano.sh', 'scheduling.x-k8s.io', 'scheduling.k8s.io']
     >>> [info.group for info in find_kinds("PodGroups.scheduling.volcano.sh")]
     ['scheduling.volcano.sh']
     """
@@ -238,3 +237,212 @@ def _in(info: KindInfo, group: str) -> bool:
     """Whether a kind belongs to a group that is written with or without a version before it."""
     version, _, rest = group.partition(".")
     return group in info.groups or (version in info.versions and rest in info.groups)
+
+
+# --------------------------------------------------------------------------------------------------------------- fields
+
+#: A way through an object: keys, and indices of lists.
+Steps = tuple[str | int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Fields:
+    """What may stand at one place of an object; a list is the place of its items.
+
+    Parameters
+    ----------
+    names
+        Fields that the place may have, and what may stand in each.
+    values
+        What stands under a key, where keys are free: labels, resources.
+    open
+        Whether it is not known, or does not matter, what stands there.
+    is_list
+        Whether it is a list that stands there; said of fields that are read only.
+    """
+
+    names: dict[str, Fields] = field(default_factory=dict)
+    values: Fields | None = None
+    open: bool = False
+    is_list: bool = False
+
+    def under(self, key: str) -> Fields | None:
+        """What may stand under a key; None where there is no such field."""
+        return self.names.get(key, self.values)
+
+
+_OPEN = Fields(open=True)
+#: Text or a number: nothing stands below it.
+_VALUE = Fields()
+
+
+@cache
+def known_fields(info: KindInfo) -> Fields | None:
+    """Give every field of a kind, read or not; None where they are not written down."""
+    model = cast(Any, info.model)
+    if is_closed(model):
+        return _joined(Fields({"metadata": _of_type("ObjectMeta")}), model)
+    called = _data()["kinds"].get(f"{info.kind}.{info.group}".rstrip("."))
+    return None if called is None else _joined(_of_type(called), model)
+
+
+@cache
+def read_fields(info: KindInfo) -> Fields:
+    """Give the fields of a kind that its schema declares: those that some rule reads."""
+    return _of_schema(info.model)
+
+
+def _of_schema(model: Any) -> Fields:
+    if model is Present:
+        return _VALUE
+    return Fields({each.encode_name: _of_annotation(each.type) for each in fields_of(model)})
+
+
+def _of_annotation(annotation: Any) -> Fields:
+    inner = without_none(annotation)
+    if is_schema(inner):
+        return _of_schema(inner)
+    arguments = get_args(inner)
+    if get_origin(inner) is tuple:
+        item = _of_annotation(arguments[0])
+        return Fields(item.names, item.values, is_list=True)
+    return Fields(values=_of_annotation(arguments[1])) if get_origin(inner) is dict else _VALUE
+
+
+# ------------------------------------------------------------------------------------------- what is written down
+
+
+@cache
+def _data() -> Mapping[str, Mapping[str, str]]:
+    text = (importlib.resources.files("placer.kube") / "fields.json").read_text(encoding="utf-8")
+    data: Mapping[str, Mapping[str, str]] = json.loads(text)
+    return data
+
+
+@cache
+def _of_type(called: str) -> Fields:
+    """Fields of a type; empty: anything may stand there, with a star: free keys with values of the type."""
+    if not called:
+        return _OPEN
+    if called.startswith("*"):
+        return Fields(values=_of_type(called[1:]))
+    words = (word.partition(":") for word in _data()["types"][called].split())
+    return Fields({name: _of_type(inner) for name, _, inner in words})
+
+
+@cache
+def _joined(known: Fields, model: Any) -> Fields:
+    """Add what a schema declares; a field with two spellings may have, under either, what it may have under both."""
+    names = dict(known.names)
+    either: tuple[str, ...] = getattr(model, "SPELLINGS", ())
+    for declared in fields_of(model):
+        spellings = either if declared.encode_name in either else (declared.encode_name,)
+        parts = [names[each] for each in spellings if each in names]
+        part = _together(parts) if parts else _of_annotation(declared.type)
+        inner = _schema_in(declared.type)
+        if parts and inner is not None and part.names:
+            part = _joined(part, inner)
+        names.update(dict.fromkeys(spellings, part))
+    return Fields(names, known.values, known.open)
+
+
+def _together(parts: Sequence[Fields]) -> Fields:
+    if len(parts) == 1:
+        return parts[0]
+    return Fields({name: each for part in parts for name, each in part.names.items()})
+
+
+def _schema_in(annotation: Any) -> Any:
+    """The schema of what stands in a field or in its list; None where it is none, or only its presence matters."""
+    inner = without_none(annotation)
+    if get_origin(inner) is tuple:
+        inner = without_none(get_args(inner)[0])
+    return inner if is_schema(inner) and inner is not Present else None
+
+
+# ---------------------------------------------------------------------------------------------------------- near misses
+
+#: How like a name must be to one that is known to be shown beside it, from 0 to 1.
+_ALIKE = 0.7
+_KINDS_ALIKE = 0.8
+_GROUPS_ALIKE = 0.85
+#: Names longer than this are like none.
+_LONGEST = 64
+
+#: API groups of Kubernetes itself: who writes one of placer's kinds under them means placer's.
+_OWN_GROUPS = frozenset(("", "apps", "autoscaling", "batch", "extensions", "policy", "scheduling.k8s.io"))
+#: Kinds of groups that placer reads from, or of Kubernetes, that are themselves although they sound like others.
+_THEMSELVES = frozenset({("scheduling.k8s.io", "CompositePodGroup")})
+
+
+def nearest(key: str, above: Sequence[tuple[Steps, Fields]]) -> Steps:
+    """Give the known path that is most like one that is not.
+
+    Parameters
+    ----------
+    key
+        The field that is not known.
+    above
+        The places on the way to it, the object's root first, and what may stand in each.
+
+    Returns
+    -------
+    Steps
+        A field beside it with a name like it, else one of that very name in a place above, or in the only place below
+        its neighbours that has one; empty where there is none.
+    """
+    place, here = above[-1]
+    like = alike(key, here.names)
+    if like is not None:
+        return (*place, like)
+    for other, fields in reversed(above[:-1]):
+        if key in fields.names:
+            return (*other, key)
+    below = [name for name, each in here.names.items() if key in each.names]
+    return (*place, below[0], key) if len(below) == 1 else ()
+
+
+def nearest_kind(group: str, kind: str) -> KindInfo | None:
+    """Find the kind that is read and that may be meant by one that is not read.
+
+    Parameters
+    ----------
+    group, kind
+        As they are written; no kind that is read.
+
+    Returns
+    -------
+    KindInfo, or None
+        None where the kind is like none, or its group is foreign: many have a Job or a Policy of their own.
+
+    Examples
+    --------
+    >>> nearest_kind("topology.volcano.sh", "Hypernode").kind, nearest_kind("", "HyperNode").group
+    ('HyperNode', 'topology.volcano.sh')
+    >>> nearest_kind("", "Service"), nearest_kind("kyverno.io", "Policy")
+    (None, None)
+    """
+    if (group, kind) in _THEMSELVES or not _is_familiar(group):
+        return None
+    here = {info.kind: info for (each, _), info in KINDS.items() if each == group}
+    anywhere = {info.kind: info for info in reversed(tuple(KINDS.values()))}
+    for kinds in (here, anywhere):
+        like = alike(kind, kinds, _KINDS_ALIKE)
+        if like is not None:
+            return kinds[like]
+    return None
+
+
+def _is_familiar(group: str) -> bool:
+    """Whether a group is one that placer reads from, or like one, or of Kubernetes itself."""
+    groups = {each for each, _ in KINDS}
+    return group in groups or group in _OWN_GROUPS or alike(group, groups, _GROUPS_ALIKE) is not None
+
+
+def alike(word: str, known: Iterable[str], least: float = _ALIKE) -> str | None:
+    """Find the known word that is most like another, whatever the case; None where none is at least so much like it."""
+    if len(word) > _LONGEST:
+        return None
+    by_lower = {each.lower(): each for each in known}
+    found = difflib.get_close_matches(word.lower(), by_lower, 1, least)
+    return by_lower[found[0]] if found else None

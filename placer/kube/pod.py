@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from msgspec import Meta, field
 
 from placer.kube.base import (
     Labels,
@@ -12,13 +12,16 @@ from placer.kube.base import (
     Name,
     NamespacedObject,
     NodeSelector,
+    Positive,
     Present,
     Quantities,
+    Schema,
     TemplateMetadata,
-    schema,
+    Time,
 )
 
 __all__ = [
+    "TERMINAL_PHASES",
     "Affinity",
     "Container",
     "ContainerPort",
@@ -38,32 +41,29 @@ __all__ = [
     "VolumeEntry",
 ]
 
-_REQUIRED = Field(alias="requiredDuringSchedulingIgnoredDuringExecution")
-_PREFERRED = Field(alias="preferredDuringSchedulingIgnoredDuringExecution")
+_REQUIRED = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+_PREFERRED = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
 
-Port = Annotated[int, Field(ge=0, le=65535)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
 
 
-@schema
-class ResourceRequirements:
+class ResourceRequirements(Schema, frozen=True, kw_only=True):
     """Requests and limits, in nano-units."""
 
     requests: Quantities | None = None
     limits: Quantities | None = None
 
 
-@schema
-class ContainerPort:
+class ContainerPort(Schema, frozen=True, kw_only=True):
     """A port of a container; only host ports matter to placement."""
 
     container_port: Port | None = None
     host_port: Port | None = None
-    host_ip: Annotated[str | None, Field(alias="hostIP")] = None
+    host_ip: str | None = field(default=None, name="hostIP")
     protocol: Literal["TCP", "UDP", "SCTP", ""] | None = None
 
 
-@schema
-class Container:
+class Container(Schema, frozen=True, kw_only=True):
     """An app container or an init container; ``restartPolicy: Always`` makes an init container a sidecar."""
 
     name: str | None = None
@@ -72,16 +72,14 @@ class Container:
     restart_policy: str | None = None
 
 
-@schema
-class NodeAffinity:
+class NodeAffinity(Schema, frozen=True, kw_only=True):
     """Node affinity; of the preferred part only whether there is any."""
 
-    required: Annotated[NodeSelector | None, _REQUIRED] = None
-    preferred: Annotated[tuple[Present, ...] | None, _PREFERRED] = None
+    required: NodeSelector | None = _REQUIRED
+    preferred: tuple[Present, ...] | None = _PREFERRED
 
 
-@schema
-class PodAffinityTerm:
+class PodAffinityTerm(Schema, frozen=True, kw_only=True):
     """One required term of pod affinity or anti-affinity."""
 
     topology_key: str | None = None
@@ -92,16 +90,14 @@ class PodAffinityTerm:
     mismatch_label_keys: tuple[str, ...] | None = None
 
 
-@schema
-class PodAffinity:
+class PodAffinity(Schema, frozen=True, kw_only=True):
     """Pod affinity or anti-affinity; of the preferred part only whether there is any."""
 
-    required: Annotated[tuple[PodAffinityTerm, ...] | None, _REQUIRED] = None
-    preferred: Annotated[tuple[Present, ...] | None, _PREFERRED] = None
+    required: tuple[PodAffinityTerm, ...] | None = _REQUIRED
+    preferred: tuple[Present, ...] | None = _PREFERRED
 
 
-@schema
-class Affinity:
+class Affinity(Schema, frozen=True, kw_only=True):
     """All affinities of a pod."""
 
     node_affinity: NodeAffinity | None = None
@@ -109,8 +105,7 @@ class Affinity:
     pod_anti_affinity: PodAffinity | None = None
 
 
-@schema
-class TolerationEntry:
+class TolerationEntry(Schema, frozen=True, kw_only=True):
     """A taint that the pod bears; an operator left out is Equal, an effect left out means every effect."""
 
     key: str | None = None
@@ -119,23 +114,26 @@ class TolerationEntry:
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] | None = None
 
 
-@schema
-class SpreadConstraint:
-    """A topology spread constraint."""
+class SpreadConstraint(Schema, frozen=True, kw_only=True):
+    """A topology spread constraint; a policy left out is Honor for node affinity and Ignore for taints."""
 
     topology_key: str | None = None
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"] | None = None
+    max_skew: Positive | None = None
+    min_domains: Positive | None = None
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] | None = None
+    node_taints_policy: Literal["Honor", "Ignore"] | None = None
 
 
-@schema
-class ClaimVolume:
+class ClaimVolume(Schema, frozen=True, kw_only=True):
     """A volume that a PersistentVolumeClaim backs."""
 
     claim_name: Name
 
 
-@schema
-class VolumeEntry:
+class VolumeEntry(Schema, frozen=True, kw_only=True):
     """A volume; those backed by claims decide where a pod can run."""
 
     name: str | None = None
@@ -143,43 +141,51 @@ class VolumeEntry:
     ephemeral: Present | None = None
 
 
-@schema
-class ResourceClaim:
+class ResourceClaim(Schema, frozen=True, kw_only=True):
     """A reference to a claim for devices (dynamic resource allocation)."""
 
     name: str | None = None
 
 
-@schema
-class SchedulingGate:
+class SchedulingGate(Schema, frozen=True, kw_only=True):
     """Something that must be taken away before the pod may be scheduled."""
 
     name: Name
 
 
-@schema
-class WorkloadReference:
-    """Reference to a Workload of ``scheduling.k8s.io``, which placer does not read."""
+class WorkloadReference(Schema, frozen=True, kw_only=True):
+    """Reference to a pod group of a Workload of ``scheduling.k8s.io/v1alpha1``, and the key of one of its replicas."""
 
     name: str | None = None
+    pod_group: str | None = None
+    pod_group_replica_key: str | None = None
 
 
-@schema
-class SchedulingGroup:
-    """Reference to a PodGroup of ``scheduling.k8s.io``, which placer does not read."""
+class SchedulingGroup(Schema, frozen=True, kw_only=True):
+    """Reference to a PodGroup of ``scheduling.k8s.io``."""
 
     pod_group_name: str | None = None
 
 
-@schema
-class PodOS:
+class PodOS(Schema, frozen=True, kw_only=True):
     """Operating system that a pod is made for."""
 
     name: str | None = None
 
 
-@schema
-class PodSpec:
+class Sysctl(Schema, frozen=True, kw_only=True):
+    """A kernel parameter that a pod sets."""
+
+    name: str | None = None
+
+
+class PodSecurityContext(Schema, frozen=True, kw_only=True):
+    """What holds for all containers of a pod; kernel parameters are what kubelets may refuse it for."""
+
+    sysctls: tuple[Sysctl, ...] | None = None
+
+
+class PodSpec(Schema, frozen=True, kw_only=True):
     """What a pod asks for."""
 
     containers: tuple[Container, ...] | None = None
@@ -195,26 +201,25 @@ class PodSpec:
     resource_claims: tuple[ResourceClaim, ...] | None = None
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     scheduler_name: str | None = None
-    priority: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
     priority_class_name: str | None = None
     host_network: bool | None = None
     os: PodOS | None = None
+    security_context: PodSecurityContext | None = None
     workload_ref: WorkloadReference | None = None
     scheduling_group: SchedulingGroup | None = None
 
 
-@schema
-class PodCondition:
+class PodCondition(Schema, frozen=True, kw_only=True):
     """One condition of a pod; ``PodResizePending`` and ``PodScheduled`` are the ones that are read."""
 
     type: str
     status: str
     reason: str | None = None
-    last_transition_time: AwareDatetime | None = None
+    last_transition_time: Time | None = None
 
 
-@schema
-class ContainerStatus:
+class ContainerStatus(Schema, frozen=True, kw_only=True):
     """What the kubelet has allocated to and actuated for a running container."""
 
     name: str | None = None
@@ -222,8 +227,11 @@ class ContainerStatus:
     resources: ResourceRequirements | None = None
 
 
-@schema
-class PodStatus:
+#: Phases in which a pod has ended: it holds nothing of its node any more.
+TERMINAL_PHASES = ("Succeeded", "Failed")
+
+
+class PodStatus(Schema, frozen=True, kw_only=True):
     """What the cluster reports of a pod."""
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] | None = None
@@ -234,19 +242,17 @@ class PodStatus:
     allocated_resources: Quantities | None = None
     resources: ResourceRequirements | None = None
     resize: str | None = None
-    start_time: AwareDatetime | None = None
+    start_time: Time | None = None
 
 
-@schema
-class PodManifest(NamespacedObject):
+class PodManifest(NamespacedObject, frozen=True, kw_only=True):
     """v1 Pod."""
 
     spec: PodSpec
     status: PodStatus | None = None
 
 
-@schema
-class PodTemplateSpec:
+class PodTemplateSpec(Schema, frozen=True, kw_only=True):
     """The pod that a workload makes copies of."""
 
     metadata: TemplateMetadata | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from msgspec import Meta, field
 
-from placer.kube.base import Count, LabelRequirement, Labels, Metadata, Name, closed_schema, problem
+from placer.kube.base import After, ClosedSchema, Count, Instead, LabelRequirement, Labels, Metadata, Name, Problem
 
 __all__ = [
     "LEVELS",
@@ -28,7 +28,7 @@ _LARGEST_WEIGHT = 10**9
 def _distinct(values: tuple[str, ...]) -> tuple[str, ...]:
     for position, value in enumerate(values):
         if value in values[:position]:
-            raise problem("each name once", f"{value!r} twice")
+            raise Problem("each name once", f"{value!r} twice")
     return values
 
 
@@ -36,66 +36,51 @@ def _off(value: object) -> Literal["off"]:
     """YAML 1.1 tools turn ``off`` into false, so both switch a rule off."""
     if value is False or value == "off":
         return "off"
-    raise problem("off")
+    raise Problem("off")
 
 
 def _weight(value: object) -> Decimal:
     """Read a positive number exactly as it is written."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _LARGEST_WEIGHT:
         return Decimal(str(value))
-    raise problem("a number above 0, at most 10^9")
+    raise Problem("a number above 0, at most 10^9")
 
 
-def _gangs(value: object) -> Literal["declared"]:
-    """Refuse what is asked for and not carried out: half a gang is worse than none."""
-    if value == "declared":
-        return "declared"
-    if value == "owners":
-        raise problem("declared: owners are not read as gangs yet, so name their pods in PodGroups")
-    raise problem("declared")
+Off = Annotated[Literal["off"], Instead(_off)]
+Weight = Annotated[Decimal, Instead(_weight)]
 
 
-Gangs = Annotated[Literal["declared"], BeforeValidator(_gangs)]
-Off = Annotated[Literal["off"], BeforeValidator(_off)]
-Weight = Annotated[Decimal, BeforeValidator(_weight)]
-
-
-@closed_schema
-class NetworkChoice:
+class NetworkChoice(ClosedSchema, frozen=True, kw_only=True):
     """Which NetworkTopology (NAMESPACE/NAME) and which of its lists to use."""
 
-    topology: Annotated[str, Field(pattern=r"^[^/]+/[^/]+$")] | None = None
+    topology: Annotated[str, Meta(pattern=r"^[^/]+/[^/]+$")] | None = None
     weights: str | None = None
 
 
-@closed_schema
-class RuleSwitches:
+class RuleSwitches(ClosedSchema, frozen=True, kw_only=True):
     """Rules that this cluster does not know."""
 
-    c8: Annotated[Off | None, Field(alias="C8")] = None
-    c9: Annotated[Off | None, Field(alias="C9")] = None
-    c10: Annotated[Off | None, Field(alias="C10")] = None
-    c11: Annotated[Off | None, Field(alias="C11")] = None
+    c8: Off | None = field(default=None, name="C8")
+    c9: Off | None = field(default=None, name="C9")
+    c10: Off | None = field(default=None, name="C10")
+    c11: Off | None = field(default=None, name="C11")
 
 
-@closed_schema
-class ProtectedLabels:
+class ProtectedLabels(ClosedSchema, frozen=True, kw_only=True):
     """Labels of pods; all parts must hold, and none at all take every pod."""
 
     match_labels: Labels | None = None
     match_expressions: tuple[LabelRequirement, ...] | None = None
 
 
-@closed_schema
-class Protected:
+class Protected(ClosedSchema, frozen=True, kw_only=True):
     """Pods that are never disturbed; namespaces left out are all of them."""
 
     selector: ProtectedLabels | None = None
     namespaces: tuple[Name, ...] | None = None
 
 
-@closed_schema
-class Disruption:
+class Disruption(ClosedSchema, frozen=True, kw_only=True):
     """What may be disturbed without being asked for by name; nothing is yet, which keeps every limit that is set."""
 
     evict: Literal["none", "lower-priority"] | None = None
@@ -104,23 +89,21 @@ class Disruption:
     max_pods: Count | None = None
 
 
-@closed_schema
-class PolicySpec:
+class PolicySpec(ClosedSchema, frozen=True, kw_only=True):
     """The choices; None is the default."""
 
-    levels: Annotated[tuple[Level, ...], AfterValidator(_distinct)] | None = None
+    levels: Annotated[tuple[Level, ...], After(_distinct)] | None = None
     network_cost: Literal["all", "majority"] | None = None
     network: NetworkChoice | None = None
-    topology_keys: Annotated[tuple[Name, ...], AfterValidator(_distinct)] | None = None
+    topology_keys: Annotated[tuple[Name, ...], After(_distinct)] | None = None
     locality: Literal["marked", "all"] | None = None
     resource_weights: dict[Name, Weight] | None = None
     rules: RuleSwitches | None = None
-    gangs: Gangs | None = None
+    gangs: Literal["declared", "owners"] | None = None
     disruption: Disruption | None = None
 
 
-@closed_schema
-class PolicyManifest:
+class PolicyManifest(ClosedSchema, frozen=True, kw_only=True):
     """placer.dev/v1alpha1 Policy."""
 
     api_version: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from msgspec import Meta
 
 from placer.kube.base import (
     Count,
@@ -16,9 +16,9 @@ from placer.kube.base import (
     NamespacedObject,
     ObjectBase,
     Positive,
+    Problem,
     Quantities,
-    problem,
-    schema,
+    Schema,
 )
 from placer.kube.pod import PodTemplateSpec
 
@@ -42,20 +42,18 @@ __all__ = [
 ]
 
 
-@schema
-class GangTopologySpec:
+class GangTopologySpec(Schema, frozen=True, kw_only=True):
     """How near to each other the pods of a group or subgroup must be; a mode left out is hard."""
 
     mode: Literal["hard", "soft"] | None = None
     highest_tier_allowed: Count | None = None
-    highest_tier_name: Annotated[str, Field(max_length=253)] | None = None
+    highest_tier_name: Annotated[str, Meta(max_length=253)] | None = None
 
 
-@schema
-class SubGroupPolicyEntry:
+class SubGroupPolicyEntry(Schema, frozen=True, kw_only=True):
     """How pods of a group are split into subgroups."""
 
-    name: Annotated[str, Field(max_length=253)] | None = None
+    name: Annotated[str, Meta(max_length=253)] | None = None
     network_topology: GangTopologySpec | None = None
     sub_group_size: Positive | None = None
     min_sub_groups: Count | None = None
@@ -63,8 +61,7 @@ class SubGroupPolicyEntry:
     match_label_keys: tuple[str, ...] | None = None
 
 
-@schema
-class PodGroupSpec:
+class PodGroupSpec(Schema, frozen=True, kw_only=True):
     """What a gang needs."""
 
     min_member: Count | None = None
@@ -76,48 +73,42 @@ class PodGroupSpec:
     sub_group_policy: tuple[SubGroupPolicyEntry, ...] | None = None
 
 
-@schema
-class PodGroupManifest(NamespacedObject):
+class PodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
     """scheduling.volcano.sh/v1beta1 PodGroup."""
 
     spec: PodGroupSpec | None = None
 
 
-@schema
-class Guarantee:
+class Guarantee(Schema, frozen=True, kw_only=True):
     """What is kept free for a queue."""
 
     resource: Quantities | None = None
 
 
-@schema
-class QueueSpec:
+class QueueSpec(Schema, frozen=True, kw_only=True):
     """What a queue may hold, and how much it is given beside others."""
 
-    weight: Annotated[int, Field(ge=1, le=65535)] | None = None
+    weight: Annotated[int, Meta(ge=1, le=65535)] | None = None
     capability: Quantities | None = None
     guarantee: Guarantee | None = None
     deserved: Quantities | None = None
     parent: str | None = None
 
 
-@schema
-class QueueStatus:
+class QueueStatus(Schema, frozen=True, kw_only=True):
     """Whether a queue is open."""
 
     state: str | None = None
 
 
-@schema
-class QueueManifest(ObjectBase):
+class QueueManifest(ObjectBase, frozen=True, kw_only=True):
     """scheduling.volcano.sh/v1beta1 Queue."""
 
     spec: QueueSpec | None = None
     status: QueueStatus | None = None
 
 
-@schema
-class PartitionPolicy:
+class PartitionPolicy(Schema, frozen=True, kw_only=True):
     """How the replicas of a task are split into partitions."""
 
     total_partitions: Positive
@@ -126,15 +117,13 @@ class PartitionPolicy:
     network_topology: GangTopologySpec | None = None
 
 
-@schema
-class DependsOn:
+class DependsOn(Schema, frozen=True, kw_only=True):
     """Tasks that must have started before this one gets its pods."""
 
     name: tuple[str, ...] | None = None
 
 
-@schema
-class TaskEntry:
+class TaskEntry(Schema, frozen=True, kw_only=True):
     """One role of a job."""
 
     name: str | None = None
@@ -146,15 +135,13 @@ class TaskEntry:
     partition_policy: PartitionPolicy | None = None
 
 
-@schema
-class JobVolume:
+class JobVolume(Schema, frozen=True, kw_only=True):
     """A claim that all pods of a job mount; without a name the controller makes one and names it."""
 
     volume_claim_name: str | None = None
 
 
-@schema
-class VolcanoJobSpec:
+class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
     """What a job runs."""
 
     min_available: Count | None = None
@@ -166,78 +153,67 @@ class VolcanoJobSpec:
     volumes: tuple[JobVolume, ...] | None = None
 
 
-@schema
-class VolcanoJobState:
+class VolcanoJobState(Schema, frozen=True, kw_only=True):
     """Phase of a job."""
 
     phase: str | None = None
 
 
-@schema
-class VolcanoJobStatus:
+class VolcanoJobStatus(Schema, frozen=True, kw_only=True):
     """What the controller reports of a job."""
 
     state: VolcanoJobState | None = None
 
 
-@schema
-class VolcanoJobManifest(NamespacedObject):
+class VolcanoJobManifest(NamespacedObject, frozen=True, kw_only=True):
     """batch.volcano.sh/v1alpha1 Job."""
 
     spec: VolcanoJobSpec
     status: VolcanoJobStatus | None = None
 
 
-@schema
-class ExactMatch:
+class ExactMatch(Schema, frozen=True, kw_only=True):
     """A member by its name."""
 
     name: Name
 
 
-@schema
-class RegexMatch:
+class RegexMatch(Schema, frozen=True, kw_only=True):
     """Members whose name the pattern (RE2, unanchored) finds."""
 
-    pattern: Annotated[str, Field(min_length=1)]
+    pattern: Annotated[str, Meta(min_length=1)]
 
 
-@schema
-class MemberSelector:
+class MemberSelector(Schema, frozen=True, kw_only=True):
     """Which nodes or HyperNodes are members: exactly one of the three."""
 
     exact_match: ExactMatch | None = None
     regex_match: RegexMatch | None = None
     label_match: LabelSelector | None = None
 
-    @model_validator(mode="after")
-    def _exactly_one(self) -> MemberSelector:
+    def __post_init__(self) -> None:
         given = sum(part is not None for part in (self.exact_match, self.regex_match, self.label_match))
         if given != 1:
             found = f"{given or 'none'} of them"
-            raise problem("exactly one of exactMatch, regexMatch and labelMatch", found)
-        return self
+            raise Problem("exactly one of exactMatch, regexMatch and labelMatch", found)
 
 
-@schema
-class HyperNodeMember:
+class HyperNodeMember(Schema, frozen=True, kw_only=True):
     """Members of a HyperNode."""
 
     type: Literal["Node", "HyperNode"]
     selector: MemberSelector
 
 
-@schema
-class HyperNodeSpec:
+class HyperNodeSpec(Schema, frozen=True, kw_only=True):
     """A domain of the network: the lower its tier, the nearer its members."""
 
     tier: Count
-    tier_name: Annotated[str, Field(max_length=253)] | None = None
-    members: Annotated[tuple[HyperNodeMember, ...], Field(min_length=1)]
+    tier_name: Annotated[str, Meta(max_length=253)] | None = None
+    members: Annotated[tuple[HyperNodeMember, ...], Meta(min_length=1)]
 
 
-@schema
-class HyperNodeManifest(ObjectBase):
+class HyperNodeManifest(ObjectBase, frozen=True, kw_only=True):
     """topology.volcano.sh/v1alpha1 HyperNode."""
 
     spec: HyperNodeSpec

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
+from placer.document import ValuePart, WeightPart
 from placer.errors import NothingFound, PlacerError, UsageError, VerificationFailed
+from placer.gpus import gpus_placed
 from placer.instance import Instance
-from placer.laboratory.deciders import NAMES, Asked, ask, configuration_of
-from placer.laboratory.peak_memory import PeakOfTree, high_water
-from placer.laboratory.placement_metrics import GroupFate, Metrics, admitted_groups, fates, gpus_placed, measure
-from placer.laboratory.policies import POLICIES, Mimicry
-from placer.methods.process import ProcessEnd, run_apart
+from placer.laboratory.deciders import NAMES, Asked, PeakOfTree, apart, ask, configuration_of, faults_of, high_water
+from placer.laboratory.own_policies import STATED, Proposal, load, parse
+from placer.laboratory.placement_metrics import GroupFate, Metrics, fates, measure
+from placer.laboratory.policies.mimicry import POLICIES
 from placer.outcome import Outcome
 from placer.placement import MAXIMISED, Placement, Value, better
 from placer.result import WEIGHT, Bound, Judged
@@ -35,32 +37,21 @@ __all__ = [
     "Decided",
     "Failed",
     "beside_proofs",
+    "beside_today",
     "compare",
     "decide",
-    "failed_row",
     "row",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A placement, not judged yet.
+    """A placement, not judged yet, and what it took: seconds from having the instance, high-water mark in KiB (0: not
+    told).
 
-    Parameters
-    ----------
-    placement
-        What it would bind.
-    bounds
-        What was proved, one per value of the objective; empty for a policy, which proves nothing.
-    weight_bound
-        What the placed weight of no valid placement exceeds that is at least as good in the order of the objective;
-        None: nothing was proved.
-    seconds
-        From having the instance to having the placement.
-    peak_memory
-        High-water mark of the process at the end, KiB; 0 where the system does not tell.
-    notes
-        What of a policy is not mimicked (:class:`placer.laboratory.policies.Mimicry`).
+    Bounds are one per value of the objective; empty for a policy, which proves nothing, but for a Placement of the
+    reader's, which may state them. No valid placement that is at
+    least as good in the order of the objective weighs more than ``weight_bound``; None: nothing was proved.
     """
 
     placement: Placement
@@ -82,15 +73,8 @@ class Failed:
 def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Decided | Failed:
     """Decide and measure.
 
-    Parameters
-    ----------
-    instance
-        The problem.
-    asked
-        Who decides, and the limits.
-    emit
-        Is told the id of this process, and None when the decision is there (:class:`~placer.laboratory.peak_memory.
-        PeakOfTree`).
+    ``emit`` is told the id of this process, and None when the decision is there
+    (:class:`~placer.laboratory.deciders.PeakOfTree`).
     """
     emit(os.getpid())
     began = time.monotonic()
@@ -106,8 +90,8 @@ def decide(instance: Instance, asked: Asked, emit: Callable[[Any], None]) -> Dec
 def _decide(instance: Instance, asked: Asked, began: float) -> Decided:
     """The decision; what it took is not known yet."""
     said = ask(instance, asked, began)
-    if isinstance(said, Mimicry):
-        return Decided(said.placement, (), None, 0.0, 0, said.notes)
+    if isinstance(said, Proposal):
+        return Decided(said.placement, said.bounds, said.weight_bound, 0.0, 0, said.notes)
     if said.placement is None:
         raise NothingFound(said.nothing_found)
     return Decided(said.placement, tuple(judged.bound for judged in said.objective), said.weight.bound, 0.0, 0)
@@ -122,11 +106,11 @@ class ComparisonRow:
     Parameters
     ----------
     policy
-        Name of the policy or method.
+        Name of the policy or method; of the reader's own what stands before ``=``.
     placed_pods
         Pending pods that get a node.
     placed_groups
-        Groups, single pods included, that become ready (:func:`placer.laboratory.placement_metrics.admitted_groups`).
+        Groups, single pods included, that become ready (:attr:`placer.outcome.Outcome.made_ready`).
     gpus_placed
         GPUs that these pods request.
     objective
@@ -144,9 +128,10 @@ class ComparisonRow:
     groups
         What becomes of every group with pending pods, in the order of the groups; empty in a row that failed.
     notes
-        What the configuration of a policy says and is not mimicked (:class:`placer.laboratory.policies.Mimicry`).
+        What the configuration of a policy says and is not mimicked; what is to be told of a placement in a file.
     seconds
-        From having the instance to having the placement; reading and judging are not in it.
+        From having the instance to having the placement; reading and judging are not in it. Of a function of the
+        reader's with the import of its module; of a file, which was read before, next to nothing.
     peak_memory_mib
         The most that the process and the ones it started held at once, MiB; None where the system does not tell.
     error
@@ -154,6 +139,8 @@ class ComparisonRow:
         valid placement is beyond, which no sound proof allows.
     exit_code
         That of the error; 0 without one.
+    today
+        Of a comparison under a *what if*, the row of the same policy without it; None in any other.
     """
 
     policy: str
@@ -171,18 +158,19 @@ class ComparisonRow:
     peak_memory_mib: float | None = None
     error: str | None = None
     exit_code: int = 0
+    today: ComparisonRow | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md; beside them ``notes`` and ``error`` where there are any."""
+        """Plain data with the names of models/interface.md; ``notes``, ``error`` and ``today`` where there are."""
         metrics = None
         if self.metrics is not None and self.weight is not None:
-            metrics = {"weight": _numbers(self.weight), **self.metrics.as_dict()}
+            metrics = {"weight": WeightPart.of(self.weight).as_dict(), **self.metrics.as_dict()}
         return {
             "policy": self.policy,
             "placedPods": self.placed_pods,
             "placedGroups": self.placed_groups,
             "gpusPlaced": self.gpus_placed,
-            "objective": [_value(judged) for judged in self.objective],
+            "objective": [ValuePart.of(judged).as_dict() for judged in self.objective],
             "violations": dict(self.violations),
             "metrics": metrics,
             "groups": [fate.as_dict() for fate in self.groups],
@@ -190,41 +178,17 @@ class ComparisonRow:
             "peakMemoryMiB": self.peak_memory_mib,
             **({"notes": list(self.notes)} if self.notes else {}),
             **({} if self.error is None else {"error": self.error}),
+            **({} if self.today is None else {"today": self.today.as_dict()}),
         }
-
-
-def _value(judged: Judged) -> dict[str, Any]:
-    value = judged.value
-    priority = {} if value.priority is None else {"priority": value.priority}
-    return {"name": value.name, **priority, **_numbers(judged)}
-
-
-def _numbers(judged: Judged) -> dict[str, Any]:
-    bound, gap = judged.bound, judged.gap
-    return {
-        "value": judged.value.value,
-        "bound": None if bound is None else bound.value,
-        "gap": None if gap is None else round(gap, 6),
-        "provedBy": None if bound is None else bound.by,
-    }
-
-
-def failed_row(asked: Asked, failed: Failed) -> ComparisonRow:
-    """Make the row of what has no placement."""
-    return ComparisonRow(asked.name, error=failed.error, exit_code=failed.exit_code)
 
 
 def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> ComparisonRow:
     """Judge and measure a placement; its own bounds only (:func:`beside_proofs` adds those of others).
 
-    Parameters
-    ----------
-    instance, asked, decided
-        The problem, who decided, and what.
-    peak
-        Of the process and the ones it started, KiB, as seen from outside.
+    ``peak`` is of the process and the ones it started, KiB, as seen from outside.
     """
     placement = decided.placement
+    outcome = Outcome(instance, placement)
     values = score(instance, placement)
     bounds = decided.bounds or (None,) * len(values)
     violations = verify(instance, placement)
@@ -232,9 +196,9 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Compar
     memory = max(peak, decided.peak_memory)
     return ComparisonRow(
         policy=asked.name,
-        placed_pods=len(Outcome(instance, placement).new),
-        placed_groups=len(admitted_groups(instance, placement)),
-        gpus_placed=gpus_placed(instance, placement),
+        placed_pods=len(outcome.new),
+        placed_groups=len(outcome.made_ready),
+        gpus_placed=gpus_placed(outcome),
         objective=tuple(Judged(value, bound) for value, bound in zip(values, bounds, strict=True)),
         weight=Judged(Value(WEIGHT, placed_weight(instance, placement)), decided.weight_bound),
         violations={name: broken[name] for name, _ in RULES if broken[name]},
@@ -256,38 +220,43 @@ def beside_proofs(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     could weigh at most. A row that is valid and beyond a bound that holds for it gets an error: the proof or the judge
     is wrong.
     """
-    proofs: dict[tuple[tuple[int, ...], Value], Bound] = {}
-    for each in rows:
-        for key, judged in _placed_in_order(each):
-            _keep_best(proofs, key, judged)
+    proofs: dict[tuple[tuple[int, ...], Value], list[Bound | None]] = defaultdict(list)
+    for key, judged in chain.from_iterable(map(_placed_in_order, rows)):
+        proofs[key].append(judged.bound)
+    best = {key: _best(bounds, maximised=key[1].name in MAXIMISED) for key, bounds in proofs.items()}
     of_weight = _best((each.weight.bound for each in rows if each.weight is not None), maximised=True)
     found = [
         replace(
             each,
-            objective=tuple(Judged(judged.value, proofs.get(key)) for key, judged in _placed_in_order(each)),
+            objective=tuple(Judged(judged.value, best[key]) for key, judged in _placed_in_order(each)),
             weight=None if each.weight is None else Judged(each.weight.value, of_weight),
         )
         for each in rows
     ]
-    return [_doubted(each, rows) for each in found]
+    return [_with_doubts(each, rows) for each in found]
 
 
-def _doubted(one: ComparisonRow, rows: Sequence[ComparisonRow]) -> ComparisonRow:
+def _with_doubts(one: ComparisonRow, rows: Sequence[ComparisonRow]) -> ComparisonRow:
     """Add the error of a valid row that is beyond a bound that some row proved for it."""
-    beyond = [judged for judged in one.objective if judged.beyond]
+    claims = () if one.violations else tuple(_doubts(one, rows))
+    if not claims:
+        return one
+    stated = any(STATED in claim for claim in claims)
+    blame = f"this is a bug in placer{', or the file was changed' if stated else ''}"
+    return replace(one, error="; ".join((*claims, blame)), exit_code=VerificationFailed.exit_code)
+
+
+def _doubts(one: ComparisonRow, rows: Sequence[ComparisonRow]) -> Iterator[str]:
+    judged = list(one.objective)
     if one.weight is not None:
         bound = _best((each.weight.bound for each in rows if each.weight and _at_least(one, each)), maximised=True)
-        weight = Judged(one.weight.value, bound)
-        beyond += [weight] if weight.beyond else []
-    claims = [
-        f"{judged.bound.by} claimed that {judged.value.name} cannot be better than {judged.bound.value}, but this "
-        f"valid placement has {judged.value.value}"
-        for judged in beyond
-        if judged.bound is not None
-    ]
-    if not claims or one.violations:
-        return one
-    return replace(one, error="; ".join((*claims, "this is a bug in placer")), exit_code=VerificationFailed.exit_code)
+        judged.append(Judged(one.weight.value, bound))
+    for each in judged:
+        if each.beyond and each.bound is not None:
+            yield (
+                f"{each.bound.by} claimed that {each.value.name} cannot be better than {each.bound.value}, but this "
+                f"valid placement has {each.value.value}"
+            )
 
 
 def _at_least(one: ComparisonRow, other: ComparisonRow) -> bool:
@@ -300,14 +269,6 @@ def _placed_in_order(one: ComparisonRow) -> list[tuple[tuple[tuple[int, ...], Va
     """Every value with the numbers above it and what it is called: what a bound of it speaks about."""
     numbers = tuple(judged.value.value for judged in one.objective)
     return [((numbers[:index], replace(judged.value, value=0)), judged) for index, judged in enumerate(one.objective)]
-
-
-def _keep_best(
-    proofs: dict[tuple[tuple[int, ...], Value], Bound], key: tuple[tuple[int, ...], Value], judged: Judged
-) -> None:
-    best = _best((proofs.get(key), judged.bound), maximised=judged.value.name in MAXIMISED)
-    if best is not None:
-        proofs[key] = best
 
 
 def _best(bounds: Iterable[Bound | None], *, maximised: bool) -> Bound | None:
@@ -330,6 +291,7 @@ def compare(
     seed: int = 0,
     arguments: Mapping[str, Mapping[str, Any]] | None = None,
     begin: Callable[[str], None] | None = None,
+    strict: bool = False,
 ) -> list[ComparisonRow]:
     """Compare policies and methods.
 
@@ -338,19 +300,23 @@ def compare(
     instance
         The problem.
     names
-        Of :data:`NAMES`; one given twice counts once.
+        Of :data:`NAMES`, and the reader's own: ``NAME=package.module:function``, which is called as
+        :class:`placer.laboratory.own_policies.PolicyFunction` says, or ``NAME=FILE`` with a placement. One given twice
+        counts once.
     time_limit, work_limit, workers
         Of each method, as :func:`placer.solve` takes them. Policies run to their end.
     seed
         Of each, 0 .. 2^31 - 1.
     arguments
-        Policy to its configuration (:func:`placer.laboratory.policies.config.read_config`).
+        Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
     begin
         Called with each name before it runs (progress).
+    strict
+        What is to be told of a placement in a file is an error.
 
     Returns
     -------
-    list[Row]
+    list[ComparisonRow]
         One per name, in their order; one that fails is a row with its error. The first value of every row, and each
         further one as far as the row is as good as the best, has the best bound that any method proved.
 
@@ -358,52 +324,38 @@ def compare(
     ------
     UsageError
         With every argument that makes no sense.
+    BadInstance, StrictFindings
+        As :func:`placer.laboratory.own_policies.load` raises them.
     """
     configured = arguments or {}
-    _check(names, configured, time_limit, work_limit, workers, seed)
+    targets, faults = parse(names, NAMES)
+    faults += faults_of(
+        targets, configured, time_limit=time_limit, workers=workers, seeds=(seed,), work_limit=work_limit
+    )
+    if faults:
+        raise UsageError("; ".join(faults))
+    own = load(targets, strict=strict)
     rows = []
-    for name in dict.fromkeys(names):
+    for name in targets:
         if begin is not None:
             begin(name)
-        asked = Asked(name, configuration_of(name, configured), time_limit, work_limit, workers, seed)
+        configuration = configuration_of(name, configured)
+        asked = Asked(name, configuration, time_limit, work_limit, workers, seed, own.get(name))
         rows.append(_run(instance, asked))
     return beside_proofs(rows)
 
 
-def _check(
-    names: Sequence[str],
-    arguments: Mapping[str, Any],
-    time_limit: float | None,
-    work_limit: float | None,
-    workers: int | None,
-    seed: int,
-) -> None:
-    endless = float("inf")
-    bare = {name.partition(":")[0] for name in names}
-    faults = [
-        f"{what}: found {found}, expected {expected}"
-        for what, found, expected, fine in (
-            ("policies", "none", "at least one", bool(names)),
-            *(("policy", repr(name), f"one of {', '.join(NAMES)}", name in NAMES) for name in names),
-            *(("configuration", f"one for {name}", "it among the policies", name in bare) for name in arguments),
-            ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < endless),
-            ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < endless),
-            ("workers", workers, "at least 1", workers is None or workers >= 1),
-            ("seed", seed, "0 to 2147483647", 0 <= seed < 2**31),
-        )
-        if not fine
-    ]
-    if faults:
-        raise UsageError("; ".join(faults))
+def beside_today(rows: Sequence[ComparisonRow], today: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """Put beside every row under a *what if* the row of the same policy without it."""
+    now = {each.policy: each for each in today}
+    return [replace(each, today=now[each.policy]) for each in rows]
 
 
 def _run(instance: Instance, asked: Asked) -> ComparisonRow:
     """Decide in another process, judge in this one: what judging takes is not the decision's."""
     with PeakOfTree() as tree:
-        ended = run_apart("placer.laboratory.compare:decide", (instance, asked), tree.hear)
-    if ended.how is ProcessEnd.INTERRUPTED:
-        raise KeyboardInterrupt
+        ended = apart(decide, (instance, asked), tree.hear)
     found: Decided | Failed = ended.value or Failed(f"the process of the row ended with {ended.detail}")
     if isinstance(found, Failed):
-        return failed_row(asked, found)
+        return ComparisonRow(asked.name, error=found.error, exit_code=found.exit_code)
     return row(instance, asked, found, tree.peak)

@@ -1,21 +1,32 @@
-"""Ask a policy or a method, by its name."""
+"""Ask a policy or a method by its name, and tell the most memory that a process and the ones it started held at once.
+
+``getrusage`` cannot tell: the peak it gives for a process begins with that of the process it was forked from. So the
+high-water marks (VmHWM) are read from ``/proc`` while they run, from outside, which costs the run nothing.
+"""
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from placer.instance import Instance
-from placer.laboratory.policies import POLICIES, SORTED, Mimicry, mimic
+from placer.laboratory.own_policies import OwnPolicy, Proposal, propose
+from placer.laboratory.policies.mimicry import POLICIES, SORTED, mimic
 from placer.methods import METHODS
+from placer.methods.process import ProcessEnd, ProcessResult, run_apart
 from placer.result import Result
 from placer.solve import solve
 
-__all__ = ["NAMES", "Asked", "ask", "configuration_of"]
+__all__ = ["NAMES", "Asked", "PeakOfTree", "apart", "ask", "configuration_of", "faults_of", "high_water"]
 
-#: Everything that can decide.
+
+#: Everything that can decide, but for the reader's own policies.
 NAMES = (*POLICIES, *SORTED, *METHODS)
 
 
@@ -26,13 +37,16 @@ class Asked:
     Parameters
     ----------
     name
-        One of :data:`NAMES`.
+        One of :data:`NAMES`, or what the reader calls a policy of their own.
     arguments
-        A policy's configuration (:func:`placer.laboratory.policies.mimic`); None: its defaults.
+        A policy's configuration (:func:`placer.laboratory.policies.mimicry.mimic`); None: its defaults.
     time_limit, work_limit, workers
-        Of a method, as :func:`placer.solve` takes them; policies always run to their end, on one core.
+        Of a method, as :func:`placer.solve` takes them; policies always run to their end, on one core. A function of
+        the reader's is told them where it asks.
     seed
         Of its random choices.
+    own
+        The policy of the reader's own that has the name.
     """
 
     name: str
@@ -41,6 +55,38 @@ class Asked:
     work_limit: float | None = None
     workers: int | None = None
     seed: int = 0
+    own: OwnPolicy | None = None
+
+
+def faults_of(
+    targets: Mapping[str, str | None],
+    configured: Mapping[str, Any],
+    *,
+    time_limit: float | None,
+    workers: int | None,
+    seeds: Sequence[int],
+    work_limit: float | None = None,
+) -> list[str]:
+    """Say of policies and methods, their configurations and limits what makes no sense; ``targets`` are their
+    names, as :func:`placer.laboratory.own_policies.parse` has them.
+    """
+    known = f"one of {', '.join(NAMES)}, or NAME=package.module:function, NAME=PLACEMENT"
+    bare = {name.partition(":")[0] for name in targets}
+    checks = (
+        ("policies", "none", "at least one", bool(targets)),
+        *(("policy", repr(name), known, False) for name in _unknown(targets)),
+        *(("configuration", f"one for {name}", "it among the policies", name in bare) for name in configured),
+        ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < math.inf),
+        ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < math.inf),
+        ("workers", workers, "at least 1", workers is None or workers >= 1),
+        *(("seed", seed, "0 to 2147483647", 0 <= seed < 2**31) for seed in seeds),
+    )
+    return [f"{what}: found {found}, expected {expected}" for what, found, expected, fine in checks if not fine]
+
+
+def _unknown(targets: Mapping[str, str | None]) -> list[str]:
+    """Names that are neither known nor of the reader's own policies."""
+    return [name for name, own in targets.items() if own is None and name not in NAMES]
 
 
 def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -54,7 +100,7 @@ def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> M
     return arguments.get(name, arguments.get(name.partition(":")[0]))
 
 
-def ask(instance: Instance, asked: Asked, began: float | None = None) -> Mimicry | Result:
+def ask(instance: Instance, asked: Asked, began: float | None = None) -> Proposal | Result:
     """Let a policy or a method decide.
 
     Parameters
@@ -68,17 +114,23 @@ def ask(instance: Instance, asked: Asked, began: float | None = None) -> Mimicry
 
     Returns
     -------
-    Mimicry or Result
-        What a policy would bind, not judged, and what of it is not mimicked; what a method found, verified, with what
-        it proved.
+    Proposal or Result
+        What a policy would bind, not judged, and what is to be told of it; what a method found, verified, with what it
+        proved.
 
     Raises
     ------
     PlacerError
-        As :func:`placer.laboratory.policies.mimic` and :func:`placer.solve` raise it.
+        As :func:`placer.laboratory.policies.mimicry.mimic`, :func:`placer.laboratory.own_policies.propose` and
+        :func:`placer.solve` raise it.
     """
+    if asked.own is not None:
+        return propose(
+            asked.own, instance, seed=asked.seed, time_limit=asked.time_limit, workers=asked.workers, began=began
+        )
     if asked.name in POLICIES or asked.name in SORTED:
-        return mimic(instance, asked.name, seed=asked.seed, arguments=asked.arguments)
+        found = mimic(instance, asked.name, seed=asked.seed, arguments=asked.arguments)
+        return Proposal(found.placement, found.notes)
     return solve(
         instance,
         method=asked.name,
@@ -88,3 +140,70 @@ def ask(instance: Instance, asked: Asked, began: float | None = None) -> Mimicry
         seed=asked.seed,
         began=time.monotonic() if began is None else began,
     )
+
+
+def apart(function: Callable[..., Any], arguments: tuple[Any, ...], hear: Callable[[Any], None]) -> ProcessResult:
+    """Run a function in a process of its own; an interrupt there is one here."""
+    ended = run_apart(f"{function.__module__}:{function.__name__}", arguments, hear)
+    if ended.how is ProcessEnd.INTERRUPTED:
+        raise KeyboardInterrupt
+    return ended
+
+
+INTERVAL = 0.05  #: seconds between two looks; what a process takes on between the last one and its end is not seen
+
+
+class PeakOfTree:
+    """Looks at a tree of processes until the ``with`` block is left.
+
+    ``peak`` is the largest sum of high-water marks of processes that lived at the same time, in KiB: at least what they
+    held at once, and more where they peaked one after another. 0 where the system does not tell who started whom.
+    """
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._end = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def hear(self, pid: int | None) -> None:
+        """Take what the process tells: its id when it begins, None when what comes after is not of interest."""
+        if pid is None:
+            self._end.set()
+        else:
+            self._thread = threading.Thread(target=self._look, args=(pid,), daemon=True)
+            self._thread.start()
+
+    def _look(self, pid: int) -> None:
+        while not self._end.wait(INTERVAL):
+            self.peak = max(self.peak, sum(map(high_water, tree(pid))))
+
+    def __enter__(self) -> PeakOfTree:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+def high_water(pid: int | str) -> int:
+    """Peak of a process's resident memory in KiB, 0 where it is gone; ``self`` is this one."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def tree(pid: int) -> Iterator[int]:
+    """The process and all below it, as long as they live."""
+    yield pid
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    except OSError:
+        return
+    for child in children:
+        yield from tree(child)

@@ -10,11 +10,11 @@ import bisect
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from placer.gpus import Placeable, gpus_in, placeable
+from placer.gpus import Placeable, gpus_in, gpus_placed, placeable
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Node
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -24,11 +24,9 @@ __all__ = [
     "GroupFate",
     "Metrics",
     "OfPriority",
-    "admitted_groups",
     "differing",
     "excess_spans",
     "fates",
-    "gpus_placed",
     "measure",
 ]
 
@@ -130,16 +128,10 @@ def _shortest(prefixes: Sequence[int], wanted: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OfPriority:
-    """What is new among the groups of one priority.
+    """What is new among the groups of one priority, and the same of all that is pending.
 
-    Parameters
-    ----------
-    priority
-        Of the groups.
-    pods, groups, weight
-        Pods that get a node; groups that become ready by it (:func:`admitted_groups`); the pods' weight in micro-nodes.
-    pending_pods, pending_groups, pending_weight
-        The same of all that is pending.
+    Pods are those that get a node, groups those that become ready by it
+    (:attr:`placer.outcome.Outcome.made_ready`), weights the pods' in micro-nodes.
     """
 
     priority: int
@@ -186,26 +178,23 @@ class Metrics:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, names in camel case; keys of mappings are texts there."""
-        return {
-            "gpuAllocationRatio": self.gpu_allocation_ratio,
+        plain = camel_case(self)
+        return plain | {
             "tiers": {str(tier): share for tier, share in self.tiers.items()},
             "subGroupTiers": {str(tier): share for tier, share in self.sub_group_tiers.items()},
-            "excessSpan": self.excess_span,
-            "worstExcessSpan": self.worst_excess_span,
-            "placeable": {str(each.size): {"pods": each.pods, "atBest": each.at_best} for each in self.placeable},
-            "priorities": [
-                {
-                    "priority": each.priority,
-                    "pods": each.pods,
-                    "pendingPods": each.pending_pods,
-                    "groups": each.groups,
-                    "pendingGroups": each.pending_groups,
-                    "weight": each.weight,
-                    "pendingWeight": each.pending_weight,
-                }
-                for each in self.priorities
-            ],
+            "placeable": {str(each.pop("size")): each for each in plain["placeable"]},
+            "priorities": list(plain["priorities"]),
         }
+
+
+def camel_case(record: Any) -> dict[str, Any]:
+    """Fields of a dataclass, and of dataclasses within, under their names in camel case."""
+    return asdict(record, dict_factory=lambda pairs: {_camel(name): value for name, value in pairs})
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.title, rest))
 
 
 def measure(instance: Instance, placement: Placement) -> Metrics:
@@ -242,37 +231,14 @@ def measure(instance: Instance, placement: Placement) -> Metrics:
 # --------------------------------------------------------------------------------------------------------------- GPUs
 
 
-def gpus_placed(instance: Instance, placement: Placement) -> int:
-    """GPUs that the newly placed pods request."""
-    pods = instance.pods
-    return sum(gpus_in(pods[key].requests) for key in Outcome(instance, placement).new)
-
-
 def _allocation_ratio(outcome: Outcome) -> float | None:
     instance = outcome.instance
     total = sum(gpus_in(node.allocatable) for node in instance.nodes.values())
     held = sum(gpus_in(held) for name, held in instance.held.items() if name in instance.nodes)
-    new = sum(gpus_in(instance.pods[key].requests) for key in outcome.new)
-    return (held + new) / total if total else None
+    return (held + gpus_placed(outcome)) / total if total else None
 
 
 # --------------------------------------------------------------------------------------------------------------- gangs
-
-
-def admitted_groups(instance: Instance, placement: Placement) -> list[Group]:
-    """Groups, single pods included, that the placement makes ready: ready after it, with a new pod, and before it not
-    ready or without any placed pod.
-    """
-    return _admitted(Outcome(instance, placement))
-
-
-def _admitted(outcome: Outcome) -> list[Group]:
-    before = Outcome(outcome.instance, Placement())
-    return [
-        group
-        for group in outcome.instance.groups.values()
-        if outcome.added(group.pending) and outcome.ready(group) and not (group.placed_before and before.ready(group))
-    ]
 
 
 def _gangs(outcome: Outcome) -> Iterable[Group]:
@@ -304,7 +270,7 @@ def _priorities(outcome: Outcome) -> tuple[OfPriority, ...]:
     for group in instance.groups.values():
         if group.pending:
             groups[group.priority].append(group)
-    admitted = Counter(group.priority for group in _admitted(outcome))
+    admitted = Counter(group.priority for group in outcome.made_ready)
     return tuple(
         _of_priority(outcome, priority, groups[priority], admitted[priority]) for priority in instance.priorities
     )
@@ -350,15 +316,8 @@ class GroupFate:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of the contract."""
-        return {
-            "kind": "PodGroup" if self.group.api_group else "Pod",
-            "namespace": self.group.namespace,
-            "name": self.group.name,
-            "admitted": self.admitted,
-            "placed": self.placed,
-            "tier": self.tier,
-            "hyperNode": self.hyper_node,
-        }
+        named = {"kind": self.group.kind, "namespace": self.group.namespace, "name": self.group.name}
+        return named | {key: value for key, value in camel_case(self).items() if key != "group"}
 
 
 def fates(instance: Instance, placement: Placement) -> tuple[GroupFate, ...]:

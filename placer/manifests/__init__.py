@@ -7,11 +7,12 @@ mean together belongs to ``placer.instance``.
 The way of a text, one file for each step::
 
     files        read_texts   paths -> texts, unpacked within the limits
-    raw_objects  split        texts -> one slice of JSON text for each object   (with jsontext, yamltext, scalars)
-    edits        edit         the what-if options   (with settable: whether anything reads the field)
-    useless      ...          files that give an instance nothing
-    validation   validate     slices -> typed objects   (with wording; unknown: fields that no kind has)
+    raw_objects  split        texts -> one slice of JSON text for each object   (with syntax: JSON, YAML, their limits)
+    edits        edit         the what-if options
+    validation   validate     slices -> typed objects, fields that no kind has, files that give an instance nothing
     writing      dump         plain values -> a file
+
+``faults`` collects what is wrong on the way, and says it.
 """
 
 from __future__ import annotations
@@ -21,22 +22,35 @@ from dataclasses import replace
 from pathlib import Path
 
 from placer.manifests.edits import edit
-from placer.manifests.files import Text, read_texts
-from placer.manifests.limits import Faults
-from placer.manifests.raw_objects import SNAPSHOT, RawObject, from_documents, split
-from placer.manifests.useless import UselessFile, useless_files
-from placer.manifests.validation import Objects, validate
+from placer.manifests.faults import Faults
+from placer.manifests.files import read_texts
+from placer.manifests.raw_objects import SNAPSHOT, UNREADABLE, RawObject, from_documents, split
+from placer.manifests.syntax import Text
+from placer.manifests.validation import (
+    NEVER_SET_ASIDE,
+    Objects,
+    UnreadObject,
+    UselessFile,
+    held_pod,
+    useless_files,
+    validate,
+)
 from placer.manifests.writing import dump
 
 __all__ = [
+    "NEVER_SET_ASIDE",
     "SNAPSHOT",
+    "UNREADABLE",
     "Objects",
     "RawObject",
     "Text",
+    "UnreadObject",
     "dump",
     "edit",
     "from_documents",
+    "held_pod",
     "load",
+    "read_objects",
     "read_texts",
     "split",
     "validate",
@@ -44,24 +58,27 @@ __all__ = [
 
 
 def load(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Text],
     *,
     with_: Sequence[str | Path] = (),
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
+    lenient: bool = False,
 ) -> Objects:
     """Read an instance's objects from files.
 
     Parameters
     ----------
     paths
-        Files, folders (searched recursively) and ``-`` for standard input.
+        Files, folders (searched recursively) and ``-`` for standard input; texts that have been read already.
     with_
         Files with objects to add; one of the same kind, namespace and name is replaced.
     without
         Objects to leave out, ``KIND/[NAMESPACE/]NAME``.
     set_
         Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``.
+    lenient
+        Set objects aside that cannot be read (:func:`validate`).
 
     Returns
     -------
@@ -76,15 +93,52 @@ def load(
         An edit names what is not there, or names several things.
     """
     faults = Faults()
+    raws, useless = _edited(paths, with_, without, set_, faults)
+    return replace(validate(raws, faults, lenient=lenient), useless_files=useless)
+
+
+def read_objects(
+    paths: Sequence[str | Path | Text],
+    *,
+    with_: Sequence[str | Path] = (),
+    without: Sequence[str] = (),
+    set_: Sequence[str] = (),
+) -> list[RawObject]:
+    """Read an instance's objects from files as text, to be changed again before they are validated.
+
+    Parameters
+    ----------
+    paths, with_, without, set_
+        As :func:`load` takes them.
+
+    Raises
+    ------
+    BadInstance, UsageError
+        As :func:`load`; what only validation finds is not told yet.
+    """
+    faults = Faults()
+    raws, _ = _edited(paths, with_, without, set_, faults)
+    faults.raise_any()
+    return raws
+
+
+def _edited(
+    paths: Sequence[str | Path | Text],
+    with_: Sequence[str | Path],
+    without: Sequence[str],
+    set_: Sequence[str],
+    faults: Faults,
+) -> tuple[list[RawObject], tuple[UselessFile, ...]]:
+    """Objects of files with the what-if options applied, where there is no fault; and files that give nothing."""
     raws, useless = _objects(paths, faults)
     added, useless_too = _objects(with_, faults, added=True)
     if not faults:
         raws = edit(raws, with_=added, without=without, set_=set_)
-    return replace(validate(raws, faults), useless_files=(*useless, *useless_too))
+    return raws, (*useless, *useless_too)
 
 
 def _objects(
-    paths: Sequence[str | Path], faults: Faults, *, added: bool = False
+    paths: Sequence[str | Path | Text], faults: Faults, *, added: bool = False
 ) -> tuple[list[RawObject], list[UselessFile]]:
     """Objects of files, and the files that hold none or only what no instance has."""
     texts = read_texts(paths, faults)

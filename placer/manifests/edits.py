@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from placer.errors import UsageError
-from placer.kube import find_kinds
-from placer.manifests import yamltext
-from placer.manifests.limits import shown
-from placer.manifests.paths import parse_path, path_text
+from placer.kube.kinds import Fields, KindInfo, Steps, find_kinds, known_fields, nearest, read_fields
+from placer.legible import shown
+from placer.manifests import syntax
+from placer.manifests.faults import path_text
+from placer.manifests.label_selectors import matches, parse_label_selector
 from placer.manifests.raw_objects import Identity, RawObject
-from placer.manifests.settable import is_list, unread
 
 __all__ = ["edit"]
 
@@ -27,6 +28,9 @@ def edit(
 ) -> list[RawObject]:
     """Apply the what-if options: first what is added, then what is left out, then what is changed.
 
+    Of several of one option the first is applied first, so that of two that set one field the last counts; what is
+    added can be changed, what is left out cannot.
+
     Parameters
     ----------
     raws
@@ -35,11 +39,11 @@ def edit(
         Objects to add; one of the same API group, kind, namespace and name is replaced where it stands.
     without
         Objects to leave out, ``KIND/[NAMESPACE/]NAME``. KIND as kubectl takes it; without a namespace the one of that
-        name in ``default``, else the only one.
+        name in ``default``, else the only one. ``KIND[/NAMESPACE] -l SELECTOR`` is every one with these labels.
     set_
         Fields to change, ``KIND/[NAMESPACE/]NAME:PATH=VALUE``: PATH from the object's root, VALUE as YAML; an empty
         VALUE or ``null`` leaves the field out, an index one beyond the end of a list adds to it. Something must read
-        the field.
+        the field. ``KIND[/NAMESPACE]:PATH=VALUE -l SELECTOR`` is every one with these labels.
 
     Returns
     -------
@@ -53,16 +57,31 @@ def edit(
     """
     result = _added(list(raws), with_)
     for words in without:
-        del result[_find(result, words, f"--without {words}")]
+        option = f"--without {words}"
+        gone = set(_find(result, *_selected(words), option))
+        result = [raw for index, raw in enumerate(result) if index not in gone]
     for words in set_:
-        target, steps, value = _assignment(words)
-        index = _find(result, target, f"--set {words}")
-        raw = result[index]
-        result[index] = _changed(raw, steps, value, f"--set {words}")
-        why = unread(raw.info, f"{raw.api_version} {raw.kind}", steps)
-        if why:
-            raise UsageError(f"--set {words}: {why}")
+        option = f"--set {words}"
+        assigned, selector = _selected(words)
+        target, steps, value = _assignment(assigned)
+        for index in _find(result, target, selector, option):
+            result[index] = _set(result[index], steps, value, option)
     return result
+
+
+def _set(raw: RawObject, steps: list[str], value: Any, option: str) -> RawObject:
+    """The object with a field changed that something reads."""
+    changed = _changed(raw, steps, value, option)
+    why = _unread(raw.info, f"{raw.api_version} {raw.kind}", steps)
+    if why:
+        raise UsageError(f"{option}: {why}")
+    return changed
+
+
+def _selected(words: str) -> tuple[str, str | None]:
+    """What an option names, and the selector behind ``-l``; None where there is none."""
+    target, flag, selector = words.partition(" -l ")
+    return (target.strip(), selector.strip()) if flag else (words, None)
 
 
 def _added(raws: list[RawObject], added: Iterable[RawObject]) -> list[RawObject]:
@@ -78,22 +97,78 @@ def _added(raws: list[RawObject], added: Iterable[RawObject]) -> list[RawObject]
     return raws
 
 
-def _find(raws: Sequence[RawObject], words: str, option: str) -> int:
+def _find(raws: Sequence[RawObject], words: str, selector: str | None, option: str) -> list[int]:
+    """Indices of the objects that are named, or that have the labels; at least one."""
+    return [_find_named(raws, words, option)] if selector is None else _find_labelled(raws, words, selector, option)
+
+
+def _find_labelled(raws: Sequence[RawObject], words: str, selector: str, option: str) -> list[int]:
+    """Indices of the objects of ``KIND[/NAMESPACE]`` that have the labels."""
+    if not re.fullmatch("[^/]+(/[^/]+)?", words):
+        raise UsageError(f"{option}: expected KIND[/NAMESPACE] before -l")
+    kind, _, namespace = words.partition("/")
+    try:
+        tests = parse_label_selector(selector)
+    except ValueError:
+        raise UsageError(f"{option}: {selector!r} is not a selector such as rack=r7,!spare") from None
+    there = [index for index, raw in enumerate(raws) if _is_kind(raw, kind) and namespace in ("", raw.identity[2])]
+    found = [index for index in there if matches(tests, _labels(raws[index]))]
+    _check_one_kind([raws[index] for index in found], option)
+    if not found:
+        others = f"none of the {len(there):,} has these labels" if there else "there is none at all"
+        raise UsageError(f"{option}: no {words} with {selector} in the instance; {others}")
+    return found
+
+
+def _check_one_kind(raws: Sequence[RawObject], option: str) -> None:
+    """Refuse objects of two API groups that share the name of a kind."""
+    kinds = sorted({f"{raw.kind.lower()}.{raw.group}".rstrip(".") for raw in raws})
+    if len(kinds) > 1:
+        raise UsageError(f"{option}: more than one kind has that name: {', '.join(kinds)}")
+
+
+class _LabelledMetadata(msgspec.Struct, gc=False):
+    labels: dict[str, Any] | None = None
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    """What of an object a selector looks at."""
+
+    metadata: _LabelledMetadata | None = None
+
+
+_read_labelled = msgspec.json.Decoder(_Labelled).decode
+
+
+def _labels(raw: RawObject) -> dict[str, Any]:
+    """Labels of an object; none where what stands there is of another type, which validation tells."""
+    try:
+        metadata = _read_labelled(raw.text).metadata
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return (metadata.labels if metadata is not None else None) or {}
+
+
+def _find_named(raws: Sequence[RawObject], words: str, option: str) -> int:
     """Index of the one object that ``KIND/[NAMESPACE/]NAME`` names."""
     parts = words.split("/")
     if len(parts) not in (2, 3) or not all(parts):
         raise UsageError(f"{option}: expected KIND/[NAMESPACE/]NAME")
     kind, *namespace, name = parts
-    named = [index for index, raw in enumerate(raws) if raw.name == name and _is_kind(raw, kind)]
-    inside = [index for index in named if not namespace or raws[index].identity[2] == namespace[0]]
-    if not namespace and len(inside) > 1:
-        inside = [index for index in inside if raws[index].identity[2] in ("", "default")] or inside
-    if not inside:
+    found = _named(raws, kind, namespace, name)
+    if not found:
         raise UsageError(f"{option}: no {kind} {'/'.join([*namespace, name])} in the instance")
-    if len(inside) > 1:
-        several = ", ".join(sorted(_full_name(raws[index]) for index in inside))
+    if len(found) > 1:
+        several = ", ".join(sorted(_full_name(raws[index]) for index in found))
         raise UsageError(f"{option}: more than one object has that name: {several}")
-    return inside[0]
+    return found[0]
+
+
+def _named(raws: Sequence[RawObject], kind: str, namespace: list[str], name: str) -> list[int]:
+    """Objects of a kind and name, in the namespace that is given; without one those in ``default``, else all."""
+    found = [index for index, raw in enumerate(raws) if raw.name == name and _is_kind(raw, kind)]
+    inside = [index for index in found if raws[index].identity[2] in (namespace or ("", "default"))]
+    return inside if inside or namespace else found
 
 
 def _is_kind(raw: RawObject, word: str) -> bool:
@@ -123,7 +198,7 @@ def _assignment(words: str) -> tuple[str, list[str], Any]:
     if not colon or split < 0:
         raise UsageError(f"--set {words}: expected KIND/[NAMESPACE/]NAME:PATH=VALUE")
     try:
-        steps = parse_path(rest[:split])
+        steps = _parse_path(rest[:split])
     except ValueError:
         raise UsageError(f"--set {words}: {rest[:split]!r} is not a path such as spec.minMember") from None
     return target, steps, _parsed(rest[split + 1 :], words)
@@ -132,8 +207,8 @@ def _assignment(words: str) -> tuple[str, list[str], Any]:
 def _parsed(text: str, words: str) -> Any:
     """Read a value as YAML."""
     try:
-        found = list(yamltext.documents(text.encode()))
-    except yamltext.YamlError as error:
+        found = list(syntax.documents(text.encode()))
+    except syntax.YamlError as error:
         raise UsageError(f"--set {words}: the value has {error.found}, expected {error.expected}") from None
     if len(found) > 1:
         raise UsageError(f"--set {words}: expected one value")
@@ -144,27 +219,31 @@ def _changed(raw: RawObject, steps: list[str], value: Any, option: str) -> RawOb
     """Give the object with one field changed."""
     document = msgspec.json.decode(raw.text)
     place = document
-    for done, step in enumerate(steps[:-1], 1):
-        key = _key(place, step, steps[:done], option)
+    for done in range(1, len(steps)):
+        key = _key(place, steps[:done], option)
         if isinstance(place, list) and key == len(place):
             place.append({})
         if isinstance(place, dict) and place.get(key) is None:
-            place[key] = [] if is_list(raw.info, steps[:done]) else {}
+            place[key] = [] if _is_list(raw.info, steps[:done]) else {}
         place = place[key]
-    key = _key(place, steps[-1], steps, option)
-    if isinstance(place, list) and key == len(place):
-        place.append(value)
-    elif value is None:
-        if isinstance(place, list) or key in place:
-            del place[key]
-    else:
-        place[key] = value
+    _put(place, _key(place, steps, option), value)
     file = f"{raw.file} with {shown(option, 200)}"
     return msgspec.structs.replace(raw, text=msgspec.Raw(msgspec.json.encode(document)), file=file, fits=False)
 
 
-def _key(place: Any, step: str, steps: list[str], option: str) -> Any:
-    """Make a step fit what it is applied to: an index of a list, a key of an object."""
+def _put(place: Any, key: Any, value: Any) -> None:
+    """Write a value into an object or a list; None takes away what is there."""
+    if isinstance(place, list) and key == len(place):
+        place.append(value)
+    elif value is not None:
+        place[key] = value
+    elif isinstance(place, list) or key in place:
+        del place[key]
+
+
+def _key(place: Any, steps: list[str], option: str) -> Any:
+    """Make the last step fit what it is applied to: an index of a list, a key of an object."""
+    step = steps[-1]
     if isinstance(place, dict):
         return step
     if not isinstance(place, list):
@@ -172,3 +251,93 @@ def _key(place: Any, step: str, steps: list[str], option: str) -> Any:
     if not step.isdecimal() or int(step) > len(place):
         raise UsageError(f"{option}: {path_text(steps[:-1])} has {len(place)} items, {step!r} is none of them")
     return int(step)
+
+
+_STEP = re.compile(r"(?P<dot>\.?)(?:(?P<word>[^.\[\]]+)|\[(?P<bracket>[^\[\]]+)\])")
+
+
+def _parse_path(text: str) -> list[str]:
+    """Read a path; whether a step of digits is an index or a key depends on what it is applied to.
+
+    Raises
+    ------
+    ValueError
+        The text is no path.
+
+    Examples
+    --------
+    >>> _parse_path("spec.containers[0].name"), _parse_path("metadata.labels[a.b/c]")
+    (['spec', 'containers', '0', 'name'], ['metadata', 'labels', 'a.b/c'])
+    """
+    steps, position = [], 0
+    while position < len(text):
+        match = _STEP.match(text, position)
+        if match is None or match["dot"] != ("." if position and match["word"] else ""):
+            raise ValueError(text)
+        steps.append(match["word"] or match["bracket"])
+        position = match.end()
+    if not steps:
+        raise ValueError(text)
+    return steps
+
+
+# ------------------------------------------------------------------------------------- whether anything reads it
+
+
+def _unread(info: KindInfo | None, kind: str, steps: Sequence[str]) -> str:
+    """Say why setting a field decides nothing; empty where something reads it.
+
+    Parameters
+    ----------
+    info
+        How the kind is read; None if it is not.
+    kind
+        ``apiVersion Kind`` of the object.
+    steps
+        The path, which fits the object; indices of lists as they are written.
+    """
+    if info is None:
+        return f"{kind} is not read, so nothing that is set in it decides anything"
+    above: list[tuple[Steps, Fields]] = [((), read_fields(info))]
+    for number, step in enumerate(steps):
+        place, here = above[-1]
+        if here.is_list:
+            above[-1] = ((*place, int(step)), Fields(here.names, here.values))
+            continue
+        below = here.under(step)
+        if below is None:
+            return _why(info, kind, above, steps[number:])
+        above.append(((*place, step), below))
+    return ""
+
+
+def _is_list(info: KindInfo | None, steps: Sequence[str]) -> bool:
+    """Whether the field at a path is a list; of what nothing reads it is not known."""
+    here: Fields | None = read_fields(info) if info is not None else None
+    for step in steps:
+        if here is None:
+            break
+        here = Fields(here.names, here.values) if here.is_list and step.isdecimal() else here.under(step)
+    return here is not None and here.is_list
+
+
+def _why(info: KindInfo, kind: str, above: Sequence[tuple[Steps, Fields]], rest: Sequence[str]) -> str:
+    place, here = above[-1]
+    path = path_text((*place, rest[0]))
+    if len(above) > 1 and above[-2][1].values is here:  # below a label: its name was cut at its dots
+        whole = path_text((*above[-2][0], ".".join((str(place[-1]), *rest))))
+        return f"nothing reads {path}; a key that has dots stands in brackets: {whole}"
+    like = nearest(rest[0], above)
+    words = f"; found like it: {path_text(like)}" if like else ""
+    if _is_known(info, (*place, rest[0])):
+        return f"{path} is a field of {kind} that nothing reads, so it decides nothing{words}"
+    return f"{path} is no field of {kind}{words}"
+
+
+def _is_known(info: KindInfo, steps: Steps) -> bool:
+    fields = known_fields(info)
+    for step in steps:
+        if fields is None or fields.open:
+            break
+        fields = fields if isinstance(step, int) else fields.under(step)
+    return fields is not None

@@ -11,41 +11,26 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from placer.errors import Fault
-from placer.manifests.limits import JSON_TEXT, UNPACKED_FREE, UNPACKED_TIMES, YAML_TEXT, Faults, shown
+from placer.legible import shown
+from placer.manifests.faults import Faults
+from placer.manifests.syntax import BOM, Text, looks_like_json
 
-__all__ = ["STDIN", "Text", "read_texts"]
+__all__ = ["STDIN", "read_texts"]
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
 _PIECE = 2**20
-_BOM = b"\xef\xbb\xbf"
-_SPACE = b" \t\r\n"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Text:
-    """The unpacked text of one file.
-
-    Parameters
-    ----------
-    name
-        The file as the caller named it, for messages.
-    data
-        The bytes, UTF-8 without a byte order mark.
-    """
-
-    name: str
-    data: bytes | bytearray
-
-    @property
-    def is_json(self) -> bool:
-        """Whether the text begins as a JSON object or list does."""
-        return _looks_like_json(self.data)
+#: Bytes of text in all, unpacked.
+JSON_TEXT = 2 * 2**30
+YAML_TEXT = 256 * 2**20
+#: Packed text may come to so many times its size, once it is longer than the second figure; deflate gets to 1,032, and
+#: 55,000 equal pods stay below 150.
+UNPACKED_TIMES = 300
+UNPACKED_FREE = 64 * 2**20
 
 
 class _Refused(Exception):
@@ -78,14 +63,14 @@ class _Budget:
             self.yaml -= length
 
 
-def read_texts(paths: Sequence[str | Path], faults: Faults | None = None) -> list[Text]:
+def read_texts(paths: Sequence[str | Path | Text], faults: Faults | None = None) -> list[Text]:
     """Read files, folders and standard input.
 
     Parameters
     ----------
     paths
         Files; folders, searched recursively for ``.yaml``, ``.yml`` and ``.json``, each also ``.gz``, in the order of
-        their names; ``-`` is standard input.
+        their names; ``-`` is standard input. A text that has been read already is taken as it is.
     faults
         Takes the faults instead of an exception.
 
@@ -104,21 +89,22 @@ def read_texts(paths: Sequence[str | Path], faults: Faults | None = None) -> lis
     texts = []
     for name in _files(paths, log):
         try:
-            texts.append(_read(name, budget))
+            texts.append(name if isinstance(name, Text) else _read(name, budget))
         except _Refused as refusal:
-            log.add(Fault(shown(name, 400), None, "", "", refusal.found, refusal.expected))
+            log.add(Fault(shown(str(name), 400), None, "", "", refusal.found, refusal.expected))
         except OSError as error:
-            log.add(Fault(shown(name, 400), None, "", "", error.strerror or str(error), "a file that can be read"))
+            log.add(Fault(shown(str(name), 400), None, "", "", error.strerror or str(error), "a file that can be read"))
     if faults is None:
         log.raise_any()
     return texts
 
 
-def _files(paths: Iterable[str | Path], faults: Faults) -> Iterator[str]:
-    """Names of all files, folders replaced by what is in them."""
-    for path in map(str, paths):
-        if path == STDIN or not os.path.isdir(path):
-            yield path
+def _files(paths: Iterable[str | Path | Text], faults: Faults) -> Iterator[str | Text]:
+    """Names of all files, folders replaced by what is in them; texts as they are."""
+    for each in paths:
+        path = str(each)
+        if isinstance(each, Text) or path == STDIN or not os.path.isdir(path):
+            yield each if isinstance(each, Text) else path
             continue
         found = sorted(_in_folder(path, faults))
         yield from found
@@ -143,9 +129,9 @@ def _read(name: str, budget: _Budget) -> Text:
         with open(name, "rb") as file:
             data = _take(file, budget)
     _check_encoding(data)
-    if data.startswith(_BOM):
-        del data[: len(_BOM)]
-    budget.take(len(data), is_json=_looks_like_json(data))
+    if data.startswith(BOM):
+        del data[: len(BOM)]
+    budget.take(len(data), is_json=looks_like_json(data))
     return Text(name, data)
 
 
@@ -157,7 +143,7 @@ def _take(file: BinaryIO | io.BufferedIOBase, budget: _Budget) -> bytearray:
     is_json = False
     for piece in pieces:
         data += piece
-        is_json = is_json or _looks_like_json(data[:_PIECE])
+        is_json = is_json or looks_like_json(data[:_PIECE])
         budget.check(len(data), is_json=is_json)
     return data
 
@@ -176,8 +162,7 @@ def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[byte
         while packed or not member.eof:
             piece = member.decompress(packed, _PIECE)
             packed = member.unused_data if member.eof else member.unconsumed_tail
-            if piece:
-                yield piece
+            yield piece
             if not packed:
                 packed = file.read(_PIECE)
                 taken += len(packed)
@@ -187,7 +172,7 @@ def _unpacked(first: bytes, file: BinaryIO | io.BufferedIOBase) -> Iterator[byte
             if member.eof:
                 packed = _skip_padding(packed, file)
                 member = zlib.decompressobj(wbits=31) if packed else member
-            elif not (packed or piece):
+            elif not packed and not piece:
                 raise _Refused("a gzip file that ends too early", "a whole gzip file")
     except zlib.error as error:
         raise _Refused(f"a damaged gzip file ({error})", "a whole gzip file") from None
@@ -218,8 +203,3 @@ def _check_encoding(data: bytearray) -> None:
                 found = f"byte 0x{view[place]:02x} at line {line}, which is not UTF-8"
                 raise _Refused(found, "text in UTF-8") from None
             start = stop
-
-
-def _looks_like_json(data: bytes | bytearray) -> bool:
-    head = bytes(data[:_PIECE]).removeprefix(_BOM).lstrip(_SPACE)
-    return head[:1] in (b"{", b"[")

@@ -18,41 +18,22 @@ from functools import cache
 from typing import Any, cast
 
 import msgspec
-from pydantic import ValidationError
 
 from placer.errors import Fault
-from placer.kube import KINDS, KindInfo
-from placer.kube.fields import Fields, known_fields
-from placer.manifests import jsontext, yamltext
-from placer.manifests.files import Text
-from placer.manifests.limits import JSON_DOCUMENTS, OBJECT_TEXT, OBJECTS, Faults, shown
+from placer.kube.kinds import KINDS, Fields, KindInfo, known_fields
+from placer.kube.reader import Misfit
+from placer.legible import shown
+from placer.manifests import syntax
+from placer.manifests.faults import Faults
+from placer.manifests.syntax import OBJECT_TEXT, OBJECTS, Text
 
-__all__ = [
-    "SNAPSHOT",
-    "Header",
-    "Identity",
-    "ObjectShape",
-    "Place",
-    "Probe",
-    "RawObject",
-    "completed",
-    "from_documents",
-    "in_words",
-    "is_list",
-    "lenient_header",
-    "list_header",
-    "read_header",
-    "read_top",
-    "shape_of",
-    "snapshot_of",
-    "split",
-    "wrong_field",
-    "wrong_items",
-]
+__all__ = ["SNAPSHOT", "UNREADABLE", "Identity", "ObjectShape", "Place", "RawObject", "from_documents", "split"]
 
 
 #: Annotation of a List that is a cluster's snapshot: the name of the scheduler it was taken for.
 SNAPSHOT = "placer.dev/snapshot"
+#: Annotation, in a snapshot alone, of an object that was no such object: what was wrong with it, in words.
+UNREADABLE = "placer.dev/unreadable"
 
 
 class HeaderMetadata(msgspec.Struct, gc=False):
@@ -60,6 +41,9 @@ class HeaderMetadata(msgspec.Struct, gc=False):
 
     name: str | None = None
     namespace: str | None = None
+
+
+_NAMELESS = HeaderMetadata()
 
 
 class Header(msgspec.Struct, gc=False):
@@ -119,10 +103,10 @@ def wrong_items(text: msgspec.Raw) -> str | None:
     return None if items.startswith((b"[", b"null")) else in_words(msgspec.Raw(items))
 
 
-def wrong_field(text: msgspec.Raw, key: str) -> str | None:
-    """What stands in a field that should hold text; None if it is text, or nothing."""
+def wrong_field(text: msgspec.Raw, key: str, wanted: str) -> tuple[str, str]:
+    """What stands in a field without usable text, and what should: text where it holds something else."""
     value = bytes(_read_fields(text).get(key, msgspec.Raw(b"null"))).strip()
-    return None if value.startswith((b'"', b"null")) else in_words(msgspec.Raw(value))
+    return ("nothing", wanted) if value.startswith((b'"', b"null")) else (in_words(msgspec.Raw(value)), "text")
 
 
 def list_header(pieces: list[str], items: list[int]) -> Header | None:
@@ -166,8 +150,14 @@ def in_words(text: msgspec.Raw) -> str:
     return shown(start) if start else "nothing"
 
 
-def completed(text: msgspec.Raw, missing: Mapping[str, str]) -> msgspec.Raw:
-    """Write into an object what its list says of all items."""
+def inherit(header: Header, parent: Header, text: msgspec.Raw) -> msgspec.Raw:
+    """Write into an object, and into its header, what its list says of all items and it leaves out itself."""
+    given = {key: getattr(parent, key) for key in ("apiVersion", "kind") if getattr(header, key) is None}
+    missing = {key: value for key, value in given.items() if value}
+    if not missing:
+        return text
+    for key, value in missing.items():
+        setattr(header, key, value)
     fields = b",".join(msgspec.json.encode(key) + b":" + msgspec.json.encode(value) for key, value in missing.items())
     body = bytes(text).lstrip()[1:].lstrip()
     comma = b"" if body.startswith(b"}") else b","
@@ -310,7 +300,7 @@ class Probe:
             return True
         try:
             info.read(bytes(raw.text))
-        except ValidationError:
+        except Misfit:
             return True
         return False
 
@@ -318,6 +308,8 @@ class Probe:
 #: API group, kind, namespace and name.
 Identity = tuple[str, str, str, str]
 
+#: JSON documents in one text; JSON comes in lists.
+JSON_DOCUMENTS = 100_000
 _BYTE = re.compile(r"^(?:JSON is malformed: )?(.*?)(?: \(byte (\d+)\))?$", re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _FLOW_YAML = re.compile(rb"\s*[\[{]\s*(?![\"{}\[\]\s0-9tfn-])")
@@ -423,8 +415,12 @@ def split(texts: Iterable[Text], faults: Faults | None = None, *, added: bool = 
     return raws
 
 
-def from_documents(documents: Iterable[Mapping[str, Any]], name: str = "memory") -> list[RawObject]:
+def from_documents(
+    documents: Iterable[Mapping[str, Any]], name: str = "memory", *, added: bool = False
+) -> list[RawObject]:
     """Take objects that are Python values already, such as a client library's, in the form of their JSON.
+
+    ``added``: they come by ``--with``.
 
     Raises
     ------
@@ -433,7 +429,7 @@ def from_documents(documents: Iterable[Mapping[str, Any]], name: str = "memory")
     """
     log = Faults()
     raws: list[RawObject] = []
-    splitter = _Splitter(Text(name, b""), raws, log, added=False)
+    splitter = _Splitter(Text(name, b""), raws, log, added=added)
     for document in documents:
         splitter.document(msgspec.Raw(msgspec.json.encode(document)))
     log.raise_any()
@@ -477,7 +473,7 @@ class _Splitter:
 
     def _json(self) -> None:
         data = self._text.data
-        refusal = jsontext.refusal(data)
+        refusal = syntax.refusal(data)
         if refusal is not None:
             self._fault(*refusal)
             return
@@ -515,21 +511,21 @@ class _Splitter:
             expected = reason.removeprefix("expected ")
         elif reason != "ends too early":
             found = f"{found} ({reason})"
-        self._fault(jsontext.place(self._text.data, offset), found, expected)
+        self._fault(syntax.place(self._text.data, offset), found, expected)
 
     # YAML: documents that were made JSON
 
     def _yaml(self) -> None:
         try:
-            for document in yamltext.documents(bytes(self._text.data)):
+            for document in syntax.documents(bytes(self._text.data)):
                 self._yaml_document(document)
                 if self._faults.enough or self._stopped:
                     return
-        except yamltext.YamlError as error:
+        except syntax.YamlError as error:
             self._position += 1
             self._fault(error.place, error.found, error.expected)
 
-    def _yaml_document(self, document: yamltext.Document) -> None:
+    def _yaml_document(self, document: syntax.Document) -> None:
         pieces, items = document.pieces, document.items
         if not pieces:
             self._position += 1
@@ -558,18 +554,20 @@ class _Splitter:
         for item in items:
             if self._faults.enough or self._stopped:
                 return
-            try:
-                header, fits = self._headers.read(item)
-            except (msgspec.DecodeError, RecursionError):
-                self._slowly(item, typed)
-                continue
-            if not header.kind or not header.apiVersion:
-                self._slowly(item, typed)
-            elif is_list(header):
-                self._list_in_list(item, depth)
-            else:
-                self._position += 1
-                self._add(header, item, fits)
+            self._item(item, typed, depth)
+
+    def _item(self, text: msgspec.Raw, typed: Header, depth: int) -> None:
+        try:
+            header, fits = self._headers.read(text)
+        except (msgspec.DecodeError, RecursionError):
+            header, fits = Header(), False
+        if not header.kind or not header.apiVersion:
+            self._slowly(text, typed)
+        elif is_list(header):
+            self._list_in_list(text, depth)
+        else:
+            self._position += 1
+            self._add(header, text, fits)
 
     def _list_in_list(self, text: msgspec.Raw, depth: int) -> None:
         top = read_top(text)
@@ -590,43 +588,24 @@ class _Splitter:
         if is_list(header) and (found := wrong_items(text)) is not None:
             self._fault("items", found, "a list of objects", header.kind or "")
             return
-        if header.kind == "List":
-            return  # without items
-        inherited = {
-            key: getattr(parent, key)
-            for key in ("apiVersion", "kind")
-            if getattr(header, key) is None and getattr(parent, key)
-        }
-        for key, value in inherited.items():
-            setattr(header, key, value)
-        self._add(header, completed(text, inherited) if inherited else text)
+        if header.kind != "List":  # a List here is one without items
+            self._add(header, inherit(header, parent, text))
 
     def _add(self, header: Header, text: msgspec.Raw, fits: bool = False) -> None:
-        metadata = header.metadata
-        name, namespace = (metadata.name or "", metadata.namespace or "") if metadata else ("", "")
-        raw = RawObject(
-            header.apiVersion or "",
-            header.kind or "",
-            namespace,
-            name,
-            text,
-            self._text.name,
-            self._position,
-            self._added,
-            self._snapshot,
-            fits,
-        )
+        names, origin = header.metadata or _NAMELESS, (self._text.name, self._position, self._added, self._snapshot)
+        called = (header.apiVersion or "", header.kind or "", names.namespace or "", names.name or "")
+        self._keep(RawObject(*called, text, *origin, fits))
+
+    def _keep(self, raw: RawObject) -> None:
+        """Add an object that may be read on, or say why not."""
+        text = raw.text
         size = len(memoryview(text))
         if size > OBJECT_TEXT:
             self._fault("", f"{size} bytes", f"an object of at most {OBJECT_TEXT >> 20} MiB", raw.label)
-        elif not raw.api_version and (found := wrong_field(text, "apiVersion")):
-            self._fault("apiVersion", found, "text", raw.label)
         elif not raw.api_version:
-            self._fault("apiVersion", "nothing", "an API version such as v1", raw.label)
-        elif not raw.kind and (found := wrong_field(text, "kind")):
-            self._fault("kind", found, "text", raw.label)
+            self._fault("apiVersion", *wrong_field(text, "apiVersion", "an API version such as v1"), raw.label)
         elif not raw.kind:
-            self._fault("kind", "nothing", "a kind such as Pod", raw.label)
+            self._fault("kind", *wrong_field(text, "kind", "a kind such as Pod"), raw.label)
         elif len(self._raws) >= OBJECTS:
             self._fault("", f"more than {OBJECTS} objects", f"at most {OBJECTS}")
             self._faults.enough = True

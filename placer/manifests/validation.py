@@ -11,27 +11,133 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from pydantic import ValidationError
 
 from placer.errors import Fault
-from placer.kube import BY_ATTRIBUTE, apps, core, coscheduling, diktyo, numa, policy, volcano
 from placer.kube.base import CONTROL
-from placer.kube.fields import nearest_kind
-from placer.kube.pod import PodManifest
-from placer.manifests.limits import KINDS_MOST, Faults, memory_allowed, shown
-from placer.manifests.raw_objects import Identity, RawObject
-from placer.manifests.unknown import Strays, UnknownField
-from placer.manifests.useless import UselessFile
-from placer.manifests.wording import MOST, wrongs
+from placer.kube.kinds import BY_ATTRIBUTE, Fields, KindInfo, Steps, known_fields, nearest, nearest_kind
+from placer.kube.reader import Misfit
+from placer.legible import shown
+from placer.manifests import syntax
+from placer.manifests.faults import MOST, Faults, path_text, wrongs
+from placer.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject
+from placer.manifests.syntax import Text
 
-__all__ = ["Objects", "validate"]
+if TYPE_CHECKING:
+    from placer.kube import apps, core, policy, scheduling, volcano
+    from placer.kube.job_sets import JobSetManifest
+    from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
+    from placer.kube.pod import PodManifest
+    from placer.kube.scheduler_plugins import (
+        AppGroupManifest,
+        CoschedulingPodGroupManifest,
+        NetworkTopologyManifest,
+        NodeResourceTopologyManifest,
+    )
 
+__all__ = [
+    "NEVER_SET_ASIDE",
+    "Objects",
+    "UnknownField",
+    "UnreadObject",
+    "UselessFile",
+    "held_pod",
+    "no_collection",
+    "useless_files",
+    "validate",
+]
+
+#: Objects of these stand for all others: without them nothing is as it was meant.
+NEVER_SET_ASIDE = frozenset({"policies"})
+#: What a pod on a node takes there, and what says whose it is.
+_HELD_SPEC = frozenset(
+    ("nodeName", "containers", "initContainers", "resources", "overhead", "hostNetwork", "schedulerName", "priority")
+)
+_HELD_METADATA = frozenset(("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
 #: Names of skipped objects that are kept.
 _SKIPPED_NAMES = 100_000
 _MEMORY_CHECK = 4 * 2**20
+#: Kinds, told apart by apiVersion.
+KINDS_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """A field that no object of its kind has, or a kind that is like one that is read.
+
+    Parameters
+    ----------
+    object
+        The first object that has it, ``Kind namespace/name``.
+    kind
+        ``apiVersion Kind`` of the objects.
+    path
+        Where it stands in that object; empty where there are more than are told, and no further object was looked at.
+    nearest
+        The known field, or kind, that is most like it; empty where there is none.
+    count
+        Number of objects that have it.
+    """
+
+    object: str
+    kind: str
+    path: str
+    nearest: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UselessFile:
+    """A file that gives the instance nothing.
+
+    Parameters
+    ----------
+    name
+        As the caller named it.
+    holds_placement
+        Whether it holds a Placement; else it holds no object at all.
+    """
+
+    name: str
+    holds_placement: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadObject:
+    """An object that is set aside because it cannot be read: what depends on it waits.
+
+    Parameters
+    ----------
+    label
+        ``Kind namespace/name``.
+    attribute
+        Of the :class:`Objects` that would hold it; empty for a DaemonSet, of which only a snapshot's placeholders tell.
+    namespace, name
+        Its own; the namespace is empty where the kind has none.
+    wrong
+        The first fault, and how many others there are: ``field: found ..., expected ...``.
+    text
+        Of the whole object, in JSON.
+    holds_room
+        Whether it is a pod on a node of which all could be read that takes room there; it is among the pods, too.
+    """
+
+    label: str
+    attribute: str
+    namespace: str
+    name: str
+    wrong: str
+    text: bytes
+    holds_room: bool = False
+
+    def at(self, *steps: str) -> Any:
+        """What is written at a place, of any type; None where nothing is."""
+        value: Any = msgspec.json.decode(self.text)
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
+        return value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +158,8 @@ class Objects:
         Fields that no object of their kind has, each place once, and kinds that are like one that is read.
     useless_files
         Files that give the instance nothing.
+    unread
+        Objects that cannot be read and are set aside: of a cluster, or where that was asked for.
     """
 
     nodes: tuple[core.NodeManifest, ...] = ()
@@ -61,18 +169,22 @@ class Objects:
     persistent_volume_claims: tuple[core.PersistentVolumeClaimManifest, ...] = ()
     persistent_volumes: tuple[core.PersistentVolumeManifest, ...] = ()
     priority_classes: tuple[core.PriorityClassManifest, ...] = ()
+    upstream_pod_groups: tuple[scheduling.UpstreamPodGroupManifest, ...] = ()
+    workloads: tuple[scheduling.WorkloadManifest, ...] = ()
     pod_groups: tuple[volcano.PodGroupManifest, ...] = ()
     queues: tuple[volcano.QueueManifest, ...] = ()
     volcano_jobs: tuple[volcano.VolcanoJobManifest, ...] = ()
     hyper_nodes: tuple[volcano.HyperNodeManifest, ...] = ()
-    coscheduling_pod_groups: tuple[coscheduling.CoschedulingPodGroupManifest, ...] = ()
-    app_groups: tuple[diktyo.AppGroupManifest, ...] = ()
-    network_topologies: tuple[diktyo.NetworkTopologyManifest, ...] = ()
-    node_resource_topologies: tuple[numa.NodeResourceTopologyManifest, ...] = ()
+    coscheduling_pod_groups: tuple[CoschedulingPodGroupManifest, ...] = ()
+    app_groups: tuple[AppGroupManifest, ...] = ()
+    network_topologies: tuple[NetworkTopologyManifest, ...] = ()
+    node_resource_topologies: tuple[NodeResourceTopologyManifest, ...] = ()
     deployments: tuple[apps.DeploymentManifest, ...] = ()
     stateful_sets: tuple[apps.StatefulSetManifest, ...] = ()
     replica_sets: tuple[apps.ReplicaSetManifest, ...] = ()
     jobs: tuple[apps.JobManifest, ...] = ()
+    job_sets: tuple[JobSetManifest, ...] = ()
+    leader_worker_sets: tuple[LeaderWorkerSetManifest, ...] = ()
     policies: tuple[policy.PolicyManifest, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()
@@ -80,6 +192,7 @@ class Objects:
     snapshot: str | None = None
     unknown_fields: tuple[UnknownField, ...] = ()
     useless_files: tuple[UselessFile, ...] = ()
+    unread: tuple[UnreadObject, ...] = ()
     _origins: Mapping[str, _Origins] = field(default_factory=dict, repr=False)
 
     def source(self, item: object) -> str:
@@ -144,7 +257,7 @@ class _Origins:
         )
 
 
-def validate(raws: Iterable[RawObject], faults: Faults | None = None) -> Objects:
+def validate(raws: Iterable[RawObject], faults: Faults | None = None, *, lenient: bool = False) -> Objects:
     """Read every object into its type.
 
     Parameters
@@ -153,6 +266,9 @@ def validate(raws: Iterable[RawObject], faults: Faults | None = None) -> Objects
         Objects as text. Kinds that are not read are counted and skipped.
     faults
         Takes the faults beside those that are found here; all are raised together.
+    lenient
+        Set aside what has a field of a wrong type or value, as is done with objects out of a cluster's snapshot anyhow:
+        what one tenant writes must not keep all others from being placed. A Policy is never set aside.
 
     Returns
     -------
@@ -165,8 +281,8 @@ def validate(raws: Iterable[RawObject], faults: Faults | None = None) -> Objects
         With every fault of every object: a field that is missing or of a wrong type or value, an object that is there
         twice, a second Policy, a version that is not read.
     """
-    work = _Validation(Faults() if faults is None else faults)
-    with _no_collection():
+    work = _Validation(Faults() if faults is None else faults, lenient)
+    with no_collection():
         for raw in raws:
             work.take(raw)
     return work.finish()
@@ -181,20 +297,21 @@ class _Kind:
 
     def __init__(self, raw: RawObject, seen: _Seen, held: _Held) -> None:
         self.info = raw.info
-        self.is_read = self.info is not None and raw.api_version.rpartition("/")[2] in self.info.versions
-        self.is_namespaced = self.info is not None and self.info.namespaced
         self.seen = seen
         self.items, self.raws = held
         self.first = raw
         self.count = 0
-        self.strays = Strays(self.info) if self.is_read and self.info is not None else None
+        is_read = self.info is not None and raw.api_version.rpartition("/")[2] in self.info.versions
+        self.strays = _Strays(self.info) if is_read and self.info is not None else None
+        self.is_skipped = self.info is None or (self.info.skips_versions and not is_read)
 
 
 class _Validation:
     """The state of one pass over all objects."""
 
-    def __init__(self, faults: Faults) -> None:
-        self._faults = faults
+    def __init__(self, faults: Faults, lenient: bool) -> None:
+        self._faults, self._lenient = faults, lenient
+        self._unread: list[UnreadObject] = []
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._seen: dict[tuple[str, str], _Seen] = {}
         self._held: dict[str, _Held] = {}
@@ -218,11 +335,18 @@ class _Validation:
         kind.count += 1
         if raw.name:
             self._check_once(raw, kind)
-        if kind.is_read:
-            self._type(raw, kind, text)
-        elif kind.info is not None:
+        if kind.strays is not None and kind.info is not None:
+            self._type(raw, kind, kind.info, kind.strays, text)
+        else:
+            self._leave(raw, kind, text)
+
+    def _leave(self, raw: RawObject, kind: _Kind, text: bytes) -> None:
+        """Take what is not read: a fault, unless its kind skips other versions or a snapshot could not read it."""
+        if kind.info is not None and not kind.is_skipped:
             versions = " or ".join(f"{raw.group}/{version}".lstrip("/") for version in kind.info.versions)
             self._fault(raw, "apiVersion", repr(shown(raw.api_version)), versions)
+        elif raw.snapshot and UNREADABLE.encode() in text and (wrong := _known_wrong(text)):
+            self._unread.append(UnreadObject(raw.label, "", raw.namespace, raw.name, wrong, text))
         else:
             self._check_words(raw)
 
@@ -238,7 +362,7 @@ class _Validation:
     def _check_once(self, raw: RawObject, kind: _Kind) -> None:
         namespace = raw.namespace
         if kind.info is not None:
-            namespace = (namespace or "default") if kind.is_namespaced else ""
+            namespace = (namespace or "default") if kind.info.namespaced else ""
         first = kind.seen.setdefault((namespace, raw.name), raw)
         if first is not raw:
             where = f"{shown(first.file, 400)} (document {first.document})"
@@ -260,30 +384,46 @@ class _Validation:
             if CONTROL.search(word):
                 self._fault(raw, field_name, ascii(word[:80]), "a name without control characters")
 
-    def _type(self, raw: RawObject, kind: _Kind, text: bytes) -> None:
-        info = kind.info
-        assert info is not None
-        try:
-            item = info.read(text)
-        except ValidationError as error:
-            self._wrong(raw, error)
+    def _type(self, raw: RawObject, kind: _Kind, info: KindInfo, strays: _Strays, text: bytes) -> None:
+        item = self._read(raw, info, text)
+        if item is None:
             return
         if item.kind != raw.kind or item.api_version != raw.api_version:
             self._fault(raw, "kind", "apiVersion or kind twice", "each key once")
         elif not self._faults:
             kind.items.append(item)
             kind.raws.append(raw)
-            if kind.strays is not None:
-                kind.strays.look(raw, text)
+            strays.look(raw, text)
 
-    def _wrong(self, raw: RawObject, error: ValidationError) -> None:
+    def _wrong(self, raw: RawObject, misfit: Misfit) -> None:
         if not self._faults.tells:
-            self._faults.count(error.error_count())
+            self._faults.count(misfit.count)
             return
-        for where, found, expected in wrongs(error):
+        for where, found, expected in wrongs(misfit):
             self._fault(raw, where, found, expected)
-        if error.error_count() > MOST:  # told as one
-            self._faults.count(error.error_count() - 1)
+        if misfit.count > MOST:  # told as one
+            self._faults.count(misfit.count - 1)
+
+    def _read(self, raw: RawObject, info: KindInfo, text: bytes) -> Any:
+        """The object; None where it cannot be read, which is told, or is known to be none."""
+        lenient = (self._lenient or raw.snapshot) and info.attribute not in NEVER_SET_ASIDE
+        if raw.snapshot and UNREADABLE.encode() in text and (wrong := _known_wrong(text)):
+            return self._set_aside(raw, info, wrong)
+        try:
+            return info.read(text)
+        except Misfit as misfit:
+            if lenient:
+                return self._set_aside(raw, info, _in_short(misfit))
+            self._wrong(raw, misfit)
+            return None
+
+    def _set_aside(self, raw: RawObject, info: KindInfo, wrong: str) -> PodManifest | None:
+        """Keep an object apart that cannot be read; of a pod on a node give what takes room there, if that can be."""
+        held = held_pod(info, bytes(raw.text)) if info.attribute == "pods" else None
+        _, _, namespace, name = raw.identity
+        text = bytes(raw.text)
+        self._unread.append(UnreadObject(raw.label, info.attribute, namespace, name, wrong, text, held is not None))
+        return held
 
     def _fault(self, raw: RawObject, where: str, found: str, expected: str) -> None:
         self._faults.add(Fault(shown(raw.file, 400), raw.document, raw.label, where, found, expected))
@@ -291,17 +431,18 @@ class _Validation:
     def finish(self) -> Objects:
         """Give all objects, or raise all faults."""
         self._faults.raise_any()
-        skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.info is None}
+        self._held.pop("", None)  # of kinds that are not read
+        skipped = {words: kind for words, kind in sorted(self._kinds.items()) if kind.is_skipped}
         names = (raw.identity for kind in skipped.values() for raw in kind.seen.values())
-        held = {attribute: pair for attribute, pair in self._held.items() if attribute}
         return Objects(
             skipped={" ".join(words): kind.count for words, kind in skipped.items()},
             skipped_names=frozenset(islice(names, _SKIPPED_NAMES)),
             sha256=self._hash.hexdigest(),
             unknown_fields=tuple(self._unknown()),
+            unread=tuple(self._unread),
             snapshot=self._snapshot.snapshot if self._snapshot is not None else None,
-            _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in held.items()},
-            **{attribute: tuple(items) for attribute, (items, _) in held.items()},
+            _origins={attribute: _Origins.of(attribute, raws) for attribute, (_, raws) in self._held.items()},
+            **{attribute: tuple(items) for attribute, (items, _) in self._held.items()},
         )
 
     def _unknown(self) -> Iterator[UnknownField]:
@@ -311,6 +452,51 @@ class _Validation:
             elif kind.info is None and (like := nearest_kind(kind.first.group, name)) is not None:
                 meant = f"{like.group}/{like.versions[-1]} {like.kind}".lstrip("/")
                 yield UnknownField(kind.first.label, f"{api_version} {name}", "kind", meant, kind.count)
+
+
+def _in_short(misfit: Misfit) -> str:
+    """The first fault of an object, and how many others there are."""
+    (where, found, expected), *others = wrongs(misfit)
+    more = f" and {len(others)} more" if others else ""
+    return f"{where}: found {found}, expected {expected}{more}".removeprefix(": ")
+
+
+def _known_wrong(text: bytes) -> str:
+    """What was wrong with an object when it was taken out of a cluster; empty where nothing was."""
+    metadata = msgspec.json.decode(text).get("metadata")
+    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
+    wrong = notes.get(UNREADABLE) if isinstance(notes, dict) else None
+    return shown(wrong, 400) if isinstance(wrong, str) else ""
+
+
+def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
+    """Read of a pod on a node only what takes room there; None where it has no node, or not even that can be read.
+
+    Parameters
+    ----------
+    info
+        Of pods.
+    text
+        Of the pod, in JSON.
+    """
+    document = msgspec.json.decode(text)
+    spec, metadata = document.get("spec"), document.get("metadata")
+    if not isinstance(spec, dict) or not isinstance(metadata, dict) or not spec.get("nodeName"):
+        return None
+    reduced = document | {
+        "spec": {key: value for key, value in spec.items() if key in _HELD_SPEC},
+        "metadata": {key: value for key, value in metadata.items() if key in _HELD_METADATA},
+    }
+    try:
+        read: PodManifest = info.read(msgspec.json.encode(reduced))
+    except Misfit:
+        return None
+    return read
+
+
+def memory_allowed(length: int) -> int:
+    """Give the bytes by which the process may grow while a text of so many bytes becomes objects."""
+    return 512 * 2**20 + 4 * length
 
 
 class _Memory:
@@ -340,7 +526,7 @@ def _resident() -> int:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Keep the garbage collector from walking over objects that are all kept anyway."""
     was_on = gc.isenabled()
     gc.disable()
@@ -349,3 +535,113 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+# ---------------------------------------------------------------------------------------------- unknown fields
+
+#: After so many objects that were walked a shape is made, and after twice as many as the last time made anew.
+_WALKED = 64
+#: Places told of one kind: who finds more was given something else than objects of that kind; characters shown of each.
+_TOLD = 200
+_LONGEST = 200
+
+
+class _Strays:
+    """Looks for them in the objects of one kind."""
+
+    def __init__(self, info: KindInfo) -> None:
+        self._fields = known_fields(info)
+        self._found: dict[Place, _Stray] = {}
+        self._beyond: _Stray | None = None
+        self._walked = 0
+        self._enough = _WALKED
+        self._shape: ObjectShape | None = None
+
+    def look(self, raw: RawObject, text: bytes) -> None:
+        """Take one object, which has been read without fault."""
+        if raw.fits or self._fields is None or self._beyond is not None:
+            return
+        places = self._shape.places(text) if self._shape is not None else None
+        if places is None:
+            places = self._walk(raw, text, self._fields)
+        for place in places:
+            self._found[place].count += 1
+
+    def all(self, kind: str) -> Iterator[UnknownField]:
+        """Every one that was found; ``kind`` is the apiVersion and kind of the objects."""
+        for stray in (*self._found.values(), *([self._beyond] if self._beyond else [])):
+            yield UnknownField(stray.label, kind, stray.path, stray.nearest, stray.count)
+
+    def _walk(self, raw: RawObject, text: bytes, fields: Fields) -> set[Place]:
+        places: set[Place] = set()
+        for steps, above in _unknown(msgspec.json.decode(text), (), [((), fields)]):
+            place = tuple(None if isinstance(step, int) else step for step in steps)
+            if place not in self._found:
+                if len(self._found) == _TOLD:
+                    self._beyond = _Stray(raw.label, count=1)
+                    break
+                like = nearest(str(steps[-1]), above)
+                self._found[place] = _Stray(raw.label, path_text(steps), path_text(like))
+            places.add(place)
+        self._walked += 1
+        if self._walked == self._enough:
+            self._enough *= 2
+            self._shape = ObjectShape(fields, self._found)
+        return places
+
+
+@dataclass(slots=True)
+class _Stray:
+    """One place at which a field was found, as it was in the first object, and how many objects have it."""
+
+    label: str
+    path: str = ""
+    nearest: str = ""
+    count: int = 0
+
+
+def _unknown(
+    value: Any, steps: Steps, above: Sequence[tuple[Steps, Fields]]
+) -> Iterator[tuple[Steps, Sequence[tuple[Steps, Fields]]]]:
+    """Way to each field that is not known, and each place on the way with what may stand there."""
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            item = (*steps, index)
+            yield from _unknown(each, item, [*above[:-1], (item, above[-1][1])])
+    elif isinstance(value, dict):
+        here = above[-1][1]
+        for key, each in value.items():
+            below = here.under(key)
+            if below is None:
+                yield (*steps, shown(key, _LONGEST)), above
+            elif below.names or below.values is not None:
+                yield from _unknown(each, (*steps, key), [*above, ((*steps, key), below)])
+
+
+# ----------------------------------------------------------------------------------------------- useless files
+
+
+def useless_files(texts: Iterable[Text], raws: Iterable[RawObject]) -> Iterator[UselessFile]:
+    """Find the files that give an instance nothing; an empty list is an answer, and no empty file.
+
+    Parameters
+    ----------
+    texts
+        The files, which have been read without fault.
+    raws
+        Their objects.
+    """
+    held: dict[str, bool] = {}
+    for raw in raws:
+        is_placement = (raw.group, raw.kind) == ("placer.dev", "Placement")
+        held[raw.file] = is_placement and held.get(raw.file, True)
+    for text in texts:
+        if text.name in held:
+            if held[text.name]:
+                yield UselessFile(text.name, True)
+        elif _is_empty(text):
+            yield UselessFile(text.name, False)
+
+
+def _is_empty(text: Text) -> bool:
+    return not text.is_json and not any(document.pieces for document in syntax.documents(bytes(text.data)))

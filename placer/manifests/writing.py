@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from placer.manifests.files import STDIN
-from placer.manifests.scalars import is_text
+from placer.manifests.syntax import is_text
 
 __all__ = ["dump", "to_json", "to_yaml"]
 
@@ -23,8 +23,8 @@ __all__ = ["dump", "to_json", "to_yaml"]
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*")
 #: Words that YAML 1.1 takes for booleans.
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
-#: Characters that YAML does not allow in text, beyond those that JSON escapes.
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+#: Characters that YAML does not allow in text, beyond those that JSON escapes, and what a terminal may obey.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 
 
 def dump(
@@ -58,7 +58,8 @@ def to_json(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> str:
     """Write JSON, indented by two; several documents become a v1 List."""
     if not isinstance(documents, Mapping):
         documents = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
-    return json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(documents, indent=2, ensure_ascii=False, allow_nan=False)
+    return _UNPRINTABLE.sub(_escaped, text) + "\n"
 
 
 def to_yaml(documents: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> str:

@@ -25,6 +25,12 @@ class Incumbent:
         ``time.monotonic()`` of the beginning of the call, for the trace.
     watch
         Called with every new point of the trace (progress); None: progress is not shown.
+
+    Attributes
+    ----------
+    fullest
+        The last of the solutions with the most pods that were the best: a search that decides a priority without what
+        lower ones have tells better ones in which their pods are missing.
     """
 
     def __init__(self, dense: Dense, began: float, watch: Callable[[TracePoint], None] | None = None) -> None:
@@ -33,6 +39,7 @@ class Incumbent:
         self._watch = watch
         self._bounds: list[BoundFound] = []
         self.solution: Solution | None = None
+        self.fullest = Solution()
         self.values: tuple[int, ...] = ()
         self.method: str | None = None
         self.trace: list[TracePoint] = []
@@ -46,10 +53,12 @@ class Incumbent:
         if self.solution is not None and not beats(self._dense, values, self.values):
             return False
         numa = self._dense.numa
-        ordered = dict(solution) if numa is None else numa.ordered(solution)
+        ordered = solution if numa is None else numa.ordered(solution)
         if ordered is None:
             return False
         self.solution, self.values, self.method = ordered, values, method
+        if sum(ordered.values()) >= sum(self.fullest.values()):
+            self.fullest = ordered
         self._note(phase or method)
         return True
 
@@ -90,14 +99,9 @@ class Incumbent:
     def _best(self, level: int) -> Bound | None:
         above = self.values[:level]
         found = [b for b in self._bounds if b.level == level and (not b.context or b.context == above)]
-        return self._pick(found, self._dense.levels[level][0] in MAXIMISED)
-
-    @staticmethod
-    def _pick(found: list[BoundFound], maximised: bool) -> Bound | None:
-        if not found:
-            return None
-        best = min(found, key=lambda b: b.bound) if maximised else max(found, key=lambda b: b.bound)
-        return Bound(best.bound, best.by)
+        sign = 1 if self._dense.levels[level][0] in MAXIMISED else -1
+        best = min(found, key=lambda b: sign * b.bound, default=None)
+        return None if best is None else Bound(best.bound, best.by)
 
     def _note(self, phase: str) -> None:
         bounds = tuple(None if bound is None else bound.value for bound in self.bounds())

@@ -2,8 +2,9 @@
 
 CP-SAT 9.15 can abort the process it runs in, presolve may overrun a time limit, and native code cannot be interrupted;
 so a search never runs beside the incumbent it is to improve. Its events come through a pipe one by one, and it is
-killed when its time is over. The child runs this module too (``main``): frames are a length (8 bytes, big endian) and a
-pickle, and a thread of it watches standard input, which the parent keeps open, so that it ends when the parent is gone.
+killed when its time is over. In a container it may take what memory is left and no more, so that it dies alone. The
+child runs this module too (``main``): frames are a length (8 bytes, big endian) and a pickle, and a thread of it
+watches standard input, which the parent keeps open, so that it ends when the parent is gone.
 """
 
 from __future__ import annotations
@@ -24,10 +25,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from io import RawIOBase
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
+
+from placer.methods.memory import limit_memory, memory_left
 
 __all__ = ["ProcessEnd", "ProcessResult", "run_apart"]
 
+#: Part of the container's memory that a child may take, and part below which what is left ends it.
+_SHARE, _RESERVE = 0.9, 0.05
+#: Seconds between two looks at what is left.
+_TICK = 1.0
 #: The length of a frame.
 HEAD = struct.Struct(">Q")
 
@@ -81,23 +88,33 @@ def run_apart(
     """
     reader, writer = os.pipe()
     with tempfile.TemporaryFile() as errors, os.fdopen(reader, "rb", buffering=0) as answers:
-        child = _start(writer, errors)
-        os.close(writer)
+        left, task = memory_left(), frame((target, arguments))
+        child = _start(writer, errors, left)
+        tasks = cast("IO[bytes]", child.stdin)  # a pipe, since Popen was told so
+        sender = threading.Thread(target=_send, args=(tasks, task), daemon=True)
         try:
-            _send(child, (target, arguments))
-            return _listen(child, answers, on_event, deadline, errors)
+            os.close(writer)
+            sender.start()  # beside us: a child that stops before it reads must not hold us up
+            return _listen(child, answers, on_event, deadline, errors, int((left or 0) * _RESERVE))
         except KeyboardInterrupt:
             return ProcessResult(ProcessEnd.INTERRUPTED)
         finally:
             _end(child)
-            _close(child.stdin)
+            if sender.is_alive():  # not if the interrupt came before it began; to join it then is an error
+                sender.join()
+            with contextlib.suppress(BrokenPipeError):
+                tasks.close()
 
 
-def _start(writer: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the interpreter; its own session, so that Ctrl-C reaches only us and we decide."""
+def _start(writer: int, errors: IO[bytes], left: int | None) -> subprocess.Popen[bytes]:
+    """Start the interpreter; its own session, so that Ctrl-C reaches only us and we decide.
+
+    ``-P`` keeps it from importing what lies in the directory that the user happens to be in.
+    """
+    most = [] if left is None else [str(int(left * _SHARE))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(
-        [sys.executable, "-m", "placer.methods.process", str(writer)],
+        [sys.executable, "-P", "-m", "placer.methods.process", str(writer), *most],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=errors,
@@ -115,12 +132,11 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _send(child: subprocess.Popen[bytes], task: tuple[str, tuple[Any, ...]]) -> None:
-    """Hand over the task; a child that died already is noticed when we listen."""
-    try:
-        write_frame(child.stdin, task)  # type: ignore[arg-type]  # a pipe, since Popen was told so
-    except BrokenPipeError:
-        return
+def _send(tasks: IO[bytes], task: bytes) -> None:
+    """Hand over the task; a child that died already is noticed when we listen, and one that is given up has no pipe."""
+    with contextlib.suppress(BrokenPipeError, ValueError):
+        tasks.write(task)
+        tasks.flush()
 
 
 def _listen(
@@ -129,14 +145,12 @@ def _listen(
     on_event: Callable[[Any], None],
     deadline: float | None,
     errors: IO[bytes],
+    reserve: int = 0,
 ) -> ProcessResult:
+    """Hand events on until the child ends, its time is over, or less memory than the reserve is left."""
     buffer = bytearray()
-    while True:
-        left = None if deadline is None else deadline - time.monotonic()
-        if left is not None and left <= 0:
-            return ProcessResult(ProcessEnd.KILLED)
-        readable, _, _ = select.select([answers], [], [], left)
-        if not readable:
+    while (ended := _ended(deadline, reserve)) is None:
+        if not _is_readable(answers, deadline, reserve):
             continue
         chunk = answers.read(1 << 20)
         if not chunk:
@@ -146,6 +160,23 @@ def _listen(
             if kind == "returned":
                 return ProcessResult(ProcessEnd.RETURNED, value)
             on_event(value)
+    return ended
+
+
+def _ended(deadline: float | None, reserve: int) -> ProcessResult | None:
+    """Why a child may go on no longer; None while it may."""
+    if deadline is not None and time.monotonic() >= deadline:
+        return ProcessResult(ProcessEnd.KILLED)
+    if reserve and (memory_left() or 0) < reserve:
+        return ProcessResult(ProcessEnd.DIED, detail="the container's memory is nearly used up")
+    return None
+
+
+def _is_readable(answers: IO[bytes], deadline: float | None, reserve: int) -> bool:
+    """Whether an event comes before the time is over, or before memory is to be looked at again."""
+    left = None if deadline is None else max(0.0, deadline - time.monotonic())
+    waits = [seconds for seconds in (left, _TICK if reserve else None) if seconds is not None]
+    return bool(select.select([answers], [], [], min(waits, default=None))[0])
 
 
 def _frames(buffer: bytearray) -> list[tuple[str, Any]]:
@@ -168,24 +199,23 @@ def _last_words(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
     return f"{how}: {lines[-1]}" if lines else how
 
 
-def _close(stream: IO[bytes] | None) -> None:
-    if stream is not None:
-        try:
-            stream.close()
-        except BrokenPipeError:
-            return
+def frame(value: object) -> bytes:
+    """One value as a frame."""
+    body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    return HEAD.pack(len(body)) + body
 
 
 def write_frame(stream: BinaryIO, value: object) -> None:
     """Write one value as a frame and flush it."""
-    body = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    stream.write(HEAD.pack(len(body)) + body)
+    stream.write(frame(value))
     stream.flush()
 
 
 def main() -> None:
     """Read the task from standard input, run it, write events and finally its return value to the given descriptor."""
     answers = os.fdopen(int(sys.argv[1]), "wb")
+    for most in sys.argv[2:]:
+        limit_memory(int(most))
     with os.fdopen(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as source:
         (length,) = HEAD.unpack(_read(source, HEAD.size))
         target, arguments = pickle.loads(_read(source, length))

@@ -1,8 +1,7 @@
 """Why a group stays pending: counted where counting is enough, else found by placing the group alone.
 
 Belongs here: one reason per group, in the order of the catalogue (``placer.codes``), every number of which can be
-checked by hand.
-Does not: what would help (``explain``), any proof by a solver.
+checked by hand. Does not: what to do about it (the remedies of ``placer.codes``), any proof by a solver.
 
 ==========================  ========================================  ========================
 code                        found by                                  module
@@ -14,6 +13,9 @@ code                        found by                                  module
 ``QueueCapability``         the queues' room                          ``necessary_conditions``
 ``InsufficientResources``   room per node, and summed                 ``necessary_conditions``
 ``TopologyTooNarrow``       room per HyperNode                        ``necessary_conditions``
+``PodAffinity``             the greedy, with and without the rule     ``relaxations``
+``PodAntiAffinity``         the greedy, with and without the rule     ``relaxations``
+``TopologySpread``          the greedy, with and without the rule     ``relaxations``
 ``NumaAlignment``           the greedy, with and without the rule     ``relaxations``
 ``NetworkCost``             the greedy, with and without the rule     ``relaxations``
 ``Bandwidth``               the greedy, with and without the rule     ``relaxations``

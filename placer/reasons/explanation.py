@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.codes import REASONS
-from placer.dense import Dense, DenseGroup, Solution, make_dense
+from placer.deadline import NEVER, Deadline
+from placer.dense import Dense, DenseGroup, Solution
+from placer.dense.build import make_dense
 from placer.instance import Group, GroupKey, Instance, Key
-from placer.methods.greedy import GreedyLayout, GreedyState, tops
+from placer.methods.greedy.best_fit import tops
+from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.outcome import Outcome
 from placer.placement import MAXIMISED
 from placer.reasons.cause import Cause, plural
@@ -29,6 +32,11 @@ __all__ = ["Beside", "Causes", "reasons"]
 
 #: Which is said where several hold: the first.
 ORDER = tuple(REASONS)
+
+
+#: What is said of groups that the time did not suffice for.
+LATE = Reason("NotDecided", "the time limit was reached before it was looked at: no time to tell")
+FITS_ALONE = Reason("NotDecided", "fits alone; what keeps it out beside this placement was not asked: no time to tell")
 
 
 class Causes:
@@ -122,7 +130,8 @@ class _GroupsAlone:
         return self._once(("alone", kind), lambda: self._tried(number))
 
     def _tried(self, number: int) -> Cause | None:
-        if self.layout.lone_kind(number) is not None and self.dense.numa is None:
+        alone = self.layout.lone_kind(number) is not None and self.dense.numa is None
+        if alone and self.dense.classes[self.dense.groups[number].classes[0]].neighbours < 0:
             return None  # of one pod alone counting says everything
         fits = self.alone.fits(number)
         if fits:
@@ -202,7 +211,7 @@ class Beside:
     def _after(self) -> Causes:
         """The same question in the instance as it stands then."""
         instance = Outcome(self.instance, self.dense.placement(self.solution)).carried_out()
-        return Causes(instance, make_dense(instance), {}, decided=True)
+        return Causes(instance, make_dense(instance), Solution(), decided=True)
 
     def reason(self, key: GroupKey) -> Reason:
         """Name the rule that keeps out a group that fits alone, how far it is from keeping it, and who holds the rest.
@@ -276,7 +285,20 @@ class Beside:
         return ", ".join(texts) + (f" and {plural(more, 'other group')}" if more > 0 else "")
 
 
-def reasons(instance: Instance, dense: Dense, solution: Solution, *, decided: bool = True) -> dict[GroupKey, Reason]:
+#: What asking beside the placement costs before the first answer, as a multiple of making the arrays: they are made
+#: once more, of an instance that is made before.
+REBUILT = 2.5
+
+
+def reasons(
+    instance: Instance,
+    dense: Dense,
+    solution: Solution,
+    *,
+    decided: bool = True,
+    deadline: Deadline = NEVER,
+    build: float = 0.0,
+) -> dict[GroupKey, Reason]:
     """Say why pods stay pending.
 
     Parameters
@@ -289,6 +311,10 @@ def reasons(instance: Instance, dense: Dense, solution: Solution, *, decided: bo
         What is placed; keeps all rules.
     decided
         False: there is no time to try groups alone, and what counting cannot exclude is ``NotDecided``.
+    deadline
+        Groups that have not been looked at when it is over are ``NotDecided``.
+    build
+        Seconds that making the arrays took: what would not be over in time is not begun.
 
     Returns
     -------
@@ -300,5 +326,8 @@ def reasons(instance: Instance, dense: Dense, solution: Solution, *, decided: bo
     """
     causes = Causes(instance, dense, solution, decided)
     beside = Beside(causes, solution)
-    found = {key: causes.of(key) for key in causes.left}
-    return {key: beside.reason(key) if cause is None else cause.reason for key, cause in found.items()}
+    found = {key: causes.of(key) for key in deadline.each(causes.left)}
+    fits = [key for key, cause in found.items() if cause is None] if deadline.left > REBUILT * build else []
+    asked = {key: beside.reason(key) for key in deadline.each(fits)}
+    alone = {key: FITS_ALONE if cause is None else cause.reason for key, cause in found.items()}
+    return {key: asked.get(key) or alone.get(key, LATE) for key in causes.left}

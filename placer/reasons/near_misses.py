@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placer.dense import Dense, DenseNuma
+from placer.dense import Dense
+from placer.dense.numa import DenseNuma
 from placer.instance import Dependency, Instance, Key, Link, Pod
 from placer.instance.numa import TopologyManager
 from placer.outcome import Outcome
@@ -93,19 +94,22 @@ class _CallTrial:
 
         None where every pod of the group finds a node on which it breaks nothing: only together they do.
         """
-        for index in self.dense.groups[group].classes:
-            if index in self.calling:
-                pod = self.instance.pods[self.dense.classes[index].pods[0]]
-                room = {self.dense.nodes[node] for node in np.flatnonzero(self.dense.fits(index)).tolist()}
-                broken = self._by_area(pod, by_bandwidth)
-                amounts = {area: sum(each.amount for each in those) for area, those in broken.items()}
-                found = [(amounts[area], name) for name in sorted(room) if (area := self._area(name)) in amounts]
-                if found and min(found)[0] > 0:
-                    node = min(found)[1]
-                    worst = max(broken[self._area(node)], key=lambda each: each.amount)
-                    near = frozenset(name for name in self.dense.nodes if amounts.get(self._area(name)) == 0)
-                    return _NearestBreach(node, worst, self._concerned(pod, node, worst), near)
-        return None
+        calling = (index for index in self.dense.groups[group].classes if index in self.calling)
+        return next(filter(None, (self._nearest(index, by_bandwidth) for index in calling)), None)
+
+    def _nearest(self, index: int, by_bandwidth: bool) -> _NearestBreach | None:
+        """The same of a pod of one class."""
+        pod = self.instance.pods[self.dense.classes[index].pods[0]]
+        room = {self.dense.nodes[node] for node in np.flatnonzero(self.dense.fits(index)).tolist()}
+        broken = self._by_area(pod, by_bandwidth)
+        amounts = {area: sum(each.amount for each in those) for area, those in broken.items()}
+        found = [(amounts[area], name) for name in sorted(room) if (area := self._area(name)) in amounts]
+        amount, node = min(found, default=(0, ""))
+        if amount <= 0:
+            return None
+        worst = max(broken[self._area(node)], key=lambda each: each.amount)
+        near = frozenset(name for name in self.dense.nodes if amounts.get(self._area(name)) == 0)
+        return _NearestBreach(node, worst, self._concerned(pod, node, worst), near)
 
     def _area(self, node: str) -> object:
         network = self.instance.network

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense import Dense, DenseGroup
-from placer.dense.amounts import free_on
+from placer.dense.amounts import NodeAmounts
 from placer.instance import Instance, NetworkTopology, Pod, PodState
 from placer.instance.problem import NO_TIER
-from placer.methods.greedy import GreedyLayout, GreedyState, candidates, least, tops
+from placer.methods.greedy.best_fit import candidates, tops
+from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from placer.quantity import format_amount
 from placer.reasons.cause import Cause, EligibleNodes, counted, plural, shape_text
 
@@ -36,12 +37,12 @@ class NearestNode:
     """
 
     def __init__(self, instance: Instance, dense: Dense) -> None:
-        self.instance, self.dense = instance, dense
+        self.instance, self.dense, self.amounts = instance, dense, NodeAmounts(instance)
 
     @cached_property
     def _free(self) -> npt.NDArray[np.float64]:
         """About what each node has free: shape (nodes, resources)."""
-        rooms = [free_on(self.instance, node) for node in self.dense.nodes]
+        rooms = map(self.amounts.left, self.dense.nodes)
         rows = [[float(room[name]) for name in self.dense.resources] for room in rooms]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.dense.resources))
 
@@ -64,7 +65,8 @@ class NearestNode:
         eligible
             bool, shape (nodes,), True at least once.
         """
-        asked = np.array([float(pod.requests[name]) for name in self.dense.resources])
+        takes = self.amounts.asked(pod)
+        asked = np.array([float(takes[name]) for name in self.dense.resources])
         lack = np.maximum(0.0, asked - self._free) / np.maximum(asked, 1.0)
         share = np.where(asked > 0, lack, 0.0).max(axis=1, initial=0.0)
         share[~eligible] = np.inf
@@ -73,9 +75,9 @@ class NearestNode:
         return node, f"Node {node} comes nearest: {said}"
 
     def _amounts(self, pod: Pod, node: str) -> list[str]:
-        free = free_on(self.instance, node)
+        free = self.amounts.left(node)
         found = []
-        for name, amount in pod.requests.items():
+        for name, amount in self.amounts.asked(pod).items():
             lacking = amount - free[name]
             if amount and lacking > 0:
                 have, lack = (format_amount(name, each) for each in (free[name], lacking))
@@ -99,13 +101,10 @@ Most = dict[int, int]
 
 
 def countable(layout: GreedyLayout) -> GreedyLayout:
-    """The same arrays without calls and kubelets, of which counting says nothing."""
+    """The same arrays without calls, kubelets and neighbours, of which counting says nothing."""
     dense = layout.dense
-    return (
-        layout
-        if dense.network is None and dense.numa is None
-        else GreedyLayout(replace(dense, network=None, numa=None))
-    )
+    plain = dense.network is None and dense.numa is None and dense.neighbours is None
+    return layout if plain else GreedyLayout(replace(dense, network=None, numa=None, neighbours=None))
 
 
 @dataclass(frozen=True)
@@ -169,11 +168,10 @@ class NecessaryConditions:
 
     def _eligible(self, target: Target, most: Most) -> Cause | None:
         """C3: some node must be eligible."""
-        masks, classes = self.dense.masks, self.dense.classes
-        short = self._limit(target, most, lambda index: most[index] if masks[classes[index].mask].any() else 0)
+        short = self._limit(target, most, lambda index: most[index] if self._is_eligible(index) else 0)
         if short is None:
             return None
-        return Cause.of(self.eligible.reason(self._pod(short), classes[short].size))
+        return Cause.of(self.eligible.reason(self._pod(short), self.dense.classes[short].size))
 
     def _queues(self, target: Target, most: Most) -> Cause | None:
         """C11: pod by pod, then the least sum that any choice of enough pods asks for."""
@@ -203,7 +201,7 @@ class NecessaryConditions:
             taken = sum(
                 pod.requests[name]
                 for pod in self.instance.pods.values()
-                if pod.holds_queue and queue in self.instance.queue_path(pod.queue)
+                if pod.state.on_node and queue in self.instance.queue_path(pod.queue)
             )
             self._queue_rooms[number] = taken, self.instance.queues[queue].capability[name] - taken
         return self._queue_rooms[number]
@@ -247,12 +245,14 @@ class NecessaryConditions:
             pods = f"{plural(target.least_pods, 'pod')} (of {kinds})"
             message = f"needs room for {pods}; the nodes have room for {room}, {lack} too few"
             return Cause("InsufficientResources", message)
-        masks = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})]
-        nodes = masks.any(axis=0)
+        return self._sums(target, most)
+
+    def _sums(self, target: Target, most: Most) -> Cause | None:
+        """Each resource, summed over the nodes eligible for any pod."""
+        nodes = self.dense.masks[sorted({self.dense.classes[index].mask for index in most})].any(axis=0)
         for resource, name in enumerate(self.dense.resources):
             asked = self._least_sum(target.least_pods, resource, most)
-            free = int(self.dense.free[nodes, resource].sum())
-            if asked > free:
+            if asked > int(self.dense.free[nodes, resource].sum()):
                 found = plural(int(nodes.sum()), "node")
                 free_text = self._free_text(resource, np.flatnonzero(nodes), asked)
                 have = "has" if nodes.sum() == 1 else "have"
@@ -267,7 +267,7 @@ class NecessaryConditions:
     def _free_text(self, resource: int, nodes: Iterable[int], asked: int) -> str:
         """Write how much of a resource is free on some nodes."""
         name, step = self.dense.resources[resource], self.dense.scale[resource]
-        rooms = [max(0, free_on(self.instance, self.dense.nodes[node])[name]) for node in nodes]
+        rooms = [max(0, self.nearest.amounts.left(self.dense.nodes[node])[name]) for node in nodes]
         if sum(rooms) < asked * step:
             return f"{format_amount(name, sum(rooms))} free"
         # Enough in all, but what is left on each node is not of use to its last unit.
@@ -297,7 +297,6 @@ class NecessaryConditions:
 
     def _topology(self, target: Target, most: Most) -> Cause | None:
         """C7: what each subgroup with a limit of its own finds in one domain, then the whole group."""
-        root = self.layout.domains.root
         for sub in target.gang.sub_groups:
             part = self.dense.sub_groups[sub]
             pods = {index: self.dense.classes[index].size for index in part.classes}
@@ -307,18 +306,21 @@ class NecessaryConditions:
                 if not self._enough(target, most):
                     return self._narrow(part.scope, f"subgroup {part.name} ", asked, self._asked(target.gang, sub))
         scope = target.gang.scope
-        if self.dense.scopes[scope].limit is None:
+        if self.dense.scopes[scope].limit is None or self._fits_one_domain(target, most):
             return None
+        return self._narrow(scope, "", target.least_pods, self._asked(target.gang))
+
+    def _fits_one_domain(self, target: Target, most: Most) -> bool:
+        """Whether one domain within the limit of the group has room for what must be placed."""
+        scope, root = target.gang.scope, self.layout.domains.root
         if target.whole:
             demand: dict[int, int] = Counter()
             for index in target.gang.classes:
                 demand[self.layout.shape_of[index]] += self.dense.classes[index].size
-            fits = any(True for _ in candidates(self.state, scope, root, demand))
-        else:
-            domains = tops(self.state, scope, root)
-            enough = np.flatnonzero(self._joints(most, domains) >= target.least_pods).tolist()
-            fits = any(self._enough(target, self._room(most, domains[place])) for place in enough)
-        return None if fits else self._narrow(scope, "", target.least_pods, self._asked(target.gang))
+            return any(True for _ in candidates(self.state, scope, root, demand))
+        domains = tops(self.state, scope, root)
+        enough = np.flatnonzero(self._joints(most, domains) >= target.least_pods).tolist()
+        return any(self._enough(target, self._room(most, domains[place])) for place in enough)
 
     def _asked(self, gang: DenseGroup, sub: int | None = None) -> NetworkTopology | None:
         """What a group, or one of its subgroups, asks of the tree."""
@@ -354,8 +356,7 @@ class NecessaryConditions:
     def _narrow(self, scope: int, who: str, asked: int, topology: NetworkTopology | None) -> Cause:
         """Say what the roomiest domain within the limit lacks."""
         it, tree = self.dense.scopes[scope], self.layout.domains
-        eligible = [index for index in it.classes if self.dense.masks[self.dense.classes[index].mask].any()]
-        pods = {index: self.dense.classes[index].size for index in eligible}
+        pods = {index: self.dense.classes[index].size for index in it.classes if self._is_eligible(index)}
         best, where = self._roomiest(scope, pods)
         anchor, nodes = self.dense.anchor(scope), None
         if it.limit == NO_TIER and topology is not None:
@@ -366,13 +367,15 @@ class NecessaryConditions:
             text = f"needs a HyperNode of tier <= {it.limit}; none holds a node{self._left_out()}"
         else:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
-            text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(eligible))}) in one HyperNode{tier}; "
+            text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(pods))}) in one HyperNode{tier}; "
             text += f"{'the roomiest' if anchor is None else 'that of its running pods'} ({self._name(where)}) "
-            text += (
-                f"has room for {best}, {asked - best} too few" if best < asked else self._lacking(pods, asked, where)
-            )
+            text += self._lacking(pods, asked, where, best)
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
         return Cause("TopologyTooNarrow", who + text, nodes)
+
+    def _is_eligible(self, index: int) -> bool:
+        """Whether some node may take pods of a class (C3)."""
+        return bool(self.dense.masks[self.dense.classes[index].mask].any())
 
     def _left_out(self) -> str:
         """Which HyperNodes are there and do not count, because they are broken."""
@@ -380,8 +383,10 @@ class NecessaryConditions:
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         return f" (left out, as the findings say why: {', '.join(names[:_NAMED])}{more})" if names else ""
 
-    def _lacking(self, pods: Most, count: int, domain: int) -> str:
-        """What a domain lacks that has room enough for each class on its own."""
+    def _lacking(self, pods: Most, count: int, domain: int, room: int) -> str:
+        """What a domain lacks for so many pods that has room for ``room`` of them, class by class."""
+        if room < count:
+            return f"has room for {room}, {count - room} too few"
         begin, end = self.layout.slice_of(domain)
         for resource, name in enumerate(self.dense.resources):
             asked = self._least_sum(count, resource, pods)

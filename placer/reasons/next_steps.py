@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from placer.dense import Dense, DenseGroup, DenseNetwork, DenseNuma, DenseSubGroup, PodClass, Scope, Solution
+from placer.dense import Dense, DenseGroup, DenseNetwork, DenseScope, DenseSubGroup, PodClass, Solution
+from placer.dense.numa import DenseNuma
 
 __all__ = ["Steps", "next_steps"]
 
@@ -59,6 +60,11 @@ def _is_new(part: DenseSubGroup, placed: Counter[int]) -> bool:
     return part.short > 0 and not any(placed[index] for index in part.classes)
 
 
+def _copies(classes: Iterable[int], at: Mapping[int, int]) -> tuple[int, ...]:
+    """Those of some classes that are taken, by their new indices."""
+    return tuple(at[index] for index in classes if index in at)
+
+
 @dataclass
 class _StepsBuilder:
     whole: Dense
@@ -66,34 +72,34 @@ class _StepsBuilder:
     classes: list[PodClass] = field(default_factory=list)
     groups: list[DenseGroup] = field(default_factory=list)
     sub_groups: list[DenseSubGroup] = field(default_factory=list)
-    scopes: list[Scope] = field(default_factory=list)
+    scopes: list[DenseScope] = field(default_factory=list)
     origin: list[int] = field(default_factory=list)
 
     def add(self, gang: DenseGroup, sizes: dict[int, int], more: int) -> int:
         """Append a group that must have what is placed of ``gang`` and some pods more; return its index."""
         number, dense = len(self.groups), self.whole
         taken = [index for index in gang.classes if sizes[index]]
-        at = {index: len(self.classes) + place for place, index in enumerate(taken)}
-        subs = [sub for sub in gang.sub_groups if any(index in at for index in dense.sub_groups[sub].classes)]
-        sub_at = {sub: len(self.sub_groups) + place for place, sub in enumerate(subs)} | {-1: -1}
+        at = {index: place for place, index in enumerate(taken, len(self.classes))}
+        subs = [sub for sub in gang.sub_groups if not at.keys().isdisjoint(dense.sub_groups[sub].classes)]
+        sub_at = {sub: place for place, sub in enumerate(subs, len(self.sub_groups))}
         for index in taken:
             it = dense.classes[index]
             pods = it.pods[: sizes[index]]
-            self.classes.append(replace(it, pods=pods, group=number, sub_group=sub_at[it.sub_group]))
+            self.classes.append(replace(it, pods=pods, group=number, sub_group=sub_at.get(it.sub_group, -1)))
         for sub in subs:
             part = dense.sub_groups[sub]
-            classes = tuple(at[index] for index in part.classes if index in at)
-            self.sub_groups.append(replace(part, group=number, classes=classes, scope=self._scope(part.scope, at)))
+            scope = self._scope(part.scope, at)
+            self.sub_groups.append(replace(part, group=number, classes=_copies(part.classes, at), scope=scope))
         short = sum(self.placed[index] for index in gang.classes) + more
         scope = self._scope(gang.scope, at)
-        mine = tuple(sub_at[sub] for sub in subs)
+        mine = tuple(sub_at.values())
         self.groups.append(replace(gang, classes=tuple(at.values()), sub_groups=mine, short=short, scope=scope))
         self.origin += taken
         return number
 
     def _scope(self, scope: int, at: dict[int, int]) -> int:
         it = self.whole.scopes[scope]
-        self.scopes.append(replace(it, classes=tuple(at[index] for index in it.classes if index in at)))
+        self.scopes.append(replace(it, classes=_copies(it.classes, at)))
         return len(self.scopes) - 1
 
     def dense(self) -> Dense:
@@ -114,6 +120,7 @@ class _StepsBuilder:
             queue_rows=rows,
             network=self._network(copies),
             numa=self._numa(),
+            neighbours=None if self.whole.neighbours is None else self.whole.neighbours.renumbered(copies),
         )
 
     def _numa(self) -> DenseNuma | None:

@@ -19,7 +19,7 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
     missing = _missing(instance, group, group.pending)
     if missing is not None:
         return Reason("GangIncomplete", missing)
-    supported = [key for key in group.pending if not instance.pods[key].unsupported]
+    supported = _supported(instance, group.pending)
     if _missing(instance, group, supported) is not None:
         return _unsupported(instance, group.pending)
     taking = [key for key in supported if _closed(instance, key) is None]
@@ -33,13 +33,11 @@ def never_ready(instance: Instance, group: Group, eligible: EligibleNodes) -> Re
 
 def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligible: EligibleNodes) -> Reason | None:
     """Why none of some pods of a group that is ready without them can ever be placed; None where that is not so."""
-    sizes = _sub_group_sizes(instance, group, group.pending)
-    small = {at for at, part in enumerate(group.sub_groups) if sizes[at] < group.policies[part.policy].size}
-    large = [key for key in left if instance.pods[key].sub_group not in small]
+    large = _in_whole_sub_groups(instance, group, left, group.pending)
     if not large:
         text = next(_small_sub_groups(instance, group, group.pending, set(left)), None)
         return None if text is None else Reason("GangIncomplete", text)
-    supported = [key for key in large if not instance.pods[key].unsupported]
+    supported = _supported(instance, large)
     if not supported:
         return _unsupported(instance, large)
     if any(_closed(instance, key) is not None for key in supported):
@@ -53,27 +51,33 @@ def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligi
 
 def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | None:
     """Which minimum is above the pods there are (C5); None where all could be met."""
-    keys = _in_whole_sub_groups(instance, group, keys)
+    return next(_unmet(instance, group, _in_whole_sub_groups(instance, group, keys, keys)), None)
+
+
+def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[str]:
     before = group.placed_before
     if before + len(keys) < group.min_member:
-        return f"minMember is {group.min_member}, but there {_there_are(len(keys), before)}"
-    there, running = Counter(instance.pods[key].role for key in keys), Counter(group.succeeded)
-    running.update(instance.pods[key].role for key in group.bound)
-    for role, least in sorted(group.min_task_member.items()):
-        if there[role] + running[role] < least:
-            return f"minTaskMember of role {role} is {least}, but there {_there_are(there[role], running[role])}"
+        yield f"minMember is {group.min_member}, but there {_there_are(len(keys), before)}"
+    yield from _unmet_of_roles(instance, group, keys)
     for index, policy in enumerate(group.policies):
         counts = _sub_group_sizes(instance, group, keys)
         whole = sum(part.policy == index and counts[at] >= policy.size for at, part in enumerate(group.sub_groups))
         if whole < policy.min_sub_groups:
-            return (
+            yield (
                 f"minSubGroups of policy {policy.name} is {policy.min_sub_groups}, but {whole} of its subgroups "
                 f"have subGroupSize {policy.size} pods"
             )
     # A group that may do without all of its pods still has none to place where every subgroup is too small.
     if not keys and group.pending:
-        return next(_small_sub_groups(instance, group, group.pending, set(group.pending)), None)
-    return None
+        yield from _small_sub_groups(instance, group, group.pending, set(group.pending))
+
+
+def _unmet_of_roles(instance: Instance, group: Group, keys: Iterable[Key]) -> Iterator[str]:
+    there, running = Counter(instance.pods[key].role for key in keys), Counter(group.succeeded)
+    running.update(instance.pods[key].role for key in group.bound)
+    for role, least in sorted(group.min_task_member.items()):
+        if there[role] + running[role] < least:
+            yield f"minTaskMember of role {role} is {least}, but there {_there_are(there[role], running[role])}"
 
 
 def _there_are(pending: int, before: int) -> str:
@@ -88,9 +92,9 @@ def _sub_group_sizes(instance: Instance, group: Group, keys: Iterable[Key]) -> C
     return counts
 
 
-def _in_whole_sub_groups(instance: Instance, group: Group, keys: Sequence[Key]) -> list[Key]:
-    """Leave out pods of subgroups that cannot reach their size (C6)."""
-    counts = _sub_group_sizes(instance, group, keys)
+def _in_whole_sub_groups(instance: Instance, group: Group, keys: Sequence[Key], there: Sequence[Key]) -> list[Key]:
+    """Leave out pods of subgroups that cannot reach their size with the pods that are there (C6)."""
+    counts = _sub_group_sizes(instance, group, there)
     small = {at for at, part in enumerate(group.sub_groups) if counts[at] < group.policies[part.policy].size}
     return [key for key in keys if instance.pods[key].sub_group not in small]
 
@@ -103,6 +107,10 @@ def _small_sub_groups(instance: Instance, group: Group, keys: Iterable[Key], lef
         if counts[at] < size and left & set(part.pending):
             there = _there_are(counts[at] - part.placed_before, part.placed_before)
             yield f"subGroupSize of subgroup {part.name} is {size}, but there {there}"
+
+
+def _supported(instance: Instance, keys: Sequence[Key]) -> list[Key]:
+    return [key for key in keys if not instance.pods[key].unsupported]
 
 
 def _unsupported(instance: Instance, keys: Sequence[Key]) -> Reason:

@@ -9,7 +9,9 @@ from typing import Final
 
 from placer.codes import ReasonCode
 from placer.dense import Dense
-from placer.methods.greedy import Effort, GreedyLayout, GreedyState, squeeze_in
+from placer.methods.greedy.backtrack import Effort
+from placer.methods.greedy.multi_start import squeeze_in
+from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.reasons.cause import Cause
 
 __all__ = ["LoneTrial", "undecided"]
@@ -98,6 +100,16 @@ def _without_zones(dense: Dense) -> Dense | None:
     return None if dense.numa is None else replace(dense, numa=None)
 
 
+def _without_rule(rule: str) -> Callable[[Dense], Dense | None]:
+    """Leave out one rule about pods around a pod."""
+
+    def without(dense: Dense) -> Dense | None:
+        rest = None if dense.neighbours is None else dense.neighbours.without(rule)
+        return None if rest is None else replace(dense, neighbours=rest)
+
+    return without
+
+
 def _without_limits(dense: Dense) -> Dense | None:
     if all(scope.limit is None for scope in dense.scopes):
         return None
@@ -113,6 +125,9 @@ LADDER = (
     _Relaxation("Bandwidth", "links carry more than they have room for", _without_bandwidth),
     _Relaxation("NetworkCost", "calls cost more than they may", _without_network),
     _Relaxation("NumaAlignment", "kubelets refuse pods that no NUMA zone has room for", _without_zones),
+    _Relaxation("TopologySpread", "pods are spread less evenly than maxSkew allows", _without_rule("C14")),
+    _Relaxation("PodAntiAffinity", "pods share a domain that one of them keeps the other off", _without_rule("C13")),
+    _Relaxation("PodAffinity", "pods are not near the pods that they must be near", _without_rule("C12")),
     _Relaxation(NARROW, "its tier limits are broken", _without_limits),
     _Relaxation("QueueCapability", "the capability of its queue is exceeded", _without_queues),
 )

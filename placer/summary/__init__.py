@@ -14,7 +14,8 @@ from rich.text import Text
 
 from placer.document import PlacementDocument, placement_document
 from placer.gpus import Placeable, placeable
-from placer.instance import Finding, Instance, PodState
+from placer.instance import Finding, Instance
+from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.result import Judged, Result
@@ -22,13 +23,23 @@ from placer.summary.groups import SHOWN, print_groups
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
 from placer.words import amount_digits, counted, nodes_worth, number_word, prover_word
 
-__all__ = ["as_html", "print_findings", "print_summary", "print_violations"]
+__all__ = [
+    "as_html",
+    "cluster_size",
+    "counts",
+    "print_findings",
+    "print_summary",
+    "print_violations",
+    "still_fits",
+]
 
 #: Columns of what notebooks show.
 NOTEBOOK_WIDTH = 110
 
 
-def print_summary(result: Result, console: Console, *, wide: bool = False) -> None:
+def print_summary(
+    result: Result, console: Console, *, wide: bool = False, document: PlacementDocument | None = None
+) -> None:
     """Print the summary of a result.
 
     Parameters
@@ -39,14 +50,16 @@ def print_summary(result: Result, console: Console, *, wide: bool = False) -> No
         Where to print.
     wide
         Name the nodes of each admitted group, too.
+    document
+        Of the result, where it is made already: of 20,000 pods that takes half a second.
     """
-    document = placement_document(result)
+    document = document or placement_document(result, versions={})  # which it does not show
     if result.instance.pending or result.placement is None:
         console.print(_headline(document, result))
     else:
         console.print(_nothing_to_place(result.instance))
     console.print()
-    console.print(_counts(document, result))
+    console.print(_grid(counts(document, result)))
     if result.instance.pending:
         if any(map(is_shown, result.objective)):
             console.print()
@@ -65,7 +78,14 @@ def as_html(result: Result) -> str:
     """The summary as HTML, as notebooks show it."""
     from io import StringIO
 
-    console = Console(file=StringIO(), record=True, width=NOTEBOOK_WIDTH, highlight=False, color_system=None)
+    console = Console(
+        file=StringIO(),
+        record=True,
+        width=NOTEBOOK_WIDTH,
+        highlight=False,
+        color_system=None,
+        force_jupyter=False,  # else rich shows in a notebook what is printed here, beside what is returned
+    )
     print_summary(result, console)
     return console.export_html(inline_styles=True, code_format='<pre style="line-height: normal">{code}</pre>')
 
@@ -81,21 +101,20 @@ def _headline(document: PlacementDocument, result: Result) -> Text:
 
 def _nothing_to_place(instance: Instance) -> Text:
     name = instance.scheduler_name
-    whose = "any scheduler" if name is None else f'scheduler "{name}"'
-    aside = str(instance.set_aside)
+    whose = "any scheduler" if name is None else f'scheduler "{legible(name)}"'
+    aside = legible(str(instance.set_aside))
     text = Text.assemble(("Nothing to place", "bold"), f": 0 pending for {whose}{f' ({aside})' if aside else ''}")
-    others = list(instance.set_aside.other_schedulers)
+    others = [legible(each) for each in instance.set_aside.other_schedulers]
     if others:
         first = f"--scheduler-name {others[0]} takes those for {others[0]}"
         text.append(f"\n{first}, --scheduler-name '*' those for every scheduler")
     return text
 
 
-def _counts(document: PlacementDocument, result: Result) -> Table:
+def counts(document: PlacementDocument, result: Result) -> list[tuple[str, str]]:
+    """How large the cluster is and how much of what waits is placed: what is counted, and the count in words."""
     instance, part = result.instance, document.instance
-    running = sum(pod.state in (PodState.BOUND, PodState.TERMINATING) for pod in instance.pods.values())
-    sizes = ((part.nodes, "node"), *([(part.hyper_nodes, "HyperNode")] if part.hyper_nodes else []), (running, "pod"))
-    rows = [("cluster", f"{', '.join(counted(count, word) for count, word in sizes)} running")]
+    rows = [("cluster", cluster_size(instance))]
     if instance.pending:
         rows += [
             ("pods placed", f"{len(document.bindings):,} of {part.pending:,} pending"),
@@ -104,9 +123,21 @@ def _counts(document: PlacementDocument, result: Result) -> Table:
         ]
         left = placeable(Outcome(instance, result.placement or Placement()))
         if left:
-            rows.append(("still fits", _still_fits(left)))
+            rows.append(("still fits", still_fits(left)))
         if str(instance.set_aside):
-            rows.append(("set aside", f"pending pods that are not ours: {instance.set_aside}"))
+            rows.append(("set aside", f"pending pods that are not ours: {legible(str(instance.set_aside))}"))
+    return rows
+
+
+def cluster_size(instance: Instance) -> str:
+    """``50 nodes, 10 HyperNodes, 0 pods running``."""
+    running = sum(pod.state.on_node for pod in instance.pods.values())
+    hyper_nodes = len(instance.topology.hyper_nodes)
+    sizes = ((len(instance.nodes), "node"), *([(hyper_nodes, "HyperNode")] if hyper_nodes else []), (running, "pod"))
+    return f"{', '.join(counted(count, word) for count, word in sizes)} running"
+
+
+def _grid(rows: Iterable[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -115,7 +146,7 @@ def _counts(document: PlacementDocument, result: Result) -> Table:
     return table
 
 
-def _still_fits(left: Sequence[Placeable]) -> str:
+def still_fits(left: Sequence[Placeable]) -> str:
     """How many more pods of so many GPUs fit: ``1/2/4/8-GPU pods: 12/5/2/0``."""
     counts, sizes = "/".join(f"{each.pods:,}" for each in left), "/".join(str(each.size) for each in left)
     return f"{sizes}-GPU pods: {counts}"
@@ -176,7 +207,7 @@ def _number(judged: Judged) -> str:
 
 
 def _kinds(instance: Instance) -> str:
-    kinds = [f"{count:,} {kind}" for kind, count in sorted(instance.skipped.items())]
+    kinds = [f"{count:,} {legible(kind)}" for kind, count in sorted(instance.skipped.items())]
     more = [f"and {len(kinds) - SHOWN:,} more kinds"] if len(kinds) > SHOWN else []
     return ", ".join([*kinds[:SHOWN], *more])
 
@@ -203,4 +234,4 @@ def print_violations(instance: Instance, bindings: int, violations: Iterable[Vio
     rules = ", ".join(f"{rule} {count}" for rule, count in sorted(Counter(v.rule for v in found).items()))
     console.print(f"[bold red]INVALID[/bold red]  {head}; {counted(len(found), 'violation')}: {rules}", highlight=False)
     for violation in found:
-        console.print(f"  {violation.rule} {violation.message}", highlight=False, markup=False)
+        console.print(f"  {violation.rule} {legible(violation.message)}", highlight=False, markup=False)

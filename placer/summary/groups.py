@@ -11,6 +11,7 @@ from rich.text import Text
 
 from placer.document import GroupPart
 from placer.instance import Group, Instance, Key
+from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
@@ -42,23 +43,21 @@ def print_groups(result: Result, parts: Sequence[GroupPart], console: Console, *
     pairs = sorted(zip(groups, parts, strict=True), key=_order)
     admitted = [(group, part) for group, part in pairs if part.admitted and len(group.pending) > part.pending]
     waiting = [(group, part) for group, part in pairs if part.reason is not None]
-    if admitted:
-        console.print()
-        console.print(f"Admitted: {_count(admitted)}", style="bold")
-        outcome = Outcome(result.instance, result.placement or Placement())
-        _print(admitted, lambda group, part: _where(outcome, group, part, wide), console)
-    if waiting:
-        codes = Counter(part.reason.code for _, part in waiting if part.reason is not None)
-        tally = ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
-        console.print()
-        console.print(f"Still pending: {_count(waiting)} ({tally})", style="bold")
-        _print(waiting, lambda _, part: _why(part), console)
+    outcome = Outcome(result.instance, result.placement or Placement())
+    _print("Admitted: {}", admitted, lambda group, part: _where(outcome, group, part, wide), console)
+    _print(f"Still pending: {{}} ({_tally(waiting)})", waiting, lambda _, part: _why(part), console)
 
 
 def _order(pair: Pair) -> tuple[int, bool, int, str, str]:
     """By priority, gangs before single pods, the largest first."""
     group, part = pair
     return -group.priority, part.kind == "Pod", -len(group.pending), part.namespace, part.name
+
+
+def _tally(waiting: Sequence[Pair]) -> str:
+    """How many groups wait for each reason."""
+    codes = Counter(part.reason.code for _, part in waiting if part.reason is not None)
+    return ", ".join(f"{code} {count:,}" for code, count in codes.most_common())
 
 
 def _count(pairs: Sequence[Pair]) -> str:
@@ -71,7 +70,12 @@ def counted_groups(gangs: int, singles: int) -> str:
     return and_list(counted(count, word) for count, word in ((gangs, "PodGroup"), (singles, "single pod")) if count)
 
 
-def _print(pairs: Sequence[Pair], what: Callable[[Group, GroupPart], list[Text]], console: Console) -> None:
+def _print(head: str, pairs: Sequence[Pair], what: Callable[[Group, GroupPart], list[Text]], console: Console) -> None:
+    """Print groups, a line each, below a head with their number; nothing where there is none."""
+    if not pairs:
+        return
+    console.print()
+    console.print(head.format(_count(pairs)), style="bold")
     rows = [(part, what(group, part)) for group, part in pairs[:SHOWN]]
     table = Table(box=None, padding=(0, 0, 0, 2), show_header=False)
     table.add_column(overflow="fold", max_width=max(24, console.width // 2))
@@ -79,7 +83,7 @@ def _print(pairs: Sequence[Pair], what: Callable[[Group, GroupPart], list[Text]]
     for _ in rows[0][1][1:]:
         table.add_column(overflow="fold")
     for part, cells in rows:
-        table.add_row(Text(f"{part.namespace}/{part.name}"), *cells)
+        table.add_row(Text(legible(f"{part.namespace}/{part.name}")), *cells)
     console.print(table)
     if len(pairs) > SHOWN:
         console.print(f"  ... and {len(pairs) - SHOWN:,} more (all of them are in the Placement: -o FILE, or --json)")
@@ -89,10 +93,10 @@ def _where(outcome: Outcome, group: Group, part: GroupPart, wide: bool) -> list[
     new = outcome.added(group.pending)
     on = Counter(outcome.new[key] for key in new)
     count = counted(len(new), "pod") if not part.pending else f"{len(new):,} of {counted(len(group.pending), 'pod')}"
-    cells = [Text(count), Text(_domain(outcome.instance, group.bound, on))]
+    cells = [Text(count), Text(legible(_domain(outcome.instance, group.bound, on)))]
     if wide:
         nodes = (name if count == 1 else f"{name}({count})" for name, count in sorted(on.items()))
-        cells.append(Text(", ".join(nodes)))
+        cells.append(Text(legible(", ".join(nodes))))
     return cells
 
 
@@ -112,4 +116,4 @@ def _why(part: GroupPart) -> list[Text]:
     reason = part.reason
     if reason is None:
         return [Text(counted(part.pending, "pod")), Text()]
-    return [Text(counted(part.pending, "pod")), Text.assemble((reason.code, "bold"), f" {reason.message}")]
+    return [Text(counted(part.pending, "pod")), Text.assemble((reason.code, "bold"), f" {legible(reason.message)}")]

@@ -4,16 +4,17 @@ One function per rule, under the name that every formulation uses for it. A rule
 and yields a :class:`~placer.placement.Violation` per breach. What bound pods break by themselves is no violation: a
 rule speaks only where something new takes part. :data:`RULES` lists them in the order of models/README.md.
 
-=============  ============================================
-module         rules
-=============  ============================================
-``places``     C1 once, C2 capacity, C3 eligibility, C4 refusal
-``groups``     C5 gang, C6 subgroup, C7 tier limit
-``calls``      C8 network cost, C9 bandwidth
-``numa``       C10 numa
-``queues``     C11 queue
-``words``      what they share
-=============  ============================================
+==============  ===================================================
+module          rules
+==============  ===================================================
+``places``      C1 once, C2 capacity, C3 eligibility, C4 refusal
+``groups``      C5 gang, C6 subgroup, C7 tier limit
+``calls``       C8 network cost, C9 bandwidth
+``numa``        C10 numa
+``queues``      C11 queue
+``neighbours``  C12 pod affinity, C13 pod anti-affinity, C14 spread
+``words``       what they share
+==============  ===================================================
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.verify.calls import bandwidth, network_cost
 from placer.verify.groups import gang, subgroup, tier_limit
+from placer.verify.neighbours import pod_affinity, pod_anti_affinity, spread
 from placer.verify.numa import numa
 from placer.verify.places import capacity, eligibility, once, refusal
 from placer.verify.queues import queue
@@ -69,4 +71,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("C9", bandwidth),
     ("C10", numa),
     ("C11", queue),
+    ("C12", pod_affinity),
+    ("C13", pod_anti_affinity),
+    ("C14", spread),
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from placer.instance import Instance, Pod, PodState
+from placer.instance import Instance, Pod
 from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.words import count_of, excesses, requested
 
-__all__ = ["queue"]
+__all__ = ["pods_by_queue", "queue"]
 
 
 def queue(outcome: Outcome) -> Iterator[Violation]:
@@ -21,11 +21,10 @@ def queue(outcome: Outcome) -> Iterator[Violation]:
     the capability, in the resource's unit, or the number of new pods in a closed queue.
     """
     instance = outcome.instance
-    new = _by_queue(instance, (instance.pods[key] for key in outcome.new))
+    new = pods_by_queue(instance, (instance.pods[key] for key in outcome.new))
     if not new:
         return
-    running = (PodState.BOUND, PodState.TERMINATING)
-    before = _by_queue(instance, (pod for pod in instance.pods.values() if pod.state in running))
+    before = pods_by_queue(instance, (pod for pod in instance.pods.values() if pod.state.on_node))
     for name, pods in sorted(new.items()):
         if not instance.queues[name].open:
             message = f"Queue {name} is closed and gets {count_of(len(pods), 'new pod')}"
@@ -35,7 +34,7 @@ def queue(outcome: Outcome) -> Iterator[Violation]:
             yield Violation("C11", (f"Queue {name}",), excess, f"Queue {name}: {resource} {sums}")
 
 
-def _by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+def pods_by_queue(instance: Instance, pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     """Known queue to those of the pods that count against it: its own and those of the queues below it."""
     own: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:

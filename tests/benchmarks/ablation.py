@@ -3,7 +3,7 @@
 One ingredient at a time is switched off, and the first value that changes is shown, with it -> without it, for
 ``greedy`` alone and for ``auto`` (which begins with the greedy's answer)::
 
-    python -m tests.benchmarks.ablation [--work 0.5] [INSTANCE...]
+    python -m tests.benchmarks.ablation [--work 0.5] [--without NAME...] [INSTANCE...]
 
 Work limits, one worker: equal code gives equal tables on every machine. An ingredient that an instance never calls is
 not tried there. What brings nothing on any instance, neither to the greedy nor beside the decomposition, is to be
@@ -25,13 +25,14 @@ from typing import Any, NamedTuple
 
 import placer
 from placer.methods import process
+from placer.methods.decomposed.lexicographic import DecomposedSearch
 from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.repair import _compactness
-from placer.methods.greedy.app_groups import _homes, _RuinAndRecreate
-from placer.methods.greedy.areas import tabu_repair
 from placer.methods.greedy.backtrack import force
+from placer.methods.greedy.communicating import tabu_repair
+from placer.methods.greedy.gang_admission import _homes, _RuinAndRecreate
 from placer.methods.greedy.local_search import _LocalSearch, move_pods
-from placer.methods.greedy.search import _GreedySearch, squeeze_in
+from placer.methods.greedy.multi_start import _GreedySearch, squeeze_in
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.methods.process import ProcessEnd, ProcessResult
 
@@ -52,6 +53,7 @@ INGREDIENTS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "moving pods that call": (move_pods, lambda *_: None),
     "exchanging pods that call": (_LocalSearch._exchange, lambda *_: False),
     "ejection chains": (place_by_ejection_chains, lambda _, solution, *__: (solution, 0.1)),
+    "gangs pod by pod": (DecomposedSearch.gangs_relaxed, lambda *_: False),
     "master, layouts": (TreeMaster.propose, lambda *_: None),
     "room in few leaves beside the value": (_compactness, lambda *_: None),
 }
@@ -131,11 +133,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what each ingredient brings.")
     parser.add_argument("instance", nargs="*")
     parser.add_argument("--work", type=float, default=0.5, help="deterministic work of auto (default 0.5)")
+    parser.add_argument("--without", action="append", choices=INGREDIENTS, help="only this one (default all)")
     options = parser.parse_args()
     print("| without | instance | greedy | auto | seconds with and without |")
     print("| --- | --- | --- | --- | --- |")
     for path in options.instance or [str(ROOT / "instances" / f"{each}.json.gz") for each in INSTANCES]:
-        tasks = [None, *INGREDIENTS]
+        tasks = [None, *(options.without or INGREDIENTS)]
         whole: Run | None = None
         for without in tasks:
             if whole is not None and without not in whole.calls:

@@ -79,6 +79,7 @@ def main(pods: int = 5_000, nodes: int = 500) -> None:
             server.start()
             api = Api(server.url, server.certificate, server.token)
             api.install(resource_definitions("volcano"))
+            api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "placer"}})  # of the Lease
             api.create(*(node(f"n{number:04d}", cpu=64) for number in range(nodes)))
             ours, bare = [], []
             for turn in range(TURNS):

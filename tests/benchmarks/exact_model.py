@@ -20,9 +20,9 @@ from pathlib import Path
 from ortools.linear_solver import pywraplp
 
 import placer
-from placer.dense import Dense, make_dense
-from placer.methods.exact.model import ExactModel
-from placer.methods.exact.search import safe_bound
+from placer.dense import Dense
+from placer.dense.build import make_dense
+from placer.methods.exact.search import ExactModel, safe_bound
 from placer.placement import MAXIMISED
 from placer.result import Result
 

@@ -18,13 +18,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from placer.dense import Dense, Solution, make_dense
+from placer.dense import Dense, Solution
+from placer.dense.build import make_dense
 from placer.instance.build import build
 from placer.laboratory.generate import FAMILIES, generate
 from placer.manifests import from_documents, validate
 from placer.methods.events import Event, Improved, SearchOptions
-from placer.methods.exact import search
-from placer.methods.greedy import greedy
+from placer.methods.exact.search import search
+from placer.methods.greedy.multi_start import greedy
 from placer.methods.incumbent import Incumbent
 from placer.verify import verify
 
@@ -49,7 +50,7 @@ class Run:
     @property
     def placed(self) -> float:
         """Share of the weight that is placed."""
-        return _weight(self.dense, self.incumbent.solution or {}) / max(1, _all_weight(self.dense))
+        return _weight(self.dense, self.incumbent.solution or Solution()) / max(1, _all_weight(self.dense))
 
 
 def _weight(dense: Dense, solution: Solution) -> int:
@@ -66,7 +67,7 @@ def run(nodes: int, seed: int, options: argparse.Namespace) -> tuple[bool, bool]
     instance = build(validate(from_documents(made.documents)))
     dense = make_dense(instance)
     start = time.monotonic()
-    hint = greedy(dense, seed=seed)
+    hint = greedy(dense)
     greedy_seconds = time.monotonic() - start
     found = Run(dense)
     end = search(dense, SearchOptions(options.seconds, None, options.workers, seed, hint), found.hear)

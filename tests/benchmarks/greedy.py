@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, TypeVar
 
-from placer.dense import make_dense
+from placer.dense.build import make_dense
 from placer.instance import (
     Constraints,
     Group,
@@ -29,7 +29,7 @@ from placer.instance import (
     TopologyTree,
 )
 from placer.laboratory.generate import generate
-from placer.methods.greedy import greedy
+from placer.methods.greedy.multi_start import greedy
 from placer.quantity import Resources
 from placer.reasons import reasons
 from placer.verify import verify

@@ -17,11 +17,11 @@ import pulp
 
 import placer
 from placer.bounds import NamedBound
-from placer.dense import Dense, Solution, make_dense, score_solution
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.build import make_dense
 from placer.methods.events import Event, Improved, SearchOptions, TooLarge
-from placer.methods.greedy import greedy
-from placer.methods.milp import search
-from placer.methods.milp.model import MilpModel
+from placer.methods.greedy.multi_start import greedy
+from placer.methods.milp.search import MilpModel, search
 from placer.methods.milp.solvers import ask, make_solver
 
 
@@ -88,7 +88,7 @@ def main() -> None:
         except TooLarge as error:
             print(f"    too large: {error}")
             continue
-        asked = SearchOptions(options.seconds, workers=2, hint=greedy(dense, seed=0), solver=options.solver)
+        asked = SearchOptions(options.seconds, workers=2, hint=greedy(dense), solver=options.solver)
         ended, solution, proved = found(dense, asked)
         print(f"    {options.solver}: {ended}")
         if solution is not None:

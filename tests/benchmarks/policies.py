@@ -18,7 +18,7 @@ from typing import Any
 from placer.instance import Instance, SubGroupPolicy
 from placer.instance.build import build
 from placer.laboratory.generate import generate
-from placer.laboratory.policies import POLICIES, run
+from placer.laboratory.policies.mimicry import POLICIES, run
 from placer.manifests import from_documents, validate
 from placer.verify import verify
 from tests.world import World, hard

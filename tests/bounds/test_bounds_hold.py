@@ -11,21 +11,21 @@ from random import Random
 
 import pytest
 
-from placer.bounds import NamedBound, bounds_for, lp, lp_bounds
+from placer.bounds import NamedBound, bounds_for, lp
+from placer.bounds.lp import lp_bounds
 from placer.bounds.standalone import StandaloneLimits
-from placer.dense import Dense, make_dense, score_solution
+from placer.dense import Dense, score_solution
+from placer.dense.build import make_dense
 from placer.instance.build import build
 from placer.laboratory.generate import ClosOptions, Generated, PlantedOptions, clos, planted
 from placer.manifests import from_documents, validate
-from placer.methods.greedy import greedy
+from placer.methods.greedy.multi_start import greedy
 from placer.placement import MAXIMISED, Placement
+from tests.examples import exhaustive, seed_blocks
 from tests.oracle import placements
 from tests.tiny import tiny
 
-BLOCK = 50
-BLOCKS = [range(first, first + BLOCK) for first in range(0, 500, BLOCK)]
-
-blocks = pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+blocks = pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=3))
 
 #: Of every tiny instance so many placements are looked at.
 MOST = 1500
@@ -157,7 +157,7 @@ def made(found: Generated) -> tuple[Dense, list[tuple[int, ...]]]:
     """The arrays of a generated instance; values of what was planted and of the greedy's answer."""
     instance = build(validate(from_documents(found.documents)))
     dense = make_dense(instance)
-    solutions = [greedy(dense, seed=0)]
+    solutions = [greedy(dense)]
     if found.planted is not None:
         solutions.append(dense.solution(Placement.of(found.planted)))
     sizes = StandaloneLimits(dense).sizes
@@ -170,7 +170,7 @@ def made(found: Generated) -> tuple[Dense, list[tuple[int, ...]]]:
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *exhaustive(1, 2)])
 @pytest.mark.parametrize("shape", PLANTED)
 def test_what_is_planted_beats_no_bound(shape: str, seed: int) -> None:
     dense, values = made(planted(replace(PLANTED[shape], seed=seed)))

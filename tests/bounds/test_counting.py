@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from placer.bounds import NamedBound, bounds_for, lp_bounds, named_bounds
-from placer.bounds.capacity import ArrayCache
+from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.bounds.counting import some_of
-from placer.dense import make_dense, score_solution
+from placer.bounds.lp import lp_bounds
+from placer.bounds.standalone import ArrayCache
+from placer.dense import score_solution
+from placer.dense.build import make_dense
 from tests.world import World, soft
 
 QUARTER = 250_000

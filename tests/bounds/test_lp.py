@@ -11,14 +11,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from placer.bounds import NamedBound, bounds_for, lp, lp_bounds
-from placer.bounds.capacity import Shapes
-from placer.bounds.lp import NodeClasses
-from placer.dense import make_dense
+from placer.bounds import NamedBound, bounds_for, lp
+from placer.bounds.lp import NodeClasses, lp_bounds
+from placer.bounds.standalone import Shapes
+from placer.dense import Solution
+from placer.dense.build import make_dense
 from placer.instance import SubGroupPolicy
 from placer.linear import IntegerProgram, Row, certified
 from placer.methods.events import Event, SearchOptions
-from placer.methods.exact import search
+from placer.methods.exact.search import search
 from placer.placement import MAXIMISED
 from tests.bounds.test_standalone import two_spines
 from tests.world import World, hard
@@ -354,7 +355,7 @@ def test_the_exact_search_asks_once_and_believes() -> None:
     dense = make_dense(world.instance())
     names = [one.pods[0].name for one in dense.classes]
     nodes = {**{f"s{i}": "ab"[i % 2] for i in range(8)}, **dict.fromkeys("pqrs", "c")}
-    hint = {(names.index(pod), dense.node_index[node]): 1 for pod, node in nodes.items()}
+    hint = Solution({(names.index(pod), dense.node_index[node]): 1 for pod, node in nodes.items()})
     assert search(dense, SearchOptions(hint=hint), events.append) == "proved"
     found = [event for event in events if isinstance(event, NamedBound)]
     assert NamedBound(0, 12 * QUARTER, "lp") in found

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from placer.bounds import NamedBound, named_bounds
-from placer.bounds.capacity import usable
-from placer.bounds.standalone import EqualGroups, StandaloneLimits
-from placer.dense import make_dense
+from placer.bounds.standalone import EqualGroups, StandaloneLimits, usable
+from placer.dense.build import make_dense
 from placer.instance import SubGroupPolicy
 from tests.world import World, hard, port, soft
 

@@ -19,7 +19,7 @@ __all__ = ["Api", "Refused"]
 #: Requests under way at once.
 MANY = 16
 #: Seconds that something may take which normally takes a few.
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 #: (apiVersion, kind) to resource and whether it lives in a namespace; of others ``create`` asks the server.
 _Resource = tuple[str, bool]
@@ -120,12 +120,17 @@ class Api:
     def create(self, *documents: Document) -> list[dict[str, Any]]:
         """Create objects with their status; namespaces that are not there yet come first."""
         namespaces = {each["metadata"].get("namespace", "default") for each in documents}
-        for name in sorted(namespaces - {each["metadata"]["name"] for each in self.items("/api/v1/namespaces")}):
-            if not any((each["kind"], each["metadata"]["name"]) == ("Namespace", name) for each in documents):
-                self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        self.make_namespaces(
+            *(namespaces - {each["metadata"]["name"] for each in documents if each["kind"] == "Namespace"})
+        )
         for each in documents:
             self.path(each, named=False)  # fills what is known before threads read it
         return self.each(self._create, documents)
+
+    def make_namespaces(self, *names: str) -> None:
+        """Make namespaces that are not there yet."""
+        for name in sorted(set(names) - {each["metadata"]["name"] for each in self.items("/api/v1/namespaces")}):
+            self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
     def _create(self, document: Document) -> dict[str, Any]:
         made = self.call("POST", self.path(document, named=False), document)
@@ -157,7 +162,7 @@ class Api:
                 if refusal.status != 409:
                     raise
         for document in documents:
-            self._wait_for(document, served=True)
+            self.wait_for(document, served=True)
 
     def uninstall(self) -> None:
         """Remove all custom resource definitions, and wait until nothing of them is served."""
@@ -166,10 +171,11 @@ class Api:
         for document in documents:
             self.delete(f"{root}/{document['metadata']['name']}")
         for document in documents:
-            self._wait_for(document, served=False)
+            self.wait_for(document, served=False)
         self._known.clear()
 
-    def _wait_for(self, definition: Mapping[str, Any], *, served: bool) -> None:
+    def wait_for(self, definition: Mapping[str, Any], *, served: bool) -> None:
+        """Wait until a custom resource definition is served, or is not any more."""
         spec = definition["spec"]
         versions = [each["name"] for each in spec["versions"] if each["served"]]
         end = time.monotonic() + PATIENCE

@@ -39,8 +39,8 @@ def _named(name: str) -> dict[str, str]:
 
 
 def cache_of(*documents: Document) -> SchedulerCache:
-    snapshot, instance = prepared(snapshot_of(documents), ())
-    return SchedulerCache(snapshot, instance)
+    made = prepared(snapshot_of(documents), ())
+    return SchedulerCache(made.snapshot, made.instance)
 
 
 def bind(name: str, where: str, uid: str | None = None, zones: tuple[str, ...] = ()) -> PlannedBinding:

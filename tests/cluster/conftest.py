@@ -54,8 +54,9 @@ def api(control_plane: ControlPlane) -> Api:
 
 @pytest.fixture
 def cluster(api: Api) -> Api:
-    """The API server without anything that another test has made; custom resource definitions stay."""
+    """The API server without anything that another test has made; definitions and our namespace are there."""
     api.wipe()
+    api.make_namespaces("placer")
     return api
 
 

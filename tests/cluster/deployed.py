@@ -15,7 +15,14 @@ from tests.test_deploy import DEPLOY
 __all__ = ["Deployed", "refused"]
 
 #: Kinds of what is applied that no other test must find.
-_REMOVED = ("clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding")
+_REMOVED = (
+    "clusterrole",
+    "clusterrolebinding",
+    "role",
+    "rolebinding",
+    "validatingadmissionpolicy",
+    "validatingadmissionpolicybinding",
+)
 
 
 class Deployed:
@@ -37,12 +44,12 @@ class Deployed:
         if definitions:
             self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE:.0f}s")
         for each in definitions:
-            self.api._wait_for(each, served=True)
+            self.api.wait_for(each, served=True)
 
     def remove(self) -> None:
         """Remove what other tests must not find."""
         self.api.uninstall()
-        self.kubectl("delete", ",".join(_REMOVED), "-l", "app.kubernetes.io/part-of=placer")
+        self.kubectl("delete", ",".join(_REMOVED), "--all-namespaces", "-l", "app.kubernetes.io/part-of=placer")
 
     def kubectl(self, *arguments: str, text: str = "") -> str:
         return self._control_plane.kubectl(*arguments, text=text)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from placer.cluster import Client, PlannedBinding
-from placer.cluster.reading.client import Answer
+from placer.cluster.reading.client import Response
 from placer.cluster.writing.plan_execution import execute_plan
 from placer.instance import Key
 from tests.cluster.api import Api
@@ -41,7 +41,7 @@ def at_first_binding(monkeypatch: pytest.MonkeyPatch, work: Callable[[str], obje
     """Do something when the first binding (of a pod) is about to go out: too late for any cache."""
     really, todo = Client.send, [work]
 
-    def send(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Answer:
+    def send(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Response:
         if path.endswith(f"{pod}/binding") and todo:
             todo.pop()(path)
         return really(self, method, path, *rest, **options)

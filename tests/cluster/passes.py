@@ -26,6 +26,7 @@ class Passes:
         self._control_plane, self._capsys = control_plane, capsys
         self.url: str | None = None  #: of what is in front of the server
         self.config: str | None = None  #: a kubeconfig of another user than an administrator
+        self.code: int | None = None  #: with which the last one ended
 
     def __call__(self, *flags: str, code: int | None = 0) -> dict[str, Any]:
         """Make one that ends with a code, None: with any; its summary."""
@@ -33,6 +34,7 @@ class Passes:
         config = self.config or self._control_plane.kubeconfig("passes", url=self.url)
         settle = [] if "--settle" in flags else ["--settle", "0.5"]
         found = main(["run", "--kubeconfig", str(config), "--method", "greedy", *settle, *flags])
+        self.code = found
         told = self._capsys.readouterr()
         (line,) = told.out.splitlines()
         assert code in (found, None), (line, told.err)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -32,19 +33,38 @@ class Spoil:
         Of the answer.
     hang
         Seconds before it.
+    late
+        Seconds after which the server gets the request, whether the client still waits or not: its connection is
+        closed then without an answer.
+    delay
+        Seconds after which the server gets the request, and its answer is handed on as it is.
+    stalls_after
+        Bytes of the server's answer that are handed on; nothing comes behind them, and the connection stays open.
+        None: an answer is handed on whole, or not at all.
     """
 
-    status: int
+    status: int = 0
     forwarded: bool = False
     headers: tuple[tuple[str, str], ...] = ()
     text: str = '{"message": "spoilt"}'
     hang: float = 0.0
+    late: float = 0.0
+    delay: float = 0.0
+    stalls_after: int | None = None
+
+    @property
+    def is_answered_here(self) -> bool:
+        """Whether the server never gets the request."""
+        return not (self.forwarded or self.late or self.delay or self.stalls_after is not None)
 
 
-#: Method, path, how often that was asked so far (from 1) to what happens; None: nothing.
+#: Method, path (of a watch with ``?watch`` behind it), how often that was asked so far (from 1) to what happens; None:
+#: nothing.
 Rule = Callable[[str, str, int], Spoil | None]
 
 
+#: Most seconds for which an answer that has stalled stays open.
+_STALLED = 120.0
 #: Headers that each of the two connections has its own of.
 _OWN = ("Host", "Connection", "Content-Length", "Transfer-Encoding")
 
@@ -57,7 +77,9 @@ class Proxy:
         self.url = ""
         self.asked: Counter[tuple[str, str]] = Counter()
         self.done: Counter[tuple[str, str]] = Counter()  #: what the server said 2xx to
+        self.bound: Counter[str] = Counter()  #: uid of a pod to how often the server bound it
         self._control_plane = control_plane
+        self.over = threading.Event()  #: set at the end
         self._lock = threading.Lock()
         self._pool = urllib3.PoolManager(maxsize=32, ca_certs=str(control_plane.certificate), retries=False)
 
@@ -66,31 +88,46 @@ class Proxy:
         return {path.split("/")[-2]: n for (_, path), n in self.done.items() if path.endswith("/binding")}
 
     def handle(self, handler: BaseHTTPRequestHandler) -> None:
-        method, path = handler.command, handler.path.partition("?")[0]
+        method, (path, _, query) = handler.command, handler.path.partition("?")
+        path += "?watch" if "watch=true" in query else ""
         length = int(handler.headers.get("Content-Length") or 0)
         body = handler.rfile.read(length) if length else None
         with self._lock:
             self.asked[method, path] += 1
-            spoil = self.rule(method, path, self.asked[method, path])
-        if spoil is not None and not spoil.forwarded:
+            times = self.asked[method, path]
+        spoil = self.rule(method, path, times)  # it may wait for what another request does
+        if spoil is not None and spoil.is_answered_here:
             self._spoil(handler, spoil)
             return
+        if spoil is not None:
+            time.sleep(spoil.late or spoil.delay)
+        answer = self._forward(handler, body)
+        with self._lock:
+            self._note(method, path, body, answer.status)
+        self._answer(handler, spoil, answer)
+        answer.release_conn()
+
+    def _forward(self, handler: BaseHTTPRequestHandler, body: bytes | None) -> Any:
         headers = {
             name: value
             for name, value in handler.headers.items()
             if name not in ("Host", "Connection", "Content-Length")
         }
-        answer = self._pool.request(
-            method, self._control_plane.url + handler.path, body=body, headers=headers, preload_content=False
-        )
-        with self._lock:
-            self.done[method, path] += answer.status < 300
-        if spoil is not None:
+        url = self._control_plane.url + handler.path
+        return self._pool.request(handler.command, url, body=body, headers=headers, preload_content=False)
+
+    def _note(self, method: str, path: str, body: bytes | None, status: int) -> None:
+        self.done[method, path] += status < 300
+        if path.endswith("/binding") and status < 300 and body is not None:
+            self.bound[json.loads(body)["metadata"]["uid"]] += 1
+
+    def _answer(self, handler: BaseHTTPRequestHandler, spoil: Spoil | None, answer: Any) -> None:
+        """Hand on an answer of the server, or what stands in its place."""
+        if spoil is None or spoil.delay or spoil.stalls_after is not None:
+            self._pass_on(handler, answer, spoil.stalls_after if spoil is not None else None)
+        else:
             answer.read()
             self._spoil(handler, spoil)
-        else:
-            self._pass_on(handler, answer)
-        answer.release_conn()
 
     @staticmethod
     def _spoil(handler: BaseHTTPRequestHandler, spoil: Spoil) -> None:
@@ -105,8 +142,7 @@ class Proxy:
         handler.end_headers()
         handler.wfile.write(text)
 
-    @staticmethod
-    def _pass_on(handler: BaseHTTPRequestHandler, answer: Any) -> None:
+    def _pass_on(self, handler: BaseHTTPRequestHandler, answer: Any, most: int | None) -> None:
         handler.send_response(answer.status)
         for name, value in answer.headers.items():
             if name not in _OWN:
@@ -114,8 +150,13 @@ class Proxy:
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
         for part in answer.stream(2**16, decode_content=False):
-            handler.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
-            handler.wfile.flush()
+            sent = part if most is None else part[:most]
+            if sent:
+                handler.wfile.write(b"%x\r\n%b\r\n" % (len(sent), sent))
+                handler.wfile.flush()
+            most = None if most is None else most - len(sent)
+        if most is not None:
+            self.over.wait(_STALLED)
         handler.wfile.write(b"0\r\n\r\n")
 
 
@@ -140,6 +181,9 @@ def proxied(control_plane: ControlPlane) -> Iterator[Proxy]:
         def do_POST(self) -> None:
             self.handle_any()
 
+        def do_PUT(self) -> None:
+            self.handle_any()
+
         def do_PATCH(self) -> None:
             self.handle_any()
 
@@ -160,4 +204,5 @@ def proxied(control_plane: ControlPlane) -> Iterator[Proxy]:
         try:
             yield proxy
         finally:
+            proxy.over.set()
             server.shutdown()

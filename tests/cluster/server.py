@@ -18,7 +18,7 @@ import urllib3
 __all__ = ["ControlPlane"]
 
 #: Seconds within which a part must be ready; it takes three, more on a busy machine.
-PATIENCE = 120
+PATIENCE = 600
 
 #: SEC 1 private key on P-256: before and after its 32 bytes. The public key is worked out from it.
 _KEY_START = bytes.fromhex("30310201010420")

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from placer.cluster.reading.client import Answer
+from placer.cluster.reading.client import Response
 from placer.cluster.reading.field_filter import list_reader
 from placer.cluster.reading.snapshot import Snapshot
-from placer.kube import KINDS
+from placer.kube.kinds import KINDS
 from placer.manifests import read_texts, split
 from tests.support import Document
 
@@ -47,7 +47,7 @@ class ListServer:
     Parameters
     ----------
     lists
-        Path of a list to its objects; of any other it knows nothing.
+        Path of a list to its objects; others that every server has are empty, and of any other it knows nothing.
     page
         Most objects of a page; fewer than are asked for.
     """
@@ -55,18 +55,20 @@ class ListServer:
     def __init__(self, lists: Mapping[str, list[Document]], page: int = 500) -> None:
         self.lists, self.page = lists, page
         self.asked: list[str] = []
-        self.first: list[Answer] = []  #: answers to questions for further pages, before the right ones
+        self.first: list[Response] = []  #: answers to questions for further pages, before the right ones
 
-    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         self.asked.append(path)
-        if path == "/apis":
+        if path in ("/readyz", "/apis"):
             return _answer({"groups": self._groups()})
-        if path not in self.lists:
-            return Answer(404, b"{}")
+        if path in self._resources():
+            return _answer({"resources": [{"name": name} for name in self._resources()[path]]})
+        if path not in self.lists and path not in _BUILT_IN:
+            return Response(404, b"{}")
         begin = int((parameters or {}).get("continue", "0"))
         if begin and self.first:
             return self.first.pop(0)
-        items = self.lists[path]
+        items = self.lists.get(path, [])
         if parameters is None:
             return _answer(items[0])
         end = min(begin + self.page, begin + int(parameters["limit"]))
@@ -75,7 +77,7 @@ class ListServer:
 
     def _groups(self) -> list[dict[str, Any]]:
         found: dict[str, list[dict[str, str]]] = {}
-        for path in self.lists:
+        for path in (*self.lists, *_BUILT_IN):
             if path.startswith("/apis/"):
                 group, version = path.split("/")[2:4]
                 versions = found.setdefault(group, [])
@@ -83,6 +85,22 @@ class ListServer:
                     versions.append({"version": version})
         return [{"name": name, "versions": versions} for name, versions in found.items()]
 
+    def _resources(self) -> dict[str, list[str]]:
+        """Path of each group and version to its resources."""
+        found: dict[str, list[str]] = {}
+        for path in (*self.lists, *_BUILT_IN):
+            root, _, plural = path.rpartition("/")
+            found.setdefault(root, []).append(plural)
+        return found
 
-def _answer(value: object) -> Answer:
-    return Answer(200, json.dumps(value).encode())
+
+#: Lists that every server has.
+_BUILT_IN = (
+    *(f"/api/v1/{name}" for name in ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims", "pods")),
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    *(f"/apis/apps/v1/{name}" for name in ("daemonsets", "replicasets")),
+)
+
+
+def _answer(value: object) -> Response:
+    return Response(200, json.dumps(value).encode())

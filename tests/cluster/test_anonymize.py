@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.reading.anonymize import _new_names, anonymized
+from placer.cluster.reading.anonymize import WELL_KNOWN_KEYS, WELL_KNOWN_RESOURCES, _new_names, anonymized
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import Instance, PodState
 from placer.instance.build import build
 from tests.cluster.snapshots import documents_in, snapshot_of
 from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology
-from tests.support import Document, hyper_node, node, pod, pod_group, policy
+from tests.support import Document, hyper_node, node, pod, pod_group, policy, queue
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 #: Words that any cluster has, and so tell nothing.
@@ -343,3 +343,149 @@ def test_the_hold_gate_is_kept() -> None:
     after = anonymized(snapshot_of([node("n1"), held]))
     built = build(after.objects(), scheduler_name="placer", cluster=True, gates=True)
     assert [each.state for each in built.pods.values()] == [PodState.PENDING]
+
+
+# ------------------------------------------------------------------------------------ keys, and a word in every field
+
+PLANTED = "hunter2"
+#: Fields that an API server fills in itself or lets only words of its own stand in.
+SERVERS = frozenset(
+    (
+        *("apiVersion", "kind", "phase", "operator", "effect", "mode", "status", "type", "protocol", "restartPolicy"),
+        *("startTime", "creationTimestamp", "deletionTimestamp", "lastTransitionTime", "time", "resourceVersion"),
+        *("whenUnsatisfiable", "nodeTaintsPolicy", "nodeAffinityPolicy", "accessModes", "reason", "locality", "levels"),
+    )
+)
+
+
+def planted(value: Any, key: str = "") -> Any:
+    """A value with the word in every text, and in the key of every label, taint and resource, that a user chooses."""
+    if isinstance(value, dict):
+        return {
+            f"{name}-{PLANTED}" if key in MAPS and not keeps(name) else name: part
+            if name in SERVERS
+            else planted(part, name)
+            for name, part in value.items()
+        }
+    if isinstance(value, list):
+        return [planted(each, key) for each in value]
+    if not isinstance(value, str) or re.fullmatch(r"[+-]?[0-9.]+([eE][0-9]+)?[a-zA-Z]{0,2}", value):
+        return value
+    kept = keeps(value) if key in ("key", "topologyKey", "topologyKeys", "matchLabelKeys", "name") else value in COMMON
+    return value if kept or re.fullmatch("node-[0-9]+", value) else f"{value}-{PLANTED}"
+
+
+MAPS = ("labels", "matchLabels", "nodeSelector", "allocatable", "capacity", "requests", "limits", "capability")
+
+
+def keeps(text: str) -> bool:
+    """Whether a key means something that would be lost with another word in it."""
+    return text in WELL_KNOWN_KEYS | WELL_KNOWN_RESOURCES | COMMON or text.startswith("topologyManager")
+
+
+@pytest.mark.parametrize("path", SOME, ids=lambda path: Path(path).name)
+def test_a_word_that_is_planted_everywhere_is_left_nowhere(path: str) -> None:
+    """In every text and key of every object; what is decided is the same as with it."""
+    documents = [planted(each) for each in without_workloads(path)]
+    for document in documents:
+        if document["kind"] == "Pod":
+            document["spec"]["schedulerName"] = "placer"
+    before = snapshot_of(documents)
+    assert any(PLANTED.encode() in item for item in before.items)
+    after = anonymized(before)
+    left = [item for item in after.items if PLANTED.encode() in item]
+    assert not left
+    assert values(instance_of(before)) == values(instance_of(after))
+
+
+def test_keys_are_names_too() -> None:
+    """Labels, taints, affinities, spread, selectors of subgroups, resources, NUMA zones, queues, a Policy, an owner."""
+    key, card, gpu = f"acme.example/{PLANTED}", f"acme.example/{PLANTED}-card", f"{PLANTED}.example/gpu"
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "9", card: "4", gpu: "4"}
+    needs = {"matchExpressions": [{"key": key, "operator": "In", "values": ["a"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [needs]}}}
+    first = node("n1", labels={key: "a", f"node-role.kubernetes.io/{PLANTED}": ""})
+    first["status"]["allocatable"] = amounts
+    first["spec"] = {"taints": [{"key": key, "value": PLANTED, "effect": "NoSchedule"}]}
+    topology = numa_topology("n1", {"cpu": "4", card: "4"})
+    topology["zones"][0]["type"] = "Node"
+    topology["attributes"].append({"name": PLANTED, "value": PLANTED})
+    owner = {
+        "apiVersion": f"{PLANTED}.example/v1",
+        "kind": f"Train{PLANTED}",
+        "name": "x",
+        "uid": "u",
+        "controller": True,
+    }
+    wants = live_pod(
+        "p",
+        group="g",
+        guaranteed=True,
+        labels={key: "b"},
+        metadata={"ownerReferences": [owner]},
+        spec={
+            "affinity": affinity,
+            "tolerations": [{"key": key, "operator": "Exists"}],
+            "nodeSelector": {key: "a"},
+            "topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "matchLabelKeys": [key]}
+            ],
+        },
+        **{"cpu": 1, "memory": "1Gi", card: 1, gpu: 1},
+    )
+    part = {"name": "s", "subGroupSize": 1, "labelSelector": {"matchLabels": {key: "b"}}, "matchLabelKeys": [key]}
+    documents = [
+        first,
+        topology,
+        wants,
+        pod_group("g", minMember=1, queue="q", minResources={card: "1"}, subGroupPolicy=[part]),
+        queue("q", {card: 4}),
+        policy(topologyKeys=[key], resourceWeights={card: 2, gpu: 1}),
+    ]
+    before = snapshot_of(documents)
+    after = anonymized(before)
+    assert PLANTED.encode() not in b"".join(after.items)
+    names = renamed(before, after)
+    assert decision(instance_of(after), names) == [("default", "p", "n1", ("node-0",))]
+    assert values(instance_of(before)) == values(instance_of(after))
+    (found,) = instance_of(after).nodes.values()
+    assert sorted(each.endswith("/gpu") for each in found.allocatable if "/" in each) == [False, True]
+
+
+def test_keys_that_mean_something_to_a_rule_are_well_known() -> None:
+    """Every key that stands in the code of what reads objects, but for annotations and API versions."""
+    written = re.compile(r'"((?:[a-z0-9-]+\.)+[a-z]+/[A-Za-z0-9._-]+)"')
+    folders = [Path(placer.__file__).parent / name for name in ("instance", "kube", "controllers")]
+    texts = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
+    found = {key for text in texts for key in written.findall(text)}
+    found = {key for key in found if not re.search(r"/v[0-9]\w*$", key)}
+    annotations = {
+        *("kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/config.mirror"),
+        *("kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth", "placer.dev/hold", "placer.dev/updated"),
+        *("topology.node.k8s.io/fingerprint", "volcano.sh/numa-topology-policy", "volcano.sh/cooldown-time"),
+        *("volcano.sh/jdb-max-unavailable", "volcano.sh/jdb-min-available", "volcano.sh/revocable-zone"),
+    }
+    assert len(found) > 20
+    assert found - annotations - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()
+
+
+def test_gangs_of_kubernetes_are_named_otherwise_too() -> None:
+    """What a pod says of its group, and what groups say of each other."""
+    reference = {"name": PLANTED, "podGroup": PLANTED, "podGroupReplicaKey": PLANTED}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": PLANTED, "namespace": PLANTED},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": 1}},
+            "schedulingConstraints": {"topology": [{"key": f"{PLANTED}.example/rack"}]},
+            "priorityClassName": PLANTED,
+            "parentCompositePodGroupName": PLANTED,
+        },
+    }
+    members = [
+        live_pod("a", namespace=PLANTED, spec={"schedulingGroup": {"podGroupName": PLANTED}}, cpu=1),
+        live_pod("b", namespace=PLANTED, spec={"workloadRef": reference}, cpu=1),
+    ]
+    after = anonymized(snapshot_of([node("n1"), group, *members]))
+    assert PLANTED.encode() not in b"".join(after.items)

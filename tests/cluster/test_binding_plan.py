@@ -16,6 +16,7 @@ from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.verify import verify
 from tests.cluster.snapshots import snapshot_of
+from tests.examples import exhaustive
 from tests.numa_words import demand, numa
 from tests.support import node, pod
 from tests.world import World, calls
@@ -226,7 +227,12 @@ def test_pods_of_which_nothing_is_aligned_wait_for_none() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["planted/planted-50.json.gz", "numa/numa-50.json.gz", "numa/numa-50-restricted.json.gz", "clos/clos-16.yaml"],
+    [
+        "planted/planted-50.json.gz",
+        "numa/numa-50-restricted.json.gz",
+        "clos/clos-16.yaml",
+        *exhaustive("numa/numa-50.json.gz"),
+    ],
 )
 def test_carried_out_in_its_order_a_plan_is_the_placement(name: str) -> None:
     """Every pod once, every gang in one batch, every wait for a pod that stands before; and a placement in that order

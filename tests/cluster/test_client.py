@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ import pytest
 import urllib3
 
 from placer.cluster import Client
+from placer.cluster.reading.client import Busy, Response, listed, server_time
+from placer.cluster.reading.views import ObjectView
 from placer.errors import ClusterError, UsageError
 
 #: Status, headers and text of an answer.
@@ -38,11 +42,14 @@ def serving(*answers: KubeletAnswer) -> Iterator[Scripted]:
         def do_GET(self) -> None:
             script.asked.append((self.path, self.headers.get("Authorization", "")))
             status, headers, text = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
-            self.send_response(status)
+            self.send_response_only(status)  # without a Date of its own
             for name, value in {**headers, "Content-Length": str(len(text))}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text)
+
+        def do_POST(self) -> None:
+            self.do_GET()
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
@@ -84,6 +91,67 @@ def test_what_means_something_is_handed_on(status: int) -> None:
         assert len(script.asked) == 1
 
 
+def test_the_clock_is_the_servers() -> None:
+    """Ours may be off by hours; what the answer to a read or a write says counts, and goes on from there."""
+    told = {"Date": "Thu, 01 Jan 2026 10:00:00 GMT"}
+    later = {"Date": "Thu, 01 Jan 2026 12:00:00 GMT"}
+    with serving((200, told, b"{}"), (201, later, b"{}")) as script, asking(script) as client:
+        assert abs(server_time(client) - datetime.now(UTC)) < timedelta(seconds=5)  # until it has said anything
+        client.get("/apis")
+        assert timedelta() <= server_time(client) - datetime(2026, 1, 1, 10, tzinfo=UTC) < timedelta(seconds=60)
+        client.send("POST", "/apis", {})
+        assert timedelta() <= server_time(client) - datetime(2026, 1, 1, 12, tzinfo=UTC) < timedelta(seconds=60)
+
+
+@pytest.mark.parametrize("date", ["", "soon", "Thu, 99 Jan 2026 10:00:00 GMT"])
+def test_a_date_that_is_none_is_not_believed(date: str) -> None:
+    with serving((200, {"Date": date}, b"{}")) as script, asking(script) as client:
+        client.get("/apis")
+        assert abs(server_time(client) - datetime.now(UTC)) < timedelta(seconds=60)
+
+
+class Pages:
+    """Answers to questions for pages, one after another, and the limits that were asked for."""
+
+    def __init__(self, *answers: Response) -> None:
+        self._answers = list(answers)
+        self.limits: list[int] = []
+
+    def __call__(self, _: str, parameters: Mapping[str, str]) -> Response:
+        self.limits.append(int(parameters["limit"]))
+        return self._answers.pop(0)
+
+
+def page_of(*names: str, more: str = "", size: int = 0) -> Response:
+    items = [{"metadata": {"name": name, "annotations": {"x": "y" * size}}} for name in names]
+    return Response(200, json.dumps({"metadata": {"continue": more}, "items": items}).encode())
+
+
+FORGOTTEN = Response(410, b"{}")
+
+
+def test_a_list_that_was_forgotten_is_begun_anew_and_told_once() -> None:
+    ask = Pages(page_of("a", more="1"), FORGOTTEN, page_of("a", more="1"), page_of("b"))
+    assert [each.metadata.name for each in listed(ask, "/x", ObjectView)] == ["a", "b"]
+
+
+def test_a_list_that_is_forgotten_every_time_is_an_error() -> None:
+    with pytest.raises(ClusterError, match="the list took too long 3 times"):
+        list(listed(Pages(*[FORGOTTEN] * 9), "/x", ObjectView))
+
+
+def test_large_objects_come_in_small_pages() -> None:
+    """Of 1 MiB each, eight at a time; of the first page it is not known yet."""
+    ask = Pages(page_of("a", "b", more="1", size=2**20), page_of("c", more="2"), page_of("d"))
+    assert [each.metadata.name for each in listed(ask, "/x", ObjectView)] == ["a", "b", "c", "d"]
+    assert ask.limits == [100, 7, 500]
+
+
+def test_an_object_of_another_shape_is_left_out() -> None:
+    odd = Response(200, b'{"metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":null},7]}')
+    assert [each.metadata.name for each in listed(Pages(odd), "/x", ObjectView)] == ["a"]
+
+
 def test_a_server_that_is_busy_is_asked_again_when_it_says() -> None:
     waits: list[float] = []
     busy = (429, {"Retry-After": "3"}, b"{}")
@@ -92,11 +160,28 @@ def test_a_server_that_is_busy_is_asked_again_when_it_says() -> None:
     assert waits == [3, 3]
 
 
-def test_a_server_that_wants_us_to_wait_for_ever_is_not_waited_for() -> None:
+@pytest.mark.parametrize(("after", "until", "waits"), [("3600", None, []), ("50", 20.0, []), ("50", 60.0, [50])])
+def test_a_server_is_asked_when_it_wants_to_be_or_not_at_all(
+    after: str, until: float | None, waits: list[float]
+) -> None:
+    waited: list[float] = []
+    with serving((429, {"Retry-After": after}, b"{}"), FINE) as script, asking(script, waited) as client:
+        client.until = None if until is None else time.monotonic() + until
+        if waits:
+            assert client.get("/apis").status == 200
+        else:
+            with pytest.raises(Busy, match=f"the server wants to be asked again after {after} s, there are [12]"):
+                client.get("/apis")
+    assert waited == waits
+
+
+def test_when_to_ask_again_may_be_a_date_and_what_cannot_be_read_says_nothing() -> None:
     waits: list[float] = []
-    with serving((429, {"Retry-After": "86400"}, b"{}"), FINE) as script, asking(script, waits) as client:
-        client.get("/apis")
-    assert waits == [10]
+    past, odd = ((503, {"Retry-After": text}, b"{}") for text in ("Wed, 21 Oct 2015 07:28:00 GMT", "when I have time"))
+    with serving(past, odd, FINE) as script, asking(script, waits) as client:
+        assert client.get("/apis").status == 200
+    assert waits[0] == 0
+    assert 0.32 <= waits[1] <= 0.48
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])

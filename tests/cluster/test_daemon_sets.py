@@ -10,10 +10,8 @@ import pytest
 import placer
 from placer.cluster import take
 from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.daemon_sets import is_placeholder
 from placer.cluster.reading.earlier_passes import prepared
-from placer.cluster.reading.snapshot import Snapshot
-from placer.errors import BadInstance
+from placer.cluster.reading.snapshot import Snapshot, is_placeholder
 from placer.instance import PodState
 from placer.instance.build import build
 from tests.cluster.caches import alone, bind, event, mine, theirs
@@ -119,12 +117,23 @@ def test_the_file_decides_the_same_and_keeps_no_secret(tmp_path: Path) -> None:
     assert [each.pod.name for each in placement.bindings] == ["seven"]
 
 
-def test_a_node_that_cannot_be_read_is_told_with_all_others() -> None:
-    broken = node("n1", cpu="many")
-    taken = snapshot([daemon_set()], broken, node("n2", memory="-1"))
-    with pytest.raises(BadInstance) as refusal:
-        taken.objects()
-    assert len(refusal.value.faults) == 2
+def test_a_node_that_cannot_be_read_gets_no_placeholder_and_is_told() -> None:
+    taken = snapshot([daemon_set()], node("n1", cpu="many"), node("n2", memory="-1"), node("n3"))
+    objects = taken.objects()
+    assert [each.label for each in objects.unread] == ["Node n1", "Node n2"]
+    assert [each.name for each in objects.pods] == ["agent:n3"]
+
+
+@pytest.mark.parametrize(
+    "spec", [{"tolerations": 5}, {"containers": "none"}, {"nodeSelector": {"x": 5}}, {"containers": [{"resources": 3}]}]
+)
+def test_one_whose_pods_cannot_be_foreseen_is_told_and_holds_no_room(spec: dict[str, Any]) -> None:
+    taken = snapshot([daemon_set("odd", **spec), daemon_set()], node("n1"), mine("a", cpu=7))
+    objects = taken.objects()
+    assert [(each.label, each.attribute) for each in objects.unread] == [("DaemonSet default/odd", "")]
+    assert [each.name for each in objects.pods] == ["a", "agent:n1"]
+    found = prepared(taken, ())[1].findings
+    assert [(each.code, each.object) for each in found] == [("Unreadable", "DaemonSet default/odd")]
 
 
 @pytest.fixture

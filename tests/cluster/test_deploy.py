@@ -91,13 +91,13 @@ def reviewed(api: Api) -> set[tuple[str, str, str]]:
     return rights({"rules": status["resourceRules"]})
 
 
-READ, WRITE = "base/rbac-read.yaml", "base/rbac-write.yaml"
+READ, WRITE, ROLLBACK = "base/rbac-read.yaml", "base/rbac-write.yaml", "base/rbac-rollback.yaml"
 ROLES = {
-    "base": {READ, WRITE},
+    "base": {READ, WRITE, ROLLBACK},
     "overlays/dry-run": {READ},
-    "overlays/rollback": {READ, WRITE, "overlays/rollback/rbac-rollback.yaml"},
-    "overlays/inqueue": {READ, WRITE, "overlays/inqueue/rbac-inqueue.yaml"},
-    "overlays/beside-volcano": {READ, WRITE},
+    "overlays/rollback": {READ, WRITE, ROLLBACK},
+    "overlays/inqueue": {READ, WRITE, ROLLBACK, "overlays/inqueue/rbac-inqueue.yaml"},
+    "overlays/beside-volcano": {READ, WRITE, ROLLBACK},
 }
 
 
@@ -116,7 +116,7 @@ def test_the_account_has_the_rights_that_are_written_down_and_no_others(folder: 
 @pytest.fixture
 def shop(deployed: Deployed) -> Deployed:
     """Everything that placer reads, with an object of each kind."""
-    deployed.apply("crds", "base")
+    deployed.apply("crds", "base", "measurements")
     measured = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "measured"}, "data": {}}
     costs = {
         "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
@@ -238,16 +238,18 @@ def test_the_account_can_do_nothing_else(shop: Deployed) -> None:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     labels = {"metadata": {"labels": {"a": "b"}}}
     for method, path, body in (
-        ("DELETE", f"{PODS}/p", None),
         ("POST", PODS, live_pod("q", cpu=1)),
         ("POST", f"{PODS}/p/eviction", eviction),
         ("POST", "/api/v1/namespaces/default/bindings", {"metadata": {"name": "p"}, "target": {"name": "n1"}}),
         ("GET", "/api/v1/secrets", None),
         ("GET", "/api/v1/namespaces/default/secrets/s", None),
         ("GET", "/api/v1/configmaps", None),
+        ("GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", None),
         ("GET", "/apis/apps/v1/deployments", None),
         ("GET", "/apis/batch.volcano.sh/v1alpha1/jobs", None),
         ("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}}),
+        ("GET", "/api/v1/namespaces/placer/configmaps/placer", None),
+        ("DELETE", "/api/v1/namespaces/placer/configmaps/placer-gangs", None),
         ("POST", "/api/v1/namespaces/placer/serviceaccounts/placer/token", {"spec": {}}),
         ("POST", POLICIES, {**POLICY, "metadata": {"name": "other"}}),
         ("DELETE", f"{HYPER_NODES}/leaf", None),
@@ -266,8 +268,8 @@ def test_the_account_can_do_nothing_else(shop: Deployed) -> None:
     assert shop.api.get(f"{PODS}/p")["metadata"].get("labels", {}) == {}
 
 
-def test_rollback_may_delete_a_pod(deployed: Deployed) -> None:
-    deployed.apply("overlays/rollback")
+def test_it_may_delete_a_pod(deployed: Deployed) -> None:
+    deployed.apply("base")
     deployed.api.create(live_pod("p", cpu=1))
     deployed.as_account("placer").delete(f"{PODS}/p", deployed.api.get(f"{PODS}/p")["metadata"]["uid"])
     assert deployed.api.items(PODS) == []

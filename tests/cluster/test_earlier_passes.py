@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import placer
-from placer.cluster.reading.client import Answer
-from placer.cluster.reading.earlier_passes import cooling_nodes, half_bound, marked, prepared
-from placer.instance import GroupKey
-from tests.cluster.snapshots import snapshot_of
+from placer.cluster.reading.client import Response
+from placer.cluster.reading.earlier_passes import cooling_nodes, marked, prepared
+from placer.cluster.reading.gang_record import GangRecord, digests
+from placer.instance import GroupKey, Key
+from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.support import Document, node, pod, pod_group
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -26,12 +27,12 @@ class Failed:
     def __init__(self, *pods: Mapping[str, Any]) -> None:
         self.pods, self.asked = pods, dict[str, str]()
 
-    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         assert (path, parameters is not None) == ("/api/v1/pods", True)
         self.asked = dict(parameters or {})
         start = int(self.asked.get("continue", "0"))
         more = {"continue": str(start + 2)} if start + 2 < len(self.pods) else {}
-        return Answer(200, json.dumps({"metadata": more, "items": self.pods[start : start + 2]}).encode())
+        return Response(200, json.dumps({"metadata": more, "items": self.pods[start : start + 2]}).encode())
 
 
 def failed(where: str, reason: str | None, minute: int = 59, started: int | None = None) -> dict[str, Any]:
@@ -64,12 +65,16 @@ def test_nothing_is_asked_where_nothing_cools_down() -> None:
     assert server.asked == {}
 
 
+def named(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}}
+
+
 def gang(name: str, bound: int, pending: int, least: int | None = None, **spec: Any) -> list[Document]:
     options: dict[str, Any] = {"spec": {"schedulerName": "placer"}, "cpu": 4, "group": name}
     return [
         pod_group(name, minMember=bound + pending if least is None else least, **spec),
-        *(pod(f"{name}-{number}", node="n1", **options) for number in range(bound)),
-        *(pod(f"{name}-{number}", **options) for number in range(bound, bound + pending)),
+        *(pod(f"{name}-{number}", node="n1", **named(f"{name}-{number}"), **options) for number in range(bound)),
+        *(pod(f"{name}-{number}", **named(f"{name}-{number}"), **options) for number in range(bound, bound + pending)),
     ]
 
 
@@ -83,7 +88,8 @@ def decided(snapshot: Any, folder: Path) -> dict[str, str]:
 
 
 def test_a_cooling_node_gets_nothing_also_when_it_is_decided_again(tmp_path: Path) -> None:
-    snapshot, instance = prepared(snapshot_of([node("n1"), node("n2", cpu=4), *gang("a", 0, 1)]), {"n1", "gone"})
+    made = prepared(snapshot_of([node("n1"), node("n2", cpu=4), *gang("a", 0, 1)]), {"n1", "gone"})
+    snapshot, instance = made.snapshot, made.instance
     assert [(taint.key, taint.effect) for taint in instance.nodes["n1"].taints] == [
         ("placer.dev/cooling-down", "NoSchedule")
     ]
@@ -91,19 +97,59 @@ def test_a_cooling_node_gets_nothing_also_when_it_is_decided_again(tmp_path: Pat
     assert decided(snapshot, tmp_path) == {"a-0": "n2"}
 
 
-def test_half_bound_is_what_is_bound_and_not_ready() -> None:
-    documents = [node("n1", cpu=100), *gang("half", 1, 1), *gang("ready", 2, 1, least=2), *gang("new", 0, 2)]
+def recorded(*names: str, group: str = "scheduling.volcano.sh", **options: Any) -> dict[GroupKey, GangRecord]:
+    """That placer bound the first two pods of gangs, a short time ago."""
+    return {
+        GroupKey(group, "default", name): GangRecord(
+            NOW, **{"pods": digests(f"uid-{name}-{number}" for number in range(2)), **options}
+        )
+        for name in names
+    }
+
+
+def test_half_bound_is_what_placer_bound_and_what_is_not_ready() -> None:
+    documents = [
+        node("n1", cpu=100),
+        *gang("half", 1, 1),
+        *gang("ready", 2, 1, least=2),
+        *gang("new", 0, 2),
+        *gang("alone", 1, 0, least=2),
+    ]
     snapshot = snapshot_of(documents)
-    found, instance = prepared(snapshot, ())
-    assert half_bound(instance) == {GroupKey("scheduling.volcano.sh", "default", "half")}
-    priorities = {key.name: group.priority for key, group in instance.groups.items()}
-    assert priorities == {"half": 2**31 - 1, "ready": 0, "new": 0}
-    assert found.versions == snapshot.versions
+    made = prepared(snapshot, (), recorded("half", "ready", "new", "alone", "gone"))
+    assert {key.name: each.members for key, each in made.half_bound.items()} == {
+        "half": (Key("default", "half-0"),),
+        "alone": (Key("default", "alone-0"),),
+    }
+    priorities = {key.name: group.priority for key, group in made.instance.groups.items()}
+    assert priorities == {"half": 2**31 - 1, "ready": 0, "new": 0, "alone": 0}
+    assert made.half_bound[GroupKey("scheduling.volcano.sh", "default", "half")].priority == 0
+    assert made.snapshot.versions == snapshot.versions
+
+
+def test_a_gang_that_others_bound_half_of_gets_no_priority() -> None:
+    """A tenant's pod with a node of its own choice, whatever its annotations say; and another gang's record."""
+    documents = [node("n1", cpu=100), *gang("half", 1, 1)]
+    for record in ({}, recorded("other"), recorded("half", pods=digests(["uid-half-1", "uid-of-another"]))):
+        made = prepared(snapshot_of(documents), (), record)
+        assert made.half_bound == {}
+        assert {group.priority for group in made.instance.groups.values()} == {0}
+
+
+def test_a_gang_that_backs_off_is_not_decided_upon(tmp_path: Path) -> None:
+    documents = [node("n1"), *gang("back", 0, 2), *gang("new", 0, 2)]
+    later = NOW + timedelta(seconds=60)
+    record = recorded("back", pods=frozenset(), rolled_back=1, until=later)
+    made = prepared(snapshot_of(documents), (), record, NOW)
+    assert set(decided(made.snapshot, tmp_path)) == {"new-0", "new-1"}
+    assert {pod.name: until for pod, (_, until) in made.backing_off.items()} == {"back-0": later, "back-1": later}
+    assert prepared(snapshot_of(documents), (), record, later).backing_off == {}
 
 
 def test_without_anything_left_behind_the_snapshot_stays_as_it_is() -> None:
     snapshot = snapshot_of([node("n1"), *gang("new", 0, 2)])
-    assert prepared(snapshot, ())[0] is snapshot
+    assert prepared(snapshot, ()).snapshot is snapshot
+    assert prepared(snapshot, (), recorded("new")).snapshot is snapshot
 
 
 @pytest.mark.parametrize("cooling", [set(), {"n1"}])
@@ -120,12 +166,12 @@ def test_without_anything_left_behind_the_snapshot_stays_as_it_is() -> None:
 def test_a_snapshot_for_others_says_the_same(
     documents: list[Document], cooling: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an instance where no gang has one pod with a node and one without."""
+    """Without an instance where nothing is recorded."""
     snapshot = snapshot_of([node("n1", cpu=100), *documents])
-    expected = prepared(snapshot, cooling)[0]
-    mixed = {bool(each["spec"].get("nodeName")) for each in documents if each["kind"] == "Pod"} == {True, False}
-    if not mixed or len(documents) == 2:
-        monkeypatch.setattr("placer.cluster.reading.earlier_passes.build", None)
+    record = recorded("half")
+    assert marked(snapshot, cooling, record) == prepared(snapshot, cooling, record).snapshot
+    expected = prepared(snapshot, cooling).snapshot
+    monkeypatch.setattr("placer.cluster.reading.earlier_passes.build", None)
     assert marked(snapshot, cooling) == expected
 
 
@@ -139,7 +185,7 @@ def test_a_half_bound_gang_comes_before_all_others(tmp_path: Path, priority: str
     urgent = pod("urgent", cpu=4, spec={"schedulerName": "placer", "priority": 10**6})
     documents = [node("n1"), *classes, *gang("half", 1, 1, **spec), urgent]
     assert decided(snapshot_of(documents), tmp_path) == {"urgent": "n1"}
-    assert decided(prepared(snapshot_of(documents), ())[0], tmp_path) == {"half-1": "n1"}
+    assert decided(prepared(snapshot_of(documents), (), recorded("half")).snapshot, tmp_path) == {"half-1": "n1"}
 
 
 def test_a_half_bound_gang_of_coscheduling_comes_first_too(tmp_path: Path) -> None:
@@ -150,7 +196,24 @@ def test_a_half_bound_gang_of_coscheduling_comes_first_too(tmp_path: Path) -> No
         "spec": {"minMember": 2},
     }
     labels = {"scheduling.x-k8s.io/pod-group": "half"}
+    uid = {"metadata": {**named("half-0")["metadata"], "labels": labels}}
     ours: dict[str, Any] = {"labels": labels, "spec": {"schedulerName": "placer"}, "cpu": 4}
     urgent = pod("urgent", cpu=4, spec={"schedulerName": "placer", "priority": 10**6})
-    documents = [node("n1"), group, pod("half-0", node="n1", **ours), pod("half-1", **ours), urgent]
-    assert decided(prepared(snapshot_of(documents), ())[0], tmp_path) == {"half-1": "n1"}
+    documents = [node("n1"), group, pod("half-0", node="n1", **uid, **ours), pod("half-1", **ours), urgent]
+    assert decided(
+        prepared(snapshot_of(documents), (), recorded("half", group="scheduling.x-k8s.io")).snapshot, tmp_path
+    ) == {"half-1": "n1"}
+
+
+def test_a_node_cools_down_by_the_servers_clock() -> None:
+    """A clock of ours that is hours ahead would find every rejection long ago, one that is behind every one new."""
+
+    class Told(ListServer):
+        def now(self) -> datetime:
+            return NOW
+
+    def rejected(name: str, time: str) -> Document:
+        return pod(name, node=name, status={"phase": "Failed", "reason": "OutOfcpu", "startTime": time})
+
+    server = Told({"/api/v1/pods": [rejected("n1", "2026-01-01T11:58:00Z"), rejected("n2", "2026-01-01T11:50:00Z")]})
+    assert cooling_nodes(server, "placer", 300) == {"n1"}

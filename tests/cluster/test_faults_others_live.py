@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from placer.cluster import Client
+from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.instance import Key
 from tests.cluster.api import PATIENCE, Api
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, recreate, steal
@@ -130,3 +134,69 @@ def test_a_pod_made_anew_at_the_last_moment_does_not_get_the_node(
     told = passes()
     assert bound(cluster) == {"train-0": "n1", "train-1": "n1"}
     assert told["gangs"]["bound"] == 1
+
+
+def _cordon(cluster: Api) -> None:
+    cluster.patch("/api/v1/nodes/n2", {"spec": {"unschedulable": True}})
+
+
+def _shrink(cluster: Api) -> None:
+    cluster.patch("/api/v1/nodes/n2/status", {"status": {"allocatable": {"cpu": "3"}}})
+
+
+def _remove(cluster: Api) -> None:
+    cluster.delete("/api/v1/nodes/n2")
+
+
+def _fill(cluster: Api) -> None:
+    steal(cluster, "thief", "n2", cpu=8)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_cordon, "Pod default/train-{} may no longer run on Node n2: node is unschedulable"),
+        (_shrink, "the room is gone on Node n2: cpu 4 of "),
+        (_remove, "Node n2 is gone"),
+        (_fill, "the room is gone on Node n2: cpu 4 of "),
+    ],
+)
+def test_a_node_that_changes_after_the_first_binding_of_a_gang_gets_nothing_more(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch, change: Callable[[Api], None], why: str
+) -> None:
+    """What could still go on other nodes goes; what was to come to this one is missing, and that is told."""
+    cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
+    heard = threading.Event()
+    really = SchedulerCache.node_happened, SchedulerCache.pod_happened
+
+    def node_happened(self: SchedulerCache, kind: str, item: bytes) -> None:
+        really[0](self, kind, item)
+        heard.set()
+
+    def pod_happened(self: SchedulerCache, kind: str, item: bytes) -> None:
+        really[1](self, kind, item)
+        if b'"thief"' in item and b'"nodeName"' in item:
+            heard.set()
+
+    def after_first(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Any:
+        answer = sent(self, method, path, *rest, **options)
+        if path.endswith("/binding") and not changed:
+            changed.append(path)
+            change(cluster)
+            assert heard.wait(PATIENCE)
+        return answer
+
+    changed: list[str] = []
+    sent = Client.send
+    monkeypatch.setattr(SchedulerCache, "node_happened", node_happened)
+    monkeypatch.setattr(SchedulerCache, "pod_happened", pod_happened)
+    monkeypatch.setattr(Client, "send", after_first)
+    # The first goes to n1: binding by binding, in the order of the plan.
+    told = passes("--bind-workers", "1", code=6)
+    where = {name: home for name, home in bound(cluster).items() if name != "thief"}
+    (found,) = half_bound(told).values()
+    missing = {pod.rpartition("-")[2]: text for pod, text in found["missing"].items()}
+    assert all(text.startswith(why.format(number)) for number, text in missing.items()), missing
+    assert (len(where), len(missing)) == (2, 2)
+    assert set(where.values()) == {"n1"}
+    assert told["overfull"] == []

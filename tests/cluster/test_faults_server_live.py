@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.api import PATIENCE, Api
+from placer.cluster import Client
+from placer.cluster.reading.client import Response, Unanswered
+from tests.cluster.api import PATIENCE, Api, Refused
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
@@ -81,7 +83,7 @@ def test_a_gang_that_cannot_be_completed_is_half_bound_and_completed_later(
     assert (found["bound"], found["missing"]) == (3, {"default/train-3": "403 spoilt"})
     assert set(bound(cluster)) == {"train-0", "train-1", "train-2"}
     assert proxy.asked["POST", f"{PODS}/train-3/binding"] == 1  # what is not allowed is not tried again
-    again = passes()
+    again = passes(code=6)
     assert (again["unfinished"], again["bound"]) == (["PodGroup default/train"], 0)
     proxy.rule = lambda *_: None
     assert passes()["bound"] == 1
@@ -153,19 +155,60 @@ def test_the_server_is_killed_and_started_again_in_the_middle(
 def test_a_watch_that_is_broken_and_too_old_is_begun_anew(
     cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list that is taken instead shows what happened meanwhile."""
+    """The list that is taken instead shows what happened meanwhile, and its items leave out their kind."""
     cluster.create(node("n1"), *gang("train", 2, cpu=4))
+    stolen = threading.Event()
 
     def watches(method: str, path: str, times: int) -> Spoil | None:
-        listed = path == "/api/v1/pods"
-        # The first asks for pods that failed, the second is the snapshot's list, the third is the watch.
-        return Spoil(410) if method == "GET" and listed and times == 3 else None
+        if (method, path, times) != ("GET", "/api/v1/pods?watch", 1):
+            return None
+        stolen.wait(PATIENCE)
+        return Spoil(410)
 
     def work(cache: Any) -> None:
         theirs = steal(cluster, "thief", "n1", cpu=1)
+        stolen.set()
         assert cache.wait(PATIENCE, lambda: cache.is_bound(theirs))
 
     proxy.rule = watches
     before_bindings(monkeypatch, work)
     told = passes()
     assert told["left"] == {"PodGroup default/train": "the room is gone on Node n1: cpu 8 of 7 left"}
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_binding_that_lands_after_its_deadline_takes_no_room_that_is_anothers(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch, fenced: bool
+) -> None:
+    """It is held back on its way. When it arrives the pod has another version, and it is refused; where the pod could
+    not be written to, its room was kept for as long as the pass lasted, and it is told as not known.
+    """
+    cluster.create(node("n1"), *gang("train", 2, cpu=4), live_pod("lone", cpu=4))
+    held: list[tuple[str, Any]] = []
+    sent = Client.send
+
+    def send(self: Client, method: str, path: str, body: Any = None, **options: Any) -> Response:
+        if path.endswith("/train-1/binding"):
+            held.append((path, body))
+            raise Unanswered("held back")
+        if method == "PATCH" and path.endswith("/train-1/status") and not fenced:
+            return Response(403, b"{}")
+        return sent(self, method, path, body, **options)
+
+    monkeypatch.setattr(Client, "send", send)
+    told = passes("--gang-grace", "0.5", code=6)
+    (found,) = half_bound(told).values()
+    assert found["missing"] == {"default/train-1": "held back"}
+    assert set(bound(cluster)) <= {"train-0", "lone"}
+    path, body = held[0]
+    if fenced:
+        with pytest.raises(Refused, match="409"):
+            cluster.call("POST", path, body)
+        assert "train-1" not in bound(cluster)
+    else:
+        cluster.call("POST", path, body)
+    assert overfull(cluster) == []
+    monkeypatch.undo()
+    passes(code=None)
+    assert overfull(cluster) == []
+    assert {"train-0", "train-1"} <= set(bound(cluster))

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from placer.cluster.reading.field_filter import list_reader
-from placer.errors import BadInstance, ClusterError
+from placer.errors import ClusterError
 from placer.instance.build import build
-from placer.kube import BY_ATTRIBUTE, KINDS
+from placer.kube.kinds import BY_ATTRIBUTE, KINDS
 from placer.manifests import from_documents, validate
 from tests.cluster.snapshots import documents_in, kept
 from tests.support import instance_of
@@ -194,18 +194,32 @@ def test_an_unknown_key_of_a_policy_is_kept_to_be_refused() -> None:
     assert kept(policy)["spec"] == {"lvls": []}
 
 
-def test_wrong_types_are_told_all_at_once() -> None:
+def test_of_an_object_with_a_wrong_type_its_name_is_kept_and_what_is_wrong() -> None:
     items: list[dict[str, Any]] = [
-        {"metadata": {"name": "a", "namespace": "n"}, "spec": {"containers": {}}},
+        {
+            "metadata": {"name": "a", "namespace": "n", "uid": "1", "labels": {"x": "y", "z": 5}, "finalizers": 3},
+            "spec": {"containers": {}, "nodeName": "n1", "serviceAccountName": "secret"},
+        },
         {"metadata": {"name": "b", "namespace": "n"}, "spec": {"containers": []}},
         {"metadata": {"name": "c", "namespace": "n"}, "spec": 5},
     ]
-    with pytest.raises(BadInstance) as caught:
-        list_reader(BY_ATTRIBUTE["pods"], "v1").read(json.dumps({"items": items}).encode())
-    assert [str(each) for each in caught.value.faults] == [
-        "cluster: Pod n/a: spec.containers: found `object`, expected `array | null`",
-        "cluster: Pod n/c: spec: found `int`, expected `object | null`",
-    ]
+    page = list_reader(BY_ATTRIBUTE["pods"], "v1").read(json.dumps({"items": items}).encode())
+    first, second, third = (json.loads(item) for item in page.items or ())
+    assert first == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "a",
+            "namespace": "n",
+            "uid": "1",
+            "labels": {"x": "y"},
+            "annotations": {"placer.dev/unreadable": "spec.containers: found `object`, expected `array | null`"},
+        },
+        "spec": {"nodeName": "n1"},
+        "status": {},
+    }
+    assert second["spec"] == {"containers": []}
+    assert third["metadata"]["annotations"] == {"placer.dev/unreadable": "spec: found `int`, expected `object | null`"}
 
 
 @pytest.mark.parametrize("text", [b"<html>", b"[]", b'{"items": 5}'])

@@ -12,8 +12,9 @@ import pytest
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.client import Answer
+from placer.cluster.reading.client import Response
 from placer.cluster.reading.earlier_passes import prepared
+from placer.cluster.writing.breaker import Breaker
 from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
 from placer.instance import GroupKey, Instance, Key
 from tests.cluster.snapshots import snapshot_of
@@ -34,23 +35,23 @@ class Server:
         self.deleted: list[str] = []
         self._lock = threading.Lock()
 
-    def get(self, *_: Any) -> Answer:
-        return Answer(404, b"{}")
+    def get(self, *_: Any) -> Response:
+        return Response(404, b"{}")
 
-    def send(self, method: str, path: str, body: Any = None, **_: Any) -> Answer:
+    def send(self, method: str, path: str, body: Any = None, **_: Any) -> Response:
         name = path.split("/")[6]
         if method == "DELETE":
             self.deleted.append(name)
-            return Answer(200, b"{}")
+            return Response(200, b"{}")
         if method == "GET":
-            return Answer(404, b"{}")
+            return Response(404, b"{}")
         if name in self.refused:
-            return Answer(self.refused[name], b'{"message": "no"}')
+            return Response(self.refused[name], b'{"message": "no"}')
         with self._lock:
             self.order.append(name)
         self.show(name, body["target"]["name"])
         self.after(name)
-        return Answer(201, b"{}")
+        return Response(201, b"{}")
 
     def show(self, name: str, where: str, **status: Any) -> None:
         found = json.loads(json.dumps(self.documents[name]))
@@ -68,7 +69,8 @@ class World:
         for name, count in gangs.items():
             documents.append(pod_group(name, minMember=count))
             documents += (_pod(f"{name}-{number}", name) for number in range(count))
-        snapshot, self.instance = prepared(snapshot_of(documents), ())
+        made = prepared(snapshot_of(documents), ())
+        snapshot, self.instance = made.snapshot, made.instance
         self.server = Server(documents)
         self.cache = self.server.cache = SchedulerCache(snapshot, self.instance)
         self.stop = threading.Event()
@@ -93,7 +95,8 @@ class World:
         return Batch(tuple(GroupKey("scheduling.volcano.sh", "default", each) for each in gangs), tuple(binds))
 
     def carry_out(self, *batches: Batch, settings: BindingOptions = FAST) -> list[GangOutcome]:
-        return execute_plan(self.server, self.cache, self.instance, BindingPlan(batches), settings, self.stop)
+        server = Breaker(self.server, settings.grace)
+        return execute_plan(server, self.cache, self.instance, BindingPlan(batches), settings, self.stop)
 
 
 def _pod(name: str, group: str) -> Document:
@@ -207,16 +210,6 @@ def test_gangs_of_one_batch_are_judged_one_by_one() -> None:
     assert states(found) == [("a", GangState.BOUND, 2), ("b", GangState.HALF_BOUND, 1)]
 
 
-def test_rolled_back_is_what_this_pass_bound() -> None:
-    world = World(a=3, b=1)
-    world.server.refused = {"a-2": 403}
-    found = world.carry_out(
-        world.batch("a"), world.batch("b"), settings=BindingOptions(workers=4, grace=0.3, settle=0.0, roll_back=True)
-    )
-    assert states(found) == [("a", GangState.ROLLED_BACK, 0), ("b", GangState.BOUND, 1)]
-    assert sorted(world.server.deleted) == ["a-0", "a-1"]
-
-
 def test_a_pass_that_is_to_end_begins_nothing() -> None:
     world = World(a=2)
     world.stop.set()
@@ -238,7 +231,7 @@ def test_a_hand_that_stumbles_costs_its_pod_only(monkeypatch: pytest.MonkeyPatch
     world = World(a=3)
     really = world.server.send
 
-    def send(method: str, path: str, body: Any = None, **options: Any) -> Answer:
+    def send(method: str, path: str, body: Any = None, **options: Any) -> Response:
         if "a-1/" in path:
             raise RuntimeError("a bug")
         return really(method, path, body, **options)

@@ -21,7 +21,7 @@ def changed(document: Document, part: str, **values: Any) -> Document:
     return {**document, part: {**document[part], **values}}
 
 
-# ------------------------------------------------------------------------------------------------- C4 anti-affinity
+# ---------------------------------------------------------------- C12 affinity, C13 anti-affinity, C14 spread
 
 
 def keeping_off(name: str, where: str, app: str) -> Document:
@@ -37,12 +37,38 @@ def test_a_pod_that_has_come_and_keeps_ours_off() -> None:
     cache = cache_of(node("n1", labels), mine("web", labels={"app": "web"}), mine("other", labels={"app": "other"}))
     cache.pod_happened("ADDED", event(keeping_off("alone", "n1", "web")))
     assert cache.refusal(alone("web"), [bind("web", "n1")]) == (
-        "Pod default/web may no longer be bound: "
-        "spec.affinity.podAntiAffinity of bound Pod default/alone: required, and matches this pod"
+        "Domain kubernetes.io/hostname=n1: required pod anti-affinity of Pod default/alone keeps off Pod default/web: "
+        "1 pair too many"
     )
     assert cache.refusal(alone("other"), [bind("other", "n1")]) is None
     cache.pod_happened("DELETED", event(keeping_off("alone", "n1", "web")))
     assert cache.refusal(alone("web"), [bind("web", "n1")]) is None
+
+
+def test_a_pod_that_ours_must_be_near_has_gone() -> None:
+    term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "db"}}}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    web = mine("web", labels={"app": "web"})
+    target = changed(theirs("db", "n1"), "metadata", labels={"app": "db"})
+    cache = cache_of(node("n1", {"rack": "a"}), changed(web, "spec", affinity=near), target)
+    assert cache.refusal(alone("web"), [bind("web", "n1")]) is None
+    cache.pod_happened("DELETED", event(target))
+    assert cache.refusal(alone("web"), [bind("web", "n1")]) == (
+        "Pod default/web may not be on Node n1: no pod that is there before it in rack=a matches all terms of its pod "
+        "affinity, and it does not match them itself"
+    )
+
+
+def test_a_pod_that_has_come_where_ours_are_spread() -> None:
+    limit = {"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**limit, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    web = changed(mine("web", labels={"app": "web"}), "spec", topologySpreadConstraints=spread)
+    cache = cache_of(node("n1", {"rack": "a"}), node("n2", {"rack": "b"}), web)
+    cache.pod_happened("ADDED", event(changed(theirs("other", "n1"), "metadata", labels={"app": "web"})))
+    assert cache.refusal(alone("web"), [bind("web", "n2")]) is None
+    assert cache.refusal(alone("web"), [bind("web", "n1")]) == (
+        "Domain rack=a has 2 pods that the spread of Pod default/web counts, 2 more than the fewest, 0; maxSkew is 1"
+    )
 
 
 # ------------------------------------------------------------------------------------------------- C7 tier limits
@@ -66,7 +92,7 @@ def test_a_member_that_another_scheduler_bound(limit: int | None) -> None:
     member = theirs("train-9", "n2")
     notes = {"scheduling.k8s.io/group-name": "train"}
     cache.pod_happened("ADDED", event(changed(member, "metadata", annotations=notes)))
-    refusal = "Pod default/train-9 of PodGroup default/train has been bound by somebody else"
+    refusal = "Pod default/train-9 of PodGroup default/train has been bound by another client"
     assert cache.refusal([GANG], [bind("train-0", "n1")]) == (refusal if limit else None)
     cache.pod_happened("DELETED", event(member))
     assert cache.refusal([GANG], [bind("train-0", "n1")]) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import placer
 from placer.cli import main
+from placer.cluster.reading.snapshot import Snapshot
 from placer.read import read_placement
 from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed
@@ -305,6 +307,7 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[[str], No
         (["--enforce", "gates"], "--enforce gates is not in this version, which binds pods itself"),
         (["--bind-workers", "0", "--settle", "-1"], "--bind-workers: found 0, expected 1 to 256; --settle: found -1.0"),
         (["--save", "/nowhere"], "--save: found no folder /nowhere"),
+        (["--save-keep", "0"], "--save-keep: found 0, expected at least 1; --save-keep: found no --save"),
     ],
 )
 def test_what_is_not_there_or_makes_no_sense_is_refused_at_once(
@@ -312,3 +315,37 @@ def test_what_is_not_there_or_makes_no_sense_is_refused_at_once(
 ) -> None:
     assert main(["run", "--kubeconfig", "/nowhere", *flags]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_what_cannot_be_saved_is_told_and_stops_nothing(
+    small: Api, passes: Passes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Snapshot, "write", full)
+    told = passes("--save", str(tmp_path))
+    assert (told["bound"], told["saved"]) == (3, [])
+    assert told["notSaved"] == f"{tmp_path}: cannot be written: No space left on device"
+    assert len(bound(small)) == 3
+    assert (len(told["instance"]), told["version"]) == (64, placer.__version__)
+    assert datetime.fromisoformat(told["time"]) <= datetime.now(UTC)
+
+
+def test_other_amounts_are_no_other_cause(small: Api, passes: Passes) -> None:
+    """What is free changes with every pass, and a condition for each change would be a write for each waiting pod."""
+    assert passes()["told"]["conditions"] > 0
+    passes()
+    before = condition(small, "large-0")
+    small.create(live_pod("taker", scheduler="other", cpu=1))
+    small.bind("default", "taker", "n1")
+    again = passes()
+    assert again["told"] == {"conditions": 0, "events": 0, "groups": 0, "troubles": []}
+    assert condition(small, "large-0") == before
+
+
+def test_telling_ends_in_time_and_the_next_pass_tells_the_rest(small: Api, passes: Passes) -> None:
+    told = passes("--tell-limit", "0")["told"]
+    assert (told["conditions"], told["events"], told["groups"]) == (0, 0, 0)
+    assert told["troubles"] == ["there was no time to tell everything; the next pass tells the rest"]
+    assert passes()["told"]["conditions"] > 0

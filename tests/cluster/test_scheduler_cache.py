@@ -192,7 +192,8 @@ def test_a_node_with_a_pod_that_cannot_be_read_gets_nothing(cache: SchedulerCach
 
 def test_a_node_that_cools_down_gets_nothing_not_even_what_tolerates_everything() -> None:
     tolerant = mine("a", spec={"tolerations": [{"operator": "Exists"}]})
-    snapshot, instance = prepared(snapshot_of([node("n1"), node("n2"), tolerant]), {"n1"})
+    made = prepared(snapshot_of([node("n1"), node("n2"), tolerant]), {"n1"})
+    snapshot, instance = made.snapshot, made.instance
     cache = SchedulerCache(snapshot, instance)
     cache.node_happened("MODIFIED", json.dumps(node("n1")).encode())
     assert cache.refusal(alone("a"), [bind("a", "n1")]) == "Node n1 cools down: its kubelet rejected a pod of ours"

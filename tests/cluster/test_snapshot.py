@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import placer
-from placer.cluster.reading.client import Answer
+from placer.cluster.reading.client import Forbidden, Response
 from placer.cluster.reading.snapshot import take
 from placer.errors import BadInstance, ClusterError
 from placer.instance import Instance
@@ -19,7 +20,7 @@ from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod
 
-GONE = Answer(410, b'{"reason": "Expired"}')
+GONE = Response(410, b'{"reason": "Expired"}')
 
 
 def pods(count: int) -> list[Document]:
@@ -49,7 +50,7 @@ def test_pages_are_put_together() -> None:
     seen: list[tuple[str, int]] = []
     snapshot = take(server, watch=lambda name, count: seen.append((name, count)))
     assert names(snapshot.items) == ["n1", *(f"p{number:04d}" for number in range(1100))]
-    assert [count for name, count in seen if name == "pods"] == [500, 1000, 1100]
+    assert [count for name, count in seen if name == "pods"] == [100, 600, 1100]
     assert snapshot.counts["pods"] == 1100
     assert snapshot.versions["pods"] == "7"
 
@@ -126,6 +127,30 @@ def test_only_config_maps_with_measurements_are_asked_for() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "name", ["../../kube-system/secrets/x", "a/b", "..", "a?limit=1", "a%2fb", "A", "-a", "a" * 254 + "/.."]
+)
+def test_a_name_that_no_config_map_has_is_not_asked_for(name: str) -> None:
+    topology = {"metadata": {"name": "a", "namespace": "net"}, "spec": {"configmapName": name}}
+    server = ListServer(core() | {"/apis/networktopology.diktyo.x-k8s.io/v1alpha1/networktopologies": [topology]})
+    assert not [item for item in take(server).items if b"ConfigMap" in item]
+    assert not [path for path in server.asked if "configmaps" in path]
+
+
+def test_a_config_map_that_may_not_be_read_is_told() -> None:
+    class Refusing(ListServer):
+        def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
+            if "configmaps" in path:
+                raise Forbidden(f"{path}: not allowed")
+            return super().get(path, parameters)
+
+    topology = {"metadata": {"name": "a", "namespace": "net"}, "spec": {"configmapName": "measured"}}
+    lists = core() | {"/apis/networktopology.diktyo.x-k8s.io/v1alpha1/networktopologies": [topology]}
+    (unread,) = take(Refusing(lists)).objects().unread
+    assert unread.label == "ConfigMap net/measured"
+    assert unread.wrong == "found no right to read it, expected a Role in its namespace (deploy/measurements)"
+
+
 def test_secrets_are_not_asked_for() -> None:
     server = ListServer(core(nodes=[node("n1")], pods=pods(3)))
     take(server)
@@ -147,7 +172,7 @@ def test_a_list_that_is_forgotten_again_and_again_is_an_error() -> None:
 
 def test_something_else_than_an_api_server_is_an_error() -> None:
     server = ListServer({})
-    server.get = lambda *_: Answer(404, b"not found")  # type: ignore[method-assign]
+    server.get = lambda *_: Response(404, b"not found")  # type: ignore[method-assign]
     with pytest.raises(ClusterError, match="is this an API server"):
         take(server)
 

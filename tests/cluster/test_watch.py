@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.cluster.reading.client import Answer, Unanswered
+from placer.cluster.reading.client import Response, Unanswered
 from placer.cluster.reading.watch import Watch
 from placer.errors import ClusterError
 
 PATH = "/api/v1/pods"
+PODS = {"kind": "PodList", "apiVersion": "v1"}  #: what a list of pods says of itself
 
 
 def line(kind: str, name: str, version: int) -> bytes:
@@ -26,10 +27,10 @@ class Server:
         self.asked: list[str] = []
         self.shut = threading.Event()
 
-    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         assert path == PATH
         self.asked.append(f"list {(parameters or {}).get('continue', '')}".strip())
-        return Answer(200, json.dumps(self.lists.pop(0)).encode())
+        return Response(200, json.dumps(self.lists.pop(0)).encode())
 
     def follow(
         self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
@@ -86,12 +87,29 @@ def test_a_broken_watch_goes_on_where_it_was() -> None:
 def test_what_the_server_has_forgotten_is_listed() -> None:
     forgotten = b'{"type": "ERROR", "object": {"code": 410}}'
     pages = [
-        {"metadata": {"resourceVersion": "20", "continue": "x"}, "items": [{"metadata": {"name": "a"}}]},
-        {"metadata": {"resourceVersion": "20"}, "items": [{"metadata": {"name": "b"}}]},
+        {**PODS, "metadata": {"resourceVersion": "20", "continue": "x"}, "items": [{"metadata": {"name": "a"}}]},
+        {**PODS, "metadata": {"resourceVersion": "20"}, "items": [{"metadata": {"name": "b"}}]},
     ]
     server = Server([line("ADDED", "a", 6), forgotten], [line("ADDED", "c", 21)], lists=pages)
     assert Heard(server, 3).events == ["ADDED a", "a b", "ADDED c"]
     assert server.asked == ["watch 5", "list", "list x", "watch 20"]
+
+
+def test_what_is_listed_has_what_an_event_has() -> None:
+    """Items of a list leave out their kind and apiVersion, without which no schema reads them."""
+    page = {**PODS, "metadata": {"resourceVersion": "20"}, "items": [{"metadata": {"name": "a"}}]}
+    server, heard = Server([b'{"type": "ERROR", "object": {"code": 410}}'], [], lists=[page]), threading.Event()
+    replaced: list[bytes] = []
+
+    def listen(items: Sequence[bytes]) -> None:
+        replaced.extend(items)
+        heard.set()
+
+    watch = Watch(server, PATH, "5", lambda *_: None, listen)
+    watch.start()
+    assert heard.wait(60)
+    watch.close()
+    assert [json.loads(item) for item in replaced] == [{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}]
 
 
 def test_other_errors_begin_it_anew() -> None:

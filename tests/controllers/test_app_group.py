@@ -10,8 +10,8 @@ import pytest
 
 from placer.controllers import app_group_status, app_group_statuses
 from placer.instance import Key
-from placer.kube.diktyo import AppGroupManifest
 from placer.kube.pod import PodManifest
+from placer.kube.scheduler_plugins import AppGroupManifest
 from tests.support import objects_of, pod
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

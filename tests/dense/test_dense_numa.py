@@ -8,8 +8,9 @@ from random import Random
 
 import numpy as np
 
-from placer.dense import Dense, make_dense
+from placer.dense import Dense, Solution
 from placer.dense.admission_orders import is_plain
+from placer.dense.build import make_dense
 from placer.instance import Instance
 from placer.placement import Placement
 from placer.verify import verify
@@ -138,7 +139,8 @@ def test_a_solution_is_ordered_as_its_kubelets_admit_it() -> None:
         for placement in islice(placements(instance), 12):
             entries = list(dense.solution(placement).items())
             Random(seed).shuffle(entries)
-            found = dense.numa.ordered(dict(entries))
+            order = {node: [index for (index, here), _ in entries if here == node] for (_, node), _ in entries}
+            found = dense.numa.ordered(Solution(dict(entries), order))
             if found is None:
                 none += 1
                 continue

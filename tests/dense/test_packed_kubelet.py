@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from placer.dense.packed_kubelet import PackedKubelet, packed_kubelets
 from placer.instance.numa import NumaDemand, NumaNode, TopologyManager
+from tests.examples import examples
 from tests.numa_cases import CASES, FOUR, TWO
 from tests.numa_drawn import demands, nodes
 from tests.numa_words import demand, numa, zones_said
@@ -35,7 +36,7 @@ def test_worked_out_by_hand(case: str) -> None:
     assert " ".join("-" if zones is None else zones_said(zones) for zones, _ in answers(node, pods)) == expected
 
 
-@settings(max_examples=2000, deadline=None, derandomize=True)
+@examples(2000, derandomize=True)
 @given(nodes(10, STRICT), st.lists(demands(), min_size=1, max_size=8))
 def test_packed_and_plain_choose_the_same_zones_and_leave_the_same_room(node: NumaNode, pods: list[NumaDemand]) -> None:
     manager, expected = TopologyManager(node), []

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.instance import GroupKey, Instance, Key
+from tests.examples import examples
 from tests.support import (
     Document,
     hyper_node,
@@ -90,7 +91,7 @@ def ordered(instance: Instance) -> list[list[Any]]:
     return [list(each) for each in (*mappings, instance.topology.hyper_nodes)]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.permutations(ZOO))
 def test_the_order_of_the_objects_does_not_matter(docs: list[Document]) -> None:
     expected, found = instance_of(*ZOO), instance_of(*docs)

@@ -292,7 +292,7 @@ def test_solve_obeys_measurements() -> None:
     docs = (*NODES, topology, measurements(n1_n2="10"), group, db, web)
     assert solve(instance_of(*docs), method="greedy").placement == Placement(())
     instance = instance_of(*docs, MEASURED)
-    result = solve(instance, method="exact", time_limit=20)
+    result = solve(instance, method="exact", time_limit=600)
     assert result.placement is not None
     assert [(binding.pod.name, binding.node) for binding in result.placement.bindings] == [("web", "n2")]
     assert {value.name: value.value for value in score(instance, result.placement)}["networkCost"] == 10

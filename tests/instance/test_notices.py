@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from placer.errors import BadInstance
 from placer.instance import Finding, Instance, Policy
 from tests.support import Document, instance_of, node, pod, pod_group, policy, queue
 
@@ -179,14 +178,6 @@ def test_what_a_policy_allows_and_is_not_done_is_a_finding(disruption: dict[str,
     assert instance_of(node("n1"), policy(disruption=disruption)).findings == expected
 
 
-def test_gangs_by_owner_are_refused_in_words() -> None:
-    with pytest.raises(BadInstance) as caught:
-        instance_of(node("n1"), policy(gangs="owners"))
-    (fault,) = caught.value.faults
-    assert (fault.field, fault.found) == ("spec.gangs", "'owners'")
-    assert fault.expected == "declared: owners are not read as gangs yet, so name their pods in PodGroups"
-
-
 # ----------------------------------------------------------------------------------------- what no server would accept
 
 
@@ -242,7 +233,6 @@ NOT_MADE = {
     "DaemonSet": ("apps/v1", "DaemonSet.apps"),
     "ReplicaSet": ("apps/v1", "ReplicaSet.apps"),
     "ReplicationController": ("v1", "ReplicationController"),
-    "JobSet": ("jobset.x-k8s.io/v1alpha2", "JobSet.jobset.x-k8s.io"),
 }
 
 
@@ -264,9 +254,7 @@ def test_workloads_that_are_not_expanded_take_no_room_and_say_so(kind: str) -> N
 def test_workloads_whose_pods_are_there_are_no_finding() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "controller": True}
     made = pod("agent-x", namespace="ops", node="n1", metadata={"ownerReferences": [owner]})
-    part = pod("j-0", namespace="ops", node="n1", labels={"jobset.sigs.k8s.io/jobset-name": "agent"})
     assert instance_of(node("n1"), _workload("DaemonSet"), made).findings == ()
-    assert instance_of(node("n1"), _workload("JobSet"), part).findings == ()
 
 
 def test_of_a_cluster_nothing_is_expanded_and_nothing_said() -> None:

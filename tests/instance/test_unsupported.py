@@ -10,9 +10,8 @@ import pytest
 from placer.dense.eligibility import Eligibility
 from placer.instance import Key
 from placer.placement import Placement
-from placer.solve import solve
 from placer.verify import verify
-from tests.support import Document, instance_of, node, pod, pod_group
+from tests.support import Document, instance_of, node, pod
 
 NODES = (node("n1", {"zone": "a"}), node("n2"))
 
@@ -23,10 +22,6 @@ def refused(*docs: Document, name: str = "p") -> tuple[str, ...]:
 
 def pod_affinity(kind: str, *terms: dict[str, Any]) -> dict[str, Any]:
     return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}}
-
-
-def anti(**term: Any) -> dict[str, Any]:
-    return pod_affinity("podAntiAffinity", {"topologyKey": "zone", **term})
 
 
 def claim(name: str, phase: str | None, **spec: Any) -> Document:
@@ -45,17 +40,19 @@ HARD_SPREAD = {"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "max
 
 OWN = {
     "nothing": ({}, ()),
-    "pod affinity": (
-        pod_affinity("podAffinity", {"topologyKey": "zone", "labelSelector": {}}),
-        ("spec.affinity.podAffinity: required pod affinity over zone",),
+    "pod affinity": (pod_affinity("podAffinity", {"topologyKey": "zone", "labelSelector": {}}), ()),
+    "pod affinity without a key": (
+        pod_affinity("podAffinity", {"labelSelector": {}}),
+        ("spec.affinity.podAffinity: required pod affinity without a topologyKey",),
     ),
-    "pod anti-affinity": (
-        anti(labelSelector={"matchLabels": {"app": "x"}}),
-        ("spec.affinity.podAntiAffinity: required pod anti-affinity over zone",),
+    "pod anti-affinity without a key": (
+        pod_affinity("podAntiAffinity", {"labelSelector": {}}),
+        ("spec.affinity.podAntiAffinity: required pod anti-affinity without a topologyKey",),
     ),
-    "hard spread": (
-        {"topologySpreadConstraints": [{**HARD_SPREAD, "whenUnsatisfiable": "ScheduleAnyway"}, HARD_SPREAD]},
-        ("spec.topologySpreadConstraints[1]: DoNotSchedule over zone",),
+    "hard spread": ({"topologySpreadConstraints": [HARD_SPREAD]}, ()),
+    "hard spread without a key": (
+        {"topologySpreadConstraints": [HARD_SPREAD, {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+        ("spec.topologySpreadConstraints[1]: DoNotSchedule without a topologyKey",),
     ),
     "a claim nobody has seen": (
         DATA,
@@ -69,16 +66,14 @@ OWN = {
         {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]},
         ("spec.resourceClaims[gpu]: devices allocated by claim",),
     ),
-    "an upstream gang": (
-        {"schedulingGroup": {"podGroupName": "train-workers"}},
-        (
-            "spec.schedulingGroup.podGroupName: gang train-workers of a PodGroup of scheduling.k8s.io, which is not "
-            "read",
-        ),
+    "a gang without a name": ({"schedulingGroup": {}}, ("spec.schedulingGroup: a gang without a name",)),
+    "kernel parameters that every kubelet lets a pod set": (
+        {"securityContext": {"fsGroup": 1, "sysctls": [{"name": "net/ipv4/tcp_syncookies", "value": "1"}]}},
+        (),
     ),
-    "an upstream gang of the first version": (
-        {"workloadRef": {"name": "train", "podGroup": "workers", "podGroupReplicaKey": "0"}},
-        ("spec.workloadRef: gang train of a Workload of scheduling.k8s.io, which is not read",),
+    "kernel parameters that not every kubelet does": (
+        {"securityContext": {"sysctls": [{"name": "net.core.somaxconn", "value": "1024"}]}},
+        ("spec.securityContext.sysctls: net.core.somaxconn, which only a kubelet that is told to lets a pod set",),
     ),
     "the operating system of every node": ({"os": {"name": "linux"}}, ()),
     "an operating system that no node has": (
@@ -100,8 +95,9 @@ def test_own_fields(case: str) -> None:
 
 
 def test_every_field_is_named() -> None:
-    assert len(refused(pod("p", spec=DATA | EPHEMERAL | anti(labelSelector={})))) == 2
-    spec = {"volumes": DATA["volumes"] + EPHEMERAL["volumes"], **anti(labelSelector={})}
+    keyless = pod_affinity("podAntiAffinity", {"labelSelector": {}})
+    assert len(refused(pod("p", spec=DATA | EPHEMERAL | keyless))) == 2
+    spec = {"volumes": DATA["volumes"] + EPHEMERAL["volumes"], **keyless}
     assert len(refused(pod("p", spec=spec))) == 3
 
 
@@ -131,114 +127,8 @@ def test_a_claim_for_one_pod() -> None:
     assert refused(pod("p", spec=DATA), done, once) == ()
 
 
-# anti-affinity of pods that have a node
-
-WEB = {"labelSelector": {"matchLabels": {"app": "web"}}}
-OTHERS = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
-EVERYWHERE: dict[str, Any] = {"namespaceSelector": {}}
-
-AGAINST: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
-    "labels match": (WEB, {}, True),
-    "labels do not match": ({"labelSelector": {"matchLabels": {"app": "db"}}}, {}, False),
-    "an empty selector takes every pod": ({"labelSelector": {}}, {}, True),
-    "no selector takes none": ({}, {}, False),
-    "expressions": (
-        {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["db", "web"]}]}},
-        {},
-        True,
-    ),
-    "an expression without values": (
-        {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}},
-        {},
-        False,
-    ),
-    "other namespaces": (WEB | {"namespaces": ["other"]}, {}, False),
-    "our namespace among others": (WEB | {"namespaces": ["other", "default"]}, {}, True),
-    "a pod of another namespace means its own": (WEB, {"namespace": "other"}, False),
-    "namespaces by label, labels unknown": (WEB | OTHERS, {"namespace": "other"}, True),
-    "all namespaces": (WEB | EVERYWHERE, {"namespace": "other"}, True),
-    "the node lacks the topology key": (WEB, {"node": "n2"}, False),
-    "the node is not there": (WEB, {"node": "gone"}, True),
-    "being deleted": (WEB, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, True),
-    "it has ended": (WEB, {"status": {"phase": "Failed"}}, False),
-    "a key whose value differs": (WEB | {"matchLabelKeys": ["v"]}, {"labels": {"v": "1"}}, False),
-    "a key whose value is the same": (WEB | {"matchLabelKeys": ["v"]}, {"labels": {"v": "2"}}, True),
-    "a key that the bound pod lacks": (WEB | {"matchLabelKeys": ["v"]}, {}, True),
-    "a key whose value must differ, and does": (WEB | {"mismatchLabelKeys": ["v"]}, {"labels": {"v": "1"}}, True),
-    "a key whose value must differ, and does not": (WEB | {"mismatchLabelKeys": ["v"]}, {"labels": {"v": "2"}}, False),
-}
-
-
-@pytest.mark.parametrize("case", AGAINST)
-def test_anti_affinity_of_a_bound_pod(case: str) -> None:
-    term, options, expected = AGAINST[case]
-    bound = pod("bound", spec=anti(**term), **({"node": "n1"} | options))
-    ours = pod("p", labels={"app": "web", "v": "2"})
-    name = f"{options.get('namespace', 'default')}/bound"
-    message = f"spec.affinity.podAntiAffinity of bound Pod {name}: required, and matches this pod"
-    assert refused(bound, ours) == ((message,) if expected else ())
-
-
-@pytest.mark.parametrize(("labels", "expected"), [({"team": "x"}, 1), ({"team": "y"}, 0), ({}, 0)])
-def test_namespaces_by_label(labels: dict[str, str], expected: int) -> None:
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels}}
-    bound = pod("bound", node="n1", namespace="other", spec=anti(**WEB, **OTHERS))
-    assert len(refused(namespace, bound, pod("p", labels={"app": "web"}))) == expected
-
-
-def test_the_first_bound_pod_by_name_is_named() -> None:
-    bound = [pod(name, node="n1", spec=anti(**WEB)) for name in ("c", "a", "b")]
-    (message,) = refused(*bound, pod("p", labels={"app": "web"}))
-    assert "Pod default/a" in message
-
-
-def test_pending_pods_keep_nobody_off() -> None:
-    assert refused(pod("other", spec=anti(**WEB)), pod("p", labels={"app": "web"})) == ()
-
-
-def upstream(kind: str, version: str = "v1beta1", **spec: Any) -> Document:
-    return {
-        "apiVersion": f"scheduling.k8s.io/{version}",
-        "kind": kind,
-        "metadata": {"name": "g", "namespace": "default"},
-        "spec": spec,
-    }
-
-
-UPSTREAM = {
-    "PodGroup": ([upstream("PodGroup", schedulingPolicy={"gang": {"minCount": 2}})], {"podGroupName": "g"}),
-    "part of a CompositePodGroup": (
-        [
-            upstream("CompositePodGroup", "v1alpha3", schedulingPolicy={"gang": {"minGroupCount": 1}}),
-            upstream("PodGroup", parentCompositePodGroupName="g"),
-        ],
-        {"podGroupName": "g"},
-    ),
-    "one that is made later": ([], {"podGroupName": "later"}),
-}
-
-
-@pytest.mark.parametrize("case", UPSTREAM)
-def test_no_half_of_an_upstream_gang_is_bound(case: str) -> None:
-    """There is room for one of its two pods; a pod of no gang goes as ever, also beside a Volcano PodGroup's name."""
-    objects, group = UPSTREAM[case]
-    gang = [pod(name, spec={"schedulingGroup": group}, cpu=5) for name in ("a", "b")]
-    both = pod("c", group="v", spec={"schedulingGroup": group}, cpu=1)
-    instance = instance_of(node("n1"), *objects, *gang, both, pod_group("v", minMember=1), pod("free", cpu=1))
-    everything = Placement.of({Key("default", name): "n1" for name in ("a", "c", "free")})
-    assert [each.subjects for each in verify(instance, everything) if each.rule == "C4"] == [
-        ("Pod default/a",),
-        ("Pod default/c",),
-    ]
-    result = solve(instance, method="greedy")
-    assert [binding.pod.name for binding in result.placement.bindings] == ["free"]
-    assert {key.name: reason.code for key, reason in result.reasons.items()} == dict.fromkeys("abv", "Unsupported")
-    assert all("spec.schedulingGroup.podGroupName" in reason.message for reason in result.reasons.values())
-    assert instance.findings == ()
-
-
 def test_a_job_that_its_controller_makes_an_upstream_gang() -> None:
-    """Expanded, its pods wait, as they do where they are there and the field says so."""
+    """Expanded, its pods are one; where they are there and name no PodGroup, they wait."""
     container = {"name": "main", "resources": {"requests": {"cpu": 1}}}
     template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
     documents = [
@@ -251,13 +141,12 @@ def test_a_job_that_its_controller_makes_an_upstream_gang() -> None:
         for name, scheduling in (("gang", {"scheduling": {"schedulingPolicy": {"gang": {}}}}), ("free", {}))
     ]
     instance = instance_of(node("n1"), *documents)
-    said = "spec.scheduling of Job default/gang: a gang of a PodGroup of scheduling.k8s.io, which is not read"
-    assert {key.name: each.unsupported for key, each in instance.pods.items()} == {
-        "free-0": (),
-        "free-1": (),
-        "gang-0": (said,),
-        "gang-1": (said,),
-    }
+    assert {key.name: group.min_member for key, group in instance.groups.items() if key.api_group} == {"gang": 2}
+    assert all(not each.unsupported for each in instance.pods.values())
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "gang", "controller": True}
+    there = instance_of(node("n1"), *documents, pod("gang-0", metadata={"ownerReferences": [owner]}))
+    said = "spec.scheduling of Job default/gang: a gang, of which the pod names no PodGroup"
+    assert there.pods[Key("default", "gang-0")].unsupported == (said,)
 
 
 def test_a_pod_goes_to_nodes_of_its_operating_system() -> None:

@@ -15,9 +15,9 @@ import yaml
 from placer.cli import main
 from placer.errors import UsageError
 from placer.instance import Instance
-from placer.laboratory.compare import DEFAULT, NAMES, ComparisonRow, Decided, Failed, beside_proofs, compare, decide
-from placer.laboratory.deciders import Asked
-from placer.laboratory.policies import POLICIES, SORTED
+from placer.laboratory.compare import DEFAULT, ComparisonRow, Decided, Failed, beside_proofs, compare, decide
+from placer.laboratory.deciders import NAMES, Asked
+from placer.laboratory.policies.mimicry import POLICIES, SORTED
 from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult
 from placer.placement import Placement, Value
@@ -26,7 +26,7 @@ from tests.support import Document, hyper_node, instance_of, node, pod, pod_grou
 
 Capture = pytest.CaptureFixture[str]
 
-COMPARING = importlib.import_module("placer.laboratory.compare")
+DECIDING = importlib.import_module("placer.laboratory.deciders")
 
 #: A gang of two pods, each of a whole node, that must stay under one leaf; each leaf has one node.
 APART: list[Document] = [
@@ -73,7 +73,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
         asked_for.append(arguments[1])
         return ProcessResult(ProcessEnd.RETURNED, decide(*arguments, lambda _: None))
 
-    monkeypatch.setattr(COMPARING, "run_apart", in_place)
+    monkeypatch.setattr(DECIDING, "run_apart", in_place)
     return asked_for
 
 
@@ -87,7 +87,7 @@ def test_every_policy_and_method_has_a_name_and_no_two_the_same() -> None:
 
 
 def test_real_processes_and_what_they_break() -> None:
-    plain, volcano, auto = compare(instance_of(*APART), ["kube-default", "volcano", "auto"], time_limit=20, workers=1)
+    plain, volcano, auto = compare(instance_of(*APART), ["kube-default", "volcano", "auto"], time_limit=600, workers=1)
     # kube-default knows no HyperNodes: both pods fit, under tier 2, and it binds them.
     assert (plain.placed_pods, plain.placed_groups, plain.gpus_placed) == (2, 1, 2)
     assert plain.violations == {"C7": 1}
@@ -180,11 +180,11 @@ def test_what_fails_is_a_row_with_its_error(here: list[Asked], monkeypatch: pyte
     }
     assert (greedy.error, greedy.placed_pods, greedy.exit_code) == (None, 1, 0)
     monkeypatch.setattr(
-        COMPARING, "run_apart", lambda *_: ProcessResult(ProcessEnd.DIED, detail="signal 9: out of memory")
+        DECIDING, "run_apart", lambda *_: ProcessResult(ProcessEnd.DIED, detail="signal 9: out of memory")
     )
     (row,) = compare(instance, ["volcano"])
     assert (row.error, row.exit_code) == ("the process of the row ended with signal 9: out of memory", 1)
-    monkeypatch.setattr(COMPARING, "run_apart", lambda *_: ProcessResult(ProcessEnd.INTERRUPTED))
+    monkeypatch.setattr(DECIDING, "run_apart", lambda *_: ProcessResult(ProcessEnd.INTERRUPTED))
     with pytest.raises(KeyboardInterrupt):
         compare(instance, ["volcano"])
 
@@ -349,12 +349,60 @@ def test_what_if_and_where_to_write(apart: str, here: list[Asked], tmp_path: Pat
     assert [row["policy"] for row in packed] == ["greedy", "kube-default"]
     assert main([*command[:-1], str(tmp_path / "rows.yaml")]) == 0
     plain = list(yaml.safe_load_all((tmp_path / "rows.yaml").read_text()))
-    assert [(row["policy"], list(row)) for row in plain] == [("greedy", KEYS), ("kube-default", KEYS)]
+    assert [(row["policy"], list(row)) for row in plain] == [
+        ("greedy", [*KEYS, "today"]),
+        ("kube-default", [*KEYS, "today"]),
+    ]
     capsys.readouterr()
     assert main([*command[:-1], "-", "--without", "node/b"]) == 0
     # One node: no gang of two. kube-default knows no gangs and binds one pod.
     rows = json.loads(capsys.readouterr().out)
     assert [(row["placedPods"], row["violations"]) for row in rows] == [(0, {}), (1, {"C5": 1})]
+
+
+def test_today_stands_beside_a_what_if(apart: str, here: list[Asked], tmp_path: Path, capsys: Capture) -> None:
+    path = "podgroup/g:spec.networkTopology.highestTierAllowed=2"
+    command = ["compare", apart, "--policies", "greedy", "--set", path]
+    assert main([*command, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["placedPods"], row["today"]["placedPods"]) == (2, 0)
+    assert list(row["today"]) == KEYS, "one row, and no today of today"
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    lines = out[out.index("What if, and today") :].splitlines()
+    figures = next(line.split() for line in lines if line.startswith("greedy"))
+    assert figures[1:5] == ["2", "0", "1", "0"], "\n".join(lines)
+    fate = next(line.split() for line in out.splitlines() if line.startswith("default/g "))
+    assert fate == ["default/g", "2", "2", "-"]
+    assert len(here) == 4
+
+
+def test_without_a_what_if_there_is_no_today(apart: str, here: list[Asked], capsys: Capture) -> None:
+    assert main(["compare", apart, "--policies", "greedy"]) == 0
+    assert "today" not in capsys.readouterr().out
+    assert len(here) == 1
+
+
+def test_of_an_instance_that_only_the_what_if_mends_today_is_an_error(
+    here: list[Asked], tmp_path: Path, capsys: Capture
+) -> None:
+    path = written(tmp_path / "podless.json", [pod("a", gpu=1)])
+    more = written(tmp_path / "nodes.json", [node("n", gpu=1)])
+    assert main(["compare", path, "--policies", "greedy", "--with", more, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["placedPods"] == 1
+    assert row["today"]["error"].startswith("today: ")
+
+
+def test_a_selector_takes_all_that_have_the_labels(here: list[Asked], tmp_path: Path, capsys: Capture) -> None:
+    nodes = [node(f"n{index}", {"rack": f"r{index % 2}"}, gpu=1) for index in range(4)]
+    path = written(tmp_path / "racks.json", [*nodes, *(pod(f"p{index}", gpu=1) for index in range(4))])
+    command = ["compare", path, "--policies", "greedy", "--json"]
+    assert main([*command, "--without", "node", "-l", "rack=r1", "--without", "pod/p0"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["placedPods"], row["today"]["placedPods"]) == (2, 4)
+    assert main([*command, "-l", "rack=r1"]) == 2
+    assert "expected a --without or --set before it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -491,7 +539,7 @@ def test_what_is_not_mimicked_is_in_the_table_and_in_json(tmp_path: Path, here: 
     assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-3:] == [
-        "Not mimicked, or to be read in more than one way",
+        "Not mimicked, not judged, or to be read in more than one way",
         *(f"  volcano: {note}" for note in volcano["notes"]),
     ]
 

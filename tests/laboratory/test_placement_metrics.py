@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from placer.gpus import Placeable, is_gpu
+from placer.gpus import Placeable, gpus_placed, is_gpu
 from placer.instance import Instance, Key
-from placer.laboratory.placement_metrics import OfPriority, admitted_groups, excess_spans, gpus_placed, measure
+from placer.laboratory.placement_metrics import OfPriority, excess_spans, measure
 from placer.outcome import Outcome
 from placer.placement import Placement
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group
@@ -53,9 +53,9 @@ def test_gpus_are_counted_whole(busy: Instance) -> None:
     # 5 of 32 are in use; g adds 12 and z 1.
     assert measure(busy, Placement()).gpu_allocation_ratio == 5 / 32
     assert measure(busy, place(**SPREAD)).gpu_allocation_ratio == 18 / 32
-    assert gpus_placed(busy, Placement()) == 0
-    assert gpus_placed(busy, place(**SPREAD)) == 13
-    assert gpus_placed(busy, place(g0="nowhere", h0="a", z="a", ghost="b")) == 1
+    assert gpus_placed(Outcome(busy, Placement())) == 0
+    assert gpus_placed(Outcome(busy, place(**SPREAD))) == 13
+    assert gpus_placed(Outcome(busy, place(g0="nowhere", h0="a", z="a", ghost="b"))) == 1
 
 
 def test_what_is_free_is_broken_up(busy: Instance) -> None:
@@ -174,8 +174,8 @@ def test_a_group_counts_when_this_placement_makes_it_ready() -> None:
     )
     placed = place(grows0="a", more0="a", short0="a", free0="a", alone="a")
     # more was ready before; short lacks a pod; free asks for none and has its first.
-    assert sorted(group.key.name for group in admitted_groups(instance, placed)) == ["alone", "free", "grows"]
-    assert admitted_groups(instance, Placement()) == []
+    assert sorted(group.key.name for group in Outcome(instance, placed).made_ready) == ["alone", "free", "grows"]
+    assert Outcome(instance, Placement()).made_ready == ()
 
 
 def test_plain_data_has_names_in_camel_case(busy: Instance) -> None:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from placer.dense import make_dense
+from placer.dense.build import make_dense
 from placer.instance import GroupKey, Instance
-from placer.methods.greedy import greedy
+from placer.methods.greedy.multi_start import greedy
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons

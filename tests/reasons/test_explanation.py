@@ -7,10 +7,11 @@ from collections import Counter
 
 import pytest
 
-from placer.dense import Dense, make_dense
+from placer.dense import Dense
+from placer.dense.build import make_dense
 from placer.instance import GroupKey, Instance, NetworkTopology, Policy, SubGroupPolicy
 from placer.instance.problem import NO_TIER
-from placer.methods.greedy import greedy
+from placer.methods.greedy.multi_start import greedy
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons

@@ -9,9 +9,9 @@ from functools import cache
 
 import pytest
 
-from placer.dense import make_dense
+from placer.dense.build import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState
-from placer.methods.greedy import greedy
+from placer.methods.greedy.multi_start import greedy
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
 from placer.quantity import format_amount
@@ -172,7 +172,7 @@ def test_queues_are_as_full_as_is_said(make: Make) -> None:
             held = sum(
                 pod.requests[name]
                 for pod in case.after.pods.values()
-                if pod.holds_queue and queue in case.after.queue_path(pod.queue)
+                if pod.state.on_node and queue in case.after.queue_path(pod.queue)
             )
             most = case.after.queues[queue].capability[name]
             assert (capability, taken) == (format_amount(name, most), format_amount(name, held)), reason
@@ -236,7 +236,7 @@ def test_domains_have_the_room_that_is_said(make: Make) -> None:
                 rooms.update({name: room for name in tree.path(node) if tree.tier(name) <= int(told[3])})
             assert rooms[told[4]] == max(rooms.values()) == int(told[5]) < int(told[1]), reason
             seen += 1
-    assert seen >= (3 if make is crowded else 0)
+    assert seen >= (2 if make is crowded else 0)
 
 
 def test_kubelets_admit_and_refuse_as_is_said() -> None:

@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,8 @@ from placer.placement import Binding, Placement, Violation
 from placer.verify import verify
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from placer.cluster.reading.snapshot import Identity
 
 __all__ = ["Batch", "BindingPlan", "PlannedBinding", "WaitFor", "plan_bindings"]
@@ -65,6 +66,8 @@ class PlannedBinding:
         When.
     after
         The pod before it on the node, which may be of an earlier batch; None where it waits for none.
+    resource_version
+        The version of the pod that was decided upon; empty: any.
     """
 
     pod: Key
@@ -73,6 +76,7 @@ class PlannedBinding:
     numa_zones: tuple[str, ...] = ()
     wait: WaitFor = WaitFor.NOTHING
     after: Key | None = None
+    resource_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,10 @@ def plan_bindings(
 
 def _bind(binding: Binding, identities: Mapping[Key, Identity], orders: Mapping[str, _BindingOrder]) -> PlannedBinding:
     """The binding of a pod; of one that is in such an order, after the one before it."""
-    found = PlannedBinding(binding.pod, identities[binding.pod].uid, binding.node, binding.numa_zones)
+    pod = identities[binding.pod]
+    found = PlannedBinding(
+        binding.pod, pod.uid, binding.node, binding.numa_zones, resource_version=pod.resource_version
+    )
     order = orders.get(binding.node)
     if order is None or binding.pod not in order.pods:
         return found
@@ -277,31 +284,16 @@ def _gang_order(
 ) -> Iterator[tuple[GroupKey, ...]]:
     """Gangs that are bound together, one after another: of those that may be next, the most urgent."""
     before = _before(urgency, orders, gangs)
-    parts = _together(before)
-    rank = {part: min(map(urgency.__getitem__, part)) for part in parts.values()}
-    waits_for = {part: _earlier(part, before, parts) for part in rank}
-    followers: dict[tuple[GroupKey, ...], list[tuple[GroupKey, ...]]] = defaultdict(list)
-    for part, earlier in waits_for.items():
-        for each in earlier:
-            followers[each].append(part)
-    ready = [(rank[part], part) for part, earlier in waits_for.items() if not earlier]
-    heapify(ready)
-    while ready:
-        _, part = heappop(ready)
-        yield part
-        for follower in followers[part]:
-            waits_for[follower].discard(part)
-            if not waits_for[follower]:
-                heappush(ready, (rank[follower], follower))
+    if not any(before.values()):
+        yield from ((gang,) for gang in sorted(urgency, key=urgency.__getitem__))
+        return
+    import networkx as nx  # half a second, and gangs rarely meet on nodes whose kubelets align
 
-
-def _earlier(
-    part: tuple[GroupKey, ...],
-    before: Mapping[GroupKey, Iterable[GroupKey]],
-    parts: Mapping[GroupKey, tuple[GroupKey, ...]],
-) -> set[tuple[GroupKey, ...]]:
-    """Gangs bound together of which some come before some of another part."""
-    return {parts[gang] for each in part for gang in before[each]} - {part}
+    parts = nx.condensation(_meetings(before))
+    members: dict[int, set[GroupKey]] = {part: parts.nodes[part]["members"] for part in parts}
+    urgent = {part: min(map(urgency.__getitem__, members[part])) for part in parts}
+    for part in nx.lexicographical_topological_sort(parts, key=urgent.__getitem__):
+        yield tuple(sorted(members[part]))
 
 
 def _in_turn(batch: Batch) -> Batch:
@@ -320,10 +312,17 @@ def _together(before: Mapping[GroupKey, Collection[GroupKey]]) -> dict[GroupKey,
     """Each gang to those that each come before the other, itself included, sorted: strongly connected components."""
     if not any(before.values()):
         return {gang: (gang,) for gang in before}
-    import networkx as nx  # half a second, and gangs rarely meet on nodes whose kubelets align
+    import networkx as nx
+
+    parts = (tuple(sorted(part)) for part in nx.strongly_connected_components(_meetings(before)))
+    return {gang: part for part in parts for gang in part}
+
+
+def _meetings(before: Mapping[GroupKey, Iterable[GroupKey]]) -> nx.DiGraph[GroupKey]:
+    """Gangs, each with an edge from those that come before it on a node."""
+    import networkx as nx
 
     edges: nx.DiGraph[GroupKey] = nx.DiGraph()
     edges.add_nodes_from(before)
-    edges.add_edges_from((gang, other) for gang, others in before.items() for other in others)
-    parts = (tuple(sorted(part)) for part in nx.strongly_connected_components(edges))
-    return {gang: part for part in parts for gang in part}
+    edges.add_edges_from((other, gang) for gang, others in before.items() for other in others)
+    return edges

@@ -69,7 +69,9 @@ class GangOutcome:
     missing
         Pods that were planned and are not bound, with the reason of each.
     reason
-        Why it was left; empty unless LEFT.
+        Why it was left or stays half-bound, or when it is tried again after it was rolled back.
+    before
+        What earlier passes had bound of it where it was half-bound then.
     """
 
     key: GroupKey
@@ -77,6 +79,7 @@ class GangOutcome:
     bound: tuple[PlannedBinding, ...] = ()
     missing: dict[Key, str] = field(default_factory=dict)
     reason: str = ""
+    before: tuple[PlannedBinding, ...] = ()
 
 
 def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome) -> Iterator[GangOutcome]:

@@ -3,12 +3,13 @@
 =======  ===============================================================================================================
 rule     what is looked at
 =======  ===============================================================================================================
-C4       required anti-affinity of pods that have come
 C7       members of the gang that another scheduler bound; labels of its nodes, since HyperNodes may go by them
 C8, C9   once a pod of an AppGroup has come or gone, or a node is in another area: all pods of AppGroups as they stand
          now, judged by :mod:`placer.verify`
 C10      a kubelet's zones cannot be told from here: where a pod that it aligns has come or gone, none with zones goes
 C11      what all pods of a queue request now
+C12-C14  once a pod has come or gone, or one of the plan was not bound: all pods as they stand now, judged by
+         :mod:`placer.verify`; a spread is judged without those that are bound later
 =======  ===============================================================================================================
 
 Everything but pods and nodes is as the snapshot has it, since it is not watched.
@@ -28,8 +29,6 @@ from placer.instance.build import build
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, aligns
 from placer.instance.numa.numa_demand import DemandPool
-from placer.instance.unsupported import StandingAntiAffinity, anti_affinity_terms
-from placer.kube import BY_ATTRIBUTE
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects
 from placer.outcome import Outcome
@@ -45,6 +44,7 @@ __all__ = ["RuleChecks"]
 #: Kinds that say nothing about where a pod belongs.
 _APART = ("Pod", "Node", "HyperNode", "NodeResourceTopology", "PersistentVolume", "PersistentVolumeClaim")
 _CALLS = ("C8", "C9")
+_NEIGHBOURS = ("C12", "C13", "C14")
 
 
 class _QueueUsage:
@@ -141,7 +141,9 @@ class RuleChecks:
         self._standing: dict[Key, Pod] = {}  # pods of AppGroups and of queues
         self._unread: dict[Key, PodManifest] = {}
         self._members: dict[Key, GroupKey] = {}  # pods that have come to the gang they name
-        self._keeping_off: dict[Key, tuple[PodManifest, str]] = {}  # with required anti-affinity, and their nodes
+        self._around: dict[Key, Pod] = {}  # every pod with a node
+        self._keeping_off: set[Key] = set()  # those of them with required anti-affinity
+        self._around_changed = False
         self._call_rules = [rule for name, rule in RULES if name in _CALLS and name not in instance.policy.rules_off]
         self._calls_changed = False
 
@@ -166,13 +168,13 @@ class RuleChecks:
         if state is PodState.NOMINATED:
             return
         self._unread[key] = written
-        if anti_affinity_terms(written):
-            self._keeping_off[key] = (written, node)
+        self._around_changed = True
         self._aligned.came(key, written, node)
 
     def went(self, key: Key) -> None:
         """Note that a pod holds nothing any more."""
         self._aligned.went(key)
+        self._around_changed = True
         pod = self._standing.get(key)
         if pod is not None and pod.app_group is not None:
             self._calls_changed = True
@@ -180,8 +182,10 @@ class RuleChecks:
 
     def forget(self, key: Key) -> None:
         """Take back a pod that was never on its node."""
-        for each in (self._unread, self._members, self._keeping_off):
+        for each in (self._unread, self._members, self._around):
             each.pop(key, None)
+        self._keeping_off.discard(key)
+        self._around_changed = True
         self._aligned.forget(key)
         pod = self._standing.pop(key, None)
         if pod is not None:
@@ -192,8 +196,15 @@ class RuleChecks:
         network = self._instance.network
         if network is not None and any(network.area(name) != area for name, area in areas_of(nodes).items()):
             self._calls_changed = True
+        known = self._instance.nodes
+        if any(name not in known or known[name].labels != node.labels for name, node in nodes.items()):
+            self._around_changed = True
 
     def _note(self, pod: Pod) -> None:
+        if pod.state.on_node:
+            self._around[pod.key] = pod
+            if pod.neighbours.anti_affinity:
+                self._keeping_off.add(pod.key)
         if pod.state is not PodState.NOMINATED and (pod.app_group is not None or pod.queue is not None):
             self._standing[pod.key] = pod
             self._queues.count(pod, 1)
@@ -217,7 +228,6 @@ class RuleChecks:
         gangs: Iterable[GroupKey],
         binds: Sequence[PlannedBinding],
         nodes: Mapping[str, Node],
-        texts: Mapping[Key, bytes],
     ) -> str | None:
         """Why gangs may not be bound now, in one sentence; None where these rules say nothing against it.
 
@@ -227,34 +237,43 @@ class RuleChecks:
             That are bound together, and all their bindings.
         nodes
             As they are now; those of the bindings are among them.
-        texts
-            The pods of the bindings, as the snapshot has them.
         """
         pods = [self._instance.pods[bind.pod] for bind in binds]
         limited = list(filter(_is_limited, map(self._instance.groups.__getitem__, gangs)))
-        if limited or any(pod.app_group is not None or self._queues.limiting(pod) for pod in pods):
+        if (
+            limited
+            or self._around_changed
+            or any(pod.app_group is not None or self._queues.limiting(pod) for pod in pods)
+        ):
             self._read()
         return (
             self._aligned.refusal(binds)
-            or self._anti_affinity_refusal(binds, nodes, texts)
+            or self._neighbours_refusal(pods, binds, nodes)
             or self._tier_refusal(limited, binds, nodes)
             or self._calls_refusal(pods, binds, nodes)
             or self._queues.refusal(pods)
         )
 
-    def _anti_affinity_refusal(
-        self, binds: Iterable[PlannedBinding], nodes: Mapping[str, Node], texts: Mapping[Key, bytes]
+    def _read_for(self, limited: Sequence[Group], pods: Iterable[Pod]) -> None:
+        """Find out where those belong that have come, if that matters."""
+        if limited or self._around_changed or any(map(self._is_counted, pods)):
+            self._read()
+
+    def _is_counted(self, pod: Pod) -> bool:
+        """Whether calls or a queue look at a pod."""
+        return pod.app_group is not None or bool(self._queues.limiting(pod))
+
+    def _neighbours_refusal(
+        self, pods: Sequence[Pod], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
     ) -> str | None:
-        if not self._keeping_off:
+        """What pods, or those around them, ask of each other as things stand now (C12, C13, C14)."""
+        asked = self._keeping_off or any(pod.neighbours for pod in pods)
+        if not self._around_changed or not asked:
             return None
-        standing = StandingAntiAffinity(
-            (self._keeping_off[key] for key in sorted(self._keeping_off)), nodes, self._objects.namespaces
-        )
-        for each in binds:
-            reason = next(standing.refusals(BY_ATTRIBUTE["pods"].read(texts[each.pod])), None)
-            if reason is not None:
-                return f"Pod {each.pod} may no longer be bound: {reason}"
-        return None
+        around = self._around | {pod.key: pod for pod in pods}
+        now = replace(self._instance, nodes={**self._instance.nodes, **nodes}, pods=around)
+        outcome = Outcome(now, Placement.of((each.pod, each.node) for each in binds))
+        return next((violation.message for rule in _NEIGHBOURS for violation in dict(RULES)[rule](outcome)), None)
 
     def _tier_refusal(
         self, groups: Iterable[Group], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
@@ -264,7 +283,7 @@ class RuleChecks:
             return None
         for key, group in sorted(self._members.items()):
             if group in limited:
-                return f"Pod {key} of {group} has been bound by somebody else"
+                return f"Pod {key} of {group} has been bound by another client"
         for each in binds:
             if nodes[each.node].labels != self._instance.nodes[each.node].labels:
                 return f"labels of Node {each.node} have changed, and HyperNodes may go by them"

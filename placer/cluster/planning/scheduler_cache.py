@@ -3,7 +3,7 @@
 As in kube-scheduler it hears every event of pods and nodes, and *assumes* a pod from the moment its binding goes out.
 It keeps apart
 
-* who holds what room (:mod:`placer.cluster.planning.node_room`),
+* who holds what room (:class:`NodeRoom`),
 * what rules look at that are no sums on a node (:mod:`placer.cluster.planning.rule_checks`),
 * pending pods as they were decided upon (:class:`_PendingPods`),
 * bindings of this pass that have not come back yet, as events and as answers of kubelets (:class:`_Unconfirmed`).
@@ -20,32 +20,142 @@ much on a node is found afterwards (:meth:`SchedulerCache.overfull`), and only t
 from __future__ import annotations
 
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from pydantic import ValidationError
 
 from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.planning.node_room import ON_NODE, Holding, NodeRoom, Overfull
 from placer.cluster.planning.rule_checks import RuleChecks
-from placer.cluster.reading.daemon_sets import is_placeholder, placeholder_for
-from placer.cluster.reading.earlier_passes import TAINT
 from placer.cluster.reading.field_filter import list_reader, readable
+from placer.cluster.reading.snapshot import TAINT, is_placeholder, placeholder_for
 from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView
-from placer.instance import GroupKey, Instance, Key, Node, PodState
+from placer.instance import GroupKey, HostPort, Instance, Key, Node, Pod, PodState
 from placer.instance.build import read_nodes
 from placer.instance.eligibility import host_ports
 from placer.instance.pod_states import Ownership
 from placer.instance.requests import pod_requests
-from placer.kube import BY_ATTRIBUTE
-from placer.kube.pod import PodManifest
+from placer.kube.kinds import BY_ATTRIBUTE
+from placer.kube.pod import TERMINAL_PHASES, PodManifest
+from placer.kube.reader import Misfit
+from placer.manifests import held_pod
+from placer.quantity import Resources, format_amount
 
 if TYPE_CHECKING:
     from placer.cluster.reading.snapshot import Snapshot
 
-__all__ = ["SchedulerCache"]
+__all__ = ["Holding", "NodeRoom", "Overfull", "SchedulerCache"]
+
+
+@dataclass(frozen=True, slots=True)
+class Overfull:
+    """A node on which pods request more than there is: ``amount`` of ``room``, in the units of ``Resources``."""
+
+    node: str
+    resource: str
+    amount: int
+    room: int
+
+    def __str__(self) -> str:
+        amounts = " of ".join(format_amount(self.resource, each) for each in (self.amount, self.room))
+        return f"Node {self.node}: {self.resource} {amounts}"
+
+
+@dataclass(slots=True)
+class Holding:
+    """What a pod holds on its node; ``ours`` where that is by a binding of this pass."""
+
+    uid: str
+    node: str
+    state: PodState
+    requests: Resources
+    ports: tuple[HostPort, ...]
+    ours: bool = False
+    seen: bool = True  #: whether an event showed it there
+    answer: KubeletAnswer = KubeletAnswer.NOTHING
+
+    def is_as(self, other: Holding) -> bool:
+        """Whether another one is of the same pod and holds the same, in the same way."""
+        one, two = ((each.uid, each.node, each.requests, each.state.on_node) for each in (self, other))
+        return one == two
+
+
+class NodeRoom:
+    """Which pods hold room on which nodes, with the sums of what they request (C2)."""
+
+    def __init__(self) -> None:
+        self.holdings: dict[Key, Holding] = {}
+        self._on: dict[str, set[Key]] = defaultdict(set)
+        self._used: dict[str, Counter[str]] = defaultdict(Counter)
+
+    def hold(self, key: Key, holding: Holding) -> None:
+        """Take room for a pod that holds none."""
+        self.holdings[key] = holding
+        self._on[holding.node].add(key)
+        self._used[holding.node].update(dict(holding.requests))
+
+    def release(self, key: Key) -> bool:
+        """Give back what a pod holds; whether it held something."""
+        holding = self.holdings.pop(key, None)
+        if holding is None:
+            return False
+        self._on[holding.node].discard(key)
+        self._used[holding.node].subtract(dict(holding.requests))
+        return True
+
+    def refusal(
+        self, binds: Iterable[PlannedBinding], pods: Mapping[Key, Pod], nodes: Mapping[str, Node]
+    ) -> str | None:
+        """Why there is no room for pods that are bound together, in one sentence; None where there is."""
+        by_node: dict[str, list[Pod]] = defaultdict(list)
+        for each in binds:
+            by_node[each.node].append(pods[each.pod])
+        refusals = (
+            self._amount_refusal(nodes[name], new) or self._port_refusal(name, new) for name, new in by_node.items()
+        )
+        return next(filter(None, refusals), None)
+
+    def _amount_refusal(self, node: Node, new: Sequence[Pod]) -> str | None:
+        wanted: Counter[str] = Counter()
+        for pod in new:
+            wanted.update(dict(pod.requests))
+        for resource, amount in sorted(wanted.items()):
+            room = node.allocatable[resource] - self._used[node.name][resource]
+            if amount > room:
+                amounts = " of ".join(format_amount(resource, each) for each in (amount, max(0, room)))
+                return f"the room is gone on Node {node.name}: {resource} {amounts} left"
+        return None
+
+    def _port_refusal(self, node: str, new: Sequence[Pod]) -> str | None:
+        taken = [port for key in self._on[node] for port in self.holdings[key].ports]
+        wanted = (port for pod in new for port in pod.host_ports)
+        clash = next((port for port in wanted if any(port.clashes(other) for other in taken)), None)
+        return None if clash is None else f"the room is gone on Node {node}: {clash.protocol} host port {clash.port}"
+
+    def late_refusal(self, bind: PlannedBinding, pods: Mapping[Key, Pod], nodes: Mapping[str, Node]) -> str | None:
+        """Why there is no room any more for a pod that holds some; None where there is, or where it holds none."""
+        held = self.holdings.get(bind.pod)
+        if held is None:
+            return None
+        self.release(bind.pod)
+        try:
+            return self.refusal([bind], pods, nodes)
+        finally:
+            self.hold(bind.pod, held)
+
+    def overfull(self, nodes: Mapping[str, Node]) -> list[Overfull]:
+        """What is too much on nodes on which pods of this pass request it too."""
+        ours = {holding.node for holding in self.holdings.values() if holding.ours}
+        return [each for name in sorted(ours) if name in nodes for each in self._overfull_on(nodes[name])]
+
+    def _overfull_on(self, node: Node) -> Iterator[Overfull]:
+        standing = [each for each in map(self.holdings.__getitem__, self._on[node.name]) if each.state.on_node]
+        for resource in sorted({name for each in standing if each.ours for name in each.requests}):
+            amount = sum(each.requests[resource] for each in standing)
+            if amount > node.allocatable[resource]:
+                yield Overfull(node.name, resource, amount, node.allocatable[resource])
 
 
 @dataclass(slots=True)
@@ -73,10 +183,6 @@ class _PendingPods:
     def is_as_decided(self, bind: PlannedBinding) -> bool:
         pod = self._pods.get(bind.pod)
         return pod is not None and not pod.changed and pod.uid == bind.uid
-
-    def texts(self, binds: Iterable[PlannedBinding]) -> dict[Key, bytes]:
-        """The pods of bindings, as the snapshot has them."""
-        return {each.pod: self._pods[each.pod].text for each in binds}
 
     def gone(self, key: Key) -> None:
         """Note that a pod is deleted."""
@@ -148,7 +254,13 @@ class SchedulerCache:
 
     def pod_happened(self, kind: str, item: bytes) -> None:
         """Hear an event of a pod: ADDED, MODIFIED or DELETED, and the pod as it came."""
-        view = msgspec.json.decode(item, type=PodView)
+        try:
+            view = msgspec.json.decode(item, type=PodView)
+        except msgspec.ValidationError:  # it keeps what it holds; while it is pending it is not as it was
+            with self._news:
+                self._pending.gone(msgspec.json.decode(item, type=ObjectView).key)
+                self._news.notify_all()
+            return
         with self._news:
             if kind == "DELETED":
                 self._gone(view.key)
@@ -193,8 +305,9 @@ class SchedulerCache:
     def _there(self, view: PodView, item: bytes) -> None:
         key, held = view.key, self._room.holdings.get(view.key)
         if held is not None and held.ours and held.uid == view.metadata.uid:
-            if view.spec.node_name is None:
-                return  # of before the binding
+            if view.spec.node_name is None:  # of before the binding
+                self._pending.compare(view, item)
+                return
             if view.spec.node_name == held.node and view.metadata.deletion_timestamp is None:
                 self._confirm(key, held, view)
                 return
@@ -212,15 +325,14 @@ class SchedulerCache:
             self.rejected[key] = (held.node, reason)
             self._cooling[held.node] = f"its kubelet rejected Pod {key} ({reason})"
             self._release(key)
-        elif view.status.phase in ("Succeeded", "Failed"):
+        elif view.status.phase in TERMINAL_PHASES:
             self._ended[key] = held
             self._release(key)
 
     def _read(self, key: Key, view: PodView, item: bytes) -> None:
         """Note what a pod holds that is not of this pass."""
-        try:
-            pod = BY_ATTRIBUTE["pods"].read(item)
-        except ValidationError:  # what cannot be read may hold anything
+        pod = _pod(item)
+        if pod is None:  # it may hold anything
             if view.spec.node_name:
                 self._cooling[view.spec.node_name] = f"Pod {key} on it cannot be read"
             return
@@ -229,7 +341,7 @@ class SchedulerCache:
             self._release(key)
             return
         replaced = placeholder_for(pod.metadata, key.namespace, new.node)
-        if replaced is not None and new.state in ON_NODE:
+        if replaced is not None and new.state.on_node:
             self._release(replaced)
         old = self._room.holdings.get(key)
         if old is not None and old.is_as(new):
@@ -245,7 +357,7 @@ class SchedulerCache:
         node = pod.spec.node_name or (pod.status.nominated_node_name if pod.status is not None else None)
         if state is None or state is PodState.PENDING or not node:
             return None
-        requests = pod_requests(pod.spec, pod.status if state in ON_NODE else None)
+        requests = pod_requests(pod.spec, pod.status if state.on_node else None)
         return Holding(uid, node, state, requests, host_ports(pod.spec))
 
     def _release(self, key: Key) -> None:
@@ -307,6 +419,11 @@ class SchedulerCache:
         """Whether the bindings of this pass came back as events, with ``answered`` those of their kubelets too."""
         return not (self._unconfirmed.unanswered if answered else self._unconfirmed.unseen)
 
+    def unseen(self) -> set[Key]:
+        """Pods of this pass that no event showed where they were bound."""
+        with self._news:
+            return set(self._unconfirmed.unseen)
+
     def overfull(self) -> list[Overfull]:
         """What is too much on nodes on which pods of this pass request it too."""
         with self._news:
@@ -330,8 +447,16 @@ class SchedulerCache:
                 or next(filter(None, map(self._pod_refusal, binds)), None)
                 or next(filter(None, map(self._members_refusal, gangs)), None)
                 or self._room.refusal(binds, self._instance.pods, self._nodes)
-                or self._rules.refusal(gangs, binds, self._nodes, self._pending.texts(binds))
+                or self._rules.refusal(gangs, binds, self._nodes)
             )
+
+    def late_refusal(self, bind: PlannedBinding) -> str | None:
+        """Why a binding whose room is taken may no longer be made, in one sentence; None where it may.
+
+        Since then its pod may have changed, and its node may have been cordoned, have shrunk, gone, or filled up.
+        """
+        with self._news:
+            return self._pod_refusal(bind) or self._room.late_refusal(bind, self._instance.pods, self._nodes)
 
     def _pod_refusal(self, bind: PlannedBinding) -> str | None:
         if not self._pending.is_as_decided(bind):
@@ -351,6 +476,16 @@ class SchedulerCache:
             if held is None or held.state is not PodState.BOUND:
                 return f"Pod {key} of {gang} is gone"
         return None
+
+
+def _pod(item: bytes) -> PodManifest | None:
+    """The pod of an event; of one that cannot be read what it takes of its node, None where not even that can be."""
+    info = BY_ATTRIBUTE["pods"]
+    try:
+        read: PodManifest = info.read(item)
+    except Misfit:
+        return held_pod(info, item)
+    return read
 
 
 def _readable(items: Iterable[bytes]) -> dict[str, Node]:

@@ -5,8 +5,12 @@ meet. The new ones sort as the old ones did, since equal choices are decided by 
 the same order, since affinities compare them (Gt, Lt). What is worked out from names is worked out before: the
 nodes that a HyperNode's pattern finds, and the pods that a NodeResourceTopology's fingerprint counts.
 
-What stays: keys of labels, annotations, taints and resources; kinds, units, amounts, times, numbers of NUMA zones; the
-few names that mean something to a rule. ConfigMaps are left out: what was measured stands in the lists of costs.
+Keys of labels, taints and resources are names too, but for those that Kubernetes, Volcano or a rule of placer gives a
+meaning (:data:`WELL_KNOWN_KEYS`, :data:`WELL_KNOWN_RESOURCES`): an extended resource stays one of another domain, a GPU
+stays a GPU. So are kinds of owners that are nothing but a user's own.
+
+What stays: well-known keys; kinds, units, amounts, times, numbers of NUMA zones; the few names that mean something to a
+rule. ConfigMaps are left out: what was measured stands in the lists of costs.
 """
 
 from __future__ import annotations
@@ -21,16 +25,19 @@ import msgspec
 
 from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import network_topology_update
+from placer.gpus import is_gpu
 from placer.instance import Key
 from placer.instance.build import build
 from placer.instance.network_topologies import NETPERF_COSTS
-from placer.instance.numa.node_resource_topology import UPDATED
+from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
 from placer.instance.tier_tree import names_found, pattern_error
+from placer.instance.unsupported import SAFE_SYSCTLS
 from placer.kube.core import ConfigMapManifest
+from placer.manifests import UNREADABLE
 from placer.quantity import Resources, format_amount
 
-__all__ = ["anonymized"]
+__all__ = ["WELL_KNOWN_KEYS", "WELL_KNOWN_RESOURCES", "anonymized"]
 
 Document = dict[str, Any]
 Rename = Callable[[str], str]
@@ -62,6 +69,9 @@ _NAMES = frozenset(
         "queue",
         "parent",
         "podGroupName",
+        "podGroup",
+        "podGroupReplicaKey",
+        "parentCompositePodGroupName",
         "tierName",
         "highestTierName",
         "selector",
@@ -72,12 +82,64 @@ _NAMES = frozenset(
         "configMapName",
     )
 )
-#: Fields with an object of labels: their values are replaced, their keys stay.
+#: Keys of labels, taints and fields that mean the same in every cluster. Source: kubernetes.io, "Well-Known Labels,
+#: Annotations and Taints", and what rules and controllers of Volcano, scheduler-plugins, JobSet, LeaderWorkerSet write.
+WELL_KNOWN_KEYS = frozenset(
+    (
+        *("alpha.jobset.sigs.k8s.io/exclusive-topology", "alpha.jobset.sigs.k8s.io/namespaced-job"),
+        *("alpha.jobset.sigs.k8s.io/no-schedule", "alpha.jobset.sigs.k8s.io/node-selector"),
+        *("leaderworkerset.sigs.k8s.io/exclusive-topology", "leaderworkerset.sigs.k8s.io/group-index"),
+        *("leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",),
+        *("metadata.name", "kubernetes.io/metadata.name", "kubernetes.io/arch", "kubernetes.io/os"),
+        *("kubernetes.io/hostname", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"),
+        *("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build"),
+        *("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master", "topology.kubernetes.io/region"),
+        *("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"),
+        *("failure-domain.beta.kubernetes.io/zone", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"),
+        *("node.kubernetes.io/unschedulable", "node.kubernetes.io/memory-pressure"),
+        *("node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure"),
+        *("node.kubernetes.io/network-unavailable", "node.kubernetes.io/out-of-service"),
+        *("node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown"),
+        *("apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "pod-template-hash"),
+        *("controller-revision-hash", "batch.kubernetes.io/controller-uid"),
+        *("batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/job-name", "controller-uid", "job-name"),
+        *("jobset.sigs.k8s.io/jobset-name", "leaderworkerset.sigs.k8s.io/name", "scheduling.k8s.io/group-name"),
+        *("scheduling.x-k8s.io/pod-group", "scheduling.sigs.k8s.io/pod-group", "appgroup.diktyo.x-k8s.io"),
+        *("appgroup.diktyo.x-k8s.io.workload", "scheduling.volcano.sh/group-name", "scheduling.volcano.sh/queue-name"),
+        *("volcano.sh/job-name", "volcano.sh/job-namespace", "volcano.sh/job-retry-count", "volcano.sh/job-version"),
+        *("volcano.sh/partition-id", "volcano.sh/preemptable", "volcano.sh/queue-name", "volcano.sh/task-index"),
+        *("volcano.sh/task-spec", "volcano.sh/template-uid", "placer.dev/cooling-down", "placer.dev/disrupt"),
+        *("placer.dev/pool"),
+    )
+)
+#: Resources that mean the same in every cluster, beside huge pages.
+WELL_KNOWN_RESOURCES = frozenset(
+    (
+        *("cpu", "memory", "pods", "ephemeral-storage", "storage"),
+        *("nvidia.com/gpu", "amd.com/gpu", "network.aware.com/bandwidth"),
+    )
+)
+#: Domain of the resources that others become; of GPUs it ends so.
+_DOMAIN = "example.com"
+#: (API group, kind) of owners that are no user's own: of groups with these endings, or without a dot.
+_OWNER_GROUPS = (".k8s.io", ".volcano.sh", "kubeflow.org", "ray.io", "x-k8s.io")
+#: Fields with an object of labels.
 _LABELS = frozenset(("labels", "matchLabels", "nodeSelector"))
+#: Fields that hold the key of a label or a taint, or a list of them.
+_KEYS = frozenset(("key", "topologyKey", "topologyKeys", "matchLabelKeys", "mismatchLabelKeys"))
+#: Fields with an object of amounts by resource, wherever they stand.
+_AMOUNTS = frozenset(
+    (
+        *("allocatable", "capacity", "requests", "limits", "overhead", "allocatedResources", "minResources"),
+        *("capability", "deserved", "resource", "resourceWeights"),
+    )
+)
 #: Fields whose objects have a ``value`` that is like a label's.
 _VALUED = frozenset(("taints", "tolerations"))
-#: Below these, ``name`` is a word of Kubernetes and not a user's.
-_WORDS = frozenset(("resources", "attributes", "zones", "costs"))
+#: Names of NUMA zones as every kubelet's are.
+_ZONE = re.compile("node-[0-9]+")
+#: Attributes of a NodeResourceTopology that are read.
+_ATTRIBUTES = frozenset(("topologyManagerPolicy", "topologyManagerScope"))
 #: Annotations that hold a name; any other is left out, but for those of which only the presence or a number counts.
 _NAMING = frozenset(
     (
@@ -175,22 +237,90 @@ def _value(value: Any, name: Rename, above: str) -> Any:
 
 def _field(key: str, value: Any, name: Rename, above: str, beside: Mapping[str, Any]) -> Any:
     """The value of one field; ``beside`` is the object that it stands in, ``above`` the field that this one is in."""
-    if key in _LABELS or key == "minTaskMember":
-        return _mapped(key, value, name)
-    if key == "annotations":
-        return dict(_annotations(value or {}, name))
-    if isinstance(value, str) and _is_fixed(key, value, above):
-        return value
-    if isinstance(value, dict):  # a HyperNode's selector is an object, an AppGroup's a name
-        return _value(value, name, key)
+    if isinstance(value, dict):
+        return _object(key, value, name)
+    if key in _KEYS:
+        return _names(value, lambda text: _key(text, name))
+    if isinstance(value, str):
+        return _text(key, value, name, above, beside)
+    if key == "topologyPolicies":
+        return _names(value, lambda text: text if is_known_setting(text) else name(text))
     return _names(value, name) if _holds_names(key, value, above, beside) else _value(value, name, key)
 
 
-def _is_fixed(key: str, text: str, above: str) -> bool:
+def _object(key: str, value: Document, name: Rename) -> Document:
+    """The value of a field that is an object; a HyperNode's ``selector`` is one, an AppGroup's a name."""
+    if key in _LABELS:
+        return {_key(label, name): _names(text, name) for label, text in value.items()}
+    if key in _AMOUNTS:
+        return {_resource(resource, name): amount for resource, amount in value.items()}
+    if key == "minTaskMember":
+        return {name(role): count for role, count in value.items()}
+    if key == "annotations":
+        return dict(_annotations(value, name))
+    renamed: Document = _value(value, name, key)
+    return renamed
+
+
+def _text(key: str, text: str, name: Rename, above: str, beside: Mapping[str, Any]) -> str:
+    """The value of a field that is a text."""
+    if _is_fixed(key, text, above, beside):
+        return text
+    if key == "name" and above == "resources":
+        return _resource(text, name)
+    named = _is_a_users_word(key, text, above, beside) or _holds_names(key, text, above, beside)
+    return name(text) if named else text
+
+
+def _is_a_users_word(key: str, text: str, above: str, beside: Mapping[str, Any]) -> bool:
+    """Whether a text is none of the words that Kubernetes and others have for such a field."""
+    if key in ("kind", "apiVersion") and above in ("ownerReferences", "workload"):
+        return not _is_no_users(beside)
+    return key in ("type", "topologySortingAlgorithm") and above in ("zones", "spec") and text not in _WORDS
+
+
+#: What is known of zones' types, and orders of workloads.
+_WORDS = frozenset(("Node", "node", "KahnSort", "AlternateKahn", "ReverseKahn", "TarjanSort"))
+
+
+def _key(key: str, name: Rename) -> str:
+    """The key of a label or a taint."""
+    return key if key in WELL_KNOWN_KEYS else name(key)
+
+
+def _resource(resource: str, name: Rename) -> str:
+    """The name of a resource: what is counted in bytes, or is a GPU, or of another domain, stays so."""
+    if resource in WELL_KNOWN_RESOURCES or resource.startswith("hugepages-"):
+        return resource
+    if is_gpu(resource):
+        return f"{name(resource)}.{_DOMAIN}/gpu"
+    return f"{_DOMAIN}/{name(resource)}" if "/" in resource else name(resource)
+
+
+def _is_no_users(owner: Mapping[str, Any]) -> bool:
+    """Whether an owner is of a kind of Kubernetes, or of a project that rules know."""
+    group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+    return "." not in group or group.endswith(_OWNER_GROUPS)
+
+
+def _is_fixed(key: str, text: str, above: str, beside: Mapping[str, Any]) -> bool:
     """Whether a text stays although its field holds names of users elsewhere."""
     if key == "name":
-        return above in _WORDS or (above == "schedulingGates" and text == _HOLD_GATE)
+        means = _MEANING_BELOW.get(above)
+        return means is not None and means(text)
+    if key == "value" and above == "attributes":
+        return is_known_setting(text) and beside.get("name") in _ATTRIBUTES
     return key == "hostIP" and text in _ALL_ADDRESSES
+
+
+#: Field to whether a name below it means something: of a NUMA zone, an attribute, a gate, a kernel parameter.
+_MEANING_BELOW: Mapping[str, Callable[[str], bool]] = {
+    "zones": lambda text: _ZONE.fullmatch(text) is not None,
+    "costs": lambda text: _ZONE.fullmatch(text) is not None,
+    "attributes": _ATTRIBUTES.__contains__,
+    "schedulingGates": _HOLD_GATE.__eq__,
+    "sysctls": lambda text: text.replace("/", ".") in SAFE_SYSCTLS,
+}
 
 
 def _holds_names(key: str, value: Any, above: str, beside: Mapping[str, Any]) -> bool:
@@ -199,22 +329,13 @@ def _holds_names(key: str, value: Any, above: str, beside: Mapping[str, Any]) ->
         return isinstance(value, str)
     if key == "values":
         return "operator" in beside
-    return key in _NAMES or (key == "value" and above in _VALUED)
+    return key in _NAMES or (key == "value" and (above in _VALUED or above == "attributes"))
 
 
 def _names(value: Any, name: Rename) -> Any:
     if isinstance(value, list):
         return [_names(each, name) for each in value]
     return name(value) if isinstance(value, str) else value
-
-
-def _mapped(key: str, value: Any, name: Rename) -> Any:
-    """Labels have their values replaced; of ``minTaskMember`` the keys are names, of roles."""
-    if not isinstance(value, dict):
-        return value
-    if key == "minTaskMember":
-        return {name(role): count for role, count in value.items()}
-    return {label: _names(text, name) for label, text in value.items()}
 
 
 def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, str]]:
@@ -225,6 +346,8 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
             yield key, text
         elif key in _PRESENT:
             yield key, ""
+        elif key == UNREADABLE:
+            yield key, "what was found is not told"
 
 
 def _policy(document: Document, name: Rename) -> Document:
@@ -235,8 +358,9 @@ def _policy(document: Document, name: Rename) -> Document:
             network["topology"] = "/".join(map(name, network["topology"].split("/")))
         network |= {"weights": _names(network["weights"], name)} if "weights" in network else {}
         spec["network"] = network
-    if "disruption" in spec:
-        spec["disruption"] = _value(spec["disruption"], name, "disruption")
+    for key in ("disruption", "topologyKeys", "resourceWeights"):
+        if key in spec:
+            spec[key] = _field(key, spec[key], name, "spec", spec)
     return {**document, "metadata": _value(document["metadata"], name, "metadata"), "spec": spec}
 
 

@@ -12,6 +12,8 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from urllib.parse import urlencode
@@ -25,21 +27,30 @@ if TYPE_CHECKING:
     from placer.cluster.reading.views import Page
 
 __all__ = [
+    "APPLY",
     "MERGE",
     "STRATEGIC_MERGE",
-    "Answer",
+    "Busy",
     "Client",
     "Follower",
+    "Forbidden",
+    "Response",
     "Server",
     "Unanswered",
     "Unlisted",
     "Writer",
+    "listed",
+    "own_namespace",
     "pages",
+    "server_time",
+    "whole_list",
 ]
 
 Item = TypeVar("Item")
+AnyPage = TypeVar("AnyPage", bound="Page[Any]")
 
-#: Content types of patches: of any object, and of Kubernetes' own, whose lists are merged by key.
+#: Content types of patches: server-side apply, any object, and Kubernetes' own, whose lists are merged by key.
+APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
@@ -47,23 +58,46 @@ STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _CONNECT, _READ = 10.0, 60.0
 #: How often something is asked in all before we give up, and the seconds before the second time; they double.
 _TRIES, _FIRST_WAIT = 5, 0.2
-#: Most seconds to wait where the server says how long.
+#: Most seconds to wait where the server says how long and there is no limit, or what is left of it is shorter.
 _LONGEST_WAIT = 10.0
 #: Seconds to wait for the answer to something that is written.
 _WRITTEN = 10.0
 #: Answers after which the same question may have another answer.
 _AGAIN = frozenset((429, 500, 502, 503, 504))
-#: Objects a page of a list: small pages are read faster, and a server keeps no long answers for us.
-_PAGE = 500
+#: Most objects a page of a list, and of its first one, when it is not known yet how large they are: small pages are
+#: read faster, and a server keeps no long answers for us.
+_PAGE, _FIRST_PAGE = 500, 100
+#: Bytes that a page should have at most: of larger objects, which may have 1.5 MiB each, fewer are asked for at a time.
+_PAGE_BYTES = 8 * 2**20
+#: How often a list is begun anew that took so long that the server forgot where we were.
+_STARTS = 3
+#: Where a kubelet writes the namespace of a pod with a service account.
+_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 #: Connections that are kept; as many requests may be under way at once without opening new ones.
 _CONNECTIONS = 32
 
 
 class Unanswered(ClusterError):
-    """No answer came, so it is not known whether what was asked for has happened."""
+    """No answer came, so it is not known whether what was asked for has happened; unless it was not even ``sent``."""
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
-class Answer:
+class Forbidden(ClusterError):
+    """The server knows who we are, and that we may not read this."""
+
+
+class Busy(ClusterError):
+    """The server has no time for us now; ``again_after`` is the seconds after which it wants to be asked again."""
+
+    def __init__(self, message: str, again_after: float) -> None:
+        super().__init__(message)
+        self.again_after = again_after
+
+
+class Response:
     """What the server said: a status, a text, and the seconds after which to ask again, where it says so."""
 
     __slots__ = ("again_after", "status", "text")
@@ -80,17 +114,17 @@ class Answer:
 class Unlisted(ClusterError):
     """A page of a list was answered with another status than 200: the server does not know it, or no longer."""
 
-    def __init__(self, path: str, selector: str, answer: Answer) -> None:
+    def __init__(self, path: str, selector: str, answer: Response) -> None:
         super().__init__(f"{path}: {answer.status}{selector and f' for {selector}'}")
         self.answer = answer
 
 
 def pages(
-    ask: Callable[[str, Mapping[str, str]], Answer],
+    ask: Callable[[str, Mapping[str, str]], Response],
     path: str,
-    decode: Callable[[bytes], Page[Item]],
+    decode: Callable[[bytes], AnyPage],
     selector: str = "",
-) -> Iterator[Page[Item]]:
+) -> Iterator[AnyPage]:
     """Ask for a list, page by page.
 
     Parameters
@@ -108,24 +142,106 @@ def pages(
     ------
     Unlisted
         A page is not to be had.
+    ClusterError
+        The answer is no page of a list.
     """
-    asked = {"limit": str(_PAGE)} | ({"fieldSelector": selector} if selector else {})
-    token = ""
+    import msgspec
+
+    asked = {"fieldSelector": selector} if selector else {}
+    token, limit = "", _FIRST_PAGE
     while True:
-        answer = ask(path, asked | ({"continue": token} if token else {}))
+        answer = ask(path, {"limit": str(limit)} | asked | ({"continue": token} if token else {}))
         if answer.status != 200:
             raise Unlisted(path, selector, answer)
-        page = decode(answer.text)
+        try:
+            page = decode(answer.text)
+        except msgspec.DecodeError as error:
+            raise ClusterError(f"{path}: found no list: {error}") from error
         yield page
         token = page.metadata.continue_
         if not token:
             return
+        each = len(answer.text) // max(1, len(page.items or ())) + 1
+        limit = max(1, min(_PAGE, _PAGE_BYTES // each))
+
+
+def whole_list(
+    ask: Callable[[str, Mapping[str, str]], Response],
+    path: str,
+    decode: Callable[[bytes], AnyPage],
+    selector: str = "",
+    watch: Callable[[int], None] = lambda _: None,
+) -> list[AnyPage]:
+    """All pages of a list, as :func:`pages` asks for them; begun anew where the server has forgotten how far we were.
+
+    Parameters
+    ----------
+    ask, path, decode, selector
+        As :func:`pages` takes them.
+    watch
+        Called after each page with the number of objects so far.
+
+    Raises
+    ------
+    Unlisted
+        A page is not to be had, for another reason than that.
+    ClusterError
+        The server forgot the list again and again.
+    """
+    for _ in range(_STARTS):
+        found: list[AnyPage] = []
+        count = 0
+        try:
+            for page in pages(ask, path, decode, selector):
+                found.append(page)
+                count += len(page.items or ())
+                watch(count)
+            return found
+        except Unlisted as error:
+            if error.answer.status != 410:
+                raise
+    raise ClusterError(f"{path}: the list took too long {_STARTS} times, the server forgot its pages (410)")
+
+
+def listed(
+    ask: Callable[[str, Mapping[str, str]], Response], path: str, shape: type[Item], selector: str = ""
+) -> Iterator[Item]:
+    """Objects of a list, each read as a shape that msgspec knows; as :func:`whole_list` asks for them.
+
+    One that has another shape is left out: a single odd object must not keep all others from being read.
+    """
+    import msgspec
+
+    from placer.cluster.reading.views import Page
+
+    whole = msgspec.json.Decoder(Page[shape])  # type: ignore[valid-type]
+    single = msgspec.json.Decoder(shape)
+
+    def decode(text: bytes) -> Page[Item]:
+        try:
+            return whole.decode(text)
+        except msgspec.ValidationError:
+            page = msgspec.json.decode(text, type=Page[msgspec.Raw])
+        items = []
+        for each in page.items or ():
+            with suppress(msgspec.ValidationError):
+                items.append(single.decode(each))
+        return Page(page.metadata, items)
+
+    for page in whole_list(ask, path, decode, selector):
+        yield from page.items or ()
+
+
+def server_time(server: object) -> datetime:
+    """The time by a server's own clock, where it tells it as :meth:`Client.now` does; else by ours."""
+    clock: Callable[[], datetime] | None = getattr(server, "now", None)
+    return datetime.now(UTC) if clock is None else clock()
 
 
 class Server(Protocol):
     """What answers questions: a :class:`Client`, or a double of it in tests."""
 
-    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         """Ask for something."""
 
 
@@ -141,7 +257,7 @@ class Writer(Server, Protocol):
         parameters: Mapping[str, str] | None = None,
         kind: str = "application/json",
         timeout: float = _WRITTEN,
-    ) -> Answer:
+    ) -> Response:
         """Write something, once."""
 
 
@@ -177,7 +293,20 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url = url.rstrip("/")
+        self.until: float | None = None  #: ``time.monotonic()`` up to which the server may have us wait
         self._pool, self._headers, self._sleep = pool, headers, sleep
+        self._told: tuple[datetime, float] | None = None  # a Date of the server's, and our monotonic clock then
+
+    def now(self) -> datetime:
+        """The time by the server's clock, to a second; by our own one until the server has said its."""
+        told = self._told
+        return datetime.now(UTC) if told is None else told[0] + timedelta(seconds=time.monotonic() - told[1])
+
+    def _note_date(self, headers: Mapping[str, str]) -> None:
+        """Note what an answer says of the time: conditions and ages are by the server's clock, and ours may be off."""
+        with suppress(KeyError, TypeError, ValueError):
+            date = parsedate_to_datetime(headers["Date"])
+            self._told = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)), time.monotonic()
 
     @classmethod
     def connect(cls, kubeconfig: str | None = None, context: str | None = None) -> Client:
@@ -203,28 +332,38 @@ class Client:
 
         return cls(configuration.host, api_client.rest_client.pool_manager, headers)
 
-    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         """Ask for something below the server's root; what may work the next time is asked again.
 
         Returns
         -------
-        Answer
+        Response
             Of status 200, 404 or 410; what these mean is for the caller to say.
 
         Raises
         ------
+        Forbidden
+            We may not read this.
         ClusterError
-            The server does not answer, does not know us, refuses, or is in trouble that does not end.
+            The server does not answer, does not know us, is in trouble that does not end, or wants us to wait for
+            longer than there is time.
         """
         query = f"?{urlencode(parameters)}" if parameters else ""
         for remaining in reversed(range(_TRIES)):
             answer, wait, trouble = self._ask(f"{self.url}{path}{query}", path)
             if answer is not None:
                 return answer
+            self._check_wait(wait, f"{self.url}{path}: {trouble}")
             if remaining:
                 pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - remaining) * random.uniform(0.8, 1.2)
-                self._sleep(pause if wait is None else min(wait, _LONGEST_WAIT))
+                self._sleep(pause if wait is None else wait)
         raise ClusterError(f"{self.url}{path}: {trouble}, {_TRIES} times")
+
+    def _check_wait(self, wait: float | None, trouble: str) -> None:
+        """Refuse to wait for longer than there is time; coming back earlier than the server wants would not help."""
+        left = max(_LONGEST_WAIT, self.until - time.monotonic()) if self.until is not None else _LONGEST_WAIT
+        if wait is not None and wait > left:
+            raise Busy(f"{trouble}; the server wants to be asked again after {wait:g} s, there are {left:.0f}", wait)
 
     def send(
         self,
@@ -235,7 +374,7 @@ class Client:
         parameters: Mapping[str, str] | None = None,
         kind: str = "application/json",
         timeout: float = _WRITTEN,
-    ) -> Answer:
+    ) -> Response:
         """Write something below the server's root, once; what an answer means is for the caller to say.
 
         Parameters
@@ -266,8 +405,10 @@ class Client:
                 method, f"{self.url}{path}{query}", body=data, headers=headers, retries=False, timeout=timeout
             )
         except urllib3.exceptions.HTTPError as error:
-            raise Unanswered(f"{self.url}{path}: {error}") from error
-        return Answer(answer.status, answer.data, _again_after(answer.headers))
+            never = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
+            raise Unanswered(f"{self.url}{path}: {error}", sent=not isinstance(error, never)) from error
+        self._note_date(answer.headers)
+        return Response(answer.status, answer.data, _again_after(answer.headers))
 
     def follow(
         self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
@@ -284,7 +425,7 @@ class Client:
         Unanswered
             The connection broke.
         ClusterError
-            The answer is not 200.
+            The answer is not 200; :class:`Busy` where the server says when to ask again.
         """
         import urllib3
 
@@ -300,7 +441,8 @@ class Client:
                     yield b'{"type":"ERROR","object":{"code":410}}'
                     return
                 if answer.status != 200:
-                    raise ClusterError(f"{path}: {answer.status} {_message(answer.read())}")
+                    message, wait = f"{path}: {answer.status} {_message(answer.read())}", _again_after(answer.headers)
+                    raise ClusterError(message) if wait is None else Busy(message, wait)
                 opened(partial(_shut, answer))
                 rest = b""
                 for part in answer.stream(2**16):
@@ -311,7 +453,7 @@ class Client:
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unanswered(f"{self.url}{path}: {error}") from error
 
-    def _ask(self, url: str, path: str) -> tuple[Answer | None, float | None, str]:
+    def _ask(self, url: str, path: str) -> tuple[Response | None, float | None, str]:
         """One question: the answer, or None with the seconds the server wants us to wait and what the matter is."""
         import urllib3
 
@@ -323,15 +465,16 @@ class Client:
             raise ClusterError(f"{self.url}: its certificate is not accepted: {error}") from error
         except urllib3.exceptions.HTTPError as error:
             return None, None, str(error)
+        self._note_date(answer.headers)
         if answer.status in (200, 404, 410):
-            return Answer(answer.status, answer.data), None, ""
+            return Response(answer.status, answer.data), None, ""
         message = _message(answer.data)
         if answer.status in _AGAIN:
             return None, _again_after(answer.headers), f"{answer.status} {message}"
         if answer.status == 401:
             raise ClusterError(f"{self.url}: the server does not know who we are (401 {message})")
         if answer.status == 403:
-            raise ClusterError(f"{path}: not allowed (403 {message})")
+            raise Forbidden(f"{path}: not allowed (403 {message})")
         raise ClusterError(f"{self.url}{path}: {answer.status} {message}")
 
 
@@ -363,6 +506,15 @@ def _configuration(kubeconfig: str | None, context: str | None) -> tuple[Any, An
     return configuration, library.client.ApiClient(configuration)
 
 
+def own_namespace() -> str | None:
+    """The namespace of the pod this runs in; None outside of one."""
+    try:
+        with open(_NAMESPACE, encoding="utf-8") as file:
+            return file.read().strip() or None
+    except OSError:
+        return None
+
+
 def _shut(answer: urllib3.BaseHTTPResponse) -> None:
     """End an answer that another thread reads; one that has ended already stays so."""
     with suppress(ValueError, OSError):
@@ -370,9 +522,14 @@ def _shut(answer: urllib3.BaseHTTPResponse) -> None:
 
 
 def _again_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server wants us to wait."""
-    after = headers.get("Retry-After", "")
-    return float(after) if after.isdecimal() else None
+    """Seconds that the server wants us to wait; None where it says nothing, or nothing that can be read."""
+    import urllib3
+
+    after = headers.get("Retry-After")
+    try:
+        return max(0.0, urllib3.Retry().parse_retry_after(after)) if after is not None else None
+    except urllib3.exceptions.InvalidHeader:
+        return None
 
 
 def _message(text: bytes) -> str:

@@ -4,8 +4,11 @@
 gets a taint in the snapshot for some time, and so no new pods. What is rejected stays as a failed pod, so the next
 pass finds it there.
 
-**Gangs that are half-bound.** They hold room that is of no use until they are complete, so they come first: in the
-snapshot they have the highest priority there is.
+**Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
+until they are complete, so they come first: in the snapshot they have the highest priority there is.
+
+**Gangs that back off.** One that was rolled back is not tried for a while, so that its room goes to others: in the
+snapshot its pods have a scheduling gate.
 
 Nothing of this is written to the cluster.
 """
@@ -13,30 +16,72 @@ Nothing of this is written to the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from placer.cluster.reading.client import Server, pages
-from placer.cluster.reading.snapshot import Snapshot
-from placer.cluster.reading.views import ObjectView, Page, PodView, is_rejection
+from placer.cluster.reading.client import Server, listed, server_time
+from placer.cluster.reading.gang_record import GangRecord, digests
+from placer.cluster.reading.snapshot import TAINT, Snapshot
+from placer.cluster.reading.views import PodView, is_rejection
 from placer.instance import ANY_SCHEDULER, GroupKey, Instance, Key
 from placer.instance.build import build
 from placer.outcome import Outcome
 from placer.placement import Placement
 
-__all__ = ["TAINT", "UNFINISHED", "cooling_nodes", "half_bound", "marked", "prepared"]
+__all__ = ["BACKING_OFF", "UNFINISHED", "HalfBoundGang", "Prepared", "cooling_nodes", "marked", "prepared"]
 
-#: Taint of a node that cools down, in the snapshot alone.
-TAINT = "placer.dev/cooling-down"
 #: PriorityClass of PodGroups that are half-bound, in the snapshot alone.
 UNFINISHED = "placer.dev-half-bound"
+#: Scheduling gate of pods whose gang backs off, in the snapshot alone.
+BACKING_OFF = "placer.dev/backing-off"
 _HIGHEST = 2**31 - 1
 _VOLCANO = "scheduling.volcano.sh/"
 
 _Change = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class HalfBoundGang:
+    """A gang that placer itself left half-bound.
+
+    Parameters
+    ----------
+    members
+        Those of its bound pods that placer bound.
+    since
+        For how long it may have been so.
+    priority
+        Its own, not the one that it has as long as it is half-bound.
+    """
+
+    members: tuple[Key, ...]
+    since: datetime
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A snapshot with what earlier passes left behind written into it.
+
+    Parameters
+    ----------
+    snapshot
+        The same one where there is nothing to write.
+    instance
+        Made of it.
+    half_bound
+        Gangs that placer left half-bound, those included of which no pod waits.
+    backing_off
+        Pods that are not tried yet, with their gang and until when.
+    """
+
+    snapshot: Snapshot
+    instance: Instance
+    half_bound: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
+    backing_off: Mapping[Key, tuple[GroupKey, datetime]] = field(default_factory=dict)
 
 
 def cooling_nodes(server: Server, scheduler_name: str, seconds: float, now: datetime | None = None) -> set[str]:
@@ -51,34 +96,29 @@ def cooling_nodes(server: Server, scheduler_name: str, seconds: float, now: date
     seconds
         How long a node cools down; 0: not at all.
     now
-        Default: the clock's.
+        Default: by the server's clock.
     """
     if seconds <= 0:
         return set()
-    since = (now or datetime.now(UTC)) - timedelta(seconds=seconds)
+    since = (now or server_time(server)) - timedelta(seconds=seconds)
     of_ours = "" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}"
     selector = f"status.phase=Failed{of_ours}"
-    decode = msgspec.json.Decoder(Page[PodView]).decode
-    failed = (pod for page in pages(server.get, "/api/v1/pods", decode, selector) for pod in page.items or ())
+    failed = listed(server.get, "/api/v1/pods", PodView, selector)
     return {pod.spec.node_name for pod in failed if pod.spec.node_name and _was_rejected(pod, since)}
 
 
 def _was_rejected(pod: PodView, since: datetime) -> bool:
     """Whether a failed pod was rejected by its kubelet, and that no earlier than since."""
-    return is_rejection(pod.status.reason) and pod.scheduled_at is not None and pod.scheduled_at >= since
+    rejected = is_rejection(pod.status.reason, pod.status.message)
+    return rejected and pod.scheduled_at is not None and pod.scheduled_at >= since
 
 
-def half_bound(instance: Instance) -> set[GroupKey]:
-    """Gangs of which pods are bound and others pending, and that are not ready without these."""
-    nothing = Outcome(instance, Placement())
-    return {
-        key
-        for key, group in instance.groups.items()
-        if group.bound and group.pending and group.invalid is None and not nothing.ready(group)
-    }
-
-
-def prepared(snapshot: Snapshot, cooling: Collection[str]) -> tuple[Snapshot, Instance]:
+def prepared(
+    snapshot: Snapshot,
+    cooling: Collection[str],
+    record: Mapping[GroupKey, GangRecord] | None = None,
+    now: datetime | None = None,
+) -> Prepared:
     """Write into a snapshot what earlier passes left behind.
 
     Parameters
@@ -87,56 +127,82 @@ def prepared(snapshot: Snapshot, cooling: Collection[str]) -> tuple[Snapshot, In
         Of the cluster.
     cooling
         Nodes that get nothing new.
-
-    Returns
-    -------
-    Snapshot
-        The same one where there is nothing to write.
-    Instance
-        Made of it.
+    record
+        The gangs that placer has begun to bind.
+    now
+        Default: the clock's.
     """
     found = _changed(snapshot, _cooled(cooling))
     instance = _instance(found)
-    first = half_bound(instance)
-    if not first:
-        return found, instance
-    pods = {key for group in first for key in instance.groups[group].pending}
-    changes: dict[tuple[str, Key], _Change] = {("Pod", key): _raise_pod for key in pods}
-    changes |= {("PodGroup", Key(group.namespace, group.name)): _raise_group for group in first if group.api_group}
+    begun = record or {}
+    half = _half_bound(found, instance, begun)
+    waiting = _backing_off(instance, begun.keys() - half.keys(), begun, now or datetime.now(UTC))
+    first = [key for key in half if instance.groups[key].pending]
+    changes = _raised(instance, first) | {("Pod", key): _gate for key in waiting}
+    if not changes:
+        return Prepared(found, instance, half, waiting)
     raised = _changed(found, changes)
-    raised = replace(raised, items=(*raised.items, msgspec.json.encode(_CLASS)))
-    return raised, _instance(raised)
+    if first:
+        raised = replace(raised, items=(*raised.items, msgspec.json.encode(_CLASS)))
+    return Prepared(raised, _instance(raised), half, waiting)
 
 
-def marked(snapshot: Snapshot, cooling: Collection[str]) -> Snapshot:
+def _raised(instance: Instance, groups: Iterable[GroupKey]) -> dict[tuple[str, Key], _Change]:
+    """What gives groups and their pending pods the highest priority."""
+    changes: dict[tuple[str, Key], _Change] = {}
+    for group in groups:
+        changes |= {("Pod", key): _raise_pod for key in instance.groups[group].pending}
+        changes["PodGroup", Key(group.namespace, group.name)] = _raise_group
+    return changes
+
+
+def marked(
+    snapshot: Snapshot,
+    cooling: Collection[str],
+    record: Mapping[GroupKey, GangRecord] | None = None,
+    now: datetime | None = None,
+) -> Snapshot:
     """Write the same into a snapshot of which no instance is needed here, since others decide upon it.
 
     An instance, which takes longer to make than the snapshot took, is made only if a gang may be half-bound.
     """
-    if _may_be_half_bound(snapshot):
-        return prepared(snapshot, cooling)[0]
+    if record:
+        return prepared(snapshot, cooling, record, now).snapshot
     return _changed(snapshot, _cooled(cooling))
+
+
+def _half_bound(
+    snapshot: Snapshot, instance: Instance, record: Mapping[GroupKey, GangRecord]
+) -> dict[GroupKey, HalfBoundGang]:
+    """Gangs that are not ready and of which placer has bound pods."""
+    nothing, found = Outcome(instance, Placement()), {}
+    for key, recorded in sorted(record.items()):
+        group = instance.groups.get(key)
+        if group is None or nothing.ready(group):
+            continue
+        ours = tuple(
+            pod for pod in group.bound if not recorded.pods.isdisjoint(digests([snapshot.identities[pod].uid]))
+        )
+        if ours:
+            found[key] = HalfBoundGang(ours, recorded.since, group.priority)
+    return found
+
+
+def _backing_off(
+    instance: Instance, keys: Iterable[GroupKey], record: Mapping[GroupKey, GangRecord], now: datetime
+) -> dict[Key, tuple[GroupKey, datetime]]:
+    """Pods of gangs that are not to be tried yet."""
+    times = {key: record[key].until for key in keys if key in instance.groups}
+    return {
+        pod: (key, until)
+        for key, until in sorted(times.items())
+        if until is not None and until > now
+        for pod in instance.groups[key].pending
+    }
 
 
 def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], _Change]:
     return {("Node", Key("default", name)): _taint for name in cooling}
-
-
-def _may_be_half_bound(snapshot: Snapshot) -> bool:
-    """Whether one PodGroup may be named by a pod that has a node and by one that has none.
-
-    Whatever pods say about themselves may be the name of their group, so every half-bound gang is among those found.
-    """
-    groups = {msgspec.json.decode(item, type=ObjectView).key for item in snapshot.of_kind("PodGroup")}
-    on: dict[bool, set[Key]] = {True: set(), False: set()}
-    if groups:
-        for item in snapshot.of_kind("Pod"):
-            pod = msgspec.json.decode(item, type=PodView)
-            said = {*(pod.metadata.annotations or {}).values(), *(pod.metadata.labels or {}).values()}
-            on[pod.spec.node_name is not None] |= groups.intersection(
-                Key(pod.metadata.namespace, each) for each in said
-            )
-    return not on[True].isdisjoint(on[False])
 
 
 _CLASS = {
@@ -172,6 +238,10 @@ def _changed(snapshot: Snapshot, changes: Mapping[tuple[str, Key], _Change]) -> 
 def _taint(node: dict[str, Any]) -> None:
     spec = node["spec"] = dict(node.get("spec") or {})
     spec["taints"] = [*(spec.get("taints") or ()), {"key": TAINT, "effect": "NoSchedule"}]
+
+
+def _gate(pod: dict[str, Any]) -> None:
+    pod["spec"]["schedulingGates"] = [*(pod["spec"].get("schedulingGates") or ()), {"name": BACKING_OFF}]
 
 
 def _raise_pod(pod: dict[str, Any]) -> None:

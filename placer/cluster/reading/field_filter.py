@@ -14,14 +14,14 @@ from functools import cache
 from typing import Any, cast, get_args, get_origin
 
 import msgspec
-from pydantic import ValidationError
 
 from placer.cluster.reading.views import ListMetadata, Page
-from placer.errors import BadInstance, ClusterError, Fault
+from placer.errors import ClusterError
 from placer.instance.numa.node_resource_topology import UPDATED
-from placer.kube import KindInfo
 from placer.kube.base import Metadata
-from placer.kube.shapes import fields_of, is_closed, is_schema, names_of, without_none
+from placer.kube.kinds import KindInfo
+from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
+from placer.manifests import UNREADABLE
 
 __all__ = ["ListReader", "is_kept", "list_reader", "readable"]
 
@@ -64,45 +64,57 @@ class ListReader:
     def read(self, text: bytes) -> Page[bytes]:
         """Read a page: JSON text of each object, with its apiVersion and kind.
 
+        Of an object in which a value has another type than the schema says only what it is called is kept, and the
+        annotation ``placer.dev/unreadable`` says what was found.
+
         Raises
         ------
         ClusterError
             The text is no list.
-        BadInstance
-            Values in it have other types than the schema says: every object that has one.
         """
         try:
             page = cast(Any, self._decode(text))
+        except msgspec.ValidationError as error:
+            return self._one_by_one(text, error)
         except msgspec.DecodeError as error:
-            faults = list(self._faults(text)) if isinstance(error, msgspec.ValidationError) else []
-            if faults:
-                raise BadInstance(faults) from None
-            raise ClusterError(f"the list of {self._info.plural} is none: {error}") from error
+            raise self._no_list(error) from None
         return Page(page.metadata, [self._text(item) for item in page.items or ()])
+
+    def _one_by_one(self, text: bytes, error: msgspec.ValidationError) -> Page[bytes]:
+        try:
+            page = msgspec.json.decode(text, type=Page[msgspec.Raw])
+        except msgspec.ValidationError:
+            raise self._no_list(error) from None
+        return Page(page.metadata, [self._object_or_name(item) for item in page.items or ()])
+
+    def _object_or_name(self, item: msgspec.Raw) -> bytes:
+        try:
+            return self.object(bytes(item))
+        except msgspec.ValidationError as error:
+            what, _, where = str(error).partition(" - at `$.")
+            expected, _, found = what.removeprefix("Expected ").partition(", got ")
+            return self._encode(self._name_of(item, f"{where.rstrip('`')}: found {found}, expected {expected}"))
+
+    def _no_list(self, error: msgspec.DecodeError) -> ClusterError:
+        return ClusterError(f"the list of {self._info.plural} is none: {error}")
 
     def object(self, text: bytes) -> bytes:
         """What is kept of one object."""
         return self._text(msgspec.json.decode(text, type=self._item))
 
-    def _faults(self, text: bytes) -> Iterator[Fault]:
-        """What is wrong with each object of a page that does not fit."""
-        try:
-            items = msgspec.json.decode(text, type=Page[msgspec.Raw]).items
-        except msgspec.ValidationError:
-            return
-        for item in items or ():
-            try:
-                msgspec.json.decode(item, type=self._item)
-            except msgspec.ValidationError as error:
-                what, _, where = str(error).partition(" - at `$.")
-                expected, _, found = what.removeprefix("Expected ").partition(", got ")
-                yield Fault("cluster", None, self._label(item), where.rstrip("`"), found, expected)
-
-    def _label(self, item: msgspec.Raw) -> str:
-        """Kind, namespace and name, as far as they are there."""
-        metadata = msgspec.json.decode(item, type=dict[str, Any]).get("metadata")
-        names = [metadata.get(each) for each in ("namespace", "name")] if isinstance(metadata, dict) else []
-        return f"{self._info.kind} {'/'.join(each for each in names if isinstance(each, str))}".strip()
+    def _name_of(self, item: msgspec.Raw, wrong: str) -> dict[str, Any]:
+        """What an object is called, where a pod is, and what is wrong; whatever of it has the right type."""
+        document = _dict(msgspec.json.decode(item))
+        metadata = _dict(document.get("metadata"))
+        notes = {key: text for key, text in _texts(metadata.get("annotations")).items() if is_kept(key)}
+        names = _some(metadata, "name", "namespace", "uid", "resourceVersion")
+        labels = _texts(metadata.get("labels"))
+        kept: dict[str, Any] = {"apiVersion": self._version, "kind": self._kind}
+        kept["metadata"] = names | {"labels": labels, "annotations": notes | {UNREADABLE: wrong}}
+        if self._info.attribute == "pods":
+            kept["spec"] = _some(document.get("spec"), "nodeName")
+            kept["status"] = _some(document.get("status"), "phase")
+        return kept
 
     def _text(self, item: Any) -> bytes:
         item.apiVersion, item.kind = self._version, self._kind  # items of typed lists leave them out
@@ -118,10 +130,24 @@ class ListReader:
         return self._encode(item)
 
 
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> dict[str, str]:
+    """The fields of a value that are texts."""
+    return {key: text for key, text in _dict(value).items() if isinstance(text, str)}
+
+
+def _some(value: object, *keys: str) -> dict[str, str]:
+    """Those of some fields of a value that are texts."""
+    return {key: text for key, text in _texts(value).items() if key in keys}
+
+
 def readable(info: KindInfo, items: Iterable[bytes]) -> Iterator[Any]:
     """Read objects of a kind; those that cannot be read are left out; a caller that needs all of them says why."""
     for item in items:
-        with suppress(ValidationError):
+        with suppress(Misfit):
             yield info.read(item)
 
 
@@ -137,15 +163,14 @@ def list_reader(info: KindInfo, api_version: str) -> ListReader:
 @cache
 def _struct(model: Any, name: str = "") -> Any:
     """What msgspec reads of a schema: objects keep their fields, everything else its text."""
-    fields: list[tuple[str, Any, Any]] = []
-    for field_name, field in fields_of(model).items():
-        kept = _kept(field.annotation)
-        fields += ((alias, kept, msgspec.UNSET) for alias in names_of(field_name, field))
+    fields: list[tuple[str, Any, Any]] = [
+        (field.encode_name, _kept(field.type), msgspec.UNSET) for field in fields_of(model)
+    ]
     if issubclass(model, Metadata):
         fields = [each for each in fields if each[0] not in ("annotations", "managedFields")]
         fields.append(("annotations", dict[str, str] | None, msgspec.UNSET))
         fields.append(("resourceVersion", msgspec.Raw, msgspec.UNSET))
-        if "managed_fields" in fields_of(model):
+        if hasattr(model, "managed_fields"):
             fields.append(("managedFields", list[_Written] | None, msgspec.UNSET))
     return msgspec.defstruct(name or model.__name__, fields, gc=False, omit_defaults=True)
 

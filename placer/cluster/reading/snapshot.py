@@ -1,42 +1,56 @@
 """The cluster's objects as an instance: paged lists, text in and text out.
 
 Lists are taken one after another, those that pods refer to first and pods last, so what a pod names is there unless it
-is younger than the list. Kinds that the cluster does not know are not there, which is no error. Room for pods that a
-DaemonSet is about to have is held by pods that exist in the snapshot alone. Nothing secret is asked
-for: the only ConfigMaps are those that a NetworkTopology names.
+is younger than the list. Kinds that the cluster does not know are not there, which is no error; where objects refer to
+one it is noted, and so is every object of a version that is not read (``served_kinds``). Nothing secret is asked for:
+the only ConfigMaps are those that a NetworkTopology names.
+
+A new node gets its pods of DaemonSets within seconds, and pods that fill it before keep them out. Where a DaemonSet
+wants a pod on a node and none is, its room is held by a *placeholder pod*: it is in the snapshot alone, has no owner,
+and is nominated to the node, as any pod that another scheduler is about to bind. It goes when the DaemonSet's pod
+comes. Source: Kubernetes ``pkg/controller/daemon`` (which nodes a DaemonSet wants, and what its pods tolerate beside
+what they say).
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 
 import msgspec
 
-from placer.cluster.reading.client import Server, Unlisted, pages
-from placer.cluster.reading.daemon_sets import daemon_sets, placeholders
-from placer.cluster.reading.field_filter import list_reader
-from placer.cluster.reading.views import DaemonSetView, ObjectView, Page, TopologyView
+from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, whole_list
+from placer.cluster.reading.field_filter import list_reader, readable
+from placer.cluster.reading.served_kinds import ServedKinds, referred
+from placer.cluster.reading.views import DaemonSetView, ObjectView, Page, PodView, TopologyView
 from placer.errors import ClusterError
 from placer.instance import Key
-from placer.kube import BY_ATTRIBUTE, KindInfo
-from placer.manifests import SNAPSHOT, Objects, Text, split, validate
+from placer.instance.build import read_nodes
+from placer.instance.eligibility import ConstraintsPool
+from placer.kube.base import DNS_SUBDOMAIN, LONGEST_NAME, Metadata, controller
+from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
+from placer.kube.pod import TERMINAL_PHASES
+from placer.manifests import NEVER_SET_ASIDE, SNAPSHOT, UNREADABLE, Objects, Text, split, validate
 
-__all__ = ["VERSIONS", "Identity", "Snapshot", "take"]
+__all__ = ["TAINT", "VERSIONS", "Identity", "Snapshot", "is_placeholder", "placeholder_for", "placeholders", "take"]
 
 #: Annotation of the list that says at which resourceVersion each of the cluster's lists was.
 VERSIONS = "placer.dev/resource-versions"
+#: Taint of a node that cools down (:mod:`placer.cluster.reading.earlier_passes`), in the snapshot alone.
+TAINT = "placer.dev/cooling-down"
 
-#: How often a list is begun anew that took so long that the server forgot where we were.
-_STARTS = 3
 #: Least effort that packs well: the most takes three times as long for a tenth less.
 _EFFORT = 4
+
+#: Names that a ConfigMap may have: subdomains of DNS (RFC 1123).
 
 #: What is listed, in this order. Workloads are not: in a cluster only pods count that exist.
 _LISTED = (
@@ -49,6 +63,8 @@ _LISTED = (
     "queues",
     "pod_groups",
     "coscheduling_pod_groups",
+    "upstream_pod_groups",
+    "workloads",
     "app_groups",
     "network_topologies",
     "persistent_volumes",
@@ -173,9 +189,10 @@ def take(
     if taker.has("AppGroup"):  # a Deployment's pods belong to it through its ReplicaSets
         taker.take(BY_ATTRIBUTE["replica_sets"])
     taker.take_measurements()
-    wanted = daemon_sets(server)
+    wanted = _daemon_sets(server)
     taker.take(BY_ATTRIBUTE["pods"])
     taker.hold_room(wanted)
+    taker.note_absent()
     return Snapshot(
         scheduler_name=scheduler_name, items=tuple(taker.items), versions=taker.versions, counts=taker.counts
     )
@@ -189,13 +206,8 @@ class _Taker:
         self.items: list[bytes] = []
         self.versions: dict[str, str] = {}
         self.counts: dict[str, int] = {}
-        answer = server.get("/apis")
-        if answer.status != 200:
-            raise ClusterError(f"/apis: found status {answer.status}, expected 200: is this an API server?")
-        self._served = {
-            group["name"]: [version["version"] for version in group.get("versions") or ()]
-            for group in msgspec.json.decode(answer.text).get("groups") or ()
-        }
+        self._served = ServedKinds(server)
+        self._absent: list[str] = []
 
     def has(self, kind: str) -> bool:
         """Whether there is an object of a kind, of whichever group."""
@@ -204,16 +216,39 @@ class _Taker:
 
     def take(self, info: KindInfo) -> None:
         """List all objects of a kind, of each of its groups that the server has."""
-        for group, version in self._places(info):
+        places = tuple(self._served.places(info))
+        if not places:
+            self._absent.append(info.attribute)
+        self._take_unknown(info)
+        for group, version in places:
             api_version = f"{group}/{version}" if group else version
             path = f"/apis/{api_version}/{info.plural}" if group else f"/api/{version}/{info.plural}"
             resource = f"{info.plural}.{group}" if group else info.plural
             found = self._pages(path, info, api_version, resource)
-            if found:
-                items = [item for page in found for item in page.items or ()]
-                self.items += items
-                self.versions[resource] = found[0].metadata.resource_version
-                self.counts[resource] = len(items)
+            items = [item for page in found for item in page.items or ()]
+            self.items += items
+            self.versions[resource] = found[0].metadata.resource_version
+            self.counts[resource] = len(items)
+
+    def _take_unknown(self, info: KindInfo) -> None:
+        """Note the objects of a kind that is served in versions alone that are not read: they are there."""
+        expected = f"{info.group}/{info.versions[0]}"
+        for group, version in self._served.other_places(info):
+            for each in listed(self._server.get, f"/apis/{group}/{version}/{info.plural}", ObjectView):
+                if info.attribute in NEVER_SET_ASIDE:
+                    raise ClusterError(
+                        f"{info.kind} {each.metadata.name}: found {group}/{version}, expected {expected}"
+                    )
+                namespace = each.metadata.namespace if info.namespaced else ""
+                wrong = f"apiVersion: found {group}/{version}, which is not read, expected {expected}"
+                self.items.append(_unreadable(expected, info.kind, namespace, each.metadata.name, wrong))
+
+    def note_absent(self) -> None:
+        """Note the kinds that the server does not serve and that objects refer to."""
+        for info in referred(self._absent, self.items):
+            expected = f"{info.group}/{info.versions[0]}"
+            wrong = f"found no such kind in the cluster, expected {expected}, which objects refer to"
+            self.items.append(_unreadable(expected, info.kind, "", "*", wrong))
 
     def hold_room(self, wanted: Iterable[DaemonSetView]) -> None:
         """Add what holds room for pods of DaemonSets that are not there yet."""
@@ -225,7 +260,14 @@ class _Taker:
         """Get the ConfigMaps that NetworkTopologies name."""
         info = BY_ATTRIBUTE["config_maps"]
         for namespace, name in sorted(self._measurements()):
-            answer = self._server.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+            if not DNS_SUBDOMAIN.fullmatch(name):
+                continue  # no ConfigMap has it, and a path could lead anywhere; the reference is a finding
+            try:
+                answer = self._server.get(f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}")
+            except Forbidden:
+                found = "found no right to read it, expected a Role in its namespace (deploy/measurements)"
+                self.items.append(_unreadable("v1", "ConfigMap", namespace, name, found))
+                continue
             if answer.status == 200:
                 listed = b'{"metadata": {}, "items": [' + answer.text + b"]}"
                 self.items += list_reader(info, "v1").read(listed).items or ()
@@ -238,34 +280,114 @@ class _Taker:
                 if topology.measurements:
                     yield topology.metadata.namespace, topology.measurements
 
-    def _places(self, info: KindInfo) -> Iterator[tuple[str, str]]:
-        """Group and version under which to ask for a kind; of several versions the one that the server prefers."""
-        for group in info.groups:
-            if not group:
-                yield group, info.versions[0]
-                continue
-            version = next((each for each in self._served.get(group, ()) if each in info.versions), None)
-            if version is not None:
-                yield group, version
-
     def _pages(self, path: str, info: KindInfo, api_version: str, resource: str) -> Sequence[Page[bytes]]:
-        """All pages of a list; none where the server does not know the kind."""
+        """All pages of a list."""
         read = list_reader(info, api_version).read
-        for _ in range(_STARTS):
-            found: list[Page[bytes]] = []
-            count = 0
-            try:
-                for page in pages(self._server.get, path, read):
-                    found.append(page)
-                    count += len(page.items or ())
-                    self._watch(resource, count)
-                return found
-            except Unlisted as error:
-                if error.answer.status == 404:
-                    return ()
-        raise ClusterError(f"{path}: the list took too long {_STARTS} times, the server forgot its pages (410)")
+        try:
+            return whole_list(self._server.get, path, read, watch=lambda count: self._watch(resource, count))
+        except Unlisted as error:
+            if error.answer.status == 404:
+                raise ClusterError(f"{path}: found status 404, but the server lists the kind") from error
+            raise
 
 
 def _is(item: bytes, kind: str) -> bool:
     """Whether an object is of a kind: of what is kept apiVersion and kind come first."""
     return item.split(b'"kind":"', 1)[-1].startswith(f'{kind}"'.encode())
+
+
+def _unreadable(api_version: str, kind: str, namespace: str, name: str, wrong: str) -> bytes:
+    """What is kept of an object of which nothing can be read: what it is called, and why."""
+    metadata = {"namespace": namespace, "name": name, "annotations": {UNREADABLE: wrong}}
+    return msgspec.json.encode({"apiVersion": api_version, "kind": kind, "metadata": metadata})
+
+
+# --------------------------------------------------------------------------------------------------------- DaemonSets
+
+#: Its pods would be ours to place otherwise, should they name our scheduler.
+_OTHER_SCHEDULER = "daemonset-controller"
+_KIND = "DaemonSet"
+#: What takes room, and what ports, of a pod's spec.
+_ROOM = ("containers", "initContainers", "resources", "overhead", "hostNetwork")
+#: Taints that the controller lets its pods tolerate; a node that is not Ready gets nothing from us anyhow.
+_TOLERATED = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+_TOLERATED_ON_HOST = "network-unavailable"
+
+
+def _daemon_sets(server: Server) -> list[DaemonSetView]:
+    """List the DaemonSets that are not being deleted."""
+    found = list(listed(server.get, "/apis/apps/v1/daemonsets", DaemonSetView))
+    return [each for each in found if each.metadata.deletion_timestamp is None]
+
+
+def placeholders(wanted: Iterable[DaemonSetView], nodes: Iterable[bytes], pods: Iterable[bytes]) -> Iterator[bytes]:
+    """Make the pods that hold room for those that are not there yet.
+
+    Parameters
+    ----------
+    wanted
+        DaemonSets.
+    nodes, pods
+        Of the cluster, as a snapshot keeps them.
+    """
+    ordered = sorted(wanted, key=lambda each: (each.metadata.namespace, each.metadata.name))
+    if not ordered:
+        return
+    there = set(_there(pods))
+    by_name = read_nodes(readable(BY_ATTRIBUTE["nodes"], nodes))
+    for each in ordered:
+        namespace, name, spec = each.metadata.namespace, each.metadata.name, each.pod_spec
+        try:
+            written = next(readable(BY_ATTRIBUTE["pods"], [_pod(namespace, name, _tolerant(spec))]), None)
+        except (msgspec.ValidationError, TypeError):
+            written = None
+        if written is None:
+            wrong = "spec.template.spec: found what cannot be read, expected the spec of a pod"
+            yield _unreadable("apps/v1", _KIND, namespace, name, wrong)
+            continue
+        constraints = ConstraintsPool().of(written.spec)
+        held = {key: value for key, value in spec.items() if key in _ROOM}
+        pod = msgspec.json.decode(_pod(namespace, name, held | {"schedulerName": _OTHER_SCHEDULER}))
+        for node in by_name:
+            if (Key(namespace, name), node) not in there and constraints.admits(by_name[node]):
+                metadata = {"name": _name(name, node), "namespace": namespace}
+                yield msgspec.json.encode(pod | {"metadata": metadata, "status": {"nominatedNodeName": node}})
+
+
+def placeholder_for(metadata: Metadata, namespace: str, node: str) -> Key | None:
+    """The placeholder that a pod takes the place of when it is on a node; None for a pod of no DaemonSet."""
+    owner = controller(metadata)
+    return Key(namespace, _name(owner.name, node)) if owner is not None and owner.kind == _KIND else None
+
+
+def is_placeholder(key: Key) -> bool:
+    """Whether a pod is a placeholder; no name of a real one has a colon."""
+    return ":" in key.name
+
+
+def _name(daemon_set: str, node: str) -> str:
+    name = f"{daemon_set}:{node}"
+    return name if len(name) <= LONGEST_NAME else f":{hashlib.sha256(name.encode()).hexdigest()}"
+
+
+def _there(pods: Iterable[bytes]) -> Iterator[tuple[Key, str]]:
+    """DaemonSets and nodes on which they have a pod that has not ended."""
+    for item in pods:
+        if b'"DaemonSet"' in item:
+            pod = msgspec.json.decode(item, type=PodView)
+            for owner in pod.metadata.owner_references or ():
+                if owner.kind == _KIND and pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES:
+                    yield Key(pod.metadata.namespace, owner.name), pod.spec.node_name
+
+
+def _tolerant(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with what the controller adds to it."""
+    taints = (*_TOLERATED, _TOLERATED_ON_HOST) if spec.get("hostNetwork") else _TOLERATED
+    added = [{"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoSchedule"} for taint in taints]
+    return {**spec, "tolerations": [*(spec.get("tolerations") or ()), *added]}
+
+
+def _pod(namespace: str, name: str, spec: dict[str, Any]) -> bytes:
+    """A pod, with what a snapshot keeps of one."""
+    pod = msgspec.json.encode({"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+    return list_reader(BY_ATTRIBUTE["pods"], "v1").object(pod)

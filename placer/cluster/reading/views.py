@@ -28,29 +28,48 @@ __all__ = [
 
 Item = TypeVar("Item")
 
-#: ``status.reason`` of pods that a kubelet did not admit, beside OutOfRESOURCE.
+#: ``status.reason`` of pods that a kubelet did not admit, beside OutOfRESOURCE. Source: Kubernetes ``pkg/kubelet``
+#: (lifecycle, cm, eviction, sysctl, nodeshutdown, volume manager).
 _REASONS = frozenset(
     (
-        "TopologyAffinityError",
-        "UnexpectedAdmissionError",
         "AdmissionError",
+        "AppArmor",
         "NodeAffinity",
         "NodeName",
         "NodePorts",
+        "NodeShutdown",
+        "PodFeatureUnsupported",
+        "PodLevelResourcesNotAdmittedReason",
         "PodOSNotSupported",
         "PodOSSelectorNodeLabelDoesNotMatch",
+        "SMTAlignmentError",
+        "SysctlForbidden",
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+        "VolumeAttachmentLimitExceeded",
     )
 )
+#: How the message begins of every pod that a kubelet since Kubernetes 1.27 did not admit, whatever the reason.
+_REJECTED = "Pod was rejected:"
 
 
-def is_rejection(reason: str | None) -> bool:
+def is_rejection(reason: str | None, message: str | None = None) -> bool:
     """Whether a failed pod was not admitted, as against one that ran and failed.
+
+    Parameters
+    ----------
+    reason, message
+        Of its status.
 
     Examples
     --------
     >>> is_rejection("OutOfcpu"), is_rejection("TopologyAffinityError"), is_rejection("Evicted"), is_rejection(None)
     (True, True, False, False)
+    >>> is_rejection("Evicted", "Pod was rejected: The node had condition: [MemoryPressure]")
+    True
     """
+    if message is not None and message.startswith(_REJECTED):
+        return True
     return reason is not None and (reason.startswith("OutOf") or reason in _REASONS)
 
 
@@ -129,6 +148,7 @@ class PodStatusView(msgspec.Struct, rename="camel"):
 
     phase: str | None = None
     reason: str | None = None
+    message: str | None = None
     start_time: str | None = None
     conditions: list[ConditionView] | None = None
 
@@ -142,7 +162,7 @@ class PodView(ObjectView):
     @property
     def kubelet_answer(self) -> KubeletAnswer:
         """The kubelet fails a pod that it rejects, and gives any other a start time."""
-        if self.status.phase == "Failed" and is_rejection(self.status.reason):
+        if self.status.phase == "Failed" and is_rejection(self.status.reason, self.status.message):
             return KubeletAnswer.REJECTED
         started = self.status.start_time is not None or self.status.phase not in (None, "", "Pending")
         return KubeletAnswer.ADMITTED if started else KubeletAnswer.NOTHING
@@ -161,17 +181,23 @@ class PodView(ObjectView):
 
 
 class _Template(msgspec.Struct):
-    spec: dict[str, Any]
+    spec: dict[str, Any] | None = None
 
 
 class _DaemonSetSpec(msgspec.Struct):
-    template: _Template
+    template: _Template | None = None
 
 
 class DaemonSetView(ObjectView, kw_only=True):
-    """A DaemonSet, in part: what its pods are made from is kept whole."""
+    """A DaemonSet, in part."""
 
-    spec: _DaemonSetSpec
+    spec: _DaemonSetSpec | None = None
+
+    @property
+    def pod_spec(self) -> dict[str, Any]:
+        """What its pods are made from, whole; empty where there is none."""
+        template = self.spec.template if self.spec is not None else None
+        return (template.spec if template is not None else None) or {}
 
 
 class _TopologySpec(msgspec.Struct, rename="camel"):

@@ -2,24 +2,43 @@
 
 A thread of its own reads and hands every event to a listener. Where the server has forgotten how far we were
 (410), the list is taken anew and handed over as a whole. While nothing is read, :attr:`Watch.lost` says since when.
+
+A watch that is open and says nothing may be that of a quiet cluster, or one that nothing comes through any more; one
+that was reopened may have much to read. :meth:`Watch.check` tells: it asks the server for the resourceVersion that is
+current, by a list of nothing, which is as true as any (a quorum read), and waits until events or bookmarks have come
+up to it. A server sends a bookmark two seconds before it ends a watch, so each is asked to end soon. What does not
+come in time is listed anew. :class:`Watches` checks several, again and again.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
-from placer.cluster.reading.client import Follower, pages
+from placer.cluster.reading.client import Busy, Follower, whole_list
 from placer.cluster.reading.views import ObjectView, Page
 from placer.errors import ClusterError
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "Watches"]
 
 #: Seconds before the next try after a broken watch; they double up to the second number.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: Seconds after which the server is to end a watch: a second after the beginning there is a bookmark then.
+_WINDOW = 3
+#: Seconds to wait for the next event or bookmark on the way to what is current, before the list is taken anew; and
+#: then for that.
+_PATIENCE = 2.5
+_LISTING = 20.0
+#: Up to so many objects, a page of the list, are listed anew at once: that takes less time than waiting.
+_FEW = 500
+#: Seconds between two checks, and those after which what was heard is too old to rely on.
+_EVERY, _STALE = 5.0, 20.0
+#: What no object is called, and no namespace with pods.
+_NOTHING = "placer-nothing"
 
 
 class _Envelope(msgspec.Struct):
@@ -31,6 +50,18 @@ class _Seen(ObjectView):
     """An object of an event: one of the kind, or the Status of an ERROR."""
 
     code: int = 0
+
+
+class _Listing(Page[msgspec.Raw], rename={"api_version": "apiVersion"}):
+    """A page of a list, with what its items leave out: ``PodList`` and ``v1`` of pods."""
+
+    kind: str = ""
+    api_version: str = ""
+
+    def objects(self) -> Iterator[bytes]:
+        """The items as they would come alone, with their kind and apiVersion."""
+        head = msgspec.json.encode({"kind": self.kind.removesuffix("List"), "apiVersion": self.api_version})
+        return (head[:-1] + b"," + bytes(item)[1:] for item in self.items or ())
 
 
 class Watch:
@@ -47,7 +78,10 @@ class Watch:
     happened
         Called in the thread of the watch with ADDED, MODIFIED or DELETED, and the object as it came.
     replaced
-        Called in that thread with all objects that there are now; what was known and is not among them is gone.
+        Called in that thread with all objects that there are now, each as an event has it; what was known and is not
+        among them is gone.
+    count
+        How many objects the list had.
     """
 
     def __init__(
@@ -57,11 +91,14 @@ class Watch:
         version: str,
         happened: Callable[[str, bytes], None],
         replaced: Callable[[Sequence[bytes]], None],
+        count: int = 0,
     ) -> None:
-        self._server, self.path, self._version = server, path, version
+        self._server, self.path, self._version, self._count = server, path, version, count
         self._happened, self._replaced = happened, replaced
         self._over = threading.Event()
         self._shut: Callable[[], None] = lambda: None
+        self._came = threading.Condition()  # guards the version
+        self._anew = self._listed_anew = False  # whether to open it, or take the list, again
         self._lost: float | None = time.monotonic()
         self.trouble = "it has not begun"  #: why nothing is read, while that is so
         self._thread = threading.Thread(target=self._work, name=f"watch {path}", daemon=True)
@@ -78,18 +115,82 @@ class Watch:
     def close(self) -> None:
         """End it; returns when the thread is over, or nearly so."""
         self._over.set()
+        with self._came:
+            self._came.notify_all()
         self._shut()
         self._thread.join(1.0)
+
+    def check(self) -> bool:
+        """Whether everything has been heard up to now; where events do not say so, the list is taken anew.
+
+        Raises
+        ------
+        ClusterError
+            The server does not say what is current.
+        """
+        current = self._current()
+        if self._reaches(current, 0.0):
+            return True
+        if self._count > _FEW:
+            self._begin_anew()
+            if self._comes_up_to(current):
+                return True
+        self._begin_anew(listed=True)
+        return self._reaches(current, _LISTING)
+
+    def _current(self) -> str:
+        """The resourceVersion of this moment."""
+        root, _, plural = self.path.rpartition("/")
+        nothing = {"limit": "1"}
+        if plural == "nodes":
+            answer = self._server.get(self.path, nothing | {"fieldSelector": f"metadata.name={_NOTHING}"})
+        else:
+            answer = self._server.get(f"{root}/namespaces/{_NOTHING}/{plural}", nothing)
+        if answer.status != 200:
+            raise ClusterError(f"{self.path}: {answer.status} {answer.message}")
+        try:
+            return msgspec.json.decode(answer.text, type=Page[msgspec.Raw]).metadata.resource_version
+        except msgspec.DecodeError as error:
+            raise ClusterError(f"{self.path}: found no list: {error}") from error
+
+    def _reaches(self, version: str, seconds: float) -> bool:
+        """Whether everything up to a version is heard within some seconds."""
+        with self._came:
+            return self._came.wait_for(lambda: self._over.is_set() or _is_up_to(self._version, version), seconds)
+
+    def _comes_up_to(self, version: str) -> bool:
+        """Whether everything up to a version is heard as long as there is more and more to hear."""
+        before = None
+        while before != self._version:
+            before = self._version
+            if self._reaches(version, _PATIENCE):
+                return True
+        return False
+
+    def _begin_anew(self, *, listed: bool = False) -> None:
+        self._anew, self._listed_anew = True, listed
+        self._shut()
+
+    def _heard_up_to(self, version: str) -> None:
+        with self._came:
+            self._version = version
+            self._came.notify_all()
 
     def _work(self) -> None:
         pause = _FIRST_PAUSE
         while not self._over.is_set():
+            listed, self._anew, self._listed_anew = self._listed_anew, False, False
             try:
+                if listed:
+                    self._list()
                 if self._follow():
                     pause = _FIRST_PAUSE
             except ClusterError as error:
+                if self._anew:
+                    continue  # as was wished
                 self._lose(str(error))
-                self._over.wait(pause)
+                asked = error.again_after if isinstance(error, Busy) else 0.0
+                self._over.wait(max(pause, asked))
                 pause = min(2 * pause, _LONGEST_PAUSE)
             except Exception as error:  # of any kind: a cache that hears no events must not look as if it did
                 self._lose(f"{type(error).__name__}: {error}")
@@ -102,14 +203,19 @@ class Watch:
 
     def _follow(self) -> bool:
         """Read one answer to its end; whether anything came."""
-        parameters = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": self._version}
+        parameters = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(_WINDOW),
+        }
         anything = False
         for line in self._server.follow(self.path, parameters, self._opened):
             if self._over.is_set():
                 break
             if line.strip():
                 anything = True
-                self._hear(msgspec.json.decode(line, type=_Envelope))
+                self._hear(_envelope(self.path, line))
         if not anything:
             raise ClusterError("the server ended the watch at once")
         return True
@@ -117,7 +223,7 @@ class Watch:
     def _opened(self, shut: Callable[[], None]) -> None:
         self._shut = shut
         self._lost = None
-        if self._over.is_set():
+        if self._over.is_set() or self._anew:
             shut()
 
     def _hear(self, event: _Envelope) -> None:
@@ -129,15 +235,89 @@ class Watch:
             raise ClusterError(self.trouble)
         if event.type != "BOOKMARK":
             self._happened(event.type, bytes(event.object))
-        self._version = seen.metadata.resource_version or self._version
+        self._heard_up_to(seen.metadata.resource_version or self._version)
 
     def _list(self) -> None:
         """Take the list anew."""
-        decode = msgspec.json.Decoder(Page[msgspec.Raw]).decode
+        decode = msgspec.json.Decoder(_Listing).decode
         items: list[bytes] = []
         version = ""
-        for page in pages(self._server.get, self.path, decode):
-            items += map(bytes, page.items or ())
+        for page in whole_list(self._server.get, self.path, decode):
+            items += page.objects()
             version = page.metadata.resource_version
         self._replaced(items)
-        self._version = version
+        self._count = len(items)
+        self._heard_up_to(version)
+
+
+def _envelope(path: str, line: bytes) -> _Envelope:
+    try:
+        return msgspec.json.decode(line, type=_Envelope)
+    except msgspec.DecodeError as error:
+        raise ClusterError(f"{path}: found no event: {error}") from error
+
+
+def _is_up_to(version: str, other: str) -> bool:
+    """Whether a resourceVersion is another one, or later."""
+    if version.isdecimal() and other.isdecimal():
+        return int(version) >= int(other)
+    return version == other
+
+
+class Watches:
+    """Watches that are checked in turn by a thread of its own, from a moment on.
+
+    Parameters
+    ----------
+    watches
+        Which are open, or about to be.
+    """
+
+    def __init__(self, watches: Sequence[Watch]) -> None:
+        self._watches = tuple(watches)
+        self._over = threading.Event()
+        self._since = dict.fromkeys(self._watches, float("-inf"))  # time.monotonic() up to which all is heard
+        self._trouble = dict.fromkeys(self._watches, "what happened since the snapshot is not heard yet")
+        self._threads = [
+            threading.Thread(target=self._check, args=(each,), name=f"check {each.path}", daemon=True)
+            for each in self._watches
+        ]
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Follow all of them as long as the block lasts; a check that is under way at its end is not waited for."""
+        for each in self._watches:
+            each.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            for each in self._watches:
+                each.close()
+
+    def start_checks(self) -> None:
+        """Check from now on: until the first check is done, all that was not heard may have happened."""
+        for each in self._threads:
+            each.start()
+
+    def lost(self) -> str | None:
+        """Why something may have happened that was not heard, in one sentence; None where all is."""
+        oldest = time.monotonic() - _STALE
+        for each in self._watches:
+            if each.lost is not None:
+                return f"{each.path} cannot be watched: {each.trouble}"
+            if self._since[each] < oldest:
+                return f"{each.path} cannot be watched: {self._trouble[each]}"
+        return None
+
+    def _check(self, watch: Watch) -> None:
+        while not self._over.is_set():
+            began = time.monotonic()
+            try:
+                heard, trouble = watch.check(), "nothing is heard, and no list of it comes"
+            except ClusterError as error:
+                heard, trouble = False, str(error)
+            self._trouble[watch] = trouble
+            if heard:
+                self._since[watch] = began
+            self._over.wait(_EVERY if heard else _LONGEST_PAUSE)

@@ -1,18 +1,25 @@
 """One binding: what is sent, what each answer means, what is tried again.
 
-The binding carries the uid of the pod that was decided upon, so a pod made anew under the name does not get the node.
-It goes to ``pods/NAME/binding``: the older resource ``bindings`` does not look at the uid.
+The binding carries the uid of the pod that was decided upon, so a pod made anew under the name does not get the node,
+and its resourceVersion, so one that has changed since it was read last does not either. It goes to
+``pods/NAME/binding``: the older resource ``bindings`` does not look at the uid.
 
 ========================  =============================================================================================
 answer                    what it means
 ========================  =============================================================================================
 200, 201                  bound
-409                       it has a node, is being deleted, has gates or another uid: the pod is read, and says which;
-                          where it has our node it was our own binding, the answer to which got lost
+409                       it has a node, is being deleted, has gates, another uid or another version: the pod is read,
+                          and says which; where it has our node it was our own binding, the answer to which got lost
 404, 422, 403, other 4xx  it is gone; a field is not accepted; not allowed: not tried again
-429                       tried again after the seconds that the server asks for
-401, 5xx, no answer       it may have happened: the pod is read first, and what still has no node is tried again
+429                       tried again after the seconds that the server asks for, if there are as many
+401                       the pod is read first, and what still has no node is tried again
+5xx, no answer            the same, and *in doubt*: it may still happen, long after we have stopped waiting
 ========================  =============================================================================================
+
+**What is in doubt is fenced.** Something between us and the server may hold a request back and hand it on later, when
+the room is another's. So where time is over and a binding is in doubt, the pod's status is written to, which gives it
+another resourceVersion: from then on no binding that is still on its way can be made. Where that cannot be done either,
+the binding is UNKNOWN, and its room is kept until the pod is seen.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ from urllib.parse import quote
 import msgspec
 
 from placer.cluster.planning.binding_plan import PlannedBinding
-from placer.cluster.reading.client import Answer, Unanswered, Writer
+from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unanswered, Writer
 from placer.cluster.reading.views import PodView
 
 __all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "pod_path"]
@@ -38,8 +45,6 @@ NUMA_ZONES = "placer.dev/numa-zones"
 #: Seconds to wait for the answer to a binding: less than what is left after SIGTERM.
 _PATIENCE = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-#: Most seconds to wait where the server says how long.
-_LONGEST_WAIT = 10.0
 
 
 class BindingState(Enum):
@@ -64,11 +69,37 @@ def pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(name)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A try that came to nothing, or to nothing known.
+
+    Parameters
+    ----------
+    trouble
+        What the matter is.
+    wait
+        Seconds after which the server wants to be asked again, where it says so.
+    look
+        Whether the pod is to be read before anything else is tried.
+    doubt
+        Whether the binding may still happen.
+    final
+        Whether another try would be no better.
+    """
+
+    trouble: str
+    wait: float | None = None
+    look: bool = False
+    doubt: bool = False
+    final: bool = False
+
+
 def bind_pod(
     server: Writer,
     bind: PlannedBinding,
     deadline: Callable[[], float],
     *,
+    refusal: Callable[[], str | None] = lambda: None,
     dry_run: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> BindingResult:
@@ -82,85 +113,134 @@ def bind_pod(
         What.
     deadline
         Gives the ``time.monotonic()`` until which to try; it may move meanwhile.
+    refusal
+        Asked before each try: why it may no longer be made, None where it may.
     dry_run
         Let the server do all but keep it.
     sleep
         Waits; tests put something faster here.
     """
-    pause = _FIRST_PAUSE
-    doubtful, trouble = False, "it was not tried in time"
-    while time.monotonic() < deadline():
-        made = _look(server, bind) if doubtful else None
-        if made is not None and made.state is not BindingState.UNKNOWN:
+    pause, doubt, failure, version = _FIRST_PAUSE, False, _Failure("it was not tried in time"), bind.resource_version
+    while not failure.final and time.monotonic() < deadline():
+        made = _look(server, bind) if failure.look else version
+        if isinstance(made, BindingResult):
             return made
         wait = None
-        if made is None:
-            answer = _post(server, bind, dry_run)
-            if isinstance(answer, BindingResult):
-                return answer
-            trouble, wait, doubtful = answer
-        sleep(max(0.0, min(_seconds(pause, wait), deadline() - time.monotonic())))
-        pause = min(2 * pause, _LONGEST_PAUSE)
-    made = _look(server, bind) if doubtful else None
+        if isinstance(made, str):
+            version = made
+            tried = _try(server, bind, version, refusal, dry_run)
+            if isinstance(tried, BindingResult):
+                return tried
+            failure, doubt, wait = tried, doubt or tried.doubt, tried.wait
+        if not failure.final:
+            sleep(max(0.0, min(_seconds(pause, wait), deadline() - time.monotonic())))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+    return _given_up(server, bind, failure, doubt and not dry_run)
+
+
+def _given_up(server: Writer, bind: PlannedBinding, failure: _Failure, doubt: bool) -> BindingResult:
+    """What became of a binding that is not tried again."""
+    refused = BindingResult(bind, BindingState.REFUSED, failure.trouble)
+    if not (doubt or failure.look):
+        return refused
+    made = _fence(server, bind, failure.trouble) if doubt else _look(server, bind)
     if made is None:
-        return BindingResult(bind, BindingState.REFUSED, trouble)
-    return made if made.state is not BindingState.UNKNOWN else BindingResult(bind, BindingState.UNKNOWN, trouble)
+        return BindingResult(bind, BindingState.UNKNOWN, failure.trouble)
+    return refused if isinstance(made, str) else made
 
 
 def _seconds(pause: float, wait: float | None) -> float:
     """How long to wait before the next try; ``wait`` is what the server asks for, if it does."""
-    return pause * random.uniform(0.8, 1.2) if wait is None else min(wait, _LONGEST_WAIT)
+    return pause * random.uniform(0.8, 1.2) if wait is None else wait * random.uniform(1.0, 1.1)
 
 
-def _post(server: Writer, bind: PlannedBinding, dry_run: bool) -> BindingResult | tuple[str, float | None, bool]:
-    """Try once: what became of it; or the trouble, the seconds to wait, and whether it may have happened."""
+def _try(
+    server: Writer, bind: PlannedBinding, version: str, refusal: Callable[[], str | None], dry_run: bool
+) -> BindingResult | _Failure:
+    """Try once, if that may be done."""
+    why = refusal()
+    return _Failure(why, final=True) if why is not None else _post(server, bind, version, dry_run)
+
+
+def _post(server: Writer, bind: PlannedBinding, version: str, dry_run: bool) -> BindingResult | _Failure:
+    """Try once: what became of it, or what the matter is."""
     path = f"{pod_path(*bind.pod)}/binding"
     parameters = {"dryRun": "All"} if dry_run else None
     try:
-        answer = server.send("POST", path, _body(bind), parameters=parameters, timeout=_PATIENCE)
+        answer = server.send("POST", path, _body(bind, version), parameters=parameters, timeout=_PATIENCE)
     except Unanswered as error:
-        return str(error), None, True
+        return _Failure(str(error), look=True, doubt=error.sent)
     if answer.status in (200, 201):
         return BindingResult(bind, BindingState.BOUND)
     trouble = f"{answer.status} {answer.message}"
-    if answer.status == 409:
-        made = _look(server, bind)
-        return (
-            made if made is not None and made.state is not BindingState.UNKNOWN else (trouble, None, made is not None)
-        )
+    if answer.status in (401, 409):
+        return _Failure(trouble, answer.again_after, look=True)
     if answer.status == 429:
-        return trouble, answer.again_after, False
-    if answer.status == 401 or answer.status >= 500:
-        return trouble, answer.again_after, True
-    return BindingResult(bind, BindingState.REFUSED, trouble)
+        return _Failure(trouble, answer.again_after)
+    if answer.status >= 500:
+        return _Failure(trouble, answer.again_after, look=True, doubt=True)
+    return _Failure(trouble, final=True)
 
 
-def _look(server: Writer, bind: PlannedBinding) -> BindingResult | None:
-    """Read the pod: what became of the binding, UNKNOWN where no answer comes; None: it can still be bound."""
+def _look(server: Writer, bind: PlannedBinding) -> BindingResult | str | None:
+    """Read the pod: what became of the binding; its version where it can be bound; None where no answer comes."""
     try:
-        answer: Answer = server.send("GET", pod_path(*bind.pod), timeout=_PATIENCE)
-    except Unanswered as error:
-        return BindingResult(bind, BindingState.UNKNOWN, str(error))
-    if answer.status == 404:
-        return BindingResult(bind, BindingState.REFUSED, "it is gone")
-    if answer.status != 200:
-        return BindingResult(bind, BindingState.UNKNOWN, f"{answer.status} {answer.message}")
-    pod = msgspec.json.decode(answer.text, type=PodView)
-    if pod.metadata.uid != bind.uid:
-        return BindingResult(bind, BindingState.REFUSED, "it was made anew under its name")
-    if pod.spec.node_name == bind.node:
+        answer = server.send("GET", pod_path(*bind.pod), timeout=_PATIENCE)
+    except Unanswered:
+        return None
+    return _seen(answer, bind)
+
+
+def _fence(server: Writer, bind: PlannedBinding, trouble: str) -> BindingResult | str | None:
+    """Write to the pod, so that no binding of its version before can be made any more; the same answer."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulerError",
+        "message": f"not bound to Node {bind.node}: {trouble} ({time.time_ns():x})",  # no two are the same
+    }
+    body = {"metadata": {"uid": bind.uid}, "status": {"conditions": [condition]}}
+    path = f"{pod_path(*bind.pod)}/status"
+    try:
+        before = _look(server, bind)
+        if not isinstance(before, str):
+            return before
+        answer = server.send("PATCH", path, body, kind=STRATEGIC_MERGE, timeout=_PATIENCE)
+    except Unanswered:
+        return None
+    return _look(server, bind) if answer.status == 409 else _seen(answer, bind)
+
+
+def _seen(answer: Response, bind: PlannedBinding) -> BindingResult | str | None:
+    """What an answer says that holds the pod."""
+    if answer.status not in (200, 404):
+        return None
+    pod = msgspec.json.decode(answer.text, type=PodView) if answer.status == 200 else None
+    if pod is not None and (pod.metadata.uid, pod.spec.node_name) == (bind.uid, bind.node):
         return BindingResult(bind, BindingState.BOUND)
+    why = _why_not(pod, bind)
+    if why or pod is None:
+        return BindingResult(bind, BindingState.REFUSED, why)
+    return pod.metadata.resource_version
+
+
+def _why_not(pod: PodView | None, bind: PlannedBinding) -> str:
+    """Why a pod, None where it is not there, can no longer be bound; empty where it can."""
+    if pod is None:
+        return "it is gone"
+    if pod.metadata.uid != bind.uid:
+        return "it was made anew under its name"
     if pod.spec.node_name:
-        return BindingResult(bind, BindingState.REFUSED, f"somebody else bound it to Node {pod.spec.node_name}")
+        return f"another client bound it to Node {pod.spec.node_name}"
     if pod.metadata.deletion_timestamp is not None:
-        return BindingResult(bind, BindingState.REFUSED, "it is being deleted")
-    if pod.spec.scheduling_gates:
-        return BindingResult(bind, BindingState.REFUSED, "it has scheduling gates")
-    return None
+        return "it is being deleted"
+    return "it has scheduling gates" if pod.spec.scheduling_gates else ""
 
 
-def _body(bind: PlannedBinding) -> dict[str, object]:
+def _body(bind: PlannedBinding, version: str) -> dict[str, object]:
     metadata: dict[str, object] = {"name": bind.pod.name, "namespace": bind.pod.namespace, "uid": bind.uid}
+    if version:
+        metadata["resourceVersion"] = version
     if bind.numa_zones:
         metadata["annotations"] = {NUMA_ZONES: ",".join(bind.numa_zones)}
     return {

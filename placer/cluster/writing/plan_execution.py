@@ -4,9 +4,10 @@ A gang goes out when the scheduler cache still has room for all of it. Its bindi
 that wait for a pod before them on their node. What cannot be bound is tried for as long as the gang's grace lasts,
 which begins anew with every pod of it that is bound. Where nothing of a gang was bound and something cannot be, the
 rest of it is not tried; where something was, the rest is, since a gang is the sooner complete the less is missing.
+Before each try of each binding it is looked at once more whether its node still takes it.
 
 A gang of which something was bound and that is not ready (C5, C6) is *half-bound*: always reported, completed first in
-the next pass, or rolled back if that was asked for: the pods that this pass bound are deleted.
+the next pass, or rolled back (:mod:`placer.cluster.planning.half_bound`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,10 +23,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
-from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, GangState, gang_outcomes
-from placer.cluster.reading.client import Unanswered, Writer
+from placer.cluster.planning.gang_outcome import BatchOutcome, GangOutcome, gang_outcomes
 from placer.cluster.reading.views import KubeletAnswer
-from placer.cluster.writing.binding import BindingResult, BindingState, bind_pod, pod_path
+from placer.cluster.writing.binding import BindingResult, BindingState, bind_pod
+from placer.cluster.writing.breaker import Breaker
+from placer.cluster.writing.lease import HANDOVER
 from placer.instance import Instance, Key
 
 if TYPE_CHECKING:
@@ -33,16 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BindingOptions", "execute_plan"]
 
-#: Seconds that a gang under way has left when the pass is to end, and those after which nothing more is waited for.
-_LAST, _END = 4.0, 6.0
+#: Seconds that a gang under way has left when the pass is to end, so few that no other pass has begun by then where the
+#: Lease is lost; and those after which nothing more is waited for.
+_LAST, _END = HANDOVER - 1.0, 6.0
 #: Most seconds to wait at the end for events of what was bound: without them it is not known what else came.
 _EVENTS = 10.0
 #: Seconds after which a wait looks whether the pass is to end.
 _SLICE = 0.1
 #: Seconds between two looks at what kubelets answered.
 _TICK = 0.02
-#: Seconds between tries to delete a pod.
-_PAUSES = (0.2, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,6 @@ class BindingOptions:
         Seconds that a gang may go without a pod of it being bound.
     settle
         Most seconds to wait at the end for events of what was bound, and for kubelets' answers.
-    roll_back
-        Delete what was bound of a gang that stays half-bound.
     dry_run
         Let the server do all but keep it.
     """
@@ -66,24 +65,24 @@ class BindingOptions:
     workers: int = 16
     grace: float = 30.0
     settle: float = 5.0
-    roll_back: bool = False
     dry_run: bool = False
 
 
 def execute_plan(
-    server: Writer,
+    server: Breaker,
     cache: SchedulerCache,
     instance: Instance,
     plan: BindingPlan,
     settings: BindingOptions,
     stop: threading.Event,
+    lost: Callable[[], str | None] = lambda: None,
 ) -> list[GangOutcome]:
     """Carry a plan out.
 
     Parameters
     ----------
     server
-        Where.
+        Where; once it is open nothing more goes out.
     cache
         Of the snapshot that was decided upon, fed with events.
     instance
@@ -94,44 +93,19 @@ def execute_plan(
         How.
     stop
         Set by another thread: begin no further gang, and return within seconds.
+    lost
+        Gives why we may no longer bind, since another may have begun to; None as long as we may. Means the same.
 
     Returns
     -------
-    list[Gang]
+    list[GangOutcome]
         Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, settings, stop)
+    work = _Execution(server, cache, settings, stop, lost)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
-    gangs = [gang for tried in work.done for gang in gang_outcomes(instance, cache, tried)]
-    if settings.roll_back and not settings.dry_run and not stop.is_set():
-        gangs = [_roll_back(server, gang) for gang in gangs]
-    return gangs
-
-
-def _roll_back(server: Writer, gang: GangOutcome) -> GangOutcome:
-    """Delete what this pass bound of a gang that is half-bound; what cannot be deleted stays reported as bound."""
-    if gang.state is not GangState.HALF_BOUND:
-        return gang
-    deleted = [bind for bind in gang.bound if _delete(server, bind)]
-    kept = tuple(bind for bind in gang.bound if bind not in deleted)
-    missing = gang.missing | {bind.pod: "rolled back" for bind in deleted}
-    return GangOutcome(gang.key, GangState.HALF_BOUND if kept else GangState.ROLLED_BACK, kept, missing)
-
-
-def _delete(server: Writer, bind: PlannedBinding) -> bool:
-    """Whether a pod is deleted, or was already."""
-    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": bind.uid}}
-    for pause in (*_PAUSES, 0.0):
-        with suppress(Unanswered):
-            answer = server.send("DELETE", pod_path(*bind.pod), body)
-            if answer.status in (200, 202, 404, 409):  # 409: it has another uid, so ours is gone
-                return True
-            if answer.status < 500 and answer.status != 429:
-                return False
-        time.sleep(pause)
-    return False
+    return [gang for tried in work.done for gang in gang_outcomes(instance, cache, tried)]
 
 
 def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
@@ -160,8 +134,15 @@ class _BatchInFlight(BatchOutcome):
 class _Execution:
     """One plan being carried out: this thread hands out bindings, workers make them."""
 
-    def __init__(self, server: Writer, cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
-        self._server, self._cache, self._settings, self._stop = server, cache, settings, stop
+    def __init__(
+        self,
+        server: Breaker,
+        cache: SchedulerCache,
+        settings: BindingOptions,
+        stop: threading.Event,
+        lost: Callable[[], str | None],
+    ) -> None:
+        self._server, self._cache, self._settings, self._stop, self._lost = server, cache, settings, stop, lost
         self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
@@ -211,7 +192,7 @@ class _Execution:
 
     def _deaf(self) -> bool:
         """Whether no events come, and that may pass: it is waited for as long as a gang's grace lasts, once."""
-        if self._stop.is_set() or self._cache.lost() is None:
+        if self._stopped is not None or self._cache.lost() is None:
             self._deaf_since = None
             return False
         if self._deaf_since is None:
@@ -233,6 +214,9 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         """Why a batch may not go out; empty where it may."""
+        forbidden = self._lost() or self._server.open
+        if forbidden:
+            return forbidden
         own = {bind.pod for bind in batch.bindings}
         for bind in batch.bindings:
             if bind.after is not None and bind.after not in own and self._failed(bind.after):
@@ -324,7 +308,7 @@ class _Execution:
         return grace if self._stopped is None else min(grace, self._stopped + _LAST)
 
     def _notice_stop(self) -> None:
-        if self._stopped is None and self._stop.is_set():
+        if self._stopped is None and (self._stop.is_set() or self._lost() is not None):
             self._stopped = time.monotonic()
 
     def _past_end(self) -> bool:
@@ -345,7 +329,13 @@ class _Execution:
         while (task := self._tasks.get()) is not None:
             under, bind = task
             try:
-                made = bind_pod(self._server, bind, partial(self._deadline, under), dry_run=self._settings.dry_run)
+                made = bind_pod(
+                    self._server,
+                    bind,
+                    partial(self._deadline, under),
+                    refusal=partial(self._cache.late_refusal, bind),
+                    dry_run=self._settings.dry_run,
+                )
             except Exception as error:  # a worker that dies would leave its gang waiting for ever
                 made = BindingResult(bind, BindingState.UNKNOWN, f"{type(error).__name__}: {error}")
             self._made.put((under, made))

@@ -23,25 +23,31 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TypeVar
+from itertools import takewhile
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from placer.cluster.planning.binding_plan import BindingPlan
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.node_room import Overfull
-from placer.cluster.reading.client import STRATEGIC_MERGE, Answer, Unlisted, Writer, pages
-from placer.cluster.reading.views import Page, PodView
+from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, Writer, listed, server_time
+from placer.cluster.reading.views import PodView
 from placer.cluster.writing.binding import pod_path
-from placer.cluster.writing.volcano_pod_groups import PodGroupStatus, write_pod_group_status
+from placer.cluster.writing.volcano_pod_groups import PodGroupStatus, without_amounts, write_pod_group_status
 from placer.codes import ConditionReason, EventReason
 from placer.errors import ClusterError
-from placer.instance import GroupKey
+from placer.instance import GroupKey, Instance, Key
+from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
 from placer.words import counted
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from placer.cluster.planning.scheduler_cache import Overfull
 
 __all__ = ["StatusOptions", "StatusReport", "write_status"]
 
@@ -53,16 +59,29 @@ _PATIENCE = 5.0
 #: Most characters of an Event's note.
 _NOTE = 1000
 _VOLCANO = "scheduling.volcano.sh"
-_VERSIONS = {"": "v1", _VOLCANO: f"{_VOLCANO}/v1beta1", "scheduling.x-k8s.io": "scheduling.x-k8s.io/v1alpha1"}
+#: What an Event is about, by the API group of the gang: apiVersion, and kind where it is no PodGroup.
+_SUBJECTS = {
+    "": ("v1", "Pod"),
+    _VOLCANO: (f"{_VOLCANO}/v1beta1", "PodGroup"),
+    "scheduling.x-k8s.io": ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    "scheduling.k8s.io": ("scheduling.k8s.io/v1beta1", "PodGroup"),
+    "batch": ("batch/v1", "Job"),
+    "jobset.x-k8s.io": ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+    "leaderworkerset.x-k8s.io": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class StatusOptions:
-    """What is written: conditions of pods, Events, status of Volcano's PodGroups."""
+    """What is written: conditions of pods, Events, status of Volcano's PodGroups; and for how many seconds in all.
+
+    What is left then is written by the next pass, since it is not so already.
+    """
 
     conditions: bool = True
     events: bool = True
     groups: bool = True
+    limit: float = 20.0
 
 
 @dataclass
@@ -82,6 +101,9 @@ class _WaitingReason:
     reason: ConditionReason
     message: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", legible(self.message))
+
 
 def write_status(
     server: Writer,
@@ -92,6 +114,7 @@ def write_status(
     overfull: Iterable[Overfull],
     options: StatusOptions,
     stop: threading.Event,
+    backing_off: Mapping[Key, tuple[GroupKey, datetime]] = MappingProxyType({}),
 ) -> StatusReport:
     """Write what became of a pass.
 
@@ -107,10 +130,17 @@ def write_status(
         What is written.
     stop
         Set by another thread: write nothing more.
+    backing_off
+        Pods that were not tried, since their gang was rolled back, with the gang and until when.
     """
-    writer = _StatusWriter(server, scheduler_name, stop)
-    waits = _waits(result, plan, gangs)
-    changed = writer.conditions(result, waits) if options.conditions else set(waits)
+    writer = _StatusWriter(server, scheduler_name, options.limit, stop)
+    waits = _waits(result, plan, gangs) | {
+        key: _WaitingReason("SchedulerError", f"rolled back, since half-bound; tried again at {until:%H:%M:%S} UTC")
+        for key, until in backing_off.values()
+    }
+    groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
+    groups |= {pod: key for pod, (key, _) in backing_off.items()}
+    changed = writer.conditions(groups, waits) if options.conditions else set(waits)
     if options.groups:
         writer.groups(_group_statuses(result, gangs, waits))
     if options.events:
@@ -135,11 +165,14 @@ def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> d
         elif gang.missing:
             pod, why = next(iter(gang.missing.items()))
             found[gang.key] = _WaitingReason("SchedulerError", f"{_counts(gang)}; Pod {pod}: {why}")
+        elif gang.state is GangState.HALF_BOUND:
+            found.setdefault(gang.key, _WaitingReason("SchedulerError", f"half-bound: {gang.reason}"))
     return found
 
 
 def _counts(gang: GangOutcome) -> str:
-    return f"{len(gang.bound)} of {len(gang.bound) + len(gang.missing)} planned pods are bound"
+    bound = len(gang.before) + len(gang.bound)
+    return f"{bound} of {bound + len(gang.missing)} planned pods are bound"
 
 
 def _group_statuses(
@@ -149,9 +182,8 @@ def _group_statuses(
     instance = result.instance
     bound = {bind.pod: bind.node for gang in gangs for bind in gang.bound}
     outcome = Outcome(instance, Placement.of(bound))
-    for key, group in instance.groups.items():
-        if key.api_group != _VOLCANO or not group.pending:
-            continue
+    for key in _told_groups(instance, gangs):
+        group = instance.groups[key]
         ready = outcome.ready(group)
         some = bool(group.bound or any(pod in bound for pod in group.pending))
         wait = waits.get(key)
@@ -159,6 +191,14 @@ def _group_statuses(
             yield PodGroupStatus(key, True, some, "tasks in gang are ready to be scheduled", "")
         elif wait is not None:
             yield PodGroupStatus(key, False, some, "NotEnoughResources", wait.message)
+
+
+def _told_groups(instance: Instance, gangs: Iterable[GangOutcome]) -> Iterator[GroupKey]:
+    """PodGroups of Volcano of which pods wait, or that are half-bound though none does."""
+    half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
+    for key, group in instance.groups.items():
+        if key.api_group == _VOLCANO and (group.pending or key in half_bound):
+            yield key
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +211,9 @@ class _Event:
     namespace: str
     name: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "note", legible(self.note))
+
 
 def _events(
     gangs: Iterable[GangOutcome], overfull: Iterable[Overfull], waits: Mapping[GroupKey, _WaitingReason]
@@ -178,10 +221,11 @@ def _events(
     for gang in gangs:
         if gang.bound:
             yield _gang_event(gang.key, "Normal", "Scheduled", _assigned(gang))
-        if gang.state is GangState.HALF_BOUND:
+        if gang.state is GangState.HALF_BOUND and gang.bound:
             yield _gang_event(gang.key, "Warning", "HalfBound", f"{_counts(gang)}; the next pass completes it first")
         if gang.state is GangState.ROLLED_BACK:
-            yield _gang_event(gang.key, "Warning", "RolledBack", "it could not be completed; its new pods are deleted")
+            note = f"it could not be completed; its pods are deleted: {gang.reason}"
+            yield _gang_event(gang.key, "Warning", "RolledBack", note)
     for key, wait in waits.items():
         yield _gang_event(key, "Warning", "FailedScheduling", wait.message)
     for each in overfull:
@@ -189,8 +233,8 @@ def _events(
 
 
 def _gang_event(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Event:
-    version = _VERSIONS.get(key.api_group, key.api_group)
-    return _Event(kind, reason, note, version, key.kind, key.namespace, key.name)
+    version, subject = _SUBJECTS[key.api_group]
+    return _Event(kind, reason, note, version, subject, key.namespace, key.name)
 
 
 def _assigned(gang: GangOutcome) -> str:
@@ -201,9 +245,11 @@ def _assigned(gang: GangOutcome) -> str:
 
 
 def _says(pod: PodView, wait: _WaitingReason) -> bool:
-    """Whether a pod's condition says already why it waits."""
+    """Whether a pod's condition says already why it waits; other amounts alone are no other cause."""
     there = pod.scheduled
-    return there is not None and (there.status, there.reason, there.message) == ("False", wait.reason, wait.message)
+    if there is None or (there.status, there.reason) != ("False", wait.reason):
+        return False
+    return without_amounts(there.message) == without_amounts(wait.message)
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -212,27 +258,27 @@ def _says(pod: PodView, wait: _WaitingReason) -> bool:
 class _StatusWriter:
     """Writes, several things at a time."""
 
-    def __init__(self, server: Writer, scheduler_name: str, stop: threading.Event) -> None:
+    def __init__(self, server: Writer, scheduler_name: str, limit: float, stop: threading.Event) -> None:
         self._server, self._name, self._stop = server, scheduler_name, stop
         self._lock = threading.Lock()
-        self._now = datetime.now(UTC)
+        self._now = server_time(server)
+        self._until = time.monotonic() + limit
         self._instance = f"{scheduler_name}-{os.uname().nodename}"[:128]
         self.report = StatusReport()
 
-    def conditions(self, result: Result, waits: Mapping[GroupKey, _WaitingReason]) -> set[GroupKey]:
+    def conditions(self, groups: Mapping[Key, GroupKey], waits: Mapping[GroupKey, _WaitingReason]) -> set[GroupKey]:
         """Write conditions of pods that wait; the gangs of which one was not so already."""
-        work = [(pod, wait, key) for pod, wait, key in self._waiting(result, waits) if not _says(pod, wait)]
+        work = [(pod, wait, key) for pod, wait, key in self._waiting(groups, waits) if not _says(pod, wait)]
         written = self._each(lambda each: self._condition(each[0], each[1]), work)
         self.report.conditions = sum(written)
         return {key for (_, _, key), done in zip(work, written, strict=True) if done}
 
     def _waiting(
-        self, result: Result, waits: Mapping[GroupKey, _WaitingReason]
+        self, groups: Mapping[Key, GroupKey], waits: Mapping[GroupKey, _WaitingReason]
     ) -> Iterator[tuple[PodView, _WaitingReason, GroupKey]]:
         """Pods as they are now, why they wait and their gang, of all gangs of which pods wait."""
         for pod in self._pending() if waits else ():
-            known = result.instance.pods.get(pod.key)
-            gang = known.group if known is not None else None
+            gang = groups.get(pod.key)
             if gang is not None and gang in waits:
                 yield pod, waits[gang], gang
 
@@ -248,18 +294,15 @@ class _StatusWriter:
     def _pending(self) -> Iterator[PodView]:
         """Pods of ours that have no node, as they are now."""
         selector = f"spec.nodeName=,spec.schedulerName={self._name}"
-        decode = msgspec.json.Decoder(Page[PodView]).decode
 
-        def ask(path: str, parameters: Mapping[str, str]) -> Answer:
+        def ask(path: str, parameters: Mapping[str, str]) -> Response:
             return self._server.send("GET", path, parameters=parameters, timeout=_PATIENCE)
 
         if self._stop.is_set():
             return
         try:
-            for page in pages(ask, "/api/v1/pods", decode, selector):
-                yield from page.items or ()
-                if self._stop.is_set():
-                    return
+            pods = listed(ask, "/api/v1/pods", PodView, selector)
+            yield from takewhile(lambda _: not self._stop.is_set(), pods)
         except Unlisted as error:
             self._fine(error.answer, "list of pods")
         except ClusterError as error:
@@ -300,7 +343,7 @@ class _StatusWriter:
         path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
         return self._fine(self._server.send("POST", path, body, timeout=_PATIENCE), "Events")
 
-    def _fine(self, answer: Answer, what: str, gone: tuple[int, ...] = ()) -> bool:
+    def _fine(self, answer: Response, what: str, gone: tuple[int, ...] = ()) -> bool:
         if answer.status >= 300 and answer.status not in gone:
             self._trouble(f"{what}: {answer.status} {answer.message}")
         return answer.status < 300
@@ -316,9 +359,12 @@ class _StatusWriter:
         def one(thing: T) -> bool:
             if self._stop.is_set():
                 return False
+            if time.monotonic() > self._until:
+                self._trouble("there was no time to tell everything; the next pass tells the rest")
+                return False
             try:
                 return work(thing)
-            except ClusterError as error:
+            except (ClusterError, msgspec.DecodeError) as error:
                 self._trouble(str(error))
                 return False
 

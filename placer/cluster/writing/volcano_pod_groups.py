@@ -6,27 +6,44 @@ is patched with the object. The Job controller makes the pods of a job only once
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from placer.cluster.reading.client import MERGE, Unanswered, Unlisted, Writer, pages
-from placer.cluster.reading.views import Page
+from placer.cluster.reading.client import MERGE, Unanswered, Unlisted, Writer, listed
 from placer.errors import ClusterError
 from placer.instance import GroupKey
 
-__all__ = ["PodGroupStatus", "enqueue_pod_groups", "group_path", "write_pod_group_status"]
+__all__ = [
+    "Enqueued",
+    "PodGroupStatus",
+    "enqueue_pod_groups",
+    "group_path",
+    "without_amounts",
+    "write_pod_group_status",
+]
 
 _GROUPS = "/apis/scheduling.volcano.sh/v1beta1"
 _JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
 _NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+#: A number with its unit, standing alone: names of nodes and pods keep theirs.
+_AMOUNT = re.compile(r"(?<![\w./-])-?[0-9][0-9.,]*(?:[munkKMGTPE]i?)?(?![\w/-])")
 #: Seconds to wait for an answer.
 _PATIENCE = 5.0
+
+
+@dataclass(slots=True)
+class Enqueued:
+    """How many PodGroups were moved to Inqueue, and what the server said of those that it refused to."""
+
+    count: int = 0
+    troubles: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +101,30 @@ def _status(status: dict[str, Any], wanted: PodGroupStatus, now: str) -> dict[st
         "message": wanted.message,
     }
     conditions = status.get("conditions") or []
-    if phase == status.get("phase") and any(condition.items() <= each.items() for each in conditions):
+    if phase == status.get("phase") and any(_means_the_same(condition, each) for each in conditions):
         return None
     others = [each for each in conditions if each.get("type") not in ("Scheduled", "Unschedulable")]
     stamp = {"transitionID": str(uuid.uuid4()), "lastTransitionTime": now}
     return {"phase": phase, "conditions": [*others, condition | stamp]}
+
+
+def without_amounts(message: str) -> str:
+    """A message without its numbers: what is left says why something waits, whoever takes or leaves room meanwhile.
+
+    Examples
+    --------
+    >>> without_amounts("cpu 60 of 40 left") == without_amounts("cpu 60500m of 1.5 left")
+    True
+    """
+    return _AMOUNT.sub("#", message)
+
+
+def _means_the_same(wanted: dict[str, Any], there: dict[str, Any]) -> bool:
+    """Whether a condition that is there says what is wanted, or that but for amounts."""
+    others = {key: text for key, text in wanted.items() if key != "message"}
+    return others.items() <= there.items() and without_amounts(there.get("message") or "") == without_amounts(
+        wanted["message"]
+    )
 
 
 def _phase(phase: str, wanted: PodGroupStatus) -> str:
@@ -103,8 +139,8 @@ def _phase(phase: str, wanted: PodGroupStatus) -> str:
 # ------------------------------------------------------------------------------------------------------------- enqueue
 
 
-def enqueue_pod_groups(server: Writer, scheduler_name: str) -> int:
-    """Move PodGroups of our pods and of our jobs from Pending to Inqueue.
+def enqueue_pod_groups(server: Writer, scheduler_name: str) -> Enqueued:
+    """Move PodGroups of our pods and of our jobs from Pending to Inqueue; one that is refused stays as it is.
 
     Parameters
     ----------
@@ -115,16 +151,20 @@ def enqueue_pod_groups(server: Writer, scheduler_name: str) -> int:
 
     Returns
     -------
-    int
-        How many were moved.
+    Enqueued
+        How many were moved, and what was refused.
     """
+    done = Enqueued()
     waiting = [each for each in _listed(server, f"{_GROUPS}/podgroups") if _is_pending(each)]
     if not waiting:
-        return 0
+        return done
     pods = _listed(server, "/api/v1/pods", f"spec.nodeName=,spec.schedulerName={scheduler_name}")
     named = {name for pod in pods for name in _named_by(pod["metadata"])}
     jobs = _jobs_of(server, scheduler_name)
-    return sum(_enqueue(server, group) for group in waiting if _is_ours(group, named, jobs))
+    for group in waiting:
+        if _is_ours(group, named, jobs):
+            _enqueue(server, group, done)
+    return done
 
 
 def _jobs_of(server: Writer, scheduler_name: str) -> set[str]:
@@ -149,22 +189,21 @@ def _is_ours(group: dict[str, Any], named: set[tuple[Any, Any]], jobs: set[str])
     return (metadata["namespace"], metadata["name"]) in named or not owners.isdisjoint(jobs)
 
 
-def _enqueue(server: Writer, group: dict[str, Any]) -> bool:
+def _enqueue(server: Writer, group: dict[str, Any], done: Enqueued) -> None:
     metadata = group["metadata"]
-    path = group_path(GroupKey("scheduling.volcano.sh", metadata["namespace"], metadata["name"]))
+    key = GroupKey("scheduling.volcano.sh", metadata["namespace"], metadata["name"])
     body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": {"phase": "Inqueue"}}
     try:
-        answer = server.send("PATCH", path, body, kind=MERGE)
-    except Unanswered:
-        return False  # the next pass finds it as it is
+        answer = server.send("PATCH", group_path(key), body, kind=MERGE)
+    except Unanswered as error:  # the next pass finds it as it is
+        done.troubles.append(f"{key}: {error}")
+        return
+    done.count += answer.status == 200
     if answer.status not in (200, 404, 409):
-        raise ClusterError(f"{path}: {answer.status} {answer.message}")
-    return answer.status == 200
+        done.troubles.append(f"{key}: {answer.status} {answer.message}")
 
 
 def _listed(server: Writer, path: str, selector: str = "") -> Iterator[dict[str, Any]]:
     """Objects of a list; none where the server does not know the kind."""
-    decode = msgspec.json.Decoder(Page[dict[str, Any]]).decode
     with suppress(Unlisted):
-        for page in pages(server.get, path, decode, selector):
-            yield from page.items or ()
+        yield from listed(server.get, path, dict[str, Any], selector)

@@ -165,7 +165,7 @@ class TopologyManager:
 
     def _refusal(self, asking: Alignment) -> str:
         """Why something is refused now."""
-        asked = f"{asking.label} asks for {_amounts(asking.need)}"
+        asked = f"{asking.label} asks for {_amounts(asking.need, asking.need)}"
         if self.node.policy == UNKNOWN:
             return f"{asked}, to be aligned by a policy that is not known"
         widths = {name: self._width(name, amount) for name, amount in asking.need.items()}
@@ -177,7 +177,7 @@ class TopologyManager:
             said = ", ".join(f"{name} {width}" for name, width in widths.items())
             return f"{asked}, which takes different numbers of zones: {said}"
         rooms = (
-            f"{zone.name} has {_amounts({name: room[name] for name in asking.need})}"
+            f"{zone.name} has {_amounts(room, asking.need)}"
             for zone, room in zip(self.node.zones, self.left, strict=True)
         )
         return f"{asked} in {'one zone' if width == 1 else f'{width} zones'}: {'; '.join(rooms)}"
@@ -215,11 +215,10 @@ def lowest_set(
     """
     below = len(rooms) if below is None else below
     if width == 1:
-        fitting = (zone for zone in range(below) if all(rooms[zone][name] >= need[name] for name in need))
-        return next(((zone,) for zone in fitting), None)
+        return next(((zone,) for zone in range(below) if _covers(rooms[zone], need)), None)
     if not _largest_suffice(rooms[:below], need, width):
         return None
-    for highest in range(width - 1, below if width else 0):
+    for highest in range(width - 1, below):
         rest = {name: amount - rooms[highest][name] for name, amount in need.items()}
         found = lowest_set(rooms, rest, width - 1, highest)
         if found is not None:
@@ -227,10 +226,14 @@ def lowest_set(
     return None
 
 
+def _covers(room: Mapping[_Resource, int], need: Mapping[_Resource, int]) -> bool:
+    return all(room[name] >= amount for name, amount in need.items())
+
+
 def _largest_suffice(rooms: Sequence[Mapping[_Resource, int]], need: Mapping[_Resource, int], width: int) -> bool:
     """Whether the zones with most of each resource, other ones for each, have all of something: else no set has."""
     largest_first = {name: sorted((room[name] for room in rooms), reverse=True) for name in need}
-    return all(sum(largest_first[name][:width]) >= amount for name, amount in need.items())
+    return width > 0 and all(sum(largest_first[name][:width]) >= amount for name, amount in need.items())
 
 
 # ------------------------------------------------------------------------------------------------ what pods ask for
@@ -248,7 +251,6 @@ def aligns(node: NumaNode, demand: NumaDemand | None) -> bool:
     return bool(alignments_of(demand, node.scope, aligned_resources(node)))
 
 
-@lru_cache(maxsize=10_000)
 def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, ...]) -> tuple[Alignment, ...]:
     """What a kubelet aligns of a pod, in order.
 
@@ -268,14 +270,25 @@ def alignments_of(demand: NumaDemand | None, scope: str, resources: tuple[str, .
     """
     if demand is None:
         return ()
-    return tuple(_of_pod(demand, resources) if scope == "pod" else _of_containers(demand, resources))
+    return _alignments(demand, tuple([each.name for each in demand.containers]), scope, resources)
 
 
-def _of_containers(demand: NumaDemand, resources: Sequence[str]) -> Iterator[Alignment]:
-    for each in demand.containers:
+@lru_cache(maxsize=10_000)
+def _alignments(
+    demand: NumaDemand,
+    names: tuple[str, ...],
+    scope: str,
+    resources: tuple[str, ...],
+) -> tuple[Alignment, ...]:
+    return tuple(_of_pod(demand, resources) if scope == "pod" else _of_containers(demand, names, resources))
+
+
+def _of_containers(demand: NumaDemand, names: Sequence[str], resources: Sequence[str]) -> Iterator[Alignment]:
+    """Alignments of one container each; demands are equal whatever their containers are called, so names are apart."""
+    for name, each in zip(names, demand.containers, strict=True):
         amounts = _aligned(demand, each.requests, resources)
         if amounts:
-            label = f"{each.stage.value} {each.name}".strip()
+            label = f"{each.stage.value} {name}".strip()
             yield Alignment(label, amounts, {} if each.stage is Stage.INIT else amounts)
 
 
@@ -310,5 +323,5 @@ def _native(resource: str) -> bool:
     return resource in (CPU, "memory") or resource.startswith(HUGE_PAGES)
 
 
-def _amounts(amounts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {format_amount(name, amount)}" for name, amount in amounts.items())
+def _amounts(amounts: Mapping[str, int], names: Iterable[str]) -> str:
+    return ", ".join(f"{name} {format_amount(name, amounts[name])}" for name in names)

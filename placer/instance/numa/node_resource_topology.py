@@ -29,16 +29,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Final
+from math import inf
+from typing import TYPE_CHECKING, Final
 
 from placer.instance.findings import Findings
 from placer.instance.numa.kubelet_replay import TopologyManager
 from placer.instance.numa.numa_demand import DemandPool
 from placer.instance.numa.numa_values import (
     MAX_NUMA_NODES,
-    POLICIES,
     SCOPES,
     STRICT,
+    TOPOLOGY_MANAGER_POLICIES,
     UNKNOWN,
     NumaDemand,
     NumaNode,
@@ -48,11 +49,14 @@ from placer.instance.numa.numa_values import (
     is_device,
 )
 from placer.instance.problem import Node
-from placer.kube.numa import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
-from placer.kube.pod import PodManifest
+from placer.kube.pod import TERMINAL_PHASES
 from placer.quantity import Resources, format_amount, from_nano
 
-__all__ = ["UPDATED", "caught_up", "pod_hash", "read_numa", "sign", "xxh64"]
+if TYPE_CHECKING:
+    from placer.kube.pod import PodManifest
+    from placer.kube.scheduler_plugins import NodeResourceTopologyManifest, ZoneEntry, ZoneResource
+
+__all__ = ["UPDATED", "caught_up", "is_known_setting", "pod_hash", "read_numa", "sign", "xxh64"]
 
 FINDING_CODE: Final = "NumaZones"
 
@@ -81,9 +85,17 @@ def _letters(name: str) -> str:
 
 
 _POLICY_NAMES = {
-    _letters(policy + suffix): (policy, scope) for policy in POLICIES for suffix, scope in _SUFFIXES.items()
+    _letters(policy + suffix): (policy, scope)
+    for policy in TOPOLOGY_MANAGER_POLICIES
+    for suffix, scope in _SUFFIXES.items()
 }
 _SCOPE_NAMES = {scope + suffix: scope for scope in SCOPES for suffix in ("", "level")}
+
+
+def is_known_setting(text: str) -> bool:
+    """Whether a text is a policy or a scope of the Topology Manager, in whichever spelling."""
+    letters = _letters(text)
+    return letters in _POLICY_NAMES or letters in _SCOPE_NAMES
 
 
 def read_numa(
@@ -110,29 +122,37 @@ class _TopologyReader:
     def __init__(self, item: NodeResourceTopologyManifest, findings: Findings) -> None:
         self.item, self.findings = item, findings
         self.subject = f"NodeResourceTopology {item.name}"
+        self.attributes = {each.name: each.value or "" for each in item.attributes or ()}
 
     def note(self, message: str) -> None:
         self.findings.add(FINDING_CODE, self.subject, f"{self.subject}: {message}")
 
     def settings(self) -> tuple[str, str]:
         """Policy and scope of the kubelet; a scope that is not known makes a strict policy one that is not known."""
-        attributes = {each.name: each.value or "" for each in self.item.attributes or ()}
+        attributes = self.attributes
         self._misspelt(attributes)
-        old = (self.item.topology_policies or ("",))[0]
-        policy, scope = _POLICY_NAMES.get(_letters(old), (UNKNOWN, "container")) if old else ("none", "container")
-        if policy == UNKNOWN:
-            self._unknown("topologyPolicies", old, _OLD_NAMES, "" if _POLICY in attributes else _KEEPS_OFF)
+        policy, scope = self._old_settings("" if _POLICY in attributes else _KEEPS_OFF)
         if _POLICY in attributes:
             policy, _ = _POLICY_NAMES.get(_letters(attributes[_POLICY]), (UNKNOWN, ""))
             if policy == UNKNOWN:
-                self._unknown(f"attribute {_POLICY}", attributes[_POLICY], POLICIES, _KEEPS_OFF)
-        if _SCOPE in attributes:
-            known = _SCOPE_NAMES.get(_letters(attributes[_SCOPE]))
-            if known is None:
-                self._unknown(f"attribute {_SCOPE}", attributes[_SCOPE], SCOPES, _KEEPS_OFF if policy in STRICT else "")
-                return (UNKNOWN if policy in STRICT else policy), "container"
-            scope = known
-        return policy, scope
+                self._unknown(f"attribute {_POLICY}", attributes[_POLICY], TOPOLOGY_MANAGER_POLICIES, _KEEPS_OFF)
+        if _SCOPE not in attributes:
+            return policy, scope
+        known = _SCOPE_NAMES.get(_letters(attributes[_SCOPE]))
+        if known is not None:
+            return policy, known
+        self._unknown(f"attribute {_SCOPE}", attributes[_SCOPE], SCOPES, _KEEPS_OFF if policy in STRICT else "")
+        return (UNKNOWN if policy in STRICT else policy), "container"
+
+    def _old_settings(self, what: str) -> tuple[str, str]:
+        """Policy and scope by the deprecated field; ``what`` comes of a name there that is not known."""
+        old = (self.item.topology_policies or ("",))[0]
+        if not old:
+            return "none", "container"
+        known = _POLICY_NAMES.get(_letters(old))
+        if known is None:
+            self._unknown("topologyPolicies", old, _OLD_NAMES, what)
+        return known or (UNKNOWN, "container")
 
     def _misspelt(self, names: Iterable[str]) -> None:
         """Note attributes that are nearly one that is read: what they say of the kubelet would be lost unseen."""
@@ -221,7 +241,9 @@ def _amounts(resource: ZoneResource) -> tuple[int, int, int]:
     """Capacity, allocatable and available; one that is left out is the next one that is there, ``available`` first
     what is allocatable.
     """
-    capacity, allocatable, available = resource.capacity, resource.allocatable, resource.available
+    capacity: int | None = resource.capacity
+    allocatable: int | None = resource.allocatable
+    available: int | None = resource.available
     if allocatable is None:
         allocatable = capacity if capacity is not None else available or 0
     if available is None:
@@ -252,7 +274,6 @@ _ATTRIBUTE = "nodeTopologyPodsFingerprint"
 _METHOD = "nodeTopologyPodsFingerprintMethod"
 _ANNOTATION = "topology.node.k8s.io/fingerprint"
 _ALL_PODS, _EXCLUSIVE = "all", "with-exclusive-resources"
-_ENDED = ("Succeeded", "Failed")
 #: Of so many pods at most, the last ones bound, it is tried whether a fingerprint is without them.
 MOST_BEYOND = 40
 
@@ -288,25 +309,9 @@ def caught_up(
     demands: DemandPool,
     findings: Findings,
 ) -> dict[str, NumaNode]:
-    """Bring ``available`` of every node up to date.
+    """Bring ``available`` of every node up to date: of all ``pods`` those with a node are looked at.
 
-    Parameters
-    ----------
-    numa
-        The nodes as the objects state them.
-    written
-        The objects.
-    pods
-        All pods; those with a node are looked at.
-    demands
-        Reads what a pod asks of zones.
-    findings
-        Takes fingerprints that match nothing, and bound pods that the kubelet would refuse.
-
-    Returns
-    -------
-    dict[str, NumaNode]
-        By name of the node.
+    Findings are fingerprints that match nothing, and bound pods that the kubelet would refuse.
     """
     aligning = {name: node for name, node in numa.items() if node.policy not in ("none", UNKNOWN) and node.zones}
     standing, ended = _by_node(pods, aligning, demands)
@@ -328,7 +333,7 @@ def _by_node(
     for pod in pods:
         node = pod.spec.node_name
         if node in nodes and node is not None:
-            over = pod.status is not None and pod.status.phase in _ENDED
+            over = pod.status is not None and pod.status.phase in TERMINAL_PHASES
             (ended if over else standing)[node].append(_bound_pod(pod, demands))
     for members in standing.values():
         members.sort(key=lambda each: each.age)
@@ -375,8 +380,8 @@ def _not_counted(
         message = f"its pod fingerprint {fingerprint} is not that of the pods on the node, nor of those bound earlier"
         subject = f"NodeResourceTopology {item.name}"
         findings.add(FINDING_CODE, subject, f"{subject}: {message}")
-    times = _written_at(item, findings)
-    return [pod for pod in standing if times and pod.at is not None and pod.at > max(times)]
+    written = max(_written_at(item, findings), default=inf)
+    return [pod for pod in standing if (pod.at or 0.0) > written]
 
 
 def _written_at(item: NodeResourceTopologyManifest, findings: Findings) -> list[float]:
@@ -415,13 +420,11 @@ def _countings(
     method: str | None, node: NumaNode, standing: Sequence[_BoundPod], ended: Sequence[_BoundPod]
 ) -> Iterator[tuple[list[_BoundPod], list[_BoundPod]]]:
     """Which pods an exporter may count, of those that have ended and of those that stand; each way once."""
-    methods = (method,) if method in (_ALL_PODS, _EXCLUSIVE) else (_ALL_PODS, _EXCLUSIVE)
+    holding = [[pod for pod in pods if pod.holds_zones(node.lists)] for pods in (standing, ended)]
+    ways = {_ALL_PODS: (list(standing), list(ended)), _EXCLUSIVE: (holding[0], holding[1])}
     told: list[tuple[list[_BoundPod], list[_BoundPod]]] = []
-    for counts in methods:
-        every, holding = counts == _ALL_PODS, node.lists
-        counted = [pod for pod in standing if every or pod.holds_zones(holding)]
-        for over in (ended[:0], ended):
-            rest = [pod for pod in over if every or pod.holds_zones(holding)]
+    for counted, over in [ways[method]] if method in ways else ways.values():
+        for rest in ([], over):
             if (rest, counted) not in told:
                 told.append((rest, counted))
                 yield rest, counted

@@ -7,7 +7,7 @@ feature gate PodLevelResourceManagers is off, as it is by default.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from placer.instance.numa.numa_values import HUGE_PAGES, NumaContainer, NumaDemand, Qos, Stage, is_device
 from placer.instance.requests import container_requests, is_sidecar
@@ -39,7 +39,7 @@ def qos_class(spec: PodSpec) -> Qos:
     Guaranteed: every container has limits of cpu and memory above 0, and requests as much; with pod-level resources the
     pod itself. BestEffort: nothing of either is requested or limited.
     """
-    stated = [spec.resources] if _pod_level(spec) else [each.resources for each in _containers(spec)]
+    stated = [spec.resources] if _pod_level(spec) else [each.resources for each, _ in _containers(spec)]
     if not any(_has_qos_resource(each) for each in stated):
         return Qos.BEST_EFFORT
     return Qos.GUARANTEED if all(map(_guaranteed, stated)) else Qos.BURSTABLE
@@ -58,9 +58,12 @@ def _guaranteed(resources: ResourceRequirements | None) -> bool:
     return all(limits.get(name) and limits[name] == requests.get(name) for name in _QOS_RESOURCES)
 
 
-def _containers(spec: PodSpec) -> Iterable[Container]:
-    """All containers in the order of admission."""
-    return (*(spec.init_containers or ()), *(spec.containers or ()))
+def _containers(spec: PodSpec) -> Iterator[tuple[Container, Stage]]:
+    """All containers in the order of admission, and when each runs."""
+    for each in spec.init_containers or ():
+        yield each, Stage.SIDECAR if is_sidecar(each) else Stage.INIT
+    for each in spec.containers or ():
+        yield each, Stage.APP
 
 
 def _pod_level(spec: PodSpec) -> bool:
@@ -71,13 +74,8 @@ def _pod_level(spec: PodSpec) -> bool:
 
 
 def _demand(spec: PodSpec) -> NumaDemand | None:
-    inits = [
-        NumaContainer(each.name or "", Stage.SIDECAR if is_sidecar(each) else Stage.INIT, _requests(each))
-        for each in spec.init_containers or ()
-    ]
-    apps = [NumaContainer(each.name or "", Stage.APP, _requests(each)) for each in spec.containers or ()]
-    overhead = Resources.from_nano(spec.overhead or {})
-    demand = NumaDemand(qos_class(spec), (*inits, *apps), overhead, _pod_level(spec))
+    containers = tuple(NumaContainer(each.name or "", stage, _requests(each)) for each, stage in _containers(spec))
+    demand = NumaDemand(qos_class(spec), containers, Resources.from_nano(spec.overhead or {}), _pod_level(spec))
     devices = any(is_device(name) for each in demand.containers for name in each.requests)
     return demand if demand.qos is Qos.GUARANTEED or devices else None
 
@@ -88,9 +86,8 @@ def _requests(container: Container) -> Resources:
 
 def _written(spec: PodSpec) -> object:
     """Everything that the demand is made of, hashable."""
-    inits = tuple((each.name, is_sidecar(each), _stated(each.resources)) for each in spec.init_containers or ())
-    apps = tuple((each.name, _stated(each.resources)) for each in spec.containers or ())
-    return inits, apps, _stated(spec.resources), frozenset((spec.overhead or {}).items())
+    containers = tuple((each.name, stage, _stated(each.resources)) for each, stage in _containers(spec))
+    return containers, _stated(spec.resources), frozenset((spec.overhead or {}).items())
 
 
 def _stated(resources: ResourceRequirements | None) -> object:

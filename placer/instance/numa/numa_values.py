@@ -10,9 +10,9 @@ from placer.quantity import Resources
 __all__ = [
     "HUGE_PAGES",
     "MAX_NUMA_NODES",
-    "POLICIES",
     "SCOPES",
     "STRICT",
+    "TOPOLOGY_MANAGER_POLICIES",
     "UNKNOWN",
     "NumaContainer",
     "NumaDemand",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 #: Policies of the kubelet's Topology Manager, weakest first.
-POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
+TOPOLOGY_MANAGER_POLICIES = ("none", "best-effort", "restricted", "single-numa-node")
 #: Stands for a policy or scope that is written and not known: what that kubelet aligns it may refuse.
 UNKNOWN = "unknown"
 #: Those that refuse pods.
@@ -75,7 +75,7 @@ class NumaNode:
     Parameters
     ----------
     policy
-        One of :data:`POLICIES`, or :data:`UNKNOWN`: nothing that would be aligned may go there.
+        One of :data:`TOPOLOGY_MANAGER_POLICIES`, or :data:`UNKNOWN`: nothing that would be aligned may go there.
     scope
         One of :data:`SCOPES`: whether containers are aligned one by one, or the pod as a whole.
     zones

@@ -8,9 +8,11 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.errors import BadInstance
 from placer.laboratory.commands.shared import (
     BREAKS,
     BROKEN,
@@ -19,6 +21,7 @@ from placer.laboratory.commands.shared import (
     print_notes,
     scheduler_configs,
 )
+from placer.legible import legible
 from placer.tables import Column, tables
 from placer.terminal import (
     OK,
@@ -26,6 +29,7 @@ from placer.terminal import (
     add_reading,
     add_what_if,
     console,
+    is_edited,
     read_instance,
     writable,
     write,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from placer.instance import Group, Instance
     from placer.laboratory.compare import ComparisonRow
     from placer.laboratory.placement_metrics import GroupFate
+    from placer.placement import Value
 
 __all__ = ["add_compare", "print_rows"]
 
@@ -53,10 +58,13 @@ def add_compare(commands: Any) -> None:
     parser = add_command(commands, "compare", "run policies and methods on one instance, one table", _compare)
     parser.description = TEXT
     parser.add_argument("instance", nargs="+", metavar="INSTANCE", help="files, folders or - (YAML, JSON, gzip)")
-    add_reading(parser)
+    add_reading(parser, lenient=True)
     rows = parser.add_argument_group("rows")
     rows.add_argument(
-        "--policies", metavar="LIST", help="names with commas: policies, methods of solve (every policy, greedy, auto)"
+        "--policies",
+        metavar="LIST",
+        help="names with commas: policies, methods of solve, and your own, NAME=package.module:function or "
+        "NAME=PLACEMENT (every policy, greedy, auto)",
     )
     add_scheduler_config(rows)
     rows.add_argument("--time-limit", type=float, metavar="SECONDS", help="of each method (default 60)")
@@ -68,30 +76,67 @@ def add_compare(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from placer.laboratory.compare import DEFAULT, compare
+    from placer.laboratory.compare import beside_today
     from placer.progress import Progress
-    from placer.words import counted
 
     if options.output not in (None, "-"):
         writable([Path(options.output)])
-    names = DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")]
     arguments = scheduler_configs(options.scheduler_config, options.scheduler_name)
-    limit = 60.0 if options.time_limit is None and options.work_limit is None else options.time_limit
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
         instance = read_instance(options, options.instance)
-        rows = compare(
-            instance,
-            names,
-            time_limit=limit,
-            work_limit=options.work_limit,
-            workers=options.workers,
-            seed=options.seed,
-            arguments=arguments,
-            begin=lambda name: progress.phase(f"{counted(len(instance.pending), 'pending pod')}: {name}"),
-        )
+        rows = _rows(instance, options, arguments, progress.phase, "")
+        if is_edited(options):
+            progress.phase("reading today")
+            rows = beside_today(rows, _rows_today(options, arguments, progress.phase, rows))
     _show(instance, rows, options)
-    return min((row.exit_code for row in rows if row.error is not None), default=OK)
+    return min((row.exit_code for row in [*rows, *_todays(rows)] if row.error is not None), default=OK)
+
+
+def _rows(
+    instance: Instance,
+    options: argparse.Namespace,
+    arguments: dict[str, Any],
+    phase: Callable[[str], None],
+    when: str,
+) -> list[ComparisonRow]:
+    """Run every policy; ``when`` follows its name in what is shown meanwhile."""
+    from placer.laboratory.compare import DEFAULT, compare
+    from placer.words import counted
+
+    pods = counted(len(instance.pending), "pending pod")
+    return compare(
+        instance,
+        DEFAULT if options.policies is None else [name.strip() for name in options.policies.split(",")],
+        time_limit=60.0 if options.time_limit is None and options.work_limit is None else options.time_limit,
+        work_limit=options.work_limit,
+        workers=options.workers,
+        seed=options.seed,
+        arguments=arguments,
+        strict=options.strict,
+        begin=lambda name: phase(f"{pods}: {name}{when}"),
+    )
+
+
+def _rows_today(
+    options: argparse.Namespace,
+    arguments: dict[str, Any],
+    phase: Callable[[str], None],
+    rows: Sequence[ComparisonRow],
+) -> list[ComparisonRow]:
+    """The same without the *what if*; where only that mends the instance, rows that say so."""
+    from placer.laboratory.compare import ComparisonRow
+
+    try:
+        instance = read_instance(options, options.instance, edited=False)
+    except BadInstance as error:  # what was asked is answered; of today only this can be said
+        return [ComparisonRow(row.policy, error=f"today: {error}") for row in rows]
+    return _rows(instance, options, arguments, phase, " today")
+
+
+def _todays(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
+    """The rows of today, where there are any."""
+    return [row.today for row in rows if row.today is not None]
 
 
 def _show(instance: Instance, rows: list[ComparisonRow], options: argparse.Namespace) -> None:
@@ -131,8 +176,6 @@ _HALF_SAYS = f"{_HALF} bound although the gang is not ready"
 
 def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console) -> None:
     """Print a comparison."""
-    from rich.markup import escape
-
     sizes = (
         (len(instance.pending), "pending pod"),
         (len(instance.nodes), "node"),
@@ -142,13 +185,11 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
     good = [row for row in rows if row.metrics is not None]
     if good:
         _print_tables(good, terminal)
+        _print_today(good, terminal)
         _print_fates(instance, good, terminal)
         _explain(good, terminal)
     print_notes({row.policy: row.notes for row in rows}, terminal)
-    for row in rows:
-        if row.error is not None:
-            error = row.error.replace("\n", "\n    ")
-            terminal.print(f"[bold red]{row.policy}[/bold red]: {escape(error)}")
+    _print_errors([*rows, *_todays(rows)], terminal)
     if instance.findings:
         from placer.summary import print_findings
 
@@ -173,6 +214,62 @@ def _print_tables(rows: list[ComparisonRow], terminal: Console) -> None:
         terminal.print(f"\n{_MORE_SAYS}")
 
 
+def _print_errors(rows: Sequence[ComparisonRow], terminal: Console) -> None:
+    """Print why rows have no result, or which bound they are beyond."""
+    from rich.markup import escape
+
+    for row in rows:
+        if row.error is not None:
+            error = row.error.replace("\n", "\n    ")
+            terminal.print(f"[bold red]{row.policy}[/bold red]: {escape(error)}")
+
+
+def _print_today(rows: list[ComparisonRow], terminal: Console) -> None:
+    """Print figures under the *what if* with those of today beside them."""
+    both = [(row, row.today) for row in rows if row.today is not None and row.today.metrics is not None]
+    if not both:
+        return
+    names = Column("policy", [row.policy for row, _ in both])
+    terminal.print("\nWhat if, and today: figures, then the values in the order they are compared")
+    for columns in (_figure_pairs(both), _value_pairs(both)):
+        for table in tables(names, columns, terminal.width):
+            terminal.print(table)
+
+
+#: Rows under a *what if*, each with that of today.
+_Both = list[tuple["ComparisonRow", "ComparisonRow"]]
+
+
+def _figure_pairs(both: _Both) -> list[Column]:
+    pairs = (_pair(head, [(_FIGURES[head](row), _FIGURES[head](now)) for row, now in both]) for head in _BESIDE)
+    return [column for pair in pairs for column in pair]
+
+
+def _value_pairs(both: _Both) -> list[Column]:
+    names = (replace(judged.value, value=0) for judged in both[0][0].objective)
+    return [column for name in names for column in _value_pair(name, both)]
+
+
+def _pair(head: str, cells: Sequence[tuple[str, str]]) -> list[Column]:
+    """Two columns: under the *what if*, and today."""
+    return [Column(f"{head}\n{when}", [pair[at] for pair in cells]) for at, when in enumerate(("what if", "today"))]
+
+
+def _value_pair(name: Value, both: _Both) -> list[Column]:
+    """One value; a dash where a priority is of groups that the *what if* adds or removes."""
+    pairs = [(_value_of(row, name), _value_of(now, name)) for row, now in both]
+    known = [each for pair in pairs for each in pair if each is not None]
+    number = _amount(amount_digits(*known)) if is_amount(name.name) else _count
+    texts = [("-" if now is None else number(now), "-" if then is None else number(then)) for now, then in pairs]
+    return _pair("\n".join(_value_head(name)), texts)
+
+
+def _value_of(row: ComparisonRow, name: Value) -> int | None:
+    """The value of this name and priority; None where the row has none."""
+    found = (each.value for each in row.objective)
+    return next((value.value for value in found if replace(value, value=0) == name), None)
+
+
 def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
     """What is wrong with rows that break rules: of each rule how often, and one of the times."""
     from rich.markup import escape
@@ -182,7 +279,7 @@ def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
             terminal.print(f"\n[bold]{row.policy}[/bold] is not valid here:")
         for rule, count in row.violations.items():
             more = f" (and {count - 1:,} more)" if count > 1 else ""
-            terminal.print(f"  {rule}: {escape(row.examples[rule])}{more}")
+            terminal.print(f"  {rule}: {escape(legible(row.examples[rule]))}{more}")
 
 
 # ------------------------------------------------------------------------------------------------------------ figures
@@ -202,6 +299,10 @@ _FIGURES: Mapping[str, Callable[[ComparisonRow], str]] = {
     "s": lambda row: f"{row.seconds:.2f}",
     "MiB": lambda row: "-" if row.peak_memory_mib is None else f"{row.peak_memory_mib:,.0f}",
 }
+
+
+#: Those of them that stand beside today's under a *what if*.
+_BESIDE = ("pods", "groups", "GPUs", "GPUs\nin use", "still fits:\n1/2/4/8-GPU pods", "excess\nspan", "breaks")
 
 
 def _in_use(row: ComparisonRow) -> str:
@@ -237,12 +338,17 @@ def _values(rows: Sequence[ComparisonRow]) -> Iterator[Column]:
     """A column for each value; the first line is what is proved of the best."""
     for index, judged in enumerate(rows[0].objective):
         value, bound = judged.value, _bound(rows, index)
-        lines = textwrap.wrap(value_word(value.name), _HEAD)
-        lines += [] if value.priority is None else [f"({value.priority:,})"]
+        lines = _value_head(value)
         digits = amount_digits(bound, *(row.objective[index].value.value for row in rows))
         number = _amount(digits) if is_amount(value.name) else _count
         cells = [f"{number(row.objective[index].value.value)}{_beyond(row, index)}" for row in rows]
         yield Column("\n".join(lines), ["-" if bound is None else number(bound), *cells])
+
+
+def _value_head(value: Value) -> list[str]:
+    """Lines of what stands above a value."""
+    priority = [] if value.priority is None else [f"({value.priority:,})"]
+    return textwrap.wrap(value_word(value.name), _HEAD) + priority
 
 
 def _amount(digits: int) -> Callable[[int], str]:
@@ -275,11 +381,17 @@ def _print_fates(instance: Instance, rows: list[ComparisonRow], terminal: Consol
     groups = _differing(instance, asked)
     if not groups:
         return
-    shown = groups[:SHOWN]
     rest = f", the first {SHOWN} of {len(groups):,}; --json has all" if len(groups) > SHOWN else ""
     terminal.print(f"\nGroups that fare differently: new pods of each{rest}")
+    _print_fates_of(groups[:SHOWN], asked, terminal)
+
+
+def _print_fates_of(shown: list[Group], asked: list[ComparisonRow], terminal: Console) -> None:
     names = Column("group", [f"{group.key.namespace}/{group.key.name}" for group in shown], text=True, most=36)
-    columns = [Column("pods", [f"{len(group.pending):,}" for group in shown]), *(_fates(shown, row) for row in asked)]
+    columns = [Column("pods", [f"{len(group.pending):,}" for group in shown])]
+    for row in asked:
+        columns += [_fates(shown, row)]
+        columns += [] if row.today is None else [_fates(shown, row.today, "\ntoday")]
     for table in tables(names, columns, terminal.width):
         terminal.print(table)
     if any(_HALF in cell for column in columns for cell in column.cells):
@@ -289,17 +401,20 @@ def _print_fates(instance: Instance, rows: list[ComparisonRow], terminal: Consol
 def _differing(instance: Instance, rows: list[ComparisonRow]) -> list[Group]:
     from placer.laboratory.placement_metrics import differing
 
-    groups = [instance.groups[key] for key in differing(row.groups for row in rows)]
+    found = differing(row.groups for row in (*rows, *_todays(rows)) if row.groups)
+    groups = [instance.groups[key] for key in found if key in instance.groups]
     return sorted(groups, key=lambda group: (-group.priority, -instance.need_weights[group.key], group.key))
 
 
-def _fates(groups: list[Group], row: ComparisonRow) -> Column:
+def _fates(groups: list[Group], row: ComparisonRow, when: str = "") -> Column:
     """What becomes of groups under one policy."""
     fates = {fate.group: fate for fate in row.groups}
-    return Column(row.policy.replace(":", ":\n"), [_fate(group, fates[group.key]) for group in groups])
+    return Column(row.policy.replace(":", ":\n") + when, [_fate(group, fates.get(group.key)) for group in groups])
 
 
-def _fate(group: Group, fate: GroupFate) -> str:
-    """How many of its pending pods are bound; ``-`` for none."""
+def _fate(group: Group, fate: GroupFate | None) -> str:
+    """How many of its pending pods are bound; ``-`` for none, nothing where the group does not wait."""
+    if fate is None:
+        return ""
     new = fate.placed - len(group.bound)
     return f"{new:,}{'' if fate.admitted else _HALF}" if new else "-"

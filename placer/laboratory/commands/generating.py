@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from placer.terminal import OK, add_command, writable, write
+
+if TYPE_CHECKING:
+    from placer.laboratory.generate import Option
 
 __all__ = ["add_generate"]
 
@@ -42,15 +46,9 @@ def _shown(default: object) -> str:
 
 def _generate(options: argparse.Namespace) -> int:
     from placer.laboratory.generate import FAMILIES, bindings, generate
-    from placer.laboratory.sweep.plan import planted_beside
+    from placer.laboratory.sweep.runs import planted_beside
 
-    flags = {option.name: option for option in FAMILIES[options.family].flags}
-    given = {name: getattr(options, f"option_{name}") for name in flags}
-    values = {
-        name: value if flags[name].switch else flags[name].parse(value)
-        for name, value in given.items()
-        if value not in (None, False)
-    }
+    values = _values(options, FAMILIES[options.family].flags)
     writable([Path(options.output)] if options.output != "-" else [])
     made = generate(options.family, **values)
     write({"apiVersion": "v1", "kind": "List", "items": made.documents}, options.output)
@@ -64,3 +62,11 @@ def _generate(options: argparse.Namespace) -> int:
     else:
         print(", ".join(f"{name} {number:,}" for name, number in made.summary.items()))
     return OK
+
+
+def _values(options: argparse.Namespace, flags: Iterable[Option]) -> dict[str, Any]:
+    """Options of the family that are given, by name."""
+    given = ((flag, getattr(options, f"option_{flag.name}")) for flag in flags)
+    return {
+        flag.name: value if flag.switch else flag.parse(value) for flag, value in given if value not in (None, False)
+    }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from placer.errors import UsageError
+from placer.legible import legible
 from placer.tables import Column
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def add_scheduler_config(parser: Any) -> None:
 def scheduler_configs(paths: Sequence[str], scheduler_name: str | None = None) -> dict[str, Any]:
     """Read the configurations of schedulers, policy to its arguments; two for one policy are a usage error."""
     from placer.instance import ANY_SCHEDULER
-    from placer.laboratory.policies.config import read_config
+    from placer.laboratory.policies.mimicry import read_config
 
     profile = None if scheduler_name == ANY_SCHEDULER else scheduler_name
     found: dict[str, Any] = {}
@@ -65,9 +66,9 @@ def print_notes(notes: Mapping[str, Iterable[str]], terminal: Console) -> None:
         for note in told:
             policies.setdefault(note, []).append(policy)
     if policies:
-        terminal.print("\nNot mimicked, or to be read in more than one way")
+        terminal.print("\nNot mimicked, not judged, or to be read in more than one way")
     for note, names in policies.items():
-        told = f"{', '.join(names)}: {note}"
+        told = legible(f"{', '.join(names)}: {note}")
         lines = textwrap.wrap(
             told, terminal.width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
         )

@@ -6,11 +6,13 @@ import argparse
 import contextlib
 import itertools
 import json
-import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.cores import usable_cores
+from placer.errors import StrictFindings
 from placer.laboratory.commands.shared import (
     BREAKS,
     BROKEN,
@@ -19,14 +21,15 @@ from placer.laboratory.commands.shared import (
     print_notes,
     scheduler_configs,
 )
+from placer.legible import legible
 from placer.tables import Column, tables
-from placer.terminal import OK, add_command, console, writable
+from placer.terminal import OK, add_command, add_reading, console, writable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placer.laboratory.sweep.plan import Run
     from placer.laboratory.sweep.records import Key, RunRecord, Store
+    from placer.laboratory.sweep.runs import Run
     from placer.laboratory.sweep.statistics import Duel, Median, SweepRow
 
 __all__ = ["add_sweep"]
@@ -50,9 +53,14 @@ def add_sweep(commands: Any) -> None:
         "--seeds", default="1-5", metavar="LIST", help="of families: their seed; of instances: the policy's (1-5)"
     )
     parser.add_argument(
-        "--policies", default="greedy,auto", metavar="LIST", help="names with commas: policies, methods (greedy,auto)"
+        "--policies",
+        default="greedy,auto",
+        metavar="LIST",
+        help="names with commas: policies, methods, and your own, NAME=package.module:function or NAME=PLACEMENT "
+        "(greedy,auto)",
     )
     add_scheduler_config(parser)
+    add_reading(parser)
     parser.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="of each method (default 60)")
     parser.add_argument("--workers", type=int, metavar="N", help="solver threads of a run (default: cores / jobs)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at once (1); more disturb each other")
@@ -79,7 +87,7 @@ def _sweep(options: argparse.Namespace) -> int:
     if options.output is not None and not aloud:
         writable([Path(options.output)], (".jsonl",))
         store = Store(options.output, (run.key for run in runs))
-    known = _without_error(store)
+    known = _settled(store, options.strict)
     before = len(known)
     with contextlib.closing(_new_lines(options, [run for run in runs if run.key not in known])) as lines:
         for line in lines:
@@ -91,12 +99,20 @@ def _sweep(options: argparse.Namespace) -> int:
     all_lines = [known[run.key] for run in runs]
     if not aloud:
         _show(all_lines, before, options.json)
-    return FAILED if any(line.error is not None for line in all_lines) else OK
+    return _exit_code(all_lines, strict=options.strict)
 
 
-def _without_error(store: Store | None) -> dict[Key, RunRecord]:
-    """Lines that are in the file already; a run that failed is run again."""
-    return {} if store is None else {key: line for key, line in store.known.items() if line.error is None}
+def _exit_code(lines: list[RunRecord], *, strict: bool) -> int:
+    failed = [line for line in lines if line.error is not None]
+    if strict and any(line.findings for line in failed):
+        return StrictFindings.exit_code
+    return FAILED if failed else OK
+
+
+def _settled(store: Store | None, strict: bool) -> dict[Key, RunRecord]:
+    """Lines that are in the file already; a run that failed, or has findings where they are errors, is run again."""
+    known = {} if store is None else store.known
+    return {key: line for key, line in known.items() if line.error is None and not (strict and line.findings)}
 
 
 def _show(lines: list[RunRecord], known: int, as_json: bool) -> None:
@@ -107,7 +123,7 @@ def _show(lines: list[RunRecord], known: int, as_json: bool) -> None:
 
 
 def _plan(options: argparse.Namespace) -> list[Run]:
-    from placer.laboratory.sweep.plan import parse_seeds, plan
+    from placer.laboratory.sweep.runs import parse_seeds, plan
 
     return plan(
         options.word,
@@ -115,13 +131,15 @@ def _plan(options: argparse.Namespace) -> list[Run]:
         policies=[name.strip() for name in options.policies.split(",")],
         time_limit=options.time_limit,
         workers=_workers(options),
-        arguments=scheduler_configs(options.scheduler_config),
+        arguments=scheduler_configs(options.scheduler_config, options.scheduler_name),
+        scheduler_name=options.scheduler_name,
+        strict=options.strict,
     )
 
 
 def _new_lines(options: argparse.Namespace, runs: list[Run]) -> Generator[RunRecord, None, None]:
     """Carry out what is not known yet, and show on a terminal what goes on."""
-    from placer.laboratory.sweep.run import sweep
+    from placer.laboratory.sweep.runs import sweep
     from placer.progress import Progress
 
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
@@ -139,8 +157,7 @@ def _workers(options: argparse.Namespace) -> int:
     jobs: int = options.jobs
     if given is not None:
         return given
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, cores // max(1, jobs))
+    return max(1, usable_cores() // max(1, jobs))
 
 
 def _print(lines: list[RunRecord], known: int) -> None:
@@ -152,6 +169,7 @@ def _print(lines: list[RunRecord], known: int) -> None:
     found_rows = rows(lines)
     _print_tables(found_rows, terminal)
     print_notes(_notes(found_rows), terminal)
+    _print_findings(lines, terminal)
     found = duels(lines)
     if found:
         terminal.print(
@@ -165,7 +183,7 @@ def _print(lines: list[RunRecord], known: int) -> None:
     for line in failed[:SHOWN]:
         where = f"{line.instance}, seed {line.seed}, {line.policy}"
         error = (line.error or "").replace("\n", "\n    ")
-        terminal.print(f"  [bold red]{escape(where)}[/bold red]: {escape(error)}")
+        terminal.print(f"  [bold red]{escape(legible(where))}[/bold red]: {escape(error)}")
     if len(failed) > SHOWN:
         terminal.print(f"  ... and {len(failed) - SHOWN:,} more")
 
@@ -192,7 +210,7 @@ def _print_tables(found: list[SweepRow], terminal: Console) -> None:
 
     for instance, of_instance in itertools.groupby(found, key=lambda row: row.instance):
         shown = list(of_instance)
-        terminal.print(escape(instance), style="bold", soft_wrap=True)
+        terminal.print(escape(legible(instance)), style="bold", soft_wrap=True)
         names = Column("policy", [row.policy for row in shown])
         for table in tables(names, columns_of(shown, _FIGURES, ("breaks",)), terminal.width):
             terminal.print(table)
@@ -206,6 +224,19 @@ def _notes(found: Iterable[SweepRow]) -> dict[str, dict[str, None]]:
     for row in found:
         notes.setdefault(row.policy, {}).update(dict.fromkeys(row.notes))
     return notes
+
+
+def _print_findings(lines: list[RunRecord], terminal: Console) -> None:
+    """Tell the findings of each instance, once for all its seeds and policies."""
+    found: dict[str, Counter[str]] = {}
+    for line in lines:
+        if line.findings:
+            found[line.instance] = found.get(line.instance, Counter()) | Counter(line.findings)
+    if found:
+        terminal.print("\nFindings (`placer solve` says what each is; --strict makes them errors)")
+    for instance, codes in found.items():
+        told = ", ".join(f"{code} {count:,}" for code, count in codes.items())
+        terminal.print(f"  {legible(instance)}: {told}", markup=False, soft_wrap=True)
 
 
 def _marked(share: str, row: SweepRow) -> str:

@@ -21,13 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.errors import UsageError
-from placer.laboratory.generate.clos import ClosOptions, clos
-from placer.laboratory.generate.cluster import Generated
+from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
 from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
-from placer.laboratory.generate.objects import Document, binding
+from placer.laboratory.generate.objects import Document, Generated, binding
 from placer.laboratory.generate.options import FamilyOptions, GangMix, Option, options_of
-from placer.laboratory.generate.planted import PlantedOptions, planted
 
 __all__ = [
     "FAMILIES",
@@ -51,16 +49,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InstanceFamily:
-    """A family of instances.
-
-    Parameters
-    ----------
-    options
-        Class of its options, a dataclass whose values are checked when it is made.
-    function
-        From options to the instance.
-    text
-        Help, one sentence.
+    """A family of instances: the class of its options, whose values are checked when it is made, a function from these
+    to the instance, and help, one sentence.
     """
 
     options: type[FamilyOptions]

@@ -1,48 +1,38 @@
-"""Cut a full cluster into gangs: the gangs are known to fit because this is where they were cut from.
+"""A Clos fabric, cut into gangs while full: the gangs are known to fit because this is where they were cut from.
 
 Every node is cut into *slots* (a pod each) whose GPUs sum to those of the node. Leaves may first be cut wholly into
 subgroups (``tight``): the hardest queues to place, since a leaf is full only if its subgroups come together again in
 sizes that add up, with few loose pods to fill gaps. Gangs limited to the wider tiers then claim slots, largest first,
 leaf by leaf, each inside one domain of its tier; the leaves that remain are shared out among gangs of tier 1. What is
 too small for a gang of its own goes to gangs of the next tier, so that no slot is left.
+
+CPU and memory of the pods are in proportion to their GPUs, or stray from it while every node still holds its pods.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, pairwise
 from typing import NamedTuple
 
-from placer.laboratory.generate.fabric import Fabric
 from placer.laboratory.generate.options import GangMix, whole
 from placer.laboratory.generate.random_source import RandomSource
 
-__all__ = ["CarvedGang", "GangPart", "carve"]
+__all__ = ["NODE_TYPES", "TIER_NAMES", "CarvedGang", "Fabric", "GangPart", "NodeType", "build_fabric", "carve", "weigh"]
 
 
 @dataclass(frozen=True)
 class GangPart:
     """Equal pods of a gang, and where they were cut from.
 
-    Parameters
-    ----------
-    role
-        Name of the role.
-    gpus
-        GPUs of a pod.
-    grade
-        1: rich in CPU and poor in memory, -1 the reverse, 0 neither.
-    node_type
-        The kind of node that its pods select; None where any will do.
-    blocks
-        Node numbers, a list per subgroup; one list where there are no subgroups.
-    sub_size
-        Pods per subgroup; 0: no subgroups.
-    sub_tier
-        Tier within which each subgroup lies, below that of the gang; 0: the subgroups have no limit of their own.
-    cpu, memory
-        Milli-cores and MiB that a pod asks for; :func:`~placer.laboratory.generate.weigh.weigh` sets them.
+    ``grade`` is that of their slots (:class:`Slot`), ``node_type`` the kind of node that they select; None where any
+    will do. ``blocks`` are node numbers, a tuple per subgroup, or one where there are no subgroups (``sub_size`` 0).
+    Each subgroup lies within ``sub_tier``, below the tier of the gang; 0: it has no limit of its own. ``cpu`` and
+    ``memory`` are milli-cores and MiB of a pod, which :func:`weigh` sets.
     """
 
     role: str
@@ -155,11 +145,6 @@ class FreeSlots:
         for tier, counts in enumerate(self.counts, start=1):
             counts[self.fabric.domain(tier, node)][kind] -= count
 
-    @property
-    def all_free(self) -> Counter[Slot]:
-        """Free slots of the whole cluster by kind."""
-        return self.counts[-1][0]
-
 
 def cut_nodes(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float) -> FreeSlots:
     """Cut nodes into slots: sizes drawn one after another, each such that the rest of the node can still be filled."""
@@ -167,11 +152,7 @@ def cut_nodes(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float) -
     reach = whole(mix.gpus, mix.pod_sizes)
     count = max(1, round(fill * fabric.nodes))
     for node in source.shuffled(range(fabric.nodes))[:count]:
-        sizes, left = list[int](), mix.gpus
-        while left:
-            sizes.append(source.pick([size for size in mix.pod_sizes if size <= left and reach[left - size]]))
-            left -= sizes[-1]
-        for size, grade in _graded(sizes, mix.uneven > 0):
+        for size, grade in _graded(source.summands(fabric.left(mix.gpus, node), mix.pod_sizes, reach), mix.uneven > 0):
             slots.add(node, Slot(size, fabric.types[node], grade))
     return slots
 
@@ -234,12 +215,7 @@ def _cut_leaves(slots: FreeSlots, mix: GangMix) -> dict[_SubgroupShape, list[_Su
 def _subgroup_sizes(count: int, sizes: tuple[int, ...], source: RandomSource) -> list[int]:
     """Draw subgroup sizes that sum to ``count``, or to as much of it as they can."""
     reach = whole(count, sizes)
-    left = max(total for total in range(count + 1) if reach[total])
-    drawn: list[int] = []
-    while left:
-        drawn.append(source.pick([size for size in sizes if size <= left and reach[left - size]]))
-        left -= drawn[-1]
-    return drawn
+    return source.summands(max(total for total in range(count + 1) if reach[total]), sizes, reach)
 
 
 def _drawn_domain(slots: FreeSlots, pool: dict[_SubgroupShape, list[_Subgroup]], tier: int) -> int:
@@ -271,14 +247,14 @@ def _tight_part(
     near = _waiting_subgroups(slots, pool, tier, domain)
     weights = [len(blocks) * shape.size * shape.kind.gpus for shape, blocks in near.items()]
     shape = slots.source.weighted(list(near), weights)
-    low, high = span(mix, slots.fabric, tier, shape.kind.gpus)
+    kind = shape.kind
+    low, high = span(mix, slots.fabric, tier, kind.gpus)
     number = max(1, int(slots.source.log_between(low, high + 0.999)) // shape.size)
     blocks = slots.source.shuffled(near[shape])[:number]
     for block in blocks:  # equal ones may wait on one node, so each is taken once
         pool[shape].remove(block)
     if not pool[shape]:
         del pool[shape]
-    kind = shape.kind
     selects = mix.node_types > 1 and slots.source.chance(mix.selectors)
     return GangPart(
         role=role,
@@ -292,21 +268,10 @@ def _tight_part(
 
 
 def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0) -> list[CarvedGang]:
-    """Cut the cluster into gangs.
+    """Cut the cluster into gangs, in the order they were cut, pods without CPU and memory yet.
 
-    Parameters
-    ----------
-    fabric, mix
-        The cluster and the shape of the gangs.
-    source
-        All chance.
-    fill
-        Share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod, the others stay empty.
-
-    Returns
-    -------
-    list of Gang
-        In the order they were cut, pods without CPU and memory yet.
+    ``fill`` is the share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod, the others
+    stay empty.
     """
     slots = cut_nodes(fabric, mix, source, fill)
     gangs = [*(tight_gangs(slots, mix) if mix.tight else ()), *_wide_gangs(slots, mix)]
@@ -328,12 +293,13 @@ def _draw_kinds(slots: FreeSlots, mix: GangMix, counts: Counter[Slot], gpus: int
 def _wide_gangs(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
     """Gangs of the tiers above 1, as many as their share of the GPUs asks for; the largest claim their slots first."""
     fabric, source = slots.fabric, slots.source
-    total = sum(count * kind.gpus for kind, count in slots.all_free.items())
+    free = slots.counts[-1][0]
+    total = sum(count * kind.gpus for kind, count in free.items())
     wanted: list[tuple[int, int, tuple[Slot, ...]]] = []
     for tier in range(2, fabric.tiers + 1):
         room = mix.shares[tier - 1] * total
         while room > 0:
-            kinds = _draw_kinds(slots, mix, slots.all_free)
+            kinds = _draw_kinds(slots, mix, free)
             low, high = span(mix, fabric, tier, kinds[0].gpus)
             pods = int(source.log_between(low, high + 0.999))
             room -= pods * kinds[0].gpus
@@ -410,17 +376,180 @@ def _share_out(slots: FreeSlots, mix: GangMix, tier: int, domain: int) -> list[C
     """
     gangs: list[CarvedGang] = []
     counts = slots.counts[tier - 1][domain]
-    top = tier == slots.fabric.tiers
     for gpus in sorted({kind.gpus for kind in counts}, reverse=True):
         low, high = span(mix, slots.fabric, 1, gpus)
-        floor = 1 if top else max(2, low)
-        while sum(count for kind, count in counts.items() if kind.gpus == gpus) >= floor:
+        floor = 1 if tier == slots.fabric.tiers else max(2, low)
+        while slots.free(tier, domain, alike := [kind for kind in counts if kind.gpus == gpus]) >= floor:
             kinds = _draw_kinds(slots, mix, counts, gpus)
-            free = slots.free(tier, domain, kinds)
-            if free < floor:  # of these too few, of all together enough
-                kinds = tuple(sorted(kind for kind, count in counts.items() if count and kind.gpus == gpus))
-                free = slots.free(tier, domain, kinds)
-            pods = int(slots.source.log_between(low, high + 0.999))
-            pods = free if free - pods < floor and free <= high else min(pods, free)
+            if slots.free(tier, domain, kinds) < floor:  # of these too few, of all together enough
+                kinds = tuple(sorted(kind for kind in alike if counts[kind]))
+            pods = _size(slots.free(tier, domain, kinds), (low, high), floor, slots.source)
             gangs.append(_gang(slots, mix, tier, domain, kinds, pods))
     return gangs
+
+
+#: Names of the tiers, lowest first, by their number.
+TIER_NAMES = {3: ("leaf", "spine", "core"), 4: ("leaf", "spine", "pod", "core")}
+
+
+def _size(free: int, span: tuple[int, int], floor: int, source: RandomSource) -> int:
+    """Draw the pods of a gang: all that are free, where a gang may have so many and too few would be left."""
+    low, high = span
+    pods = int(source.log_between(low, high + 0.999))
+    return free if free - pods < floor and free <= high else min(pods, free)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """A kind of node; CPU in milli-cores, memory in MiB, both per GPU of the node."""
+
+    name: str
+    cpu: int
+    memory: int
+
+
+NODE_TYPES = (
+    NodeType("balanced", 16_000, 128 * 1024),
+    NodeType("cpu-rich", 24_000, 192 * 1024),
+    NodeType("memory-rich", 12_000, 256 * 1024),
+)
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Nodes by number, in an order in which every domain is a range of them.
+
+    ``starts`` are the first nodes of each domain, by tier, lowest first; the highest tier has one domain, the core. A
+    domain starts where one of every lower tier does. ``types`` are the kinds of nodes, indices into :data:`NODE_TYPES`.
+    ``held`` are the GPUs of each node that pods hold already, with the CPU and memory that these bring; empty: none.
+    """
+
+    starts: tuple[tuple[int, ...], ...]
+    types: tuple[int, ...]
+    held: tuple[int, ...] = ()
+
+    def left(self, gpus: int, node: int) -> int:
+        """GPUs that are left of the ``gpus`` of a node."""
+        return gpus - self.held[node] if self.held else gpus
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.types)
+
+    @property
+    def tiers(self) -> int:
+        """Number of tiers."""
+        return len(self.starts)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Nodes of the largest domain of each tier, lowest first."""
+        return tuple(max(end - start for start, end in pairwise((*starts, self.nodes))) for starts in self.starts)
+
+    def domains(self, tier: int) -> int:
+        """Count the domains of a tier."""
+        return len(self.starts[tier - 1])
+
+    def domain(self, tier: int, node: int) -> int:
+        """Return the domain of a node on a tier."""
+        return bisect_right(self.starts[tier - 1], node) - 1
+
+    def members(self, tier: int, domain: int) -> range:
+        """Return the nodes of a domain."""
+        starts = self.starts[tier - 1]
+        return range(starts[domain], starts[domain + 1] if domain + 1 < len(starts) else self.nodes)
+
+    def below(self, tier: int, domain: int, lower: int) -> range:
+        """Return the domains of tier ``lower`` that lie in a domain of ``tier``."""
+        nodes = self.members(tier, domain)
+        return range(self.domain(lower, nodes[0]), self.domain(lower, nodes[-1]) + 1)
+
+
+def build_fabric(nodes: int, mix: GangMix, source: RandomSource) -> Fabric:
+    """Lay out ``nodes`` nodes in domains of equal size, the last ones as large as is left.
+
+    Kinds of nodes are mixed within every leaf.
+    """
+    widths = [mix.leaf_size, mix.leaf_size * mix.leaves_per_spine]
+    if mix.spines_per_pod:
+        widths.append(widths[-1] * mix.spines_per_pod)
+    starts = [tuple(range(0, nodes, width)) for width in widths]
+    return Fabric((*starts, (0,)), tuple(source.below(mix.node_types) for _ in range(nodes)))
+
+
+#: Requests are multiples of a tenth of a core and of 64 MiB, as people write them.
+GRAIN = {"cpu": 100, "memory": 64}
+
+
+def weigh(gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: RandomSource) -> list[CarvedGang]:
+    """Give the pods of gangs that were cut from one cluster their CPU and memory, so that every node holds what was
+    cut from it.
+    """
+    cpu, memory = (iter(_Loads(gangs, fabric, mix, source, resource).amounts()) for resource in ("cpu", "memory"))
+    return [
+        replace(gang, parts=tuple(replace(part, cpu=next(cpu), memory=next(memory)) for part in gang.parts))
+        for gang in gangs
+    ]
+
+
+class _Loads:
+    """One resource over all parts: each part asks its GPUs' share times a factor.
+
+    Factors are drawn around 1. Those above 1 shrink until every node holds its pods, and then grow again, one part
+    after another, into the room that poorer neighbours leave; so on many nodes this resource is as scarce as the GPUs
+    are.
+    """
+
+    def __init__(
+        self, gangs: Sequence[CarvedGang], fabric: Fabric, mix: GangMix, source: RandomSource, resource: str
+    ) -> None:
+        rates = [getattr(each, resource) for each in NODE_TYPES]
+        self.parts = list(chain.from_iterable(gang.parts for gang in gangs))
+        self.counts = [Counter(part.nodes) for part in self.parts]
+        grades = [part.grade if resource == "cpu" else -part.grade for part in self.parts]
+        # The factor of a graded part is on its own side of 1.
+        self.drawn = [source.between(1 - mix.uneven * (each <= 0), 1 + mix.uneven * (each >= 0)) for each in grades]
+        self.factors = list(self.drawn)
+        #: The GPUs' share of a pod, on the poorest kind of node that its part was cut from.
+        poorest = [min(rates[fabric.types[node]] for node in counts) for counts in self.counts]
+        self.shares = [part.gpus * rate for part, rate in zip(self.parts, poorest, strict=True)]
+        self.rooms = [float(fabric.left(mix.gpus, node) * rates[kind]) for node, kind in enumerate(fabric.types)]
+        self.grain = GRAIN[resource]
+
+    def amounts(self) -> list[int]:
+        """Amount per pod of each part, rounded down."""
+        if any(factor != 1 for factor in self.factors):
+            self._shrink()
+            self._grow()
+        scaled = zip(self.shares, self.factors, strict=True)
+        return [int(share * factor) // self.grain * self.grain for share, factor in scaled]
+
+    def _shrink(self) -> None:
+        """Bring factors above 1 nearer to 1, node by node; a smaller factor helps every other node too."""
+        on_node: dict[int, dict[int, int]] = defaultdict(dict)
+        for index, counts in enumerate(self.counts):
+            for node, count in counts.items():
+                on_node[node][index] = count
+        for node in sorted(on_node):
+            shares = {index: self.shares[index] * count for index, count in on_node[node].items()}
+            base = sum(share * min(1.0, self.factors[index]) for index, share in shares.items())
+            excess = sum(share * max(0.0, self.factors[index] - 1) for index, share in shares.items())
+            if base + excess > self.rooms[node]:
+                scale = (self.rooms[node] - base) / excess
+                for index in shares:
+                    self.factors[index] = min(self.factors[index], 1 + max(0.0, self.factors[index] - 1) * scale)
+
+    def _grow(self) -> None:
+        """Let each part that was drawn above 1 grow towards that, as far as all its nodes allow."""
+        left = list(self.rooms)
+        for index, counts in enumerate(self.counts):
+            for node, count in counts.items():
+                left[node] -= self.shares[index] * self.factors[index] * count
+        for index, wanted in enumerate(self.drawn):
+            counts = self.counts[index]
+            step = min(left[node] / (self.shares[index] * count) for node, count in counts.items())
+            step = max(0.0, min(step, wanted - self.factors[index]))
+            self.factors[index] += step
+            for node, count in counts.items():
+                left[node] -= self.shares[index] * step * count

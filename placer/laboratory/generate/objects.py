@@ -3,26 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from placer.laboratory.generate.fabric import NODE_TYPES, TIER_NAMES, Fabric
+from placer.instance import Key
+from placer.laboratory.generate.random_source import RandomSource
 
 __all__ = [
     "GPU",
+    "GROUP",
+    "NAMESPACE",
     "Document",
+    "Generated",
     "binding",
+    "by_name",
+    "created",
     "hyper_node",
-    "hyper_nodes",
+    "most_pods",
     "named",
-    "node",
+    "names_by_chance",
+    "node_object",
+    "pod_group",
+    "pod_object",
     "priority_class",
     "queue",
     "requests",
+    "run_on",
+    "running_shares",
 ]
 
 Document = dict[str, Any]
 GPU = "nvidia.com/gpu"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+GROUP = "scheduling.k8s.io/group-name"
+NAMESPACE = "default"
+#: Creation time of the first job or pod; each is a second younger than the one before it.
+_EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """An instance that was made.
+
+    Parameters
+    ----------
+    documents
+        Kubernetes objects as plain dicts, ready for JSON or YAML.
+    planted
+        Pod to node of a placement that is known to keep every rule; None where the family knows none.
+    summary
+        What was made, name to number, in the order to print.
+    """
+
+    documents: list[Document]
+    planted: Mapping[Key, str] | None
+    summary: Mapping[str, int]
 
 
 def requests(gpus: int, cpu: int, memory: int) -> dict[str, str]:
@@ -36,59 +71,84 @@ def named(word: str, number: int, count: int) -> str:
     return f"{word}-{number:0{len(str(max(count - 1, 0)))}d}"
 
 
-def node(name: str, node_type: int, gpus: int, pods: int, domains: Sequence[str], spare: tuple[int, int]) -> Document:
-    """Make a v1 Node.
+def names_by_chance(word: str, count: int, source: RandomSource) -> tuple[str, ...]:
+    """Names of ``count`` things, which tell nothing of their order."""
+    return tuple(source.shuffled([named(word, number, count) for number in range(count)]))
 
-    Parameters
-    ----------
-    name, node_type, gpus
-        Its name, its kind and its GPUs.
-    pods
-        Most pods on it.
-    domains
-        Names of the domains above it, lowest first; they become labels ``placer.dev/leaf`` and so on.
-    spare
-        Milli-cores and MiB beyond the GPUs' share.
-    """
-    kind = NODE_TYPES[node_type]
-    room = requests(gpus, kind.cpu * gpus + spare[0], kind.memory * gpus + spare[1]) | {"pods": str(pods)}
-    labels = {"kubernetes.io/hostname": name, INSTANCE_TYPE: kind.name}
-    tiers = TIER_NAMES[len(domains)]
-    labels |= {f"placer.dev/{tier}": domain for tier, domain in zip(tiers, domains, strict=True)}
+
+def running_shares(count: int, running: float, anchored: float, source: RandomSource) -> list[float]:
+    """Draw the share of each group that runs: all of it, half of it, nothing."""
+    return [1.0 if source.chance(running) else 0.5 if source.chance(anchored) else 0.0 for _ in range(count)]
+
+
+def by_name(documents: Iterable[Document]) -> list[Document]:
+    """Sort objects of one kind."""
+    return sorted(documents, key=lambda document: str(document["metadata"]["name"]))
+
+
+def created(second: int) -> str:
+    """Write a creation time, RFC 3339."""
+    return f"{_EPOCH + timedelta(seconds=second):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def most_pods(there: int) -> str:
+    """Write how many pods a node takes: as many as kubelets allow by default, and those that are there."""
+    return str(max(110, there))
+
+
+def node_object(name: str, labels: Mapping[str, str], room: Mapping[str, str]) -> Document:
+    """Make a v1 Node that is ready; the label of its name comes before the others."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}},
         "status": {
-            "capacity": room,
+            "capacity": dict(room),
             "allocatable": dict(room),
             "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
         },
     }
 
 
-def hyper_nodes(fabric: Fabric, nodes: Sequence[str], domains: Sequence[Sequence[str]]) -> Iterable[Document]:
-    """Make the HyperNodes of a fabric, lowest tier first.
+def pod_object(name: str, kind: str, containers: Iterable[tuple[str, Mapping[str, str]]], **metadata: Any) -> Document:
+    """Make a pending v1 Pod of Guaranteed containers, each a name and what it requests; ``kind`` is of its image."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
+        "spec": {
+            "schedulerName": "placer",
+            "containers": [
+                {
+                    "name": container,
+                    "image": f"example.com/{kind}:1",
+                    "resources": {"requests": dict(room), "limits": dict(room)},
+                }
+                for container, room in containers
+            ],
+        },
+        "status": {"phase": "Pending"},
+    }
 
-    Parameters
-    ----------
-    fabric
-        The tree.
-    nodes
-        Name of each node.
-    domains
-        Name of each domain, by tier.
-    """
-    for tier in range(1, fabric.tiers + 1):
-        for domain, name in enumerate(domains[tier - 1]):
-            if tier == 1:
-                members = [("Node", nodes[i]) for i in fabric.members(1, domain)]
-            else:
-                members = [("HyperNode", domains[tier - 2][i]) for i in fabric.below(tier, domain, tier - 1)]
-            yield hyper_node(name, tier, TIER_NAMES[fabric.tiers][tier - 1], sorted(members))
+
+def run_on(document: Document, target: str) -> None:
+    """Let a pending Pod run on a node."""
+    document["spec"]["nodeName"] = target
+    document["status"] = {"phase": "Running"}
 
 
-def hyper_node(name: str, tier: int, tier_name: str, members: Iterable[tuple[str, str]]) -> Document:
+def pod_group(name: str, spec: Document, running: bool, **metadata: Any) -> Document:
+    """Make a Volcano PodGroup; ``running``: some of its pods run."""
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
+        "spec": spec,
+        "status": {"phase": "Running" if running else "Inqueue"},
+    }
+
+
+def hyper_node(name: str, tier: int, tier_name: str, members: Sequence[tuple[str, str]]) -> Document:
     """Make a HyperNode; a member is its type and its name."""
     return {
         "apiVersion": "topology.volcano.sh/v1alpha1",

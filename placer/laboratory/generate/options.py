@@ -35,20 +35,8 @@ def option(default: Value, text: str, low: Number = 0, high: Number = 1, element
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the command line needs to know of an option.
-
-    Parameters
-    ----------
-    name
-        Name of the field in the options class.
-    default
-        Value where the user says nothing.
-    text
-        Help, one phrase.
-    low, high
-        Inclusive range of the value or of each element.
-    element
-        ``int`` or ``float``: the type of the value or of each element.
+    """What the command line needs to know of an option: the fields are those of :func:`option`, ``element`` of a single
+    value too.
     """
 
     name: str
@@ -188,6 +176,7 @@ class GangMix(FamilyOptions):
     node_types: int = option(1, "kinds of nodes with different CPU and memory per GPU", 1, 3)
     selectors: float = option(0.8, "share of gangs that select one kind of node, where there are several")
     uneven: float = option(0.0, "how far CPU and memory of pods stray from their share of GPUs", 0, 0.9)
+    services: int = option(0, "running pods without GPUs on every node", 0, 1000)
 
     def check(self) -> None:
         """Check what concerns more than one option."""

@@ -74,3 +74,13 @@ class RandomSource:
             other = self.below(last + 1)
             order[last], order[other] = order[other], order[last]
         return order
+
+    def summands(self, total: int, sizes: Sequence[int], reach: Sequence[bool]) -> list[int]:
+        """Draw sizes one after another that sum to ``total``, each such that ``reach`` (:func:`~placer.laboratory.
+        generate.options.whole` of the sizes) says that the rest is a sum, too.
+        """
+        drawn: list[int] = []
+        while total:
+            drawn.append(self.pick([size for size in sizes if size <= total and reach[total - size]]))
+            total -= drawn[-1]
+        return drawn

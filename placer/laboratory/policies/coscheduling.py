@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from placer.instance import Group, GroupKey, PodState
-from placer.laboratory.policies.cluster_state import ClusterState, IntArray, Task
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.loop import Settlement
+from placer.laboratory.policies.framework import ClusterState, Settlement, Task
+from placer.laboratory.policies.kube import GangPlugin
 from placer.quantity import PODS
 
 __all__ = ["Coscheduling"]
@@ -24,17 +22,10 @@ __all__ = ["Coscheduling"]
 _REJECT_PERCENTAGE = 10
 
 
-class Coscheduling:
+class Coscheduling(GangPlugin):
     """QueueSort, PreFilter, Permit, PostFilter and Unreserve of the plug-in.
 
-    Parameters
-    ----------
-    state
-        What is where.
-    arguments
-        Of the plug-in; ``podGroupRejectPercentage`` decides here, a snapshot has no times.
-    reader
-        Takes the faults of the arguments.
+    Of its arguments ``podGroupRejectPercentage`` decides here; a snapshot has no times.
     """
 
     def __init__(self, state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> None:
@@ -49,7 +40,7 @@ class Coscheduling:
                 self._assigned[pod.group] += 1
                 self._members[pod.group] += 1
         self._state = state
-        self._own = {key: self._requests(group) for key, group in self._groups.items() if group.min_resources}
+        self._own = {key: state.requested(group.bound) for key, group in self._groups.items() if group.min_resources}
         state.listeners.append(self._hear)
         self._passed: set[GroupKey] = set()
         self._waiting: dict[GroupKey, list[Task]] = {}
@@ -86,11 +77,6 @@ class Coscheduling:
         if enough:
             self._passed.add(group.key)
         return enough
-
-    def _requests(self, group: Group) -> IntArray:
-        """What the pods of a group hold that run."""
-        pods = (self._state.instance.pods[key] for key in group.bound)
-        return sum((self._state.row(pod.requests) for pod in pods), start=np.zeros_like(self._state.alloc.sum(axis=0)))
 
     def _hear(self, task: Task, _node: int, sign: int) -> None:
         if task.pod.group in self._own:

@@ -6,8 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from placer.errors import BadInstance, Fault
+from placer.kube.kinds import alike
 
-__all__ = ["ConfigReader"]
+__all__ = ["ConfigReader", "found_like"]
+
+
+def found_like(word: str, known: Collection[str]) -> str:
+    """Name the known word that may be meant by one that is not known; empty where none is like it.
+
+    Examples
+    --------
+    >>> found_like("coscheduling", ["Coscheduling"]), found_like("NodeName", ["Coscheduling"])
+    ('; found like it: Coscheduling', '')
+    """
+    like = alike(word, sorted(known))
+    return f"; found like it: {like}" if like is not None and like != word else ""
 
 
 class ConfigReader:
@@ -42,13 +55,23 @@ class ConfigReader:
             self.remarks.append(told)
 
     def rest(
-        self, written: Mapping[str, Any], at: str, honoured: Collection[str], reasons: Mapping[str, str] | None = None
+        self,
+        written: Mapping[str, Any],
+        at: str,
+        honoured: Collection[str],
+        reasons: Mapping[str, str] | None = None,
+        *,
+        hint: bool = True,
     ) -> None:
-        """Say of every key beyond those that are honoured that it is not mimicked, and why where that is known."""
+        """Say of every key beyond those that are honoured that it is not mimicked, and why where that is known; else,
+        as a ``hint``, which known one is like it.
+        """
         for key in written:
             if key not in honoured:
+                known = {*honoured, *(reasons or ())}
                 reason = (reasons or {}).get(key)
-                self.remark(f"{at}{key}", f"not mimicked: {reason}" if reason else "not mimicked")
+                why = f": {reason}" if reason else found_like(key, known) if hint else ""
+                self.remark(f"{at}{key}", f"not mimicked{why}")
 
     def take(self, other: ConfigReader, at: str) -> None:
         """Note what another reader has noted of a part."""

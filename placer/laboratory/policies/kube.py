@@ -1,36 +1,54 @@
-"""kube-scheduler: pod after pod, by priority and age; filters and scores of its own plug-ins.
+"""kube-scheduler: pod after pod, by priority and age; filters and scores of its own plug-ins, as a profile has them.
 
 Preferences (preferred affinity, PreferNoSchedule, ScheduleAnyway, images) score every node alike here: an instance does
-not carry them, and says so (``PreferenceIgnored``).
+not carry them, and says so (``PreferenceIgnored``). The default plug-ins are those of upstream; a profile adds and
+takes away, at ``multiPoint`` or at one extension point. What it says and the policies do not mimic (plug-ins of others,
+preferences, arguments) is remarked, never dropped.
 
 Source: Kubernetes ``pkg/scheduler``, plug-ins ``queuesort``, ``noderesources``, ``tainttoleration``, ``nodeaffinity``,
-``nodeunschedulable``, ``nodeports``.
+``nodeunschedulable``, ``nodeports``; ``apis/config/v1/default_plugins.go``, ``framework/runtime/framework.go``
+(``expandMultiPointPlugins``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from placer.instance.eligibility import read_node_selector
-from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
-from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.loop import Settlement
-from placer.laboratory.policies.profile import Profile
-from placer.laboratory.policies.resources import (
-    Allocation,
-    balanced,
-    least_allocated,
-    most_allocated,
-    to_capacity_ratio,
+from placer.laboratory.policies.faults import ConfigReader, found_like
+from placer.laboratory.policies.framework import (
+    ClusterState,
+    Filter,
+    FloatArray,
+    IntArray,
+    SchedulingCycle,
+    Score,
+    Settlement,
+    Task,
+    eligible,
 )
-from placer.laboratory.policies.step import Filter, SchedulingCycle, Score
+from placer.laboratory.policies.neighbours import neighbour_filters
+from placer.laboratory.policies.resources import balanced, least_allocated, most_allocated, scorer, to_capacity_ratio
 
-__all__ = ["GangPlugin", "NoGang", "Order", "PodByPod", "filters_of", "priority_sort", "scores_of"]
+__all__ = [
+    "DEFAULT_WEIGHTS",
+    "KNOWN",
+    "GangPlugin",
+    "Order",
+    "PodByPod",
+    "Profile",
+    "filters_of",
+    "read_profile",
+    "scores_of",
+]
+
 
 #: Anything that knows which of two is first.
 Order = Callable[[Task], Any]
@@ -39,63 +57,31 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 
 
-def priority_sort(task: Task) -> tuple[int, float, tuple[str, str]]:
-    """PrioritySort: higher priority, then older; of equal age as a list of all pods names them."""
-    return -task.pod.priority, task.pod.created, task.key
-
-
-class GangPlugin(Protocol):
-    """The gang rule of a scheduler that tries pod after pod."""
-
-    def admits(self, task: Task) -> bool:
-        """Whether a pod is tried at all (PreFilter)."""
-
-    def placed(self, task: Task) -> Settlement:
-        """A pod found a node: who is bound (Permit)."""
-
-    def failed(self, task: Task) -> Settlement:
-        """A pod found none: who gives room back (PostFilter)."""
-
-    def timed_out(self) -> Settlement | None:
-        """The queue is empty: the first group that waits gives up; None: no group waits."""
-
-
-class NoGang:
-    """Every pod for itself."""
+class GangPlugin:
+    """The gang rule of a scheduler that tries pod after pod; as it stands here, every pod is for itself."""
 
     def admits(self, _task: Task) -> bool:
-        """Every pod is tried."""
+        """Whether a pod is tried at all (PreFilter)."""
         return True
 
     def placed(self, task: Task) -> Settlement:
-        """It is bound."""
+        """A pod found a node: who is bound (Permit)."""
         return Settlement(bind=(task,))
 
     def failed(self, _task: Task) -> Settlement:
-        """It stays pending."""
+        """A pod found none: who gives room back (PostFilter)."""
         return Settlement()
 
     def timed_out(self) -> Settlement | None:
-        """No pod waits for others."""
+        """The queue is empty: the first group that waits gives up; None: no group waits."""
         return None
 
 
 class PodByPod:
-    """The queue of kube-scheduler and one try per pod.
+    """The queue of kube-scheduler and one try per pod; of two keys that ``order`` gives the smaller one is first.
 
     Once the queue is empty, groups that wait give up one after another, and pods that failed are tried again, as long
     as that leads anywhere: until two rounds in a row bind no pod.
-
-    Parameters
-    ----------
-    state
-        What is where.
-    step
-        Filters and scores.
-    order
-        The queue's order: of two keys the smaller one is first.
-    gang
-        The gang rule.
     """
 
     def __init__(
@@ -104,7 +90,7 @@ class PodByPod:
         self.state = state
         self.step = step
         self.order = order
-        self.gang = gang or NoGang()
+        self.gang = gang or GangPlugin()
         self._queue: list[tuple[Any, int, Task]] = []
         self._failed: list[Task] = []
         self._found: int | None = None
@@ -162,14 +148,14 @@ def filters_of(profile: Profile, state: ClusterState, reader: ConfigReader) -> l
 
     Taints, cordons and affinity are one row per pod (C3); a profile that leaves out a part of them leaves out none.
     """
-    found: list[Filter] = [lambda task, nodes: task.eligible[nodes]]
+    found: list[Filter] = [eligible]
     if "NodeAffinity" in profile.filters:
         found += _added_affinity(state, profile.arguments.get("NodeAffinity", {}), reader)
     if "NodePorts" in profile.filters:
         found.append(state.ports_free)
     if "NodeResourcesFit" in profile.filters:
         found.append(_room(state, profile.arguments.get("NodeResourcesFit", {}), reader))
-    return found
+    return found + neighbour_filters(state, profile.filters)
 
 
 def _added_affinity(state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> list[Filter]:
@@ -185,8 +171,8 @@ def _added_affinity(state: ClusterState, arguments: Mapping[str, Any], reader: C
     if added.get(_REQUIRED) is None:
         return []
     terms, wrongs = read_node_selector(added[_REQUIRED])
-    for field, found, expected in wrongs:
-        reader.note(f"{at}.{_REQUIRED}{field and '.'}{field}", found, expected)
+    for inside, found, expected in wrongs:
+        reader.note(f"{at}.{_REQUIRED}{inside and '.'}{inside}", found, expected)
     row = np.array([any(term.matches(node) for term in terms) for node in state.instance.nodes.values()], dtype=bool)
     return [lambda _task, nodes: row[nodes]]
 
@@ -239,22 +225,16 @@ def _fit(
     if kind == "RequestedToCapacityRatio":
         ratio = reader.mapping(strategy.get("requestedToCapacityRatio"), f"{at}.requestedToCapacityRatio")
         shape = _shape(ratio.get("shape"), reader, f"{at}.requestedToCapacityRatio.shape")
-        return lambda task, nodes: to_capacity_ratio(_part(state, task, nodes, weights), shape)
-    score = least_allocated if kind == "LeastAllocated" else most_allocated
-    return lambda task, nodes: score(_part(state, task, nodes, weights))
-
-
-def _part(state: ClusterState, task: Task, nodes: IntArray, weights: Mapping[str, int]) -> Allocation:
-    return Allocation.of(state, task, nodes, weights, least=True)
+        return scorer(state, weights, partial(to_capacity_ratio, shape=shape), least=True)
+    return scorer(state, weights, least_allocated if kind == "LeastAllocated" else most_allocated, least=True)
 
 
 def _balance(state: ClusterState, weights: Mapping[str, int]) -> Callable[[Task, IntArray], FloatArray]:
-    def of(task: Task, nodes: IntArray) -> FloatArray:
-        if not any(task.pod.requests[name] for name in weights):
-            return np.zeros(len(nodes))  # the plug-in skips pods that request none of its resources
-        return balanced(Allocation.of(state, task, nodes, weights, least=False))
-
-    return of
+    # The plug-in skips pods that request none of its resources.
+    score = scorer(state, weights, balanced, least=False)
+    return lambda task, nodes: (
+        score(task, nodes) if any(task.pod.requests[name] for name in weights) else np.zeros(len(nodes))
+    )
 
 
 def _shape(written: object, reader: ConfigReader, at: str) -> Sequence[tuple[int, int]]:
@@ -268,3 +248,249 @@ def _shape(written: object, reader: ConfigReader, at: str) -> Sequence[tuple[int
         reader.fault(at, written, "points whose utilization grows, at least one")
         return [(0, 0), (100, 10)]
     return points
+
+
+#: Plug-ins of upstream that are on by default, with their weights (0: no score).
+DEFAULT_WEIGHTS: Mapping[str, int] = {
+    "PrioritySort": 0,
+    "NodeUnschedulable": 0,
+    "NodeName": 0,
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodePorts": 0,
+    "NodeResourcesFit": 1,
+    "VolumeRestrictions": 0,
+    "NodeVolumeLimits": 0,
+    "VolumeBinding": 0,
+    "VolumeZone": 0,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DefaultPreemption": 0,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+    "DefaultBinder": 0,
+    "SchedulingGates": 0,
+    "DynamicResources": 0,
+}
+#: Extension points that decide here, and who of the modelled plug-ins has them.
+_POINTS: Mapping[str, tuple[str, ...]] = {
+    "queueSort": ("PrioritySort", "Coscheduling", "TopologicalSort"),
+    "filter": (
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "NetworkOverhead",
+        "NodeResourceTopologyMatch",
+    ),
+    "score": (
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+        "NetworkOverhead",
+        "NodeResourceTopologyMatch",
+    ),
+    "permit": ("Coscheduling",),
+}
+#: Extension points at which nothing here is decided: what stands there is taken as it is.
+_OTHER_POINTS = ("preEnqueue", "preFilter", "postFilter", "preScore", "reserve", "preBind", "bind", "postBind")
+_MODELLED = frozenset(name for names in _POINTS.values() for name in names)
+#: Every plug-in whose presence is understood; what the others do is not known here.
+KNOWN = frozenset(DEFAULT_WEIGHTS) | _MODELLED
+#: Names under which plug-ins are written that have another one: KEP-260 calls the score so.
+_ALIASES: Mapping[str, str] = {"BalancedAllocation": "NodeResourcesBalancedAllocation"}
+#: Filters that are one row per pod here (C3), so that none of them can be off alone.
+_ALWAYS_ON = ("NodeUnschedulable", "TaintToleration", "NodeAffinity")
+#: Filters of what placer does not model, or does not let a scheduler decide: pods that ask for it are not placed (C4).
+_REFUSED = (*("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources"),)
+#: Plug-ins that score by preferences, which score every node alike here.
+_PREFERENCES = ("TaintToleration", "NodeAffinity", "PodTopologySpread", "InterPodAffinity", "ImageLocality")
+#: Keys of a profile that are read; ``profiles`` are others of the file for the same policy, ``read_config`` names them.
+_KEYS = ("schedulerName", "plugins", "pluginConfig", "percentageOfNodesToScore", "profiles")
+
+_NO_TIME = "no time passes in one snapshot"
+_NO_EVICTION = "nothing is evicted"
+#: Plug-in to the arguments of it that decide here; each is read where its plug-in is.
+_HONOURED: Mapping[str, tuple[str, ...]] = {
+    "NodeResourcesFit": ("scoringStrategy", "ignoredResources", "ignoredResourceGroups"),
+    "NodeResourcesBalancedAllocation": ("resources",),
+    "NodeAffinity": ("addedAffinity",),
+    "NetworkOverhead": ("namespaces", "weightsName", "networkTopologyName"),
+    "TopologicalSort": ("namespaces", "topologySortingAlgorithm", "roots"),
+    "NodeResourceTopologyMatch": ("scoringStrategy", "cacheResyncPeriodSeconds", "discardReservedNodes"),
+    "Coscheduling": ("podGroupRejectPercentage",),
+}
+#: Plug-in and argument to why it decides nothing here.
+_REASONS: Mapping[str, Mapping[str, str]] = {
+    "NodeResourceTopologyMatch": {
+        "cache": "nothing is read anew in one snapshot",
+        "preemptionMode": _NO_EVICTION,
+    },
+    "Coscheduling": dict.fromkeys(
+        ("permitWaitingTimeSeconds", "podGroupBackoffSeconds", "deniedPGExpirationTimeSeconds"), _NO_TIME
+    ),
+    "DefaultPreemption": dict.fromkeys(
+        ("minCandidateNodesPercentage", "minCandidateNodesAbsolute"),
+        _NO_EVICTION,
+    ),
+    "InterPodAffinity": dict.fromkeys(
+        ("hardPodAffinityWeight", "ignorePreferredTermsOfExistingPods"), "preferences score every node alike"
+    ),
+    "VolumeBinding": {"bindTimeoutSeconds": _NO_TIME},
+    "DynamicResources": {"filterTimeout": _NO_TIME},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile, defaults filled in: the plug-in that orders the queue, those that filter, that score with their
+    weights, and that may make a pod wait; plug-in to its ``pluginConfig`` arguments, and ``percentageOfNodesToScore``
+    (0: by the number of nodes).
+    """
+
+    queue_sort: str
+    filters: frozenset[str]
+    scores: Mapping[str, int]
+    permit: frozenset[str]
+    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    percentage: int = 0
+
+    @property
+    def plugins(self) -> frozenset[str]:
+        """Every plug-in that decides something."""
+        return self.filters | self.permit | {self.queue_sort, *self.scores}
+
+
+def read_profile(written: Mapping[str, Any], reader: ConfigReader, at: str = "") -> Profile:
+    """Read one entry of ``profiles``, plain values as in a KubeSchedulerConfiguration.
+
+    ``at`` is its path, for messages, and ends with a dot where it is not empty; the reader takes faults, and remarks of
+    what is not mimicked.
+    """
+    sets = _sets(reader.mapping(written.get("plugins"), f"{at}plugins"), reader, f"{at}plugins")
+    everywhere = sets.get("multiPoint", _Set(None, reader, ""))
+    multi = everywhere.kept(DEFAULT_WEIGHTS) | everywhere.enabled
+    points = {point: _at(point, multi, sets.get(point)) for point in _POINTS}
+    percentage = reader.integer(written.get("percentageOfNodesToScore"), f"{at}percentageOfNodesToScore", 0, 0, 100)
+    profile = Profile(
+        queue_sort=_queue_sort(list(points["queueSort"]), sets, reader, f"{at}plugins.queueSort"),
+        filters=frozenset(points["filter"]),
+        scores={name: weight or 1 for name, weight in points["score"].items()},
+        permit=frozenset(points["permit"]),
+        arguments=dict(_arguments(written.get("pluginConfig"), reader, f"{at}pluginConfig")),
+        percentage=percentage,
+    )
+    reader.rest(written, at, _KEYS)
+    others = reader.items(written.get("profiles"), f"{at}profiles")
+    if others:
+        reader.remark(f"{at}profiles", f"{', '.join(map(str, others))} not mimicked: one profile for each policy")
+    _remark_filters(profile, sets, reader, f"{at}plugins.filter")
+    _remark_scores(sets, reader, f"{at}plugins")
+    _remark_arguments(profile, reader, f"{at}pluginConfig")
+    return profile
+
+
+def _sets(plugins: Mapping[str, Any], reader: ConfigReader, at: str) -> dict[str, _Set]:
+    """Extension point to what is said for it."""
+    known = ("multiPoint", *_POINTS, *_OTHER_POINTS)
+    for point in plugins:
+        if point not in known:
+            reader.fault(at, point, f"an extension point{found_like(point, known)}")
+    return {point: _Set(plugins.get(point), reader, f"{at}.{point}") for point in plugins}
+
+
+def _queue_sort(sorts: list[str], sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> str:
+    """The plug-in that orders the queue; where only one that is not known can, PrioritySort stands for it."""
+    unknown = [name for point in ("queueSort", "multiPoint") if point in sets for name in sets[point].unknown]
+    if not sorts and unknown:
+        reader.remark(at, f"PrioritySort orders the queue in place of {', '.join(unknown)}")
+    elif len(sorts) != 1:
+        reader.note(at, ", ".join(sorts) or "none", "exactly one queue sort plug-in")
+    return sorts[0] if sorts else "PrioritySort"
+
+
+def _remark_filters(profile: Profile, sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> None:
+    """Say which filters stay that a profile takes away."""
+    stay = [name for name in _ALWAYS_ON if name not in profile.filters]
+    if stay:
+        reader.remark(at, f"{', '.join(stay)} kept: taints, cordons and affinity are one filter here")
+    off = set[str]().union(*(sets[point].disabled for point in ("multiPoint", "filter") if point in sets))
+    refused = [name for name in _REFUSED if name in off]
+    if refused:
+        reader.remark(at, f"{', '.join(refused)} off or on: pods that ask for it stay pending")
+
+
+def _remark_scores(sets: Mapping[str, _Set], reader: ConfigReader, at: str) -> None:
+    """Say which plug-ins with a weight have no score here."""
+    for point in ("multiPoint", "score"):
+        enabled = sets[point].enabled if point in sets else {}
+        names = [name for name in _PREFERENCES if enabled.get(name)]
+        if names:
+            reader.remark(
+                f"{at}.{point}", f"scores of {', '.join(names)} not mimicked: preferences score every node alike"
+            )
+
+
+def _remark_arguments(profile: Profile, reader: ConfigReader, at: str) -> None:
+    """Say which arguments decide nothing here."""
+    for name, arguments in profile.arguments.items():
+        place = f"{at}[{name}].args"
+        if arguments and name in _HONOURED and name not in profile.plugins:
+            reader.remark(place, f"decide nothing: the plug-in {name} is not on")
+        else:
+            reader.rest(arguments, f"{place}.", ("apiVersion", "kind", *_HONOURED.get(name, ())), _REASONS.get(name))
+
+
+class _Set:
+    """``enabled`` and ``disabled`` of one extension point."""
+
+    def __init__(self, written: object, reader: ConfigReader, at: str) -> None:
+        both = reader.mapping(written, at)
+        enabled = dict(_named(both.get("enabled"), reader, f"{at}.enabled"))
+        self.enabled = {name: weight for name, weight in enabled.items() if name in KNOWN}
+        self.unknown = [name for name in enabled if name not in KNOWN]
+        self.disabled = {name for name, _ in _named(both.get("disabled"), reader, f"{at}.disabled")}
+        for name in self.unknown:
+            reader.remark(f"{at}.enabled", f"the plug-in {name} is not mimicked{found_like(name, KNOWN)}")
+
+    def kept(self, weights: Mapping[str, int]) -> dict[str, int]:
+        """Those of some plug-ins that are not disabled."""
+        return {} if "*" in self.disabled else {n: w for n, w in weights.items() if n not in self.disabled}
+
+
+def _named(written: object, reader: ConfigReader, at: str) -> Iterator[tuple[str, int]]:
+    """Plug-ins of a list with their weights."""
+    for index, entry in enumerate(reader.items(written, at)):
+        each = reader.mapping(entry, f"{at}[{index}]")
+        name = _name(each, reader, f"{at}[{index}]")
+        if name:
+            yield name, reader.integer(each.get("weight"), f"{at}[{index}].weight", 0)
+
+
+def _name(written: Mapping[str, Any], reader: ConfigReader, at: str) -> str:
+    """The name of a plug-in; empty with a fault where there is none."""
+    name = reader.text(written.get("name"), f"{at}.name")
+    if not name and isinstance(written.get("name"), str | None):
+        reader.fault(f"{at}.name", None, "the name of a plug-in")
+    if name in _ALIASES:
+        reader.remark(f"{at}.name", f"{name} is read as {_ALIASES[name]}")
+    return _ALIASES.get(name, name)
+
+
+def _at(point: str, multi: Mapping[str, int], own: _Set | None) -> dict[str, int]:
+    """Plug-ins at one extension point: those of multiPoint that have it, less and more what is said for the point."""
+    found = multi if own is None else own.kept(multi) | own.enabled
+    return {name: weight for name, weight in found.items() if name in _POINTS[point]}
+
+
+def _arguments(written: object, reader: ConfigReader, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for index, entry in enumerate(reader.items(written, at)):
+        each = reader.mapping(entry, f"{at}[{index}]")
+        name = _name(each, reader, f"{at}[{index}]")
+        arguments = reader.mapping(each.get("args"), f"{at}[{index}].args")
+        if name and name not in KNOWN:
+            reader.remark(f"{at}[{name}]", f"the plug-in is not mimicked{found_like(name, KNOWN)}")
+        elif name:
+            yield name, arguments

@@ -1,39 +1,49 @@
-"""NodeResourceTopologyMatch as a filter and a score.
+"""NodeResourceTopologyMatch as a filter and a score: what zones have available, what a container asks, which take it.
 
 Without a cache period, which is the default, every pod sees the zones as the objects have them: what the pods before it
 took is not known. With one the pods' requests are taken off every zone that lists them (OverReserve), but not where
 ``discardReservedNodes`` chooses the third cache, which knows of no pod once it is bound.
 
-Source: scheduler-plugins ``pkg/noderesourcetopology`` (``plugin.go``, ``cache``).
+Source: scheduler-plugins ``pkg/noderesourcetopology`` (``plugin.go``, ``cache``, ``filter.go``, ``pluginhelpers.go``,
+``numaresources.go``, ``score.go``, ``{least,most}_allocated.go``, ``balanced_allocation.go``, ``least_numa.go``).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, FloatArray, IntArray, Task
+from placer.instance import Node, Pod
+from placer.instance.numa import NumaDemand, NumaNode, Qos, Stage
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.numa_scores import STRATEGIES, score
-from placer.laboratory.policies.numa_zones import Ask, NodeZones, ask_of, refusal
+from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task
+from placer.quantity import CPU, PODS, Resources
 
-__all__ = ["NumaMatch"]
+__all__ = [
+    "STRATEGIES",
+    "Ask",
+    "NodeZones",
+    "NumaMatch",
+    "Subset",
+    "ask_of",
+    "fit",
+    "host_level",
+    "is_native",
+    "narrowest",
+    "refusal",
+    "score",
+]
 
 
 class NumaMatch:
-    """Filter and score of the plug-in.
-
-    Parameters
-    ----------
-    state
-        What is where.
-    arguments
-        Of the plug-in: ``scoringStrategy``, ``cacheResyncPeriodSeconds``, ``discardReservedNodes``.
-    reader
-        Takes the faults of the arguments.
+    """Filter and score of the plug-in, by its ``scoringStrategy``, ``cacheResyncPeriodSeconds`` and
+    ``discardReservedNodes``.
     """
 
     def __init__(self, state: ClusterState, arguments: Mapping[str, Any], reader: ConfigReader) -> None:
@@ -114,3 +124,301 @@ class NumaMatch:
 
 def _passes(ask: Ask, zones: NodeZones | None) -> int:
     return int(zones is None or refusal(ask, zones) is None)
+
+
+#: Names of the strategies; the first is the default.
+STRATEGIES = ("LeastAllocated", "MostAllocated", "BalancedAllocation", "LeastNUMANodes")
+#: A distance that is not given.
+_FAR = 255
+
+
+def score(strategy: str, ask: Ask, zones: NodeZones | None, weights: Mapping[str, int]) -> int:
+    """Score of a node, 0 .. 100, by one of :data:`STRATEGIES`; weights of resources are 1 where not listed. ``zones``
+    is None where no NodeResourceTopology says what zones there are.
+    """
+    if not ask.guaranteed:
+        return 100
+    if zones is None:
+        return 0
+    if strategy == "LeastNUMANodes":
+        return _least_zones(ask, zones)
+    if zones.policy != "single-numa-node":
+        return 0
+    rooms = [{name: _units(name, have) for name, have in room} for room in zones.rooms]
+    scores = [_worst(_PER_ZONE[strategy], asked, rooms, weights) for _, asked in _requests(ask, zones)]
+    return sum(scores) // len(scores) if scores else 0
+
+
+def _requests(ask: Ask, zones: NodeZones) -> Sequence[tuple[Stage, Resources]]:
+    """What is aligned one after the other: the pod as a whole, or each of its containers."""
+    return ((Stage.APP, ask.whole),) if zones.scope == "pod" else ask.containers
+
+
+#: Score of a zone for a request, both in whole units; with the weights of resources.
+ZoneScore = Callable[[Mapping[str, int], Mapping[str, int], Mapping[str, int]], int]
+
+
+def _worst(
+    one: ZoneScore, asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], weights: Mapping[str, int]
+) -> int:
+    """Least score of a zone that is not 0: it is not known which zone the kubelet takes."""
+    units = {name: _units(name, amount) for name, amount in asked.items()}
+    return min((found for room in rooms if (found := one(units, room, weights))), default=0)
+
+
+def _units(name: str, amount: int) -> int:
+    """Whole units: cores rounded up."""
+    return -(-amount // 1000) if name == CPU else amount
+
+
+def _mean(
+    part: Callable[[int, int], int], asked: Mapping[str, int], room: Mapping[str, int], weights: Mapping[str, int]
+) -> int:
+    """Weighted mean, in percent, of a part of what a zone has; 0 of what does not fit there."""
+    total = sum(weights.get(name, 1) for name in asked)
+    have = {name: room.get(name, 0) for name in asked}
+    shares = {n: 100 * part(have[n], r) // have[n] if 0 < have[n] >= r else 0 for n, r in asked.items()}
+    return sum(each * weights.get(name, 1) for name, each in shares.items()) // total if total else 0
+
+
+def _balanced(asked: Mapping[str, int], room: Mapping[str, int], _weights: Mapping[str, int]) -> int:
+    """100 less the sample variance of the shares; of a single resource there is none (upstream leaves it undefined)."""
+    shares = [amount / room[name] if room.get(name) else 1.0 for name, amount in asked.items()]
+    if any(share > 1 for share in shares):
+        return 0
+    if len(shares) < 2:
+        return 100
+    mean = sum(shares) / len(shares)
+    return int((1 - sum((share - mean) ** 2 for share in shares) / (len(shares) - 1)) * 100)
+
+
+_PER_ZONE: Mapping[str, ZoneScore] = {
+    "LeastAllocated": partial(_mean, lambda have, asked: have - asked),
+    "MostAllocated": partial(_mean, lambda _have, asked: asked),
+    "BalancedAllocation": _balanced,
+}
+
+
+# ------------------------------------------------------------------------------------------------------ LeastNUMANodes
+
+
+class Subset(NamedTuple):
+    """Indices of zones that take a request together, and whether no set of so many zones is nearer together."""
+
+    zones: tuple[int, ...]
+    nearest: bool
+
+
+def _least_zones(ask: Ask, zones: NodeZones) -> int:
+    """Score by the fewest zones of each request, each taking what it gets zone by zone."""
+    rooms = [dict(room) for room in zones.rooms]
+    found: list[Subset] = []
+    for _, asked in _requests(ask, zones):
+        if not _aligned(asked, rooms):
+            continue
+        subset = narrowest(asked, rooms, zones.costs)
+        if subset is None:
+            return 0
+        found.append(subset)
+        _drain(asked, rooms, subset.zones)
+    part, nearest = 100 // zones.most, all(each.nearest for each in found)
+    return 100 - max(len(each.zones) for each in found) * part + (part // 2 if nearest else 0) if found else 100
+
+
+def narrowest(
+    asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], costs: Sequence[Sequence[int | None]]
+) -> Subset | None:
+    """The fewest zones that take a request, of those that are as few the nearest; the first where there are several.
+
+    ``rooms`` is what each zone lists, in the order of the list, ``costs`` the distance from each zone to each; None
+    counts as 255.
+    """
+    numbers = range(len(rooms))
+    for size in range(1, len(rooms) + 1):
+        fitting = [each for each in combinations(numbers, size) if _fits(asked, [rooms[zone] for zone in each])]
+        if fitting:
+            least = min(_distance(each, costs) for each in combinations(numbers, size))
+            best = min(fitting, key=lambda each: _distance(each, costs))
+            return Subset(best, _distance(best, costs) <= least)
+    return None
+
+
+def _fits(asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]]) -> bool:
+    """Whether zones take a request together, each of which has to list what it asks for."""
+    listed = all(name in room for room in rooms for name in asked)
+    return listed and all(sum(room[name] for room in rooms) >= amount for name, amount in asked.items())
+
+
+def _distance(zones: Sequence[int], costs: Sequence[Sequence[int | None]]) -> float:
+    pairs = [costs[one][other] for one in zones for other in zones]
+    return sum(_FAR if each is None else each for each in pairs) / len(zones) ** 2
+
+
+def _drain(asked: Mapping[str, int], rooms: list[dict[str, int]], zones: Sequence[int]) -> None:
+    for name, amount in asked.items():
+        left = amount
+        for zone in zones:
+            taken = min(left, rooms[zone].get(name, 0))
+            if taken:
+                rooms[zone][name] -= taken
+                left -= taken
+
+
+_HUGE_PAGES = "hugepages-"
+_STORAGE = ("ephemeral-storage", "storage")
+
+
+def is_native(resource: str) -> bool:
+    """Whether Kubernetes itself knows the resource."""
+    return resource in (CPU, "memory", PODS, *_STORAGE) or resource.startswith((_HUGE_PAGES, "kubernetes.io/"))
+
+
+def host_level(resource: str) -> bool:
+    """Whether a resource that no zone lists is taken to be the node's as a whole."""
+    return resource in _STORAGE or not is_native(resource)
+
+
+def _always_fits(resource: str, guaranteed: bool) -> bool:
+    """Whether amounts do not matter: the kubelet aligns these for Guaranteed pods only."""
+    return not guaranteed and (resource in (CPU, "memory") or resource.startswith(_HUGE_PAGES))
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A pod as the plug-in sees it; equal ones are treated alike.
+
+    ``containers`` are stages and requests, init containers and sidecars first; ``whole`` is the effective request: the
+    larger of the sum of the containers and the largest init container, with overhead.
+    """
+
+    qos: Qos
+    containers: tuple[tuple[Stage, Resources], ...]
+    whole: Resources
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether cpu, memory and hugepages are aligned."""
+        return self.qos is Qos.GUARANTEED
+
+    @property
+    def unaligned(self) -> bool:
+        """Whether it asks for nothing that the plug-in looks at: BestEffort, without devices."""
+        return self.qos is Qos.BEST_EFFORT and all(is_native(name) for _, asked in self.containers for name in asked)
+
+
+def ask_of(pod: Pod) -> Ask:
+    """What a pod asks.
+
+    Of a pod that is neither Guaranteed nor asks for devices an instance has no containers: it counts as one container.
+    """
+    if pod.numa is None:
+        asked = Resources({name: amount for name, amount in pod.requests.items() if name != PODS})
+        qos = Qos.BURSTABLE if asked[CPU] or asked["memory"] else Qos.BEST_EFFORT
+        return Ask(qos, ((Stage.APP, asked),), asked)
+    containers = tuple((each.stage, each.requests) for each in pod.numa.containers)
+    return Ask(pod.numa.qos, containers, _whole(pod.numa))
+
+
+def _whole(demand: NumaDemand) -> Resources:
+    apps, most = Resources(), dict[str, int]()
+    for each in demand.containers:
+        if each.stage is Stage.APP:
+            apps += each.requests
+        else:
+            # A sidecar counts as what runs before the others: in the largest, not in the sum.
+            most.update({name: max(most.get(name, 0), amount) for name, amount in each.requests.items()})
+    larger = Resources({name: max(apps[name], most.get(name, 0)) for name in {**apps, **most}})
+    return larger + demand.overhead
+
+
+@dataclass(frozen=True, slots=True)
+class NodeZones:
+    """What the plug-in knows of a node.
+
+    Parameters
+    ----------
+    policy, scope
+        Of the kubelet.
+    ids
+        Of the zones, ascending.
+    rooms
+        Per zone the amounts of every resource that it lists, those of which it has 0 too.
+    allocatable
+        Resources that the node has any of.
+    costs
+        Per zone distance to each zone, by index; None: not given.
+    most
+        How many zones a node may have for the kubelet (``maxNUMANodes``), at least 2.
+    """
+
+    policy: str
+    scope: str
+    ids: tuple[int, ...]
+    rooms: tuple[tuple[tuple[str, int], ...], ...]
+    allocatable: frozenset[str]
+    costs: tuple[tuple[int | None, ...], ...]
+    most: int = 8
+
+    @classmethod
+    def of(cls, node: Node, numa: NumaNode) -> NodeZones:
+        """Read a node."""
+        rooms = tuple(tuple((name, zone.available[name]) for name in sorted(zone.lists)) for zone in numa.zones)
+        costs = tuple(tuple(dict(zone.costs).get(other.name) for other in numa.zones) for zone in numa.zones)
+        ids = tuple(zone.id for zone in numa.zones)
+        return cls(numa.policy, numa.scope, ids, rooms, frozenset(node.allocatable), costs, numa.max_numa_nodes)
+
+    def less(self, amounts: Mapping[str, int]) -> NodeZones:
+        """Take amounts off every zone that lists them, down to 0 (OverReserve)."""
+        rooms = tuple(tuple((name, max(0, have - amounts.get(name, 0))) for name, have in room) for room in self.rooms)
+        return replace(self, rooms=rooms)
+
+
+def fit(
+    asked: Mapping[str, int], rooms: Sequence[Mapping[str, int]], allocatable: frozenset[str], guaranteed: bool
+) -> int | None:
+    """Index of the lowest zone that takes a request, amounts of 0 left aside; None where none does.
+
+    ``rooms`` is what each zone lists, ``allocatable`` what the node has at all; amounts of cpu, memory and hugepages
+    matter only where ``guaranteed``.
+    """
+    wanted = {name: amount for name, amount in asked.items() if amount}
+    if not allocatable.issuperset(wanted):
+        return None
+    names = _aligned(wanted, rooms)
+    for index, room in enumerate(rooms):
+        if all(n in room and (room[n] >= wanted[n] or _always_fits(n, guaranteed)) for n in names):
+            return index
+    return None
+
+
+def _aligned(asked: Iterable[str], rooms: Iterable[Mapping[str, int]]) -> list[str]:
+    """What of a request zones have to have: all but what is the node's as a whole and listed by none."""
+    listed = set[str]().union(*rooms)
+    return [name for name in asked if name in listed or not host_level(name)]
+
+
+_REFUSALS = {
+    "pod": "cannot align pod",
+    Stage.INIT: "cannot align init container",
+    Stage.SIDECAR: "cannot align sidecar container",
+}
+
+
+def refusal(ask: Ask, zones: NodeZones) -> str | None:
+    """Why the plug-in filters a node out, in its own words; None where it does not."""
+    if ask.unaligned or zones.policy != "single-numa-node":
+        return None
+    rooms = [dict(room) for room in zones.rooms]
+    for stage, asked in _requests(ask, zones):
+        found = fit(asked, rooms, zones.allocatable, ask.guaranteed)
+        if found is None:
+            return _REFUSALS.get("pod" if zones.scope == "pod" else stage, "cannot align container")
+        if stage is Stage.APP:  # app containers take what they get from the lowest zone that fits
+            _take(asked, rooms[found], ask.guaranteed)
+    return None
+
+
+def _take(asked: Mapping[str, int], room: dict[str, int], guaranteed: bool) -> None:
+    for name, amount in asked.items():
+        if name in room and not _always_fits(name, guaranteed):
+            room[name] -= amount

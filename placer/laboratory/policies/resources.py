@@ -9,15 +9,18 @@ Source: Kubernetes ``pkg/scheduler/framework/plugins/noderesources`` (``resource
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, FloatArray, IntArray, Task
 from placer.quantity import CPU
 
-__all__ = ["Allocation", "balanced", "broken_line", "least_allocated", "most_allocated", "to_capacity_ratio"]
+if TYPE_CHECKING:
+    from placer.laboratory.policies.framework import BoolArray, ClusterState, FloatArray, IntArray, Task
+
+__all__ = ["Allocation", "balanced", "broken_line", "least_allocated", "most_allocated", "scorer", "to_capacity_ratio"]
 
 _ALWAYS = (CPU, "memory", "ephemeral-storage")
 
@@ -64,10 +67,21 @@ class Allocation:
         found: BoolArray = self.capacity > 0
         return found
 
+    def sums(self, scores: IntArray, counts: BoolArray) -> tuple[IntArray, IntArray]:
+        """Weighted sum of those that count, and the sum of their weights."""
+        return (scores * self.weights * counts).sum(axis=1), (self.weights * counts).sum(axis=1)
+
     def mean(self, scores: IntArray, counts: BoolArray) -> IntArray:
         """Weighted mean of those that count, rounded down; 0 where none does."""
-        total, weight = (scores * self.weights * counts).sum(axis=1), (self.weights * counts).sum(axis=1)
+        total, weight = self.sums(scores, counts)
         return np.where(weight > 0, total // np.maximum(weight, 1), 0)
+
+
+def scorer(
+    state: ClusterState, weights: Mapping[str, int], formula: Callable[[Allocation], FloatArray], *, least: bool
+) -> Callable[[Task, IntArray], FloatArray]:
+    """Score nodes for a pod by a formula; ``least`` as :meth:`Allocation.of` takes it."""
+    return lambda task, nodes: formula(Allocation.of(state, task, nodes, weights, least=least))
 
 
 def least_allocated(part: Allocation) -> FloatArray:
@@ -98,7 +112,7 @@ def to_capacity_ratio(part: Allocation, shape: Sequence[tuple[int, int]]) -> Flo
     share = _percent(np.minimum(part.requested, part.capacity), np.maximum(part.capacity, 1))
     scores = line[np.where(full, 100, share)]
     counts = (scores > 0) & part.there
-    total, weight = (scores * part.weights * counts).sum(axis=1), (part.weights * counts).sum(axis=1)
+    total, weight = part.sums(scores, counts)
     # Go's math.Round: halves away from zero.
     return np.where(weight > 0, np.floor(total / np.maximum(weight, 1) + 0.5), 0.0)
 

@@ -3,24 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 from pydantic.alias_generators import to_camel
 
-from placer.document import ValuePart
+from placer.document import TracePart, ValuePart
 from placer.errors import BadInstance, Fault, UsageError
+from placer.laboratory.sweep.machine import Machine
 from placer.result import Termination, Verdict
 
-__all__ = ["KEY", "Key", "RunRecord", "Store"]
+__all__ = ["KEY", "Key", "KnownAnswer", "RunRecord", "Store", "read_lines", "read_record"]
 
 
 #: What tells two runs apart: instance, seed, policy, limit, workers, version, config.
 Key = tuple[str, int, str, float, int, str, str]
 #: ... and their names.
 KEY = ("instance", "seed", "policy", "limit", "workers", "version", "config")
+
+
+class KnownAnswer(BaseModel):
+    """The best placement known of an instance: ``NAME.best.*`` beside it, else the planted one.
+
+    Parameters
+    ----------
+    weight, weight_bound
+        Of all that it places, and what no placement exceeds; None where nothing is proved.
+    values, bounds
+        In the order of the objective, as the file has them; a planted placement has no bounds.
+    """
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    weight: int
+    weight_bound: int | None
+    values: list[int]
+    bounds: list[int | None]
+
+
+def _as(kind: Any) -> tuple[PlainValidator, PlainSerializer]:
+    """How pydantic reads and writes a part of a Placement, under the names that its fields have in either."""
+
+    def read(written: Any) -> Any:
+        if isinstance(written, kind):
+            return written
+        return msgspec.convert({to_camel(name): value for name, value in dict(written).items()}, kind)
+
+    return PlainValidator(read), PlainSerializer(kind.as_dict)
+
+
+_AS_VALUE, _AS_TRACE = _as(ValuePart), _as(TracePart)
 
 
 class RunRecord(BaseModel):
@@ -43,7 +78,8 @@ class RunRecord(BaseModel):
     version
         Of placer.
     config
-        First digits of the SHA-256 of the policy's configuration; empty: its defaults.
+        First digits of the SHA-256 of the policy's configuration, of the scheduler whose pods are placed, where one is
+        named, and of the content of a policy of the reader's own; empty: its defaults, and any scheduler.
     nodes, pending
         Nodes and pending pods of the instance.
     placed_pods
@@ -52,6 +88,8 @@ class RunRecord(BaseModel):
         Of the planted placement, where there is one, and of the one found.
     placed_over_planted
         Their quotient; above 1 where priorities, or jobs beyond the planted ones, let more be placed than was planted.
+    known
+        The best placement known, where one lies beside the instance.
     weight_bound, weight_gap, weight_proved_by
         What no placement exceeds; |bound - value| / max(1, |value|); who proved it.
     objective
@@ -64,10 +102,19 @@ class RunRecord(BaseModel):
         From the beginning of the call to its first answer; not of a policy, which has one answer.
     seconds
         Of the whole call, reading to writing.
+    processor_seconds
+        User and system seconds of the process and of those it started, from the interpreter's start on: little depends
+        on what else the machine does.
+    trace
+        Each time the answer or a bound got better, as in a Placement; of a policy empty.
     peak_memory_mib
         The most that the process and the ones it started held at once, in MiB: the sum of their high-water marks.
     notes
         What the configuration of a policy says and is not mimicked.
+    findings
+        Code to how many findings of the instance have it; under ``--strict`` they are the error.
+    machine
+        On what it ran, and which revision.
     error
         Why there is no result, or why it cannot be trusted.
     """
@@ -88,17 +135,22 @@ class RunRecord(BaseModel):
     planted_weight: int | None = None
     placed_weight: int | None = None
     placed_over_planted: float | None = None
+    known: KnownAnswer | None = None
     weight_bound: int | None = None
     weight_gap: float | None = None
     weight_proved_by: str | None = None
-    objective: list[ValuePart] = []
+    objective: list[Annotated[ValuePart, *_AS_VALUE]] = []
     violations: dict[str, int] = {}
     verdict: Verdict | None = None
     termination: Termination | None = None
     seconds_to_first: float | None = None
     seconds: float | None = None
+    processor_seconds: float | None = None
+    trace: list[Annotated[TracePart, *_AS_TRACE]] = []
     peak_memory_mib: float | None = Field(default=None, alias="peakMemoryMiB")
     notes: list[str] = []
+    findings: dict[str, int] = {}
+    machine: Machine | None = None
     error: str | None = None
 
     @property
@@ -146,34 +198,11 @@ class Store:
         #: Lines of the wanted runs that are there, failed ones too, by key; of several the last.
         self.known: dict[Key, RunRecord] = {}
         wanted = set(keys)
-        try:
-            texts = self._path.read_bytes().splitlines(keepends=True) if self._path.exists() else []
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-        for number, text in enumerate(texts, start=1):
-            if number == len(texts) and not text.endswith(b"\n") and _begins_like_ours(text):
-                break
+        for number, text in _whole_lines(self._path) if self._path.exists() else ():
             self._good += len(text)
-            line = self._line(number, text, wanted)
+            line = _line(self._path, number, text, wanted)
             if line is not None:
                 self.known[line.key] = line
-
-    def _line(self, number: int, text: bytes, wanted: set[Key]) -> RunRecord | None:
-        """Read a line, None where it belongs to another sweep."""
-        try:
-            value: dict[str, Any] = json.loads(text)
-            ours = tuple(value[name] for name in KEY) in wanted
-        except (ValueError, KeyError, TypeError):
-            raise self._fault(number, "", repr(text[:60].decode(errors="replace")), EXPECTED) from None
-        try:
-            return RunRecord.model_validate(value) if ours else None
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(map(str, first["loc"]))
-            raise self._fault(number, field, repr(first["input"])[:60], first["msg"]) from None
-
-    def _fault(self, number: int, field: str, found: str, expected: str) -> BadInstance:
-        return BadInstance([Fault(str(self._path), None, f"line {number}", field, found, expected)])
 
     def add(self, line: RunRecord) -> None:
         """Write a line, at once and whole.
@@ -193,6 +222,75 @@ class Store:
         except OSError as error:
             raise UsageError(f"{self._path}: cannot be written: {error.strerror}") from error
         self.known[line.key] = line
+
+
+def read_lines(path: str | Path) -> list[RunRecord]:
+    """Read all lines of a file, those of several sweeps too; of two of one run the last.
+
+    Parameters
+    ----------
+    path
+        What ``sweep -o`` wrote. A last line that was cut off counts for nothing.
+
+    Raises
+    ------
+    BadInstance
+        A line is not one of a sweep: this is some other file.
+    UsageError
+        The file cannot be read.
+    """
+    found: dict[Key, RunRecord] = {}
+    for number, text in _whole_lines(Path(path)):
+        line = _line(Path(path), number, text, None)
+        if line is not None:
+            found[line.key] = line
+    return list(found.values())
+
+
+def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Number and text of each line, but for a last one of ours that was cut off."""
+    try:
+        texts = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    for number, text in enumerate(texts, start=1):
+        if number < len(texts) or text.endswith(b"\n") or not _begins_like_ours(text):
+            yield number, text
+
+
+def _line(path: Path, number: int, text: bytes, wanted: set[Key] | None) -> RunRecord | None:
+    """Read a line, None where it is of no interest; None of ``wanted``: every line is."""
+    try:
+        value: dict[str, Any] = json.loads(text)
+        key = tuple(value[name] for name in KEY)
+        ours = wanted is None or key in wanted
+    except (ValueError, KeyError, TypeError):
+        found = repr(text[:60].decode(errors="replace"))
+        raise BadInstance([Fault(str(path), None, f"line {number}", "", found, EXPECTED)]) from None
+    return read_record(value, str(path), f"line {number}") if ours else None
+
+
+def read_record(value: Any, file: str, where: str) -> RunRecord:
+    """Read a line that is plain data already.
+
+    Parameters
+    ----------
+    value
+        What JSON made of it.
+    file, where
+        What an error names.
+
+    Raises
+    ------
+    BadInstance
+        It is not a line of a sweep.
+    """
+    try:
+        return RunRecord.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise BadInstance([Fault(file, None, where, field, repr(first["input"])[:60], first["msg"])]) from None
 
 
 def _begins_like_ours(text: bytes) -> bool:

@@ -14,7 +14,7 @@ from placer.placement import Score, Value, better
 from placer.result import Verdict
 from placer.verify import RULES
 
-__all__ = ["CONFIDENCE", "Duel", "Median", "SweepRow", "duels", "median_of", "rows"]
+__all__ = ["CONFIDENCE", "Duel", "Median", "SweepRow", "duels", "median_of", "references", "rows"]
 
 
 #: How sure an interval is to hold the median, where there are figures enough.
@@ -71,19 +71,11 @@ def _confidence(count: int, place: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """Two policies over all instances and seeds that both were run on, by the objective, value after value.
+    """Two policies over all instances and seeds that both were run on, by the objective, value after value: how often
+    the first one does better, worse, just as well.
 
-    A placement that breaks a rule loses against one that breaks none. Nothing is decided where both break rules, or
-    where a run failed.
-
-    Parameters
-    ----------
-    first, second
-        The two policies.
-    wins, losses, ties
-        How often the first one does better, worse, just as well.
-    open
-        How often nothing is decided.
+    A placement that breaks a rule loses against one that breaks none. Nothing is decided (``open``) where both break
+    rules, or where a run failed.
     """
 
     first: str
@@ -186,10 +178,10 @@ def rows(lines: Iterable[RunRecord]) -> list[SweepRow]:
 
 def _row(instance: str, policy: str, lines: list[RunRecord], bounds: Mapping[tuple[str, int], int]) -> SweepRow:
     good = [line for line in lines if line.error is None]
-    shares = _known(line.placed_over_planted for line in good)
+    shares = _known(good, "placed_over_planted")
     of_bounds = _shares_of_bounds(good, bounds)
-    gaps = _known(line.weight_gap for line in good)
-    seconds = _known(line.seconds for line in good)
+    gaps = _known(good, "weight_gap")
+    seconds = _known(good, "seconds")
     return SweepRow(
         instance=instance,
         policy=policy,
@@ -201,17 +193,17 @@ def _row(instance: str, policy: str, lines: list[RunRecord], bounds: Mapping[tup
         worst_of_bound=min(of_bounds, default=None),
         worst_gap=max(gaps, default=None) if len(gaps) == len(good) else None,
         optimal=sum(line.verdict is Verdict.OPTIMAL for line in good),
-        first=median_of(_known(line.seconds_to_first for line in good)),
+        first=median_of(_known(good, "seconds_to_first")),
         seconds=median_of(seconds),
         worst_seconds=max(seconds, default=None),
-        peak_memory_mib=max(_known(line.peak_memory_mib for line in good), default=None),
+        peak_memory_mib=max(_known(good, "peak_memory_mib"), default=None),
         violations=_violations(good),
         notes=tuple(dict.fromkeys(chain.from_iterable(line.notes for line in good))),
     )
 
 
-def _known(figures: Iterable[float | None]) -> list[float]:
-    return [figure for figure in figures if figure is not None]
+def _known(lines: Iterable[RunRecord], figure: str) -> list[float]:
+    return [found for line in lines if (found := getattr(line, figure)) is not None]
 
 
 def _shares_of_bounds(lines: Iterable[RunRecord], bounds: Mapping[tuple[str, int], int]) -> list[float]:
@@ -223,3 +215,18 @@ def _violations(lines: Iterable[RunRecord]) -> dict[str, int]:
     """How often each rule is broken in all of them, in the order of the rules."""
     found = sum((Counter(line.violations) for line in lines), Counter[str]())
     return {rule: found[rule] for rule, _ in RULES if found[rule]}
+
+
+def references(lines: Iterable[RunRecord]) -> dict[tuple[str, int], int]:
+    """What placed weights of an instance and seed are set beside: the least bound that any line, or the best placement
+    known, proves, or what that placement places where nothing is proved.
+    """
+    bounds: dict[tuple[str, int], list[int]] = {}
+    known: dict[tuple[str, int], int] = {}
+    for line in lines:
+        key = line.instance, line.seed
+        proved = [line.weight_bound, None if line.known is None else line.known.weight_bound]
+        bounds.setdefault(key, []).extend(each for each in proved if each is not None)
+        if line.known is not None:
+            known[key] = line.known.weight
+    return {key: min(found) if found else known[key] for key, found in bounds.items() if found or key in known}

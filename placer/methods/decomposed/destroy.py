@@ -11,7 +11,7 @@ Time Windows", Transportation Science 40 (2006).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.bounds import CallCosts
-from placer.dense import Dense, DenseNetwork, Scope
+from placer.dense import Dense, DenseNetwork, DenseScope
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.placement import MAXIMISED
 
-__all__ = ["DestroyOperators", "Neighbourhood", "bins_of", "groups_of_apps"]
+__all__ = ["DestroyOperators", "Neighbourhood", "bins_of", "groups_of_apps", "tied_groups"]
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -89,7 +89,7 @@ def cells_of(dense: Dense) -> IntArray:
     return number
 
 
-def least_of(dense: Dense, scope: Scope) -> tuple[int, int]:
+def least_of(dense: Dense, scope: DenseScope) -> tuple[int, int]:
     """Lowest tier of a domain, and fewest leaves, that could hold all pods of a scope alone, class by class."""
     tree, lowest, fewest = dense.domains, int(dense.domains.tier.min()), 1
     leaves = np.unique(dense.leaf_unit, return_inverse=True)[1].reshape(-1)
@@ -109,6 +109,15 @@ def groups_of_apps(dense: Dense) -> dict[int, frozenset[int]]:
     for workload in dense.network.workloads if dense.network is not None else ():
         found.setdefault(workload.app, set()).update(dense.classes[index].group for index in workload.classes)
     return {app: frozenset(groups) for app, groups in found.items()}
+
+
+def tied_groups(dense: Dense) -> dict[int, frozenset[int]]:
+    """Group to those that it may not be decided beside, since pods of the one ask something of the other's."""
+    found: dict[int, frozenset[int]] = {}
+    for classes in dense.neighbours.components if dense.neighbours is not None else ():
+        groups = frozenset(dense.classes[index].group for index in classes)
+        found.update({group: found.get(group, frozenset()) | groups for group in groups})
+    return found
 
 
 def draw(numbers: np.random.Generator, weights: FloatArray, allowed: BoolArray, size: int) -> IntArray:
@@ -359,7 +368,6 @@ class DestroyOperators:
         self.focus: list[int] = []
         self.fixed: frozenset[int] = frozenset()
         self.locked: Collection[int] = ()
-        self.alone = 0
         self.operators = self._operators()
         self.tried = [1.0] * len(self.operators)
         self.gained = [1.0] * len(self.operators)
@@ -368,20 +376,27 @@ class DestroyOperators:
         if self.name in MAXIMISED:
             calling = [] if self.apps is None else [self._around_waiting_apps]
             chained = [] if self.dense.numa is None else [self._for_chains]
-            return [*chained, *calling, self._in_a_domain, self._stranded_anywhere, self._leaves]
+            return [
+                *chained,
+                *calling,
+                self._in_a_domain,
+                self._stranded_anywhere,
+                self._leaves,
+                self._fitting_elsewhere,
+            ]
         if self.name in ("locality", "span"):
             return [self._around_a_scope, self._leaves]
         if self.name == "networkCost" and self.apps is not None:
             return [self._around_a_dear_app, self._a_dear_app_alone if len(self.apps.groups) > 1 else self._leaves]
         return [self._hardly_used, self._leaves]
 
-    def choose(self, size: int, alone: int, blocked: BoolArray, locked: Collection[int]) -> Neighbourhood:
+    def choose(self, sizes: Sequence[int], blocked: BoolArray, locked: Collection[int]) -> Neighbourhood:
         """Choose nodes and groups that wait.
 
         Parameters
         ----------
-        size, alone
-            About how many nodes, where all pods on them take part and where only one AppGroup's do.
+        sizes
+            About how many nodes each operator frees.
         blocked
             bool, shape (nodes,): nodes that may not be freed.
         locked
@@ -392,8 +407,8 @@ class DestroyOperators:
         operator = self.random.choices(range(len(self.operators)), weights=weights)[0]
         chains = self.operators[operator] == self._for_chains
         waiting = self.pending.groups(self.incumbent, locked)
-        self.focus, self.fixed, self.locked, self.alone = [], frozenset(), locked, alone
-        nodes = self.operators[operator](size, ~blocked, waiting)
+        self.focus, self.fixed, self.locked = [], frozenset(), locked
+        nodes = self.operators[operator](sizes[operator], ~blocked, waiting)
         nodes = np.sort(nodes[~blocked[nodes]])
         waiting = [group for group in waiting if group not in self.fixed]
         pending = self.focus or self.pending.drawn(self.incumbent, waiting, nodes, chains)
@@ -417,6 +432,19 @@ class DestroyOperators:
     def _stranded_anywhere(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
         """Nodes with room, wherever they are."""
         return draw(self.numbers, self._stranded(), allowed, size)
+
+    def _fitting_elsewhere(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
+        """Nodes with room, and others that hold pods which would fit there."""
+        stranded = self._stranded()
+        first = draw(self.numbers, stranded, allowed, size // 2)
+        room = self.incumbent.free[first]
+        holds = np.full(len(stranded), ANYWHERE)
+        for index, there in self.incumbent.where.items():
+            request = self.dense.classes[index].request
+            if there and (request <= room).all(axis=1).any():
+                for node, count in there.items():
+                    holds[node] += count
+        return np.concatenate((first, draw(self.numbers, holds, without(allowed, first), size - len(first))))
 
     def _for_chains(self, _: int, allowed: BoolArray, __: list[int]) -> IntArray:
         """Nodes with room wherever they are, many more than a solver could look at; now and then only half of them."""
@@ -488,7 +516,7 @@ class DestroyOperators:
     def _a_dear_app_alone(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
         """The same, with all that is not in the AppGroup fixed: few pods, on more nodes."""
         assert self.apps is not None
-        found = self.apps.around_dear(self.incumbent, self.alone, allowed, self._stranded(), self.locked)
+        found = self.apps.around_dear(self.incumbent, size, allowed, self._stranded(), self.locked)
         if found is None:
             return self._leaves(size, allowed, waiting)
         app, nodes = found

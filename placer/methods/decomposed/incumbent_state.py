@@ -25,22 +25,28 @@ class IncumbentState(PartialSolution):
     Attributes
     ----------
     solution
-        Read-only for others.
+        Read-only for others; a change has the pods that it puts on a node bound after those that stay there.
     values
         As :func:`placer.dense.score_solution` gives them.
     """
 
     def __init__(self, dense: Dense, solution: Solution) -> None:
         super().__init__(dense, zones=False)
-        self.solution: Solution = {}
+        self.solution = Solution()
         self.values: tuple[int, ...] = ()
-        self.change({}, solution)
+        self.change(Solution(), solution)
 
     def change(self, taken: Solution, put: Solution, values: tuple[int, ...] | None = None) -> None:
         """Make a change that is not undone; ``values`` after it where they are known."""
         for sign, places in ((-1, taken), (1, put)):
             for (index, node), count in places.items():
                 self.take(index, [node], [sign * count])
+        order = self.solution.order
+        for node in {**taken.order, **put.order}:
+            come = put.order.get(node, ())
+            stay = [index for index in order.pop(node, ()) if index in self.on[node] and index not in come]
+            if stay or come:
+                order[node] = (*stay, *come)
         self._log.clear()
         self.values = score_solution(self.dense, self.solution) if values is None else values
 
@@ -54,4 +60,8 @@ class IncumbentState(PartialSolution):
 
     def there(self, nodes: Iterable[int]) -> Solution:
         """What is on some nodes."""
-        return {(index, node): count for node in nodes for index, count in self.on.get(node, {}).items()}
+        order = self.solution.order
+        return Solution(
+            {(index, node): count for node in nodes for index, count in self.on.get(node, {}).items()},
+            {node: order[node] for node in nodes if node in order},
+        )

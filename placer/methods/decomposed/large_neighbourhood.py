@@ -3,8 +3,8 @@
 A greedy leaves room in pieces that no waiting gang fits; a model of everything sees too much at once. A step frees what
 is new on some dozens of nodes (``destroy``), adds gangs that wait, and decides that subproblem with everything else
 held fast (``repair``). What comes of it is accepted unless it is worse. Subproblems that are under way at the same time
-share no node, no group and no AppGroup, so that each may be put back without looking at the others. They grow while
-they are solved to the end and shrink when they are not.
+share no node, no group and no AppGroup, and pods of none ask anything of another's, so that each may be put back
+without looking at the others. They grow while they are solved to the end and shrink when they are not.
 
 Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
 """
@@ -12,7 +12,7 @@ Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Ve
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from placer.dense import Dense, Solution, beats
 from placer.executors import open_executor
-from placer.methods.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps
+from placer.methods.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps, tied_groups
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
 from placer.methods.decomposed.subproblem import Subproblem, make_subproblem
@@ -145,7 +145,7 @@ class LargeNeighbourhoodSearch:
     incumbent
         The incumbent.
     sizes
-        Of steps that decide about all pods on their nodes, and of those that hold some.
+        How many nodes each operator frees.
     """
 
     def __init__(
@@ -154,12 +154,12 @@ class LargeNeighbourhoodSearch:
         self.dense, self.level, self.seed, self.random, self.pool = dense, level, seed, chance, pool
         self.incumbent = IncumbentState(dense, solution)
         self.destroy = DestroyOperators(self.incumbent, level, chance)
-        self.groups_of_apps = groups_of_apps(dense)
+        self.groups_of_apps, self.tied_groups = groups_of_apps(dense), tied_groups(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
         # Repairs over zones are short, and putting one back into a large solution takes a while: one more is ready.
         self.most_running = pool.workers + (1 if dense.numa is not None and pool.workers > 1 else 0)
         bins = bins_of(dense)
-        self.sizes = AdaptiveSize(len(dense.nodes), bins), AdaptiveSize(len(dense.nodes), bins)
+        self.sizes = [AdaptiveSize(len(dense.nodes), bins) for _ in self.destroy.operators]
         self.spent = 0.0
         self.steps = 0
         self.under_way: dict[Future[RepairResult], _RunningRepair] = {}
@@ -176,7 +176,7 @@ class LargeNeighbourhoodSearch:
             while self._fill(limits):
                 done, _ = wait(self.under_way, return_when=FIRST_COMPLETED)
                 for future in [each for each in self.under_way if each in done]:
-                    if self._take(future) and told(dict(self.incumbent.solution)):
+                    if self._take(future) and told(self.incumbent.solution.copy()):
                         return
         finally:
             for future in self.under_way:
@@ -203,8 +203,8 @@ class LargeNeighbourhoodSearch:
         for each in self.under_way.values():
             blocked[each.nodes] = True
             locked.update(each.subproblem.groups)
-            locked.update(group for app in each.subproblem.apps for group in self.groups_of_apps[app])
-        chosen = self.destroy.choose(self.sizes[0].nodes, self.sizes[1].nodes, blocked, locked)
+            locked.update(self._tied_to(each.subproblem))
+        chosen = self.destroy.choose([size.nodes for size in self.sizes], blocked, locked)
         if not len(chosen.nodes):
             return False
         slack = not self.shared or not any(each.slack for each in self.under_way.values())
@@ -219,9 +219,16 @@ class LargeNeighbourhoodSearch:
         except BrokenExecutor as error:
             self._lost(error)
             return False
-        size = None if chosen.chains else self.sizes[bool(chosen.fixed)]
+        size = None if chosen.chains else self.sizes[chosen.operator]
         self.under_way[future] = _RunningRepair(subproblem, chosen.nodes, chosen.operator, size, slack)
         return True
+
+    def _tied_to(self, subproblem: Subproblem) -> Iterator[int]:
+        """Groups of the AppGroups that a subproblem decides about, and those whose pods ask something of its pods."""
+        for app in subproblem.apps:
+            yield from self.groups_of_apps[app]
+        for group in subproblem.groups:
+            yield from self.tied_groups.get(group, ())
 
     def _task(self, subproblem: Subproblem, chains: bool, seconds: float, work: float) -> RepairTask:
         compact = self.random.random() < COMPACT
@@ -274,7 +281,9 @@ class LargeNeighbourhoodSearch:
         better = beats(self.dense, values, before, self.level + 1)
         taken, put = subproblem.named(subproblem.start), subproblem.named(solution)
         self.incumbent.change(taken, put, None if better else values)
-        if better and not beats(self.dense, self.incumbent.values, before, self.level + 1):
+        worse = better and not beats(self.dense, self.incumbent.values, before, self.level + 1)
+        # Pods that stay and pods that are put may need each other, in a circle (C12).
+        if worse or not self.dense.orderable(self.incumbent.solution):
             self.incumbent.change(put, taken, before)
             return False
         return better

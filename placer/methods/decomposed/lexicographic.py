@@ -5,13 +5,19 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections.abc import Callable
 
-from placer.dense import Dense, Solution
+from placer.bounds import NamedBound
+from placer.dense import Dense, Solution, beats, score_solution
+from placer.methods.decomposed.area_assignment import AreaAssignment
+from placer.methods.decomposed.column_generation import refilled
 from placer.methods.decomposed.destroy import bins_of
+from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
 from placer.methods.events import Emit, SearchOptions
 from placer.methods.exact.search import ExactSearch
+from placer.methods.greedy.multi_start import complete
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
 
@@ -29,6 +35,15 @@ LAYING_OUT = 10.0
 
 #: Share of the time that is left that finding a layout may take; it is given up early where that would not be enough.
 LAYING_OUT_SHARE = 0.75
+
+#: Share of what is left that the bound by the splits of AppGroups may take.
+SPLITS_SHARE = 0.25
+
+#: Assignments of AppGroups to areas that bring nothing, one after another, before something else is tried.
+IDLE_ASSIGNMENTS = 6
+
+#: Share of what is left that column generation may take.
+FILLING_SHARE = 0.5
 
 #: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
 FEW_NODES = 96
@@ -76,15 +91,37 @@ class DecomposedSearch(ExactSearch):
         self.pool = pool
         self.chance = random.Random(options.seed)
         self.steps: dict[int, LargeNeighbourhoodSearch] = {}
+        self.relaxed: dict[int, tuple[GangRelaxation, LargeNeighbourhoodSearch]] = {}
         self.tree = TreeMaster(dense)
         self.bins = len(dense.nodes) * bins_of(dense)
         self.chains = 0
+        self.priorities_filled: set[int] = set()
+        network = dense.network
+        self.areas = None if network is None else AreaAssignment(dense, network, self.chance)
+        self.calls_bounded = False
 
     def decide(self, level: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
-        methods = [self.bounded, self.chained, self.laid_out, self.neighbourhoods, self.solve]
+        methods = [
+            self.bounded,
+            self.chained,
+            self.refill,
+            self.laid_out,
+            self.assigned,
+            self.gangs_relaxed,
+            self.neighbourhoods,
+            self.solve,
+        ]
         if self.bins <= FEW_NODES:
-            methods = [self.bounded, self.chained, self.solve, self.laid_out, self.neighbourhoods]
+            methods = [
+                self.bounded,
+                self.chained,
+                self.refill,
+                self.assigned,
+                self.solve,
+                self.laid_out,
+                self.neighbourhoods,
+            ]
         if self.bins <= FIRST // 2 and not self.too_large:
             methods = [self.solve]
         return self.met(level) or any(method(level, budget) for method in methods if not self.limits.over)
@@ -95,6 +132,8 @@ class DecomposedSearch(ExactSearch):
 
     def bounded(self, level: int, _: float) -> bool:
         """Ask the master for a bound; say whether the value is proved then."""
+        if self.dense.levels[level][0] == "networkCost":
+            return self._calls_bounded(level)
         if not self.tree.knows(level) or not self._everything_kept(level):
             return False
         bound = self.tree.bound(level, self.values, self.limits.seconds / 4)
@@ -102,6 +141,35 @@ class DecomposedSearch(ExactSearch):
         if bound is not None:
             self._tell(bound)
         return self.met(level)
+
+    def _calls_bounded(self, level: int) -> bool:
+        """Bound what calls cost by AppGroups alone, until all were looked at; say whether the value is proved then."""
+        if self.areas is not None and not self.calls_bounded and self._everything_kept(level):
+            seconds, work = SPLITS_SHARE * self.limits.seconds, SPLITS_SHARE * self.limits.work
+            before = self.areas.splits.spent
+            bound, self.calls_bounded = self.areas.splits.cost_bound(seconds, work)
+            self.limits.spent += self.areas.splits.spent - before
+            self._tell(NamedBound(level, bound, "splits", self.values[:level]))
+        return self.met(level)
+
+    def assigned(self, level: int, budget: float) -> bool:
+        """Assign AppGroups to areas until that gains nothing any more; say whether the value is proved then."""
+        if self.areas is None or self.dense.levels[level][0] != "networkCost":
+            return False
+        idle, most, began, first = 0, budget / 2, time.monotonic(), self.areas.spent
+        while idle < IDLE_ASSIGNMENTS and not self.limits.over and self.areas.spent - first < most:
+            if self.options.workers > 1 and time.monotonic() - began > most:
+                break
+            spent, values = self.areas.spent, self.values
+            found = self.areas.proposed(self.solution, self.limits.seconds, self.chance.randrange(2**31))
+            self.limits.spent += self.areas.spent - spent
+            if found is not None:
+                self.offer(found, "networkCost")
+            idle = 0 if self.values != values else idle + 1
+            # Proposals look at splits that the bound may not have come to.
+            if self._calls_bounded(level):
+                return True
+        return False
 
     def chained(self, level: int, budget: float) -> bool:
         """Look for ejection chains over the NUMA zones of all nodes; say whether the value is proved then."""
@@ -113,6 +181,20 @@ class DecomposedSearch(ExactSearch):
         # With one worker only the work ends it, so that the same seed finds the same chains.
         seconds = self.limits.seconds if self.options.workers == 1 else min(self.limits.seconds, budget)
         found, spent = place_by_ejection_chains(self.dense, self.solution, seed, work, seconds)
+        self.limits.spent += spent
+        self.offer(found, name)
+        return self.met(level)
+
+    def refill(self, level: int, _: float) -> bool:
+        """Place independent pods anew on all nodes, once for each priority; say whether the value is proved then."""
+        name, priority = self.dense.levels[level]
+        if name not in MAXIMISED or priority is None or priority in self.priorities_filled:
+            return False
+        self.priorities_filled.add(priority)
+        seconds, work = FILLING_SHARE * self.limits.seconds, FILLING_SHARE * self.limits.work
+        found, spent = refilled(
+            self.dense, self.solution, priority, seconds, work, self.options.workers, self.options.seed
+        )
         self.limits.spent += spent
         self.offer(found, name)
         return self.met(level)
@@ -135,11 +217,40 @@ class DecomposedSearch(ExactSearch):
                 break
         return self.met(level)
 
+    def gangs_relaxed(self, level: int, budget: float) -> bool:
+        """Search a few leaves at a time where gangs may have a part of their pods; say whether the value is proved.
+
+        What is reached there stays for the next time, whole gangs or not.
+        """
+        if not relaxable(self.dense, level):
+            return False
+        name, former = self.dense.levels[level][0], self.solution
+        relaxation, steps = self._relaxed_steps(level)
+        if all(self._pods(gang) == 1 for gang in relaxation.gangs):
+            return False
+
+        def heard(solution: Solution) -> None:
+            whole = relaxation.restored(solution)
+            if whole is not None:
+                self.offer(whole, name)
+
+        self._run(steps, level, budget, heard)
+        self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
+        return self.met(level)
+
     def neighbourhoods(self, level: int, budget: float) -> bool:
         """Search a few leaves at a time; say whether the value is proved then."""
-        name = self.dense.levels[level][0]
+        name, former = self.dense.levels[level][0], self.solution
         budget *= FOREMOST if level == self.proved else 1.0
-        steps = self._steps(level)
+        self._run(self._steps(level), level, budget, lambda solution: self.offer(solution, name))
+        if self._lower(level):
+            self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
+        return self.met(level)
+
+    def _run(
+        self, steps: LargeNeighbourhoodSearch, level: int, budget: float, heard: Callable[[Solution], None]
+    ) -> None:
+        """Make steps within a budget, longer as long as what counts most gets better; ``heard`` is told each gain."""
         alone = self.options.workers == 1
         most = budget if alone else math.inf
         last = time.monotonic()
@@ -153,18 +264,64 @@ class DecomposedSearch(ExactSearch):
             nonlocal last, most
             if level == self.proved:  # what counts most is not left as long as it gets better
                 last, most = time.monotonic(), max(most, steps.spent + budget) if alone else math.inf
-            self.offer(solution, name)
+            heard(solution)
             return self.met(level)
 
         steps.run(limits, told)
         self.limits.spent += steps.spent
-        return self.met(level)
+
+    def _relaxed_steps(self, level: int) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
+        """The relaxation for a value, and steps on it from the better of what they have reached and what is told."""
+        if level not in self.relaxed:
+            relaxation = GangRelaxation(self.dense, level, self.solution)
+            start = relaxation.relaxed(self.solution)
+            last = len(relaxation.dense.levels) - 1
+            steps = LargeNeighbourhoodSearch(relaxation.dense, last, start, self.options.seed, self.chance, self.pool)
+            self.relaxed[level] = relaxation, steps
+            return relaxation, steps
+        relaxation, steps = self.relaxed[level]
+        told, reached = relaxation.relaxed(self.solution), steps.incumbent
+        better = beats(relaxation.dense, score_solution(relaxation.dense, told), reached.values)
+        steps.restart(told if better else reached.solution)
+        return relaxation, steps
+
+    def _pods(self, group: int) -> int:
+        """New pods of a group."""
+        return sum(self.dense.classes[index].size for index in self.dense.groups[group].classes)
 
     def _steps(self, level: int) -> LargeNeighbourhoodSearch:
+        start = self.steps_from(level)
         if level in self.steps:
-            self.steps[level].restart(self.solution)
+            self.steps[level].restart(start)
         else:
             self.steps[level] = LargeNeighbourhoodSearch(
-                self.dense, level, self.solution, self.options.seed, self.chance, self.pool
+                self.dense, level, start, self.options.seed, self.chance, self.pool
             )
         return self.steps[level]
+
+    def steps_from(self, level: int) -> Solution:
+        """The solution without what lower priorities have; they get what is left when the steps are over."""
+        lower, classes = self._lower(level), self.dense.classes
+        return self.solution.only(lambda index, _: classes[index].group not in lower)
+
+    def _lower(self, level: int) -> frozenset[int]:
+        """Groups of lower priorities than a value is about, as far as nothing that stays may need them.
+
+        Their pods would hide the room that is stranded, and a gang that is held elsewhere would have to stay whole.
+        Pods that others may call (C8), beside which kubelets admitted others (C10), or that others asked for (C12,
+        C14) stay.
+        """
+        dense, counted = self.dense, self.dense.levels[: level + 1]
+        if dense.levels[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):
+            return frozenset()
+        lowest = min((-math.inf if priority is None else priority) for _, priority in counted)
+        return frozenset(
+            number
+            for number, group in enumerate(dense.groups)
+            if group.priority < lowest and all(map(self._goes_alone, group.classes))
+        )
+
+    def _goes_alone(self, index: int) -> bool:
+        """Whether nothing that stays can miss pods of a class."""
+        one = self.dense.classes[index]
+        return one.zones < 0 and one.neighbours < 0 and index not in self.dense.workload_of

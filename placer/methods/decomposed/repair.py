@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import TooLarge
-from placer.methods.exact.model import ExactModel, Must
+from placer.methods.exact.search import ExactModel, Must
 from placer.methods.exact.variables import Linear
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
@@ -153,11 +153,19 @@ def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_mode
     # A subproblem is small and one of many: presolving it thoroughly takes longer than solving it.
     parameters.cp_model_probing_level = 0
     parameters.max_presolve_iterations = 1
+    if _linear(task):
+        parameters.linearization_level = 2
     parameters.absolute_gap_limit = COMPACT_GAP * most
     parameters.max_deterministic_time = max(1e-6, work)
     if seconds < math.inf:
         parameters.max_time_in_seconds = max(0.01, seconds)
     return solver
+
+
+def _linear(task: RepairTask) -> bool:
+    """Whether all rows go into the solver's linear relaxation: measured where pods are counted and nothing else is."""
+    dense = task.dense
+    return dense.levels[task.level][0] in MAXIMISED and dense.numa is None and dense.network is None
 
 
 def _compactness(task: RepairTask, model: ExactModel) -> Linear:

@@ -5,6 +5,9 @@ needs, calls and is called, and says where its scopes are. What is free again, o
 only. So a neighbourhood needs no model of its own, and every rule holds in it by the same code. Example: of a gang of 8
 with 5 pods on nodes that are not freed, 3 are left to place, and the 5 count towards its minimum.
 
+What is left of anything is read from the incumbent while what is freed is away
+(:meth:`~placer.methods.partial.PartialSolution.without`); nothing is counted beside it.
+
 It has no more nodes than it needs: those that are freed, and per leaf on which one of its scopes has pods that stay one
 node without room that stands for them. So it is small enough to be sent to another machine.
 """
@@ -12,7 +15,7 @@ node without room that stands for them. So it is small enough to be sent to anot
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -25,20 +28,21 @@ from placer.dense import (
     Dense,
     DenseGroup,
     DenseNetwork,
-    DenseNuma,
+    DenseScope,
     DenseSubGroup,
     Domains,
     PodClass,
     QueueRow,
-    Scope,
     Solution,
     Workload,
 )
+from placer.dense.neighbours import DenseNeighbours
+from placer.dense.numa import DenseNuma
 from placer.dense.packed_kubelet import Units
-from placer.instance import HostPort
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.exact.calls import surplus_of
-from placer.methods.exact.model import Must
+from placer.methods.exact.search import Must
+from placer.methods.partial import SharedRoom
 
 __all__ = ["Subproblem", "make_subproblem"]
 
@@ -75,7 +79,7 @@ class Subproblem:
 
     def named(self, solution: Solution) -> Solution:
         """A solution of the subproblem in the numbers of the whole instance."""
-        return {(self.classes[index], int(self.nodes[node])): count for (index, node), count in solution.items()}
+        return solution.renumbered(self.classes.__getitem__, lambda node: int(self.nodes[node]))
 
 
 def make_subproblem(
@@ -101,43 +105,62 @@ def make_subproblem(
     slack
         Whether it may use what queues and links have left; else only what its own pods had of it.
     """
-    return _SubproblemBuilder(incumbent, nodes, pending, frozenset(locked), slack).subproblem()
+    dense, there, fixed = incumbent.dense, incumbent.there(nodes), frozenset(locked)
+    freed = there.only(lambda index, _: dense.classes[index].group not in fixed)
+    held = there.only(lambda index, _: dense.classes[index].group in fixed)
+    spare = None if slack else incumbent.shared_room()
+    with incumbent.without(freed):
+        groups = [group for group in pending if group not in fixed]
+        return _SubproblemBuilder(incumbent, nodes, groups, freed, held, spare).subproblem()
 
 
 class _SubproblemBuilder:
-    """What is freed, what stays, and the numbers that classes, groups, subgroups, scopes and nodes get."""
+    """What stays, and the numbers that classes, groups, subgroups, scopes and nodes get.
+
+    Parameters
+    ----------
+    rest
+        The incumbent without what is freed.
+    nodes
+        Where pods may go.
+    pending
+        Groups whose pods that wait may be placed.
+    freed, held
+        What was on the nodes and is free again, and what is there still.
+    spare
+        What queues and links have to keep; None: nothing.
+    """
 
     def __init__(
         self,
-        incumbent: IncumbentState,
+        rest: IncumbentState,
         nodes: Collection[int],
         pending: Iterable[int],
-        locked: frozenset[int],
-        slack: bool,
+        freed: Solution,
+        held: Solution,
+        spare: SharedRoom | None,
     ) -> None:
-        self.incumbent, self.dense, self.slack = incumbent, incumbent.dense, slack
+        self.rest, self.dense, self.freed, self.held, self.spare = rest, rest.dense, freed, held, spare
         dense = self.dense
-        found = incumbent.there(nodes)
-        self.stays = {place: count for place, count in found.items() if dense.classes[place[0]].group in locked}
-        self.freed = {place: count for place, count in found.items() if place not in self.stays}
-        self.freed_on = Counter[int]()
-        for (index, _), count in self.freed.items():
-            self.freed_on[index] += count
-        self.size = self._sizes(group for group in pending if group not in locked)
+        self.size = self._sizes(pending)
         self.classes = sorted(self.size)
         self.groups = sorted({dense.classes[index].group for index in self.classes})
         self.subs = sorted({sub for index in self.classes if (sub := dense.classes[index].sub_group) >= 0})
-        self.class_number, self.group_number, self.sub_number = map(_renumbered, (self.classes, self.groups, self.subs))
         self.masks = sorted({dense.classes[index].mask for index in self.classes})
+        self.class_number, self.group_number, self.sub_number, self.mask_number = map(
+            _renumbered, (self.classes, self.groups, self.subs, self.masks)
+        )
         self.chosen = np.array(sorted(nodes), dtype=np.int64)
         self._stand_ins()
 
-    def _sizes(self, pending: Iterable[int]) -> Counter[int]:
+    def _sizes(self, pending: Iterable[int]) -> dict[int, int]:
         """Class to its pods that are decided: those that are freed, and of pending groups those that wait."""
-        size = Counter(self.freed_on)
+        size: Counter[int] = Counter()
+        for (index, _), count in self.freed.items():
+            size[index] += count
         for group in pending:
             for index in self.dense.groups[group].classes:
-                size[index] += self.incumbent.left(index)
+                size[index] = self.rest.left(index)
         return +size
 
     def _stand_ins(self) -> None:
@@ -155,7 +178,7 @@ class _SubproblemBuilder:
                     stand_in.setdefault(int(unit[node]), node)
         others = np.array(list(stand_in.values()), dtype=np.int64)
         self.nodes = np.unique(np.concatenate((self.chosen, others)))
-        self.node_number = _renumbered(self.nodes.tolist())
+        self.node_number, self.scope_number = _renumbered(self.nodes.tolist()), _renumbered(self.scopes)
         self.unit_number = {unit: self.node_number[node] for unit, node in stand_in.items()}
 
     def _fast(self, index: int) -> list[int]:
@@ -163,15 +186,14 @@ class _SubproblemBuilder:
         scope = self.dense.scopes[index]
         found = list(scope.bound)
         for each in scope.classes:
-            for node, count in self.incumbent.where.get(each, {}).items():
-                found += [node] * (count - self.freed.get((each, node), 0))
+            for node, count in self.rest.where.get(each, {}).items():
+                found += [node] * count
         return found
 
     def subproblem(self) -> Subproblem:
         dense, numbers = self.dense, self.nodes
         chosen = np.isin(numbers, self.chosen)
-        used = self._used()
-        network = _SubproblemNetwork(self.incumbent, numbers, self.freed, self.class_number, self.slack)
+        network = _SubproblemNetwork(self.rest, numbers, self.node_number, self.class_number, self.spare)
         inner = replace(
             dense,
             nodes=tuple(dense.nodes[node] for node in numbers),
@@ -179,22 +201,23 @@ class _SubproblemBuilder:
             masks=dense.masks[self.masks][:, numbers] & chosen,
             leaf=dense.leaf[numbers],
             leaf_unit=dense.leaf_unit[numbers],
-            node_used=used[numbers],
+            node_used=self.rest.used[numbers],
             classes=tuple(map(self._class, self.classes)),
             groups=tuple(map(self._group, self.groups)),
             sub_groups=tuple(map(self._sub_group, self.subs)),
             scopes=tuple(map(self._scope, self.scopes)),
-            queue_rows=tuple(row for row in map(self._queue_row, dense.queue_rows) if row.classes),
-            ports=self._ports(),
+            queue_rows=tuple(row for row in map(self._queue_row, range(len(dense.queue_rows))) if row.classes),
+            ports={number: ports for node, number in self.node_number.items() if (ports := self.rest.ports_of(node))},
             network=network.network(),
             numa=None if dense.numa is None else dense.numa.at(numbers, self.classes, self._held_pods(dense.numa)),
+            neighbours=self._neighbours(),
             constant_locality=0,
             constant_span=0,
             constant_network=0,
         )
         return Subproblem(
-            self._with_domains(inner, used),
-            {(self.class_number[index], self.node_number[node]): count for (index, node), count in self.freed.items()},
+            self._with_domains(inner),
+            self.freed.renumbered(self.class_number.__getitem__, self.node_number.__getitem__),
             self._must(network.surplus()),
             numbers,
             tuple(self.classes),
@@ -211,22 +234,28 @@ class _SubproblemBuilder:
             surplus,
         )
 
+    def _neighbours(self) -> DenseNeighbours | None:
+        """What the classes ask of each other, beside the pods that stay."""
+        if self.rest.neighbours is None or all(self.dense.classes[index].neighbours < 0 for index in self.classes):
+            return None
+        return self.rest.neighbours.beside(self.nodes, self.class_number)
+
     def _held_pods(self, numa: DenseNuma) -> dict[int, tuple[Units, ...]]:
         """Node of the subproblem to the pods that stay there, as its kubelet sees them (C10)."""
         by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for (index, node), count in self.stays.items():
+        for index, node, count in self.held.in_order():
             by_node[node].append((index, count))
         found = {self.node_number[node]: tuple(numa.pods(node, counts)) for node, counts in by_node.items()}
         return {node: pods for node, pods in found.items() if pods}
 
-    def _with_domains(self, inner: Dense, used: npt.NDArray[np.bool_]) -> Dense:
+    def _with_domains(self, inner: Dense) -> Dense:
         """Keep the domains that hold a node of the subproblem, and the root."""
         tree = self.dense.domains
         begin, end = np.searchsorted(self.nodes, tree.begin), np.searchsorted(self.nodes, tree.end)
         kept = np.flatnonzero((end > begin) | (np.arange(len(begin)) == tree.root))
         number = np.full(len(begin) + 1, -1, dtype=np.int64)
         number[kept] = np.arange(len(kept))
-        sums = np.concatenate(([0], np.cumsum(used)))
+        sums = np.concatenate(([0], np.cumsum(self.rest.used)))
         domains = Domains(
             names=tuple(tree.names[domain] for domain in kept),
             tier=tree.tier[kept],
@@ -237,27 +266,13 @@ class _SubproblemBuilder:
         )
         return replace(inner, domains=domains, leaf=number[inner.leaf])
 
-    def _used(self) -> BoolArray:
-        """Nodes that are in use whatever the subproblem decides."""
-        used = self.incumbent.used.copy()
-        used[self.chosen] = self.dense.node_used[self.chosen]
-        for index, node in self.stays:
-            used[node] |= not self.dense.classes[index].daemon
-        return used
-
     def _free(self, chosen: BoolArray) -> IntArray:
-        free = np.zeros((len(self.nodes), len(self.dense.resources)), dtype=np.int64)
-        free[chosen] = self.incumbent.free[self.chosen]
-        for (index, node), count in self.freed.items():
-            free[self.node_number[node]] += self.dense.classes[index].request * count
-        return free
+        """Room to be used: all that chosen nodes have, none on those that stand for pods that stay."""
+        return np.where(chosen[:, None], self.rest.free[self.nodes], 0)
 
     def _held(self, classes: Iterable[int]) -> int:
-        return sum(self._held_of(index) for index in classes)
-
-    def _held_of(self, index: int) -> int:
-        """Pods of a class that stay where they are."""
-        return self.incumbent.placed[index] - self.freed_on[index]
+        """Pods of some classes that stay where they are."""
+        return sum(self.rest.placed[index] for index in classes)
 
     def _class(self, index: int) -> PodClass:
         one = self.dense.classes[index]
@@ -266,7 +281,7 @@ class _SubproblemBuilder:
             pods=one.pods[:1] * self.size[index],  # only their number matters, and they travel
             group=self.group_number[one.group],
             sub_group=self.sub_number.get(one.sub_group, -1),
-            mask=self.masks.index(one.mask),
+            mask=self.mask_number[one.mask],
         )
 
     def _group(self, index: int) -> DenseGroup:
@@ -276,16 +291,16 @@ class _SubproblemBuilder:
             classes=self._numbers(group.classes),
             sub_groups=tuple(self.sub_number[sub] for sub in group.sub_groups if sub in self.sub_number),
             short=max(0, group.short - self._held(group.classes)),
-            short_by_role=_above_zero(group.short_by_role, self._held_by_role(group)),
-            short_by_policy=_above_zero(group.short_by_policy, self._ready_by_policy(group)),
-            scope=self.scopes.index(group.scope),
+            short_by_role=_still_short(group.short_by_role, lambda: self._held_by_role(group)),
+            short_by_policy=_still_short(group.short_by_policy, lambda: self._ready_by_policy(group)),
+            scope=self.scope_number[group.scope],
         )
 
     def _held_by_role(self, group: DenseGroup) -> Counter[str]:
         """Role to its pods that stay."""
         found: Counter[str] = Counter()
         for index in group.classes:
-            found[self.dense.classes[index].role] += self._held_of(index)
+            found[self.dense.classes[index].role] += self.rest.placed[index]
         return found
 
     def _ready_by_policy(self, group: DenseGroup) -> Counter[int]:
@@ -300,10 +315,10 @@ class _SubproblemBuilder:
             group=self.group_number[sub.group],
             classes=self._numbers(sub.classes),
             short=max(0, sub.short - self._held(sub.classes)),
-            scope=self.scopes.index(sub.scope),
+            scope=self.scope_number[sub.scope],
         )
 
-    def _scope(self, index: int) -> Scope:
+    def _scope(self, index: int) -> DenseScope:
         scope = self.dense.scopes[index]
         unit = self.dense.leaf_unit
         bound = (self.unit_number[int(unit[node])] if node >= 0 else -1 for node in self.fast[index])
@@ -312,21 +327,9 @@ class _SubproblemBuilder:
     def _numbers(self, classes: Iterable[int]) -> tuple[int, ...]:
         return tuple(self.class_number[index] for index in classes if index in self.class_number)
 
-    def _queue_row(self, row: QueueRow) -> QueueRow:
-        requests = ((index, int(self.dense.classes[index].request[row.resource])) for index in row.classes)
-        if self.slack:
-            room = row.room - sum(self._held_of(index) * amount for index, amount in requests)
-        else:
-            room = sum(self.freed_on[index] * amount for index, amount in requests)
-        return replace(row, room=room, classes=self._numbers(row.classes))
-
-    def _ports(self) -> dict[int, tuple[HostPort, ...]]:
-        ports = {self.node_number[node]: taken for node, taken in self.dense.ports.items() if node in self.node_number}
-        for index, node in self.stays:
-            if self.dense.classes[index].host_ports:
-                number = self.node_number[node]
-                ports[number] = (*ports.get(number, ()), *self.dense.classes[index].host_ports)
-        return ports
+    def _queue_row(self, number: int) -> QueueRow:
+        row, kept = self.dense.queue_rows[number], 0 if self.spare is None else self.spare.queues[number]
+        return replace(row, room=self.rest.queue_room[number] - kept, classes=self._numbers(row.classes))
 
 
 def _renumbered(of_whole: Iterable[int]) -> dict[int, int]:
@@ -334,9 +337,12 @@ def _renumbered(of_whole: Iterable[int]) -> dict[int, int]:
     return {each: number for number, each in enumerate(of_whole)}
 
 
-def _above_zero(asked: Iterable[tuple[K, int]], held: Mapping[K, int]) -> tuple[tuple[K, int], ...]:
-    """What is still asked for, beside what is held."""
-    return tuple((each, short - held[each]) for each, short in asked if short > held[each])
+def _still_short(asked: tuple[tuple[K, int], ...], held: Callable[[], Counter[K]]) -> tuple[tuple[K, int], ...]:
+    """What is still asked for, beside what is held; few groups ask, so that is counted only where one does."""
+    if not asked:
+        return asked
+    there = held()
+    return tuple((each, short - there[each]) for each, short in asked if short > there[each])
 
 
 @dataclass(frozen=True)
@@ -345,34 +351,32 @@ class _SubproblemNetwork:
 
     Parameters
     ----------
-    incumbent
-        The whole instance, and a solution of it that keeps all rules.
+    rest
+        The incumbent without what is freed.
     nodes
         int64: nodes of the subproblem, ascending.
-    freed
-        What is free again.
-    class_number
-        Class of the whole instance to that of the subproblem.
-    slack
-        Whether the subproblem may use what the links have left; else only what its own pods had of them.
+    node_number, class_number
+        Node and class of the whole instance to those of the subproblem.
+    spare
+        What the links have to keep; None: nothing.
     """
 
-    incumbent: IncumbentState
+    rest: IncumbentState
     nodes: IntArray
-    freed: Solution
+    node_number: Mapping[int, int]
     class_number: Mapping[int, int]
-    slack: bool
+    spare: SharedRoom | None
 
     @property
     def whole(self) -> DenseNetwork:
         """Of the whole instance, which has one."""
-        assert self.incumbent.dense.network is not None
-        return self.incumbent.dense.network
+        assert self.rest.dense.network is not None
+        return self.rest.dense.network
 
     @cached_property
     def mine(self) -> frozenset[int]:
         """Workloads, by their number in the whole instance, that the subproblem decides about."""
-        owner = self.incumbent.dense.workload_of
+        owner = self.rest.dense.workload_of
         return frozenset(owner[index] for index in self.class_number if index in owner)
 
     @cached_property
@@ -393,12 +397,7 @@ class _SubproblemNetwork:
     @cached_property
     def stays(self) -> dict[int, Counter[int]]:
         """Workload to node to its new pods that stay there."""
-        found = {workload: self.incumbent.pods_of(workload) for workload in self.number}
-        for (index, node), count in self.freed.items():
-            workload = self.incumbent.dense.workload_of.get(index)
-            if workload is not None:
-                found[workload][node] -= count
-        return {workload: +here for workload, here in found.items()}
+        return {workload: self.rest.pods_of(workload) for workload in self.number}
 
     @cached_property
     def areas(self) -> dict[int, int]:
@@ -412,7 +411,7 @@ class _SubproblemNetwork:
 
     def network(self) -> DenseNetwork | None:
         """The network of the subproblem; None where no pod that it decides about calls or is called."""
-        if self.incumbent.dense.network is None or not self.calls:
+        if self.rest.dense.network is None or not self.calls:
             return None
         kept = np.array(list(self.areas), dtype=np.int64)
         link = self.whole.link[np.ix_(kept, kept)]
@@ -433,13 +432,12 @@ class _SubproblemNetwork:
 
     def _workload(self, index: int) -> Workload:
         one = self.whole.workloads[index]
-        node_number = {int(node): position for position, node in enumerate(self.nodes)}
         there: Counter[tuple[int, int]] = Counter()
         for node, area, count in one.bound:
-            there[node_number.get(node, -1), self.areas[area]] += count
+            there[self.node_number.get(node, -1), self.areas[area]] += count
         for node, count in self.stays[index].items():
-            there[node_number.get(node, -1), self.areas[int(self.whole.area[node])]] += count
-        leaving = ((node_number.get(node, -1), self.areas[area], count) for node, area, count in one.leaving)
+            there[self.node_number.get(node, -1), self.areas[int(self.whole.area[node])]] += count
+        leaving = ((self.node_number.get(node, -1), self.areas[area], count) for node, area, count in one.leaving)
         return replace(
             one,
             classes=tuple(self.class_number[each] for each in one.classes if each in self.class_number),
@@ -449,25 +447,15 @@ class _SubproblemNetwork:
 
     def _rooms(self) -> list[int]:
         """What the subproblem may take of each link."""
-        communication = self.incumbent.communication
-        assert communication is not None
-        mine: Counter[tuple[int, int]] = Counter()
-        for (index, node), count in self.freed.items():
-            workload = self.incumbent.dense.workload_of.get(index)
-            if workload is not None:
-                mine[workload, node] += count
-        freed = communication.freed(mine)
-        if not self.slack:
-            return freed
-        used = communication.used()
-        return [room - used[link] + freed[link] for link, room in enumerate(self.whole.room)]
+        left = self.rest.shared_room().links
+        return left if self.spare is None else [room - kept for room, kept in zip(left, self.spare.links, strict=True)]
 
     def surplus(self) -> dict[tuple[int, int], int]:
         """With ``majority``: workload and area to how many more callees may be too far than near enough.
 
         For new callers that stay there 0, for running ones what they have by running callees alone.
         """
-        if self.incumbent.dense.network is None or not self.whole.majority:
+        if self.rest.dense.network is None or not self.whole.majority:
             return {}
         bound = self._bound()
         found = {}

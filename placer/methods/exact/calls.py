@@ -8,21 +8,19 @@ variable and a count, which linear rows can say. Everything is made on first use
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
-import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Call, DenseNetwork
-from placer.methods.exact.variables import ExactVariables, Linear, solver_form, value_at
+from placer.dense.model import BoolArray, IntArray
+from placer.methods.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
 
 __all__ = ["CallPairs", "Tie", "surplus_of"]
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Pair of areas, that of the pod of ``Tie.one`` first, to variables whose sum is the number of pairs.
 Pairs = dict[tuple[int, int], list[IntVar]]
@@ -227,13 +225,7 @@ class CallPairs:
 
     def _at_least(self, counts: Sequence[IntVar], number: int) -> IntVar:
         row = Linear().add(1, *counts)
-        return self._derived(1, lambda values: int(value_at(row, values) >= number))
-
-    def _derived(self, most: int, value: Callable[[list[int]], int]) -> IntVar:
-        """Make a variable that others decide; ``value`` says what it is in a hint."""
-        variable = self.variables.integer(most)
-        self.variables.derived.append((variable, value))
-        return variable
+        return self.variables.integer(1, partial(reaches, row, number))
 
     # Pairs
 
@@ -301,13 +293,14 @@ class CallPairs:
         size, some, placed = self.size[workload], Linear().add(1, *counts), Linear()
         for area in self.areas(workload):
             placed.add(1, *self.in_area[workload][area])
-        missed = self._derived(most * size, lambda values: value_at(some, values) * (size - value_at(placed, values)))
+        waiting = Linear(constant=size).plus(-1, placed)
+        missed = self.variables.integer(most * size, lambda values: value_at(some, values) * value_at(waiting, values))
         self.model.add(solver_form(Linear().add(1, missed).add(most, *placed.variables)) <= most * size)
         return missed
 
     def _product(self, step: IntVar, counts: Sequence[IntVar], most: int) -> IntVar:
         row = Linear().add(1, *counts)
-        return self._derived(most, lambda values: values[step.index] * value_at(row, values))
+        return self.variables.integer(most, lambda values: values[step.index] * value_at(row, values))
 
     def _bounded(self, step: IntVar, counts: Sequence[IntVar], most: int) -> IntVar:
         """At most the product of a step s and a count y: t <= y, t <= most s."""

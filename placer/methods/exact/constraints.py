@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Call
-from placer.methods.exact.aggregation import Bundle, Reach
+from placer.dense.model import IntArray
 from placer.methods.exact.calls import CallPairs, Tie, surplus_of
-from placer.methods.exact.variables import ExactVariables, Linear, solver_form
+from placer.methods.exact.neighbours import NeighbourRows
+from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, solver_form
 from placer.methods.exact.zones import Zones
 
 __all__ = ["ExactConstraints", "Implied"]
@@ -38,6 +38,8 @@ class ExactConstraints:
         is not what they have by running callees alone.
     zones
         Of the model; None where no kubelet refuses a pod.
+    neighbours
+        Of the model; None where no pod asks anything of others.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class ExactConstraints:
         calls: CallPairs | None,
         surplus: Mapping[tuple[int, int], int],
         zones: Zones | None = None,
+        neighbours: NeighbourRows | None = None,
     ) -> None:
         self.variables, self.calls, self.surplus, self.zones = variables, calls, surplus, zones
+        self.neighbours = neighbours
         self.dense, self.model = variables.dense, variables.model
         self.places, self.items = variables.places, variables.bundles.items
         self.requests = variables.requests
@@ -67,6 +71,9 @@ class ExactConstraints:
         self.bandwidth()
         self.numa()
         self.queue()
+        self.pod_affinity()
+        self.pod_anti_affinity()
+        self.spread()
 
     def once(self) -> None:
         """C1: of an item no more pods are placed than there are: sum over p of y[i, p] <= total(i)."""
@@ -300,6 +307,28 @@ class ExactConstraints:
                     row.add(self.requests[item][limit.resource], *self.variables.placed(item))
             self._at_most(row, limit.room)
 
+    def pod_affinity(self) -> None:
+        """C12: y[O, d] <= most (s[d] + sum of f[c] over c in d) per attraction, key and domain; see
+        :mod:`placer.methods.exact.neighbours`.
+
+        What has no order is excluded later (:meth:`placer.methods.exact.neighbours.NeighbourRows.exclude`).
+        """
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.attractions:
+                self.neighbours.attract(row)
+
+    def pod_anti_affinity(self) -> None:
+        """C13: y[A, d] + b[d] <= 1, and nothing that is meant beside it; what runs has closed its domains before."""
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.repulsions:
+                self.neighbours.repel(row)
+
+    def spread(self) -> None:
+        """C14: y[M, d] - m <= maxSkew where an owner is, with m <= y[M, d] for all domains that count."""
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.spreads:
+                self.neighbours.spread(row)
+
     # Rows that several rules share
 
     def _gate(self, bundle: Bundle, active: IntVar) -> None:
@@ -337,7 +366,7 @@ class _PieceMeasure:
     """Pieces of one size of one resource: per item, per domain, and of all pods together."""
 
     items: tuple[int, ...]
-    room: npt.NDArray[np.int64]
+    room: IntArray
     asked: int
 
 

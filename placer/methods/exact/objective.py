@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
-import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
-from placer.dense.network import network_cost
-from placer.methods.exact.aggregation import Bundle, Reach
+from placer.dense.model import IntArray
 from placer.methods.exact.calls import CallPairs, Tie
-from placer.methods.exact.variables import ExactVariables, Linear, solver_form
+from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, reaches, solver_form, value_at
 
 __all__ = ["ExactObjective", "NetworkCost"]
 
@@ -115,15 +113,16 @@ class ExactObjective:
             by_tier.setdefault(self._tier(domain), []).append(chosen)
         if list(by_tier) == [0]:
             return
-        row = Linear()
+        placed = Linear(constant=bound)
         for item in bundle.items:
-            row.add(-1, *self.variables.placed(item))
+            placed.add(1, *self.variables.placed(item))
+        row = Linear().plus(-1, placed)
         for tier, chosen_of_tier in by_tier.items():
-            pods = self.variables.spread[index, tier] = self.variables.integer(most)
+            pods = self.variables.integer(most, partial(_pods_at, Linear().add(1, *chosen_of_tier), placed))
             self.model.add(solver_form(Linear().add(1, pods).add(-most, *chosen_of_tier)) <= 0)
             row.add(1, pods)
             total.add(tier, pods)
-        self.model.add(solver_form(row) == bound)
+        self.model.add(solver_form(row) == -row.constant)
 
     def span(self, _: int | None = None) -> Linear:
         """O2: sum over scopes of the leaves they touch, t[s, l] >= y[i, p] / most for p in l.
@@ -145,11 +144,13 @@ class ExactObjective:
         before = {int(self.dense.leaf_unit[node]) for node in scope.bound if node >= 0}
         total.constant += len(before) + scope.lost_leaves
         touched: dict[int, IntVar] = {}
+        pods: dict[int, Linear] = defaultdict(Linear)
         for item in bundle.items:
             for unit, counts in self.variables.by_unit(item).items():
                 if unit not in before:
                     if unit not in touched:
-                        touched[unit] = self.variables.touched[index, unit] = self.variables.integer(1)
+                        touched[unit] = self.variables.integer(1, partial(reaches, pods[unit], 1))
+                    pods[unit].add(1, *counts)
                     most = min(self._room(item, unit), self.variables.bundles.items[item].total)
                     self.model.add(solver_form(Linear().add(1, *counts).add(-most, touched[unit])) <= 0)
         total.add(1, *touched.values())
@@ -251,7 +252,10 @@ class ExactObjective:
         return int(self.dense.domains.tier[domain])
 
 
-IntArray = npt.NDArray[np.int64]
+def _pods_at(home: Linear, placed: Linear, values: list[int]) -> int:
+    """How many pods are placed where the home is one of these, else none."""
+    return value_at(home, values) * value_at(placed, values)
+
 
 #: Per workload: area or place to its ties there, each as the workload at the other end and the pairs.
 Tied = list[dict[int, list[tuple[int, list[IntVar]]]]]
@@ -279,7 +283,7 @@ class NetworkCost:
 
         Pairs of running pods are a constant, those of one that runs and a new one linear in the count of the new ones.
         """
-        total = Linear(constant=constant + network_cost(self.network, ()))
+        total = Linear(constant=constant + self.network.total_cost(()))
         self._beside_running(total)
         for tie in self.calls.ties:
             if self.calls.size[tie.one] and self.calls.size[tie.other]:

@@ -1,19 +1,48 @@
-"""The exact search: the values one after another, each keeping what the former reached."""
+"""The exact model and its search: the values one after another, each keeping what the former reached."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 from ortools.sat.python import cp_model
 
-from placer.bounds import NamedBound, bounds_for, lp_bounds, named_bounds
+from placer.bounds import NamedBound, bounds_for, named_bounds
+from placer.bounds.lp import lp_bounds
+from placer.deadline import Deadline
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
-from placer.methods.exact.model import ExactModel
+from placer.methods.exact.calls import CallPairs
+from placer.methods.exact.constraints import ExactConstraints, Implied
+from placer.methods.exact.neighbours import NeighbourRows
+from placer.methods.exact.objective import ExactObjective
+from placer.methods.exact.variables import (
+    ExactVariables,
+    Linear,
+    count_sizes,
+    decode,
+    encode,
+    make_bundles,
+    make_node_sets,
+    solver_form,
+)
+from placer.methods.exact.zones import Zones, count_choices
 from placer.placement import MAXIMISED
 
-__all__ = ["ExactSearch", "safe_bound", "search"]
+__all__ = ["MOST_VARIABLES", "ExactModel", "ExactSearch", "Must", "safe_bound", "search"]
+
+#: A model with more counts and homes than this is not built: it would need gigabytes, and no solver gets anywhere with
+#: it.
+MOST_VARIABLES = 400_000
+
+#: Seconds to build a model, per count and home: measured 0.1 to 0.25 ms on a busy machine.
+BUILD_SECONDS = 0.0002
+
+#: Objectives stay below this, far from the solver's 2^63.
+SAFE = 2**60
 
 #: What a value may take in the first round, in seconds, or with one worker in deterministic time, and how this grows
 #: from round to round. Small first: soon every value has been looked at.
@@ -25,6 +54,171 @@ LP_SHARE = 0.1
 #: With so few workers the default portfolio has no subsolver that uses the LP fully, and it is the LP that proves
 #: bounds here; the workers that are left over do the solver's own neighbourhood search.
 FEW_WORKERS = 3
+
+
+@dataclass(frozen=True)
+class Must:
+    """What pods of a whole that are held fast ask of a part of it.
+
+    Parameters
+    ----------
+    groups, sub_groups
+        Those that must stay ready.
+    surplus
+        With ``networkCost: majority``: workload and area to how many more callees may be too far from pods that run
+        there than near enough, where it is not what running callees alone say.
+    """
+
+    groups: frozenset[int] = frozenset()
+    sub_groups: frozenset[int] = frozenset()
+    surplus: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+
+#: Nothing is held fast.
+NOTHING = Must()
+
+
+class ExactModel:
+    """One CP-SAT model for all values; values reached are kept by rows that are added one after another.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    must
+        Of a neighbourhood: what is beyond it.
+    seconds
+        How long building may take; a model that would take longer counts as too large.
+    level
+        The highest of ``Dense.levels`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
+        nodes of an area apart.
+
+    Raises
+    ------
+    TooLarge
+        Nothing was built.
+    """
+
+    def __init__(
+        self, dense: Dense, must: Must = NOTHING, seconds: float = math.inf, *, level: int | None = None
+    ) -> None:
+        self.dense, self.apart = dense, self.tells_apart(dense, level)
+        bundles, places = make_bundles(dense), make_node_sets(dense, apart=self.apart)
+        sizes = count_sizes(dense, bundles, places)
+        size = sum(int(np.count_nonzero(row)) for row in sizes)
+        size += sum(len(bundle.homes) for bundle in (*bundles.gangs, *bundles.parts))
+        size += count_choices(dense, bundles, places, sizes)
+        most = min(MOST_VARIABLES, seconds / BUILD_SECONDS)
+        if size > most:
+            raise TooLarge(f"{size:,} variables, at most {int(most):,}")
+        self.variables = ExactVariables(dense, bundles, places)
+        self.calls = None if dense.network is None else CallPairs(self.variables, dense.network, tight=self.apart)
+        if self.calls is not None and size + self.calls.count > most:
+            raise TooLarge(f"{size + self.calls.count:,} variables, at most {int(most):,}")
+        self.zones = None if dense.numa is None else Zones(self.variables, dense.numa)
+        self.neighbours = None if dense.neighbours is None else NeighbourRows(self.variables, dense.neighbours)
+        ExactConstraints(self.variables, self.calls, must.surplus, self.zones, self.neighbours).add()
+        self.implied = Implied(self.variables)
+        self.implied.rooms()
+        self.implied.homes()
+        self.objective = ExactObjective(self.variables, self.calls)
+        self.proto = self.variables.model
+        self._require(must)
+
+    @staticmethod
+    def tells_apart(dense: Dense, level: int | None) -> bool:
+        """Whether a model for a level must tell nodes of an area apart."""
+        levels = dense.levels if level is None else dense.levels[: level + 1]
+        return dense.network is not None and ("networkCost", None) in levels
+
+    def _require(self, must: Must) -> None:
+        for bundle, active in zip(self.variables.all, self.variables.active, strict=True):
+            ready = must.groups if bundle.policy < 0 else must.sub_groups
+            if active is not None and not ready.isdisjoint(bundle.members):
+                self.proto.add(active == bundle.many)
+
+    def aim(self, level: int, aside: Linear | None = None) -> Linear:
+        """Make a level the objective, and return its expression.
+
+        With ``aside``, something not negative to be made large, the level still comes first.
+        """
+        value = self.objective.level(level)
+        maximised = self.dense.levels[level][0] in MAXIMISED
+        row = Linear([*value.variables], [*value.coefficients], value.constant)
+        factor = 1 if aside is None else 1 + self.most(aside)
+        if aside is not None and factor * max(1, self.most(row)) < SAFE:
+            row = Linear(row.variables, [factor * each for each in row.coefficients])
+            for variable, coefficient in zip(aside.variables, aside.coefficients, strict=True):
+                row.add(coefficient if maximised else -coefficient, variable)
+        self.proto.proto.clear_objective()
+        if maximised:
+            self.proto.maximize(solver_form(row) + row.constant)
+        else:
+            self.proto.minimize(solver_form(row) + row.constant)
+        return value
+
+    def most(self, row: Linear) -> int:
+        """A number that no value of a row with positive coefficients exceeds; the counts of an item share its pods."""
+        counts = enumerate(self.variables.counts)
+        owner = {variable.index: item for item, by_place in counts for variable in by_place.values()}
+        best: dict[int, int] = {}
+        others = 0
+        for variable, coefficient in zip(row.variables, row.coefficients, strict=True):
+            item = owner.get(variable.index)
+            if item is None:
+                others += coefficient * list(self.proto.proto.variables[variable.index].domain)[-1]
+            else:
+                best[item] = max(best.get(item, 0), coefficient)
+        return others + sum(self.variables.bundles.items[item].total * most for item, most in best.items())
+
+    def keep(self, level: int, reached: int) -> None:
+        """From now on a level is at least as good as ``reached``."""
+        value = self.objective.level(level)
+        if self.dense.levels[level][0] in MAXIMISED:
+            self.proto.add(solver_form(value) >= reached - value.constant)
+        else:
+            self.proto.add(solver_form(value) <= reached - value.constant)
+
+    def fill(self) -> None:
+        """From now on everything is placed; to be said only where what is kept implies it."""
+        self.implied.full()
+
+    def hint(self, solution: Solution) -> list[int]:
+        """Hint every variable with a solution that keeps all rules; return the values."""
+        self.admitted(solution)  # from now on the order that it gives is known, where the hint deals pods out to zones
+        values = encode(self.variables, solution)
+        self.proto.proto.clear_solution_hint()
+        hint = self.proto.proto.solution_hint
+        hint.vars.extend(range(len(values)))
+        hint.values.extend(values)
+        return values
+
+    def admitted(self, solution: Solution) -> Solution | None:
+        """A solution of the model in an order in which kubelets admit it (C10), and of which others admit every pod
+        (C12); None where there is none.
+        """
+        found = solution if self.dense.numa is None else self.dense.numa.ordered(solution)
+        return found if found is not None and self.dense.orderable(found) else None
+
+    def exclude(self, solution: Solution) -> bool:
+        """Exclude what no order admits in a solution (C10, C12); False: there is nothing to exclude, it stands."""
+        if self.zones is not None and self.zones.exclude(solution):
+            return True
+        if self.neighbours is None or self.admitted(solution) is not None:
+            return False
+        self.neighbours.exclude(solution, encode(self.variables, solution))
+        return True
+
+    @property
+    def unsure(self) -> bool:
+        """Whether more may have been excluded than C10 and C12 ask for, so that bounds do not count."""
+        unsure = self.zones is not None and self.zones.unsure
+        return unsure or (self.neighbours is not None and self.neighbours.unsure)
+
+    def read(self, values: Sequence[int]) -> Solution:
+        """Solution that values of the variables mean."""
+        found = decode(self.variables, values)
+        return found if self.zones is None else self.zones.arranged(found, values)
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
@@ -44,7 +238,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     -------
     str
         ``proved``: every value met its bound. ``time``: a limit was reached. ``finished``: the model would be too large
-        (:data:`placer.methods.exact.model.MOST_VARIABLES`); named bounds only.
+        (:data:`MOST_VARIABLES`); named bounds only.
 
     Raises
     ------
@@ -64,14 +258,14 @@ class _Limits:
     """What is left of seconds and of work."""
 
     def __init__(self, options: SearchOptions) -> None:
-        self._end = None if options.seconds is None else time.monotonic() + options.seconds
+        self.deadline = Deadline.within(options.seconds)
         self._work = options.work
         self.spent = 0.0
 
     @property
     def seconds(self) -> float:
         """Seconds left; infinite where there is no limit."""
-        return math.inf if self._end is None else self._end - time.monotonic()
+        return self.deadline.left
 
     @property
     def work(self) -> float:
@@ -99,7 +293,7 @@ class ExactSearch:
     def __init__(self, dense: Dense, options: SearchOptions, emit: Emit) -> None:
         self.dense, self.options, self.emit = dense, options, emit
         self.limits = _Limits(options)
-        self.solution: Solution = dict(options.hint or {})
+        self.solution = options.hint or Solution()
         self.values = score_solution(dense, self.solution)
         self.told: tuple[int, ...] | None = None
         self.bounds: set[NamedBound] = set()
@@ -138,7 +332,12 @@ class ExactSearch:
         return self.met(level) or (not self.limits.over and self.solve(level, budget))
 
     def offer(self, solution: Solution, phase: str) -> None:
-        """Take and tell a solution that is better than what was told before, or the first one."""
+        """Take and tell a solution that is better than what was told before, or the first one.
+
+        One in which pods have no order in which each is admitted is none (C12).
+        """
+        if not self.dense.orderable(solution):
+            return
         values = score_solution(self.dense, solution)
         if beats(self.dense, values, self.values):
             self.solution, self.values = solution, values

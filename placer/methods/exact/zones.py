@@ -18,21 +18,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from math import gcd
 
-import numpy as np
-import numpy.typing as npt
 from ortools.sat.python.cp_model import IntVar
 
-from placer.dense import Dense, DenseNuma, Solution
+from placer.dense import Dense, Solution
+from placer.dense.model import IntArray
+from placer.dense.numa import DenseNuma
 from placer.dense.packed_kubelet import Unit, Units
-from placer.methods.exact.aggregation import Bundles, NodeSet
-from placer.methods.exact.variables import ExactVariables, Linear, solver_form
+from placer.methods.exact.variables import Bundles, ExactVariables, Linear, NodeSet, solver_form
 
 __all__ = ["Zones", "count_choices"]
 
-IntArray = npt.NDArray[np.int64]
 
 #: More room than this is as good as no limit, and no number for the solver.
 MOST_ROOM = 2**62
@@ -130,16 +128,14 @@ class Zones:
                     yield size * (1 + len(kubelet.zones) - mask.bit_length()), variable
 
     def arranged(self, solution: Solution, values: Sequence[int]) -> Solution:
-        """The solution with the pods of each node in the order of their zones in the model, lowest first.
+        """The solution with the pods of each node bound in the order of their zones in the model, lowest first.
 
         That is an order in which the kubelet admits them where each is in one zone and keeps all it needs.
         """
-        found: Solution = {}
-        for node, counts in self.numa.by_node(solution).items():
-            found.update({(index, node): count for index, count in self._by_zone(node, counts, values)})
-        return {**found, **solution}
+        by_node = self.numa.by_node(solution)
+        return Solution(solution, {node: self._by_zone(node, counts, values) for node, counts in by_node.items()})
 
-    def _by_zone(self, node: int, counts: list[tuple[int, int]], values: Sequence[int]) -> list[tuple[int, int]]:
+    def _by_zone(self, node: int, counts: list[tuple[int, int]], values: Sequence[int]) -> list[int]:
         highest: dict[Units, list[int]] = {}
         keys = []
         for index, count in counts:
@@ -148,7 +144,7 @@ class Zones:
                 highest[units] = self._highest(node, units, values)
             given = [highest[units].pop() for _ in range(count) if highest[units]]
             keys.append((max(given, default=0), -self.numa.kubelet(node).share(units)))
-        return [counts[place] for place in sorted(range(len(counts)), key=keys.__getitem__)]
+        return [counts[place][0] for place in sorted(range(len(counts)), key=keys.__getitem__)]
 
     def _highest(self, node: int, units: Units, values: Sequence[int]) -> list[int]:
         """Of pods that are the same to the kubelet, the highest zone that any unit has; the lowest pod last."""
@@ -238,19 +234,18 @@ class _ZoneRows:
         masks = {mask for mask, _ in self.taken}
         if any(mask.bit_count() > 1 for mask in masks):
             masks.add((1 << len(self.amounts)) - 1)
-        for mask in sorted(masks):
-            for resource in sorted({resource for _, resource in self.taken}):
-                row = Linear()
-                for (within, which), part in self.taken.items():
-                    if which == resource and within & mask == within:
-                        row.variables += part.variables
-                        row.coefficients += part.coefficients
-                        row.constant += part.constant
-                # Amounts of bytes have many zeros at their ends, and the solver adds up in 63 bits.
-                step = gcd(*row.coefficients) or 1
-                row.coefficients = [each // step for each in row.coefficients]
-                room = (self._room(mask, resource) - row.constant) // step
-                self.model.add(solver_form(row) <= min(room, MOST_ROOM))
+        for mask, resource in product(sorted(masks), sorted({resource for _, resource in self.taken})):
+            self._fit(mask, resource)
+
+    def _fit(self, mask: int, resource: int) -> None:
+        """What units take of a resource within a set of zones is at most their room."""
+        parts = self.taken.items()
+        row = Linear().plus(1, *(part for (own, of), part in parts if of == resource and own & mask == own))
+        # Amounts of bytes have many zeros at their ends, and the solver adds up in 63 bits.
+        step = gcd(*row.coefficients) or 1
+        row.coefficients = [each // step for each in row.coefficients]
+        room = (self._room(mask, resource) - row.constant) // step
+        self.model.add(solver_form(row) <= min(room, MOST_ROOM))
 
     def _unit(self, units: Units, alike: _Alike, number: int, unit: Unit) -> None:
         """Count a unit of alike pods by choice of zones."""
@@ -263,9 +258,8 @@ class _ZoneRows:
             return
         parts = Linear()
         for mask in masks:
-            variable = self.zones.variables.integer(max(1, alike.most + alike.held))
-            choice = (units, number, mask)
-            self.zones.variables.derived.append((variable, self._value(choice)))
+            value = self._value((units, number, mask))
+            variable = self.zones.variables.integer(max(1, alike.most + alike.held), value)
             parts.add(1, variable)
             chosen.append((mask, variable))
             self._take(mask, unit, Linear([variable], [1]))
@@ -294,6 +288,4 @@ class _ZoneRows:
     def _take(self, mask: int, unit: Unit, count: Linear) -> None:
         for resource, _, take in unit.amounts:
             if take:
-                row = self.taken[mask, resource]
-                row.add(take, *count.variables)
-                row.constant += take * count.constant
+                self.taken[mask, resource].plus(take, count)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placer.dense.score import ready
+from placer.dense.model import ready
 from placer.methods.greedy.best_fit import candidates, demand_of, tops
 from placer.methods.greedy.state import BoolArray, GreedyState
 
@@ -61,6 +61,10 @@ def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False)
         effort.exhaustive = False
         return False
     found = _Backtracking(state, group, effort, more).place(0, 0)
+    if not found and state.neighbours is not None and any(map(state.tied, gang.classes)):
+        # Pods that come later may be those that let earlier ones in.
+        with state.neighbours.leniently():
+            found = _Backtracking(state, group, effort, more).place(0, 0)
     effort.exhaustive &= effort.looks > 0
     return found
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from placer.methods.greedy.layout import Inside, IntArray, PodBlock
-from placer.methods.greedy.state import STEP, BoolArray, GreedyState
+from placer.methods.greedy.state import STEP, BoolArray, GreedyState, Inside, IntArray, PodBlock
 
-__all__ = ["Chosen", "Demand", "anchor", "candidates", "choose", "demand_of", "place_equal", "tops"]
+__all__ = ["Chosen", "Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
 
 
 #: More than calls of a pod cost.
@@ -68,7 +67,7 @@ def candidates(
     for shape, count in demand.items():
         if len(inside.domains):
             state.work += end - begin
-            inside = inside.where(inside.sums(state.fits(shape)[begin:end]) >= count)
+            inside = inside.where(inside.sums(state.hopes(shape)[begin:end]) >= count)
     if len(demand) > 1 and len(inside.domains):
         inside = inside.where(_together(state, demand, begin, end, inside))
     if len(inside.domains) <= 1:
@@ -158,6 +157,8 @@ def choose(
     """
     begin, end = where
     state.work += STEP // (1 if leaves is not None else 3)
+    if state.tied(state.layout.shapes[shape].first):
+        return choose_tied(state, shape, count, where, reuse=reuse)
     if count == 1 and not leaves:
         return _one(state, shape, begin, end, reuse)
     fit = state.fits(shape)[begin:end]
@@ -169,9 +170,81 @@ def choose(
     return _leaf_by_leaf(state, shape, fit, count, begin, leaves, reuse)
 
 
-def _one(state: GreedyState, shape: int, begin: int, end: int, reuse: bool) -> Chosen | None:
-    """Best fit of a single pod: least room left over, nodes in use first, then the first one."""
+#: Sets of domains that are tried for pods that have to be near each other, of which none is placed yet.
+HOMES = 12
+
+
+def choose_tied(
+    state: GreedyState, shape: int, count: int, where: tuple[int, int], *, reuse: bool = True, some: bool = False
+) -> Chosen | None:
+    """Choose nodes for pods that pods on other nodes let in or keep off (C12, C13, C14), one after the other.
+
+    Parameters
+    ----------
+    state, shape, count, where, reuse
+        As of :func:`choose`.
+    some
+        Whether fewer pods will do, at least 1.
+    """
+    best: list[int] = []
+    for home in _homes(state, shape, count, where):
+        found = _in_turn(state, shape, count, (*where, home), reuse)
+        best = max(best, found, key=len)
+        if len(best) == count:
+            break
+    if not best or (len(best) < count and not some):
+        return None
+    counts = Counter(best)
+    return list(counts), list(counts.values())
+
+
+def _in_turn(
+    state: GreedyState, shape: int, count: int, where: tuple[int, int, BoolArray | None], reuse: bool
+) -> list[int]:
+    """Nodes of up to so many pods, each chosen beside those before it; nothing is placed in the end."""
+    begin, end, home = where
+    index, mark = state.layout.shapes[shape].first, state.mark()
+    found: list[int] = []
+    while len(found) < count:
+        chosen = _one(state, shape, begin, end, reuse, home)
+        if chosen is None:
+            break
+        found += chosen[0]
+        state.take(index, chosen[0], [1])
+    state.undo(mark)
+    return found
+
+
+def _homes(state: GreedyState, shape: int, count: int, where: tuple[int, int]) -> Iterator[BoolArray | None]:
+    """Where pods may go of which the first decides about the others: domains with room for all, the tightest first.
+
+    bool, shape (nodes of ``where``,); None: anywhere, for all other pods.
+    """
+    index = state.layout.shapes[shape].first
+    row = None if state.neighbours is None else state.neighbours.first_of(index)
+    if row is None or state.dense.neighbours is None:
+        yield None
+        return
+    begin, end = where
+    domains = np.stack([state.dense.neighbours.domain[key][begin:end] for key in row.keys], axis=1)
+    homes, of = np.unique(domains, axis=0, return_inverse=True)
+    of = of.reshape(-1)
+    rooms = np.bincount(of, weights=state.fits(shape)[begin:end], minlength=len(homes)).astype(np.int64)
+    state.work += STEP + 4 * (end - begin)
+    group = state.dense.classes[index].group
+    asked = max(count, sum(state.left(each) for each in row.owners if state.dense.classes[each].group == group))
+    order = np.lexsort((rooms, rooms < asked, rooms < count))
+    for home in order[:HOMES].tolist():
+        if rooms[home] and homes[home].min() >= 0:
+            yield of == home
+
+
+def _one(
+    state: GreedyState, shape: int, begin: int, end: int, reuse: bool, home: BoolArray | None = None
+) -> Chosen | None:
+    """Best fit of a single pod: least room left over, nodes in use first, then the first one; within ``home``."""
     room = state.has_room(shape)[begin:end]
+    room = room if home is None else room & home
     left = np.where(room, state.left_by(shape)[begin:end], 2 * OPENS)
     if reuse:
         left += np.where(state.used[begin:end], 0, OPENS // 2)
@@ -256,7 +329,7 @@ def _leaves(able: IntArray, room: IntArray, unused: IntArray, count: int) -> tup
 
 
 def place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> list[int]:
-    """Place as many as fit of groups that have one :meth:`~.layout.GreedyLayout.lone_kind`, older ones first.
+    """Place as many as fit of groups that have one :meth:`~.state.GreedyLayout.lone_kind`, older ones first.
 
     Returns
     -------
@@ -266,9 +339,14 @@ def place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> li
     shape = state.layout.shape_of[classes[0]]
     rows = state.dense.rows_of[classes[0]]
     count = min([len(classes), *(state.queue_room[row] // amount for row, amount in rows)])
-    if count > 1:
-        count = min(count, int(state.fits(shape).sum()))
-    chosen = choose(state, shape, count, (0, len(state.price)), reuse=reuse) if count > 0 else None
+    where = 0, len(state.price)
+    if state.tied(classes[0]):
+        chosen = choose_tied(state, shape, count, where, reuse=reuse, some=True) if count > 0 else None
+        count = 0 if chosen is None else sum(chosen[1])
+    else:
+        if count > 1:
+            count = min(count, int(state.fits(shape).sum()))
+        chosen = choose(state, shape, count, where, reuse=reuse) if count > 0 else None
     if chosen is None:
         return sorted(groups)
     state.take_one_each(classes[:count], *chosen)

@@ -8,7 +8,7 @@ import numpy as np
 
 from placer.methods.greedy.state import STEP, GreedyState
 from placer.methods.partial import Mobility
-from placer.methods.partial.communication import BoolArray, IntArray
+from placer.methods.partial.placed_calls import BoolArray, IntArray
 
 __all__ = ["move_pods"]
 

@@ -1,19 +1,418 @@
-"""What is placed while the greedy runs, and how many pods of a shape fit where."""
+"""The partial solution of the greedy, and what never changes while it runs.
+
+In this order: which pods make a gang ready (C5, C6), by counting alone; shapes of pods, the tree in depth-first order
+and prices of resources (:class:`GreedyLayout`); how many pods of a shape fit where (:class:`GreedyState`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense import Solution
-from placer.methods.greedy.layout import GreedyLayout, IntArray, Shape
-from placer.methods.partial import PartialSolution
+from placer.dense import Dense, DenseGroup, Solution
+from placer.instance import HostPort
+from placer.methods.partial import CallGraph, PartialSolution
+from placer.methods.partial.placed_calls import BoolArray, IntArray
+from placer.symmetry import partition
 
-__all__ = ["STEP", "BoolArray", "GreedyState"]
+__all__ = [
+    "STEP",
+    "BoolArray",
+    "GreedyLayout",
+    "GreedyState",
+    "Inside",
+    "IntArray",
+    "PodBlock",
+    "least",
+    "running_sums",
+]
 
-BoolArray = npt.NDArray[np.bool_]
+
+@dataclass(frozen=True)
+class PodBlock:
+    """Pods that are placed together: of one subgroup, or those of no subgroup.
+
+    Parameters
+    ----------
+    sub_group
+        Index into ``Dense.sub_groups``; -1: none.
+    items
+        (class, pods) with at least 1 pod each.
+    """
+
+    sub_group: int
+    items: tuple[tuple[int, int], ...]
+
+    @property
+    def pods(self) -> int:
+        """Number of pods."""
+        return sum(count for _, count in self.items)
+
+
+def least(
+    dense: Dense, group: DenseGroup, prices: Sequence[int], most: Mapping[int, int]
+) -> tuple[PodBlock, ...] | None:
+    """As few and as small pods as make the group ready.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    group
+        A gang of which no pending pod is placed yet.
+    prices
+        What a pod of each class takes; within a block the dearest come first.
+    most
+        Class to the pods of it that may be used; a class that is not there may be used entirely.
+
+    Returns
+    -------
+    The blocks, none where nothing is needed; None where the pods do not suffice.
+    """
+    needs = _Needs(dense, group, most)
+    return _blocks(dense, group, prices, needs.take) if needs.meet() else None
+
+
+def _blocks(dense: Dense, group: DenseGroup, prices: Sequence[int], take: Mapping[int, int]) -> tuple[PodBlock, ...]:
+    """Sort pods by subgroup."""
+    by_sub: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for index in sorted(group.classes, key=lambda index: (-prices[index], index)):
+        if take.get(index, 0):
+            by_sub[dense.classes[index].sub_group].append((index, take[index]))
+    return tuple(PodBlock(sub_group, tuple(items)) for sub_group, items in by_sub.items())
+
+
+class _Needs:
+    """The counts that are still missing, while pods are chosen one demand after the other."""
+
+    def __init__(self, dense: Dense, group: DenseGroup, most: Mapping[int, int]) -> None:
+        self.dense, self.group = dense, group
+        sizes = {index: dense.classes[index].size for index in group.classes}
+        self.left = {index: min(size, most.get(index, size)) for index, size in sizes.items()}
+        self.cheap = sorted(group.classes, key=lambda index: (dense.classes[index].weight, index))
+        #: Pods still missing of each role, and of all roles together: None.
+        self.missing: dict[str | None, int] = {**dict(group.short_by_role), None: group.short}
+        self.take: dict[int, int] = defaultdict(int)
+        self.started = {-1} | {sub for sub in group.sub_groups if not dense.sub_groups[sub].short}
+
+    def meet(self) -> bool:
+        """Choose pods until every count is met; False where they run out."""
+        for policy, count in sorted(self.group.short_by_policy):
+            subs = [sub for sub in self.group.sub_groups if self.dense.sub_groups[sub].policy == policy]
+            if self._start(subs, count) < count:
+                return False
+        roles = sorted(role for role in self.missing if role is not None)
+        if not all(self._meet(role) for role in (*roles, None)):
+            return False
+        self._give_back()
+        return True
+
+    def _meet(self, role: str | None) -> bool:
+        """Choose pods of a role, None: of any, and start further subgroups where those that are do not suffice."""
+        mine = [index for index in self.cheap if role in (None, self.dense.classes[index].role)]
+        self._choose(mine, self.missing[role])
+        while self.missing[role] > 0:
+            if not self._start({self.dense.classes[index].sub_group for index in mine if self.left[index]}, 1):
+                return False
+            self._choose(mine, self.missing[role])
+        return True
+
+    def _give_back(self) -> None:
+        """Leave out pods that a subgroup's size has made one too many, the dearest first."""
+        for index in reversed(self.cheap):
+            pods = self.dense.classes[index]
+            spare = min(self.take[index], *(-self.missing[each] for each in self._counts(index)))
+            part = self.dense.sub_groups[pods.sub_group] if pods.sub_group >= 0 else None
+            if part is not None and part.short:
+                spare = min(spare, sum(self.take[member] for member in part.classes) - part.short)
+            if spare > 0:
+                self._take(index, -spare)
+
+    def _start(self, subs: Iterable[int], count: int) -> int:
+        """Choose the cheapest subgroups that are not started and can be; return how many there were."""
+        costs = sorted((self._cost(sub), sub) for sub in subs if sub not in self.started and self._can(sub))
+        for _, sub in costs[:count]:
+            self.started.add(sub)
+            part = self.dense.sub_groups[sub]
+            mine, short = [index for index in self.cheap if index in part.classes], part.short
+            for index in mine:
+                short -= self._choose([index], min(short, self.missing.get(self.dense.classes[index].role, 0)))
+            self._choose(mine, short)
+        return len(costs[:count])
+
+    def _can(self, sub: int) -> bool:
+        part = self.dense.sub_groups[sub]
+        return sum(self.left[index] for index in part.classes) >= part.short
+
+    def _cost(self, sub: int) -> int:
+        part = self.dense.sub_groups[sub]
+        missing, cost = part.short, 0
+        for weight, index in sorted((self.dense.classes[index].weight, index) for index in part.classes):
+            count = min(missing, self.left[index])
+            missing -= count
+            cost += weight * count
+        return cost
+
+    def _choose(self, classes: Iterable[int], count: int) -> int:
+        """Take up to ``count`` pods of the classes, of started subgroups or none; return how many there were."""
+        before = count
+        for index in classes:
+            if count > 0 and self.dense.classes[index].sub_group in self.started:
+                taken = min(count, self.left[index])
+                self._take(index, taken)
+                count -= taken
+        return before - count
+
+    def _take(self, index: int, count: int) -> None:
+        """Count pods as chosen everywhere."""
+        self.left[index] -= count
+        self.take[index] += count
+        for each in self._counts(index):
+            self.missing[each] -= count
+
+    def _counts(self, index: int) -> list[str | None]:
+        """What pods of a class are missing in: their role, where that needs any, and all together."""
+        role = self.dense.classes[index].role
+        return [None, role] if role in self.missing else [None]
+
+
+#: Price of all free room of an average node, in whole numbers so that comparisons never depend on rounding.
+UNIT = 2**20
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What nodes can tell of a pod: classes of one shape, of whatever groups, fit the same nodes.
+
+    Parameters
+    ----------
+    request
+        int64, shape (resources,), scaled.
+    asked
+        Indices of the resources it requests.
+    mask
+        Row of ``Dense.masks``.
+    ports
+        Host ports; not empty: at most one per node.
+    total
+        Pending pods of this shape.
+    price
+        What a pod takes, in the unit of :meth:`GreedyLayout.prices`.
+    first
+        A class of this shape.
+    """
+
+    request: IntArray
+    asked: tuple[int, ...]
+    mask: int
+    ports: tuple[HostPort, ...]
+    total: int
+    price: int
+    first: int
+
+
+@dataclass(frozen=True)
+class Inside:
+    """Some domains within an outer one, depth first.
+
+    Parameters
+    ----------
+    domains, tiers
+        Their indices and tiers.
+    slices, slices_above
+        int64, shape (2, domains): begin and end of each and of its parent (of the outer one: its own), counted from the
+        first node of the outer one.
+    """
+
+    domains: IntArray
+    tiers: IntArray
+    slices: IntArray
+    slices_above: IntArray
+
+    def where(self, keep: BoolArray) -> Inside:
+        """Only some of them."""
+        if keep.all():
+            return self
+        return Inside(self.domains[keep], self.tiers[keep], self.slices[:, keep], self.slices_above[:, keep])
+
+    def sums(self, amounts: IntArray) -> IntArray:
+        """Sum over each domain of amounts per node of the outer one."""
+        return _between(running_sums(amounts), self.slices)
+
+    def sums_and_above(self, amounts: IntArray) -> tuple[IntArray, IntArray]:
+        """Sums over each domain and over its parent."""
+        total = running_sums(amounts)
+        return _between(total, self.slices), _between(total, self.slices_above)
+
+    def least(self, amounts: IntArray) -> IntArray:
+        """Least over each domain of amounts per node of the outer one."""
+        found: IntArray = np.minimum.reduceat(np.append(amounts, amounts.max()), self.slices.T.ravel())[::2]
+        return found
+
+
+def running_sums(amounts: IntArray) -> IntArray:
+    """Sums of the first 0, 1, 2 ... amounts, so that two of them tell what any slice has."""
+    total = np.zeros(len(amounts) + 1, dtype=np.int64)
+    amounts.cumsum(out=total[1:])
+    return total
+
+
+def _between(total: IntArray, slices: IntArray) -> IntArray:
+    between: IntArray = total[slices[1]] - total[slices[0]]
+    return between
+
+
+class GreedyLayout:
+    """Static arrays shared by all runs of the greedy over one instance.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    """
+
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
+        self.domains = dense.domains
+        self.rates = self._rates()
+        self.shape_of, self.shapes = self._shapes()
+        self.class_prices = [self.shapes[shape].price for shape in self.shape_of]
+        self._inside: dict[tuple[int, int | None], Inside] = {}
+        self._whole: dict[int, tuple[PodBlock, ...]] = {}
+        self._elastic: dict[int, bool] = {}
+        self._needed: dict[int, tuple[PodBlock, ...] | None] = {}
+        self._order_domains()
+        changes = np.flatnonzero(np.diff(dense.leaf_unit, prepend=-1))
+        #: First node of each leaf (a node in no HyperNode is a leaf of its own), and the number of nodes at the end.
+        self.leaf_begin = np.append(changes, len(dense.nodes)).astype(np.int64)
+        #: Dependencies between workloads; None where there are none.
+        self.calls = None if dense.network is None else CallGraph(dense.network)
+        #: Running number of the leaf of each node.
+        self.leaf_number = np.searchsorted(changes, np.arange(len(dense.nodes)), side="right") - 1
+
+    def _rates(self) -> npt.NDArray[np.float64]:
+        """Price per unit of each resource: the scarcer it is, the dearer.
+
+        Demand over supply says how scarce a resource is, and the price of what an average node has of it is that share.
+        """
+        dense = self.dense
+        sizes = np.array([pod_class.size for pod_class in dense.classes], dtype=np.float64)
+        demand = sizes @ dense.requests.astype(np.float64) if len(sizes) else np.zeros(len(dense.resources))
+        supply = np.maximum(dense.free.sum(axis=0, dtype=np.float64), 1.0)
+        rates: npt.NDArray[np.float64] = UNIT * np.minimum(demand / supply, 4.0) * len(dense.nodes) / supply
+        return rates
+
+    def prices(self, amounts: IntArray) -> IntArray:
+        """Price of amounts, int64 of shape (..., resources) to shape (...); each resource is rounded on its own."""
+        each: IntArray = np.rint(amounts * self.rates).astype(np.int64).sum(axis=-1)
+        return each
+
+    def _shapes(self) -> tuple[list[int], list[Shape]]:
+        dense = self.dense
+        alike = partition(pods.shape for pods in dense.classes)
+        shape_of = alike.of.tolist()
+        total = [0] * len(alike.first)
+        for shape, pods in zip(shape_of, dense.classes, strict=True):
+            total[shape] += pods.size
+        prices = self.prices(dense.requests)
+        shapes = []
+        for shape, index in enumerate(alike.first.tolist()):
+            pods = dense.classes[index]
+            asked = tuple(int(resource) for resource in np.flatnonzero(pods.request))
+            shapes.append(
+                Shape(pods.request, asked, pods.mask, pods.host_ports, total[shape], int(prices[index]), index)
+            )
+        return shape_of, shapes
+
+    def _order_domains(self) -> None:
+        """Depth-first order of the domains that hold a node, so that what lies in a domain is a slice too."""
+        tree = self.domains
+        filled = np.flatnonzero(tree.begin < tree.end)
+        order = np.lexsort((-tree.tier[filled], -tree.end[filled], tree.begin[filled]))
+        self.tree_order = filled[order]
+        self.position = np.full(len(tree.names), -1, dtype=np.int64)
+        self.position[self.tree_order] = np.arange(len(self.tree_order))
+        ends = np.searchsorted(tree.begin[self.tree_order], tree.end, side="left")
+        self.subtree_end = ends
+
+    def inside(self, outer: int, limit: int | None = None) -> Inside:
+        """Domains that hold a node, lie in ``outer`` (itself among them) and have at most tier ``limit``."""
+        if (outer, limit) not in self._inside:
+            tree = self.domains
+            found = self.tree_order[self.position[outer] : self.subtree_end[outer]]
+            if limit is not None:
+                found = found[tree.tier[found] <= limit]
+            above = np.where(found == outer, found, tree.parent[found])
+            ends = np.array([tree.begin, tree.end]) - tree.begin[outer]
+            self._inside[outer, limit] = Inside(found, tree.tier[found], ends[:, found], ends[:, above])
+        return self._inside[outer, limit]
+
+    def slice_of(self, domain: int) -> tuple[int, int]:
+        """First node and the one after the last."""
+        return int(self.domains.begin[domain]), int(self.domains.end[domain])
+
+    def whole(self, group: int) -> tuple[PodBlock, ...]:
+        """All pending pods of a group."""
+        if group not in self._whole:
+            gang = self.dense.groups[group]
+            sizes = {index: self.dense.classes[index].size for index in gang.classes}
+            self._whole[group] = _blocks(self.dense, gang, self.class_prices, sizes)
+        return self._whole[group]
+
+    def needed(self, group: int) -> tuple[PodBlock, ...] | None:
+        """As few pods as make a group ready, by counting; None where no choice of its pods does."""
+        if group not in self._needed:
+            self._needed[group] = least(self.dense, self.dense.groups[group], self.class_prices, {})
+        return self._needed[group]
+
+    def elastic(self, group: int) -> bool:
+        """Whether a group is ready with fewer than all of its pods."""
+        if group not in self._elastic:
+            gang = self.dense.groups[group]
+            size = {index: self.dense.classes[index].size for index in gang.classes}
+            self._elastic[group] = gang.short < sum(size.values()) and any(
+                least(self.dense, gang, self.class_prices, {index: size[index] - 1}) is not None for index in size
+            )
+        return self._elastic[group]
+
+    def is_lone(self, group: int) -> bool:
+        """Whether a group is a single pod that no tier concerns."""
+        return self._lone[group]
+
+    @cached_property
+    def _lone(self) -> list[bool]:
+        classes, scopes = self.dense.classes, self.dense.scopes
+        return [
+            len(group.classes) == 1
+            and classes[group.classes[0]].size == 1 == group.short
+            and not (group.sub_groups or scopes[group.scope].wanted)
+            and scopes[group.scope].limit is None
+            for group in self.dense.groups
+        ]
+
+    def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+        """What makes lone pods interchangeable (shape and queue rows); None for those that call and any other group."""
+        index = self.dense.groups[group].classes[0]
+        if not self._lone[group] or index in self.dense.workload_of:
+            return None
+        return self.shape_of[index], self.dense.rows_of[index]
+
+    def app(self, group: int) -> int | None:
+        """The AppGroup of a group, of several the first; None where it has no dependency."""
+        return None if self.calls is None else self._apps[group]
+
+    @cached_property
+    def _apps(self) -> list[int | None]:
+        workloads = () if self.calls is None else self.calls.network.workloads
+        of = self.dense.workload_of
+        apps = ((workloads[of[index]].app for index in group.classes if index in of) for group in self.dense.groups)
+        return [min(each, default=None) for each in apps]
+
 
 #: What a step of a few numpy calls costs whatever the size of its arrays, in array elements.
 STEP = 10_000
@@ -42,7 +441,7 @@ class GreedyState(PartialSolution):
         Where to start; must keep the rules.
     """
 
-    def __init__(self, layout: GreedyLayout, solution: Mapping[tuple[int, int], int] | None = None) -> None:
+    def __init__(self, layout: GreedyLayout, solution: Solution | None = None) -> None:
         super().__init__(layout.dense, layout.calls)
         self.layout = layout
         #: int64, shape (nodes,): the price of what each node has left.
@@ -54,9 +453,7 @@ class GreedyState(PartialSolution):
         self._changed: list[int] = []
         self._fits: dict[int, tuple[IntArray, int]] = {}
         self._most_fits = max(8, CACHE_ENTRIES // max(1, len(self.dense.nodes)))
-        # Kubelets may admit pods in the order of the solution only.
-        given = (solution or {}).items()
-        for (index, node), count in sorted(given) if self.dense.numa is None else given:
+        for index, node, count in (solution or Solution()).in_order():
             self.take(index, [node], [count])
 
     def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
@@ -96,7 +493,12 @@ class GreedyState(PartialSolution):
         """How many pods of a shape each node could still take: int64, shape (nodes,), read-only, at most its total."""
         shape = self.layout.shapes[number]
         known = self._fits.get(number)
-        if known is None or shape.ports or 2 * (len(self._changed) - known[1]) > len(self.price):
+        if (
+            known is None
+            or shape.ports
+            or self._volatile(shape)
+            or 2 * (len(self._changed) - known[1]) > len(self.price)
+        ):
             counts = self._fitting(shape, None)
             if len(self._fits) >= self._most_fits:
                 self._fits.clear()
@@ -107,6 +509,21 @@ class GreedyState(PartialSolution):
                 counts[nodes] = self._fitting(shape, nodes)
         self._fits[number] = (counts, len(self._changed))
         return counts
+
+    def _volatile(self, shape: Shape) -> bool:
+        """Whether pods on other nodes may change what a node takes of a shape."""
+        return self.dense.neighbours is not None and shape.first in self.dense.neighbours.volatile
+
+    def hopes(self, number: int) -> IntArray:
+        """How many pods of a shape each node could take once pods around them are there: not to be changed.
+
+        As :meth:`fits`, but for what other pods that come with them make possible (C12, C14).
+        """
+        shape = self.layout.shapes[number]
+        if self.neighbours is None or not self.tied(shape.first):
+            return self.fits(number)
+        with self.neighbours.leniently():
+            return self._fitting(shape, None)
 
     def _fitting(self, shape: Shape, nodes: IntArray | None, *, zones: bool = True) -> IntArray:
         """Count what fits on some nodes, None: on all."""
@@ -119,6 +536,7 @@ class GreedyState(PartialSolution):
             np.minimum(counts, room // shape.request[resource], out=counts)
         self.close(shape.first, nodes, counts, zones=zones)
         counts *= allowed
+        np.maximum(counts, 0, out=counts)
         return counts
 
     def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
@@ -184,9 +602,7 @@ class GreedyState(PartialSolution):
         return {int(leaf) for leaf in self.layout.leaf_number[nodes]} if nodes else set()
 
     def solution(self) -> Solution:
-        """What is placed; pods on a node stand in an order in which its kubelet admits them."""
+        """What is placed, in an order in which kubelets admit it."""
         found = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
-        if self.zones is None:
-            return found
-        ordered = ((index, node) for node, classes in self.zones.order.items() for index in classes)
-        return {place: found[place] for place in dict.fromkeys((*ordered, *found))}
+        order = {} if self.zones is None else self.zones.order
+        return Solution(found, {node: dict.fromkeys(classes) for node, classes in order.items()})

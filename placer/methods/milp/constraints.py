@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.dense.network import Call
+from placer.dense import Call
+from placer.dense.model import BoolArray
 from placer.instance import HostPort
 from placer.methods.milp.flows import Flows
-from placer.methods.milp.program import Linear, Variable
-from placer.methods.milp.variables import MilpVariables
-from placer.methods.milp.zones import ByCrowd, ByZone
+from placer.methods.milp.neighbours import NeighbourVariables
+from placer.methods.milp.variables import Linear, MilpVariables, Variable
+from placer.methods.milp.zones import ByCrowd, ByZone, Zones
 
 __all__ = ["MilpConstraints"]
 
@@ -21,8 +21,10 @@ __all__ = ["MilpConstraints"]
 class MilpConstraints:
     """Adds every rule to the program of ``variables``; x, a, b, z, w are explained there."""
 
-    def __init__(self, variables: MilpVariables) -> None:
-        self.variables = variables
+    def __init__(
+        self, variables: MilpVariables, flows: Flows | None, zones: Zones, neighbours: NeighbourVariables | None = None
+    ) -> None:
+        self.variables, self.flows, self.zones, self.neighbours = variables, flows, zones, neighbours
         self.dense, self.program = variables.dense, variables.program
         #: a or b of the group or subgroup whose scope it is.
         self._owners = {group.scope: a for group, a in zip(self.dense.groups, variables.active, strict=True)}
@@ -41,6 +43,9 @@ class MilpConstraints:
         self.bandwidth()
         self.numa()
         self.queue()
+        self.pod_affinity()
+        self.pod_anti_affinity()
+        self.spread()
 
     def once(self) -> None:
         """C1: of a class no more pods are placed than there are: sum over n of x[c, n] <= size(c)."""
@@ -145,7 +150,7 @@ class MilpConstraints:
             if (number, index, domain) in self.variables.inside
         }
         for domain, pods in inside.items():
-            row = Linear().add(1, pods).add(-self.variables.room(index, domain), homes[domain])
+            row = Linear().add(1, pods).add(-self.variables.bounds.room(index, domain), homes[domain])
             self.program.at_most("tier_limit", row, 0)
         self.program.equal("tier_limit", self._placed(-1, [index]).add(1, *inside.values()), 0)
         tree = self.dense.domains
@@ -169,7 +174,7 @@ class MilpConstraints:
         """C8: where a caller is, every callee is near enough: with far(a) the areas that are too far from a, sum over b
         in far(a) of c[w', b] <= most (1 - u[w, a, 1]), = 0 where one runs; and no caller where a callee runs too far.
         """
-        flows = self.variables.flows
+        flows = self.flows
         if flows is None:
             return
         if flows.network.majority:
@@ -221,7 +226,7 @@ class MilpConstraints:
 
     def bandwidth(self) -> None:
         """C9: per link, sum over calls of bandwidth times the pairs that use it <= what pods before leave of it."""
-        flows = self.variables.flows
+        flows = self.flows
         if flows is None:
             return
         rows = [Linear() for _ in flows.network.room]
@@ -240,20 +245,19 @@ class MilpConstraints:
         Per kind of pods k, sum of x[c, n] = sum over z of e[n, k, z], and per zone and resource sum over k of need(k,
         r) e[n, k, z] <= room(z, r). Or sum of x[c, n] = sum over j of crowd(j, k) p[n, j], and sum over j of p <= 1.
         """
-        for node, plan in self.variables.zones.plans.items():
+        for node, plan in self.zones.plans.items():
             if isinstance(plan, ByCrowd):
                 self._crowd(node, plan)
             else:
                 self._zones(node, plan)
 
     def _zones(self, node: int, plan: ByZone) -> None:
-        zones = self.variables.zones
         rooms = {(zone, at): Linear() for zone, room in enumerate(plan.rooms) for at in range(len(room))}
         for number, kind in enumerate(plan.kinds):
-            row = zones.placed(node, kind)
+            row = self.zones.placed(node, kind)
             for zone in range(len(plan.rooms)):
-                if (node, number, zone) in zones.inside:
-                    pods = zones.inside[node, number, zone]
+                if (node, number, zone) in self.zones.inside:
+                    pods = self.zones.inside[node, number, zone]
                     row.add(-1, pods)
                     for at, need, _ in kind.units[0].amounts:
                         rooms[zone, at].add(need, pods)
@@ -262,10 +266,9 @@ class MilpConstraints:
             self.program.at_most("numa", row, plan.rooms[zone][at])
 
     def _crowd(self, node: int, plan: ByCrowd) -> None:
-        zones = self.variables.zones
-        chosen = zones.chosen[node]
+        chosen = self.zones.chosen[node]
         self.program.at_most("numa", Linear().add(1, *chosen), 1)
-        rows = [zones.placed(node, kind) for kind in plan.kinds]
+        rows = [self.zones.placed(node, kind) for kind in plan.kinds]
         for crowd, there in zip(plan.crowds, chosen, strict=True):
             for kind, count in crowd:
                 rows[kind].add(-count, there)
@@ -281,6 +284,59 @@ class MilpConstraints:
                 row.add(amount, *self.variables.placed(index))
             self.program.at_most("queue", row, limit.room)
 
+    def pod_affinity(self) -> None:
+        """C12: per attraction with owners O and matched classes M, key and domain d without a match that runs: x[O, d]
+        <= most (h[d] + sum of first[c] over the c in d); h[d]: whether x[M - O, d] >= 1. One first at most, where an
+        owner is that matches itself.
+        """
+        rows = self.neighbours
+        for row in rows.neighbours.attractions if rows is not None else ():
+            assert rows is not None
+            firsts = rows.firsts(row)
+            for place, key in enumerate(row.keys):
+                others = rows.by_domain(key, row.others)
+                for domain, owners in rows.by_domain(key, row.owners).items():
+                    if domain not in row.ground[place]:
+                        room = [first for at, first in firsts.items() if at[place] == domain]
+                        room += [rows.some(others[domain])] if domain in others else []
+                        limit = Linear().add(1, *owners).add(-rows.most(owners), *room)
+                        self.program.at_most("pod_affinity", limit, 0)
+
+    def pod_anti_affinity(self) -> None:
+        """C13: per term and domain d, of those that keep each other off, A, one: x[A, d] + h[d] <= 1, with h[d]:
+        whether x[O - A, d] >= 1; and what is only kept off beside neither: x[M - A, d] <= most (1 - h[d] - x[A, d]).
+        """
+        rows = self.neighbours
+        for row in rows.neighbours.repulsions if rows is not None else ():
+            assert rows is not None
+            mutual, owning, meant = rows.apart(row)
+            for domain in sorted({*mutual, *owning, *meant}):
+                bar = Linear().add(1, *mutual.get(domain, ()))
+                if domain in owning:
+                    bar.add(1, rows.some(owning[domain]))
+                self.program.at_most("pod_anti_affinity", bar, 1)
+                kept_off = meant.get(domain, [])
+                most = rows.most(kept_off)
+                self.program.at_most("pod_anti_affinity", Linear().add(1, *kept_off).plus(most, bar), most)
+
+    def spread(self) -> None:
+        """C14: per constraint with owners O and matched classes M, m <= x[M, d] for each domain d that counts, and x[M,
+        d] - m <= maxSkew + most (1 - h[d]); h[d]: whether x[O, d] >= 1. What runs counts in x[M, d].
+        """
+        rows = self.neighbours
+        for row in rows.neighbours.spreads if rows is not None else ():
+            assert rows is not None
+            counts = rows.counted(row)
+            if len(counts) == 1 and not row.floor:
+                continue  # it is the one with fewest itself
+            fewest = rows.fewest(row, counts)
+            for domain, owners in rows.by_domain(row.key, row.owners).items():
+                if domain in counts:
+                    ahead = Linear().plus(1, counts[domain])
+                    most = max(0, ahead.constant + rows.most(ahead.variables) - row.skew)
+                    ahead.add(-1, *([] if fewest is None else [fewest])).add(most, rows.some(owners))
+                    self.program.at_most("spread", ahead, row.skew + most)
+
     # Rows that several rules share
 
     def _placed(self, coefficient: int, classes: Sequence[int]) -> Linear:
@@ -292,7 +348,7 @@ class MilpConstraints:
     def _only_with(self, classes: Sequence[int], gate: Variable, rule: str) -> None:
         """No pod of the classes without the gate; at most as many as fit at all."""
         for index in classes:
-            most = self.variables.room(index, self.dense.domains.root)
+            most = self.variables.bounds.room(index, self.dense.domains.root)
             self.program.at_most(rule, self._placed(1, [index]).add(-most, gate), 0)
 
     def _at_least(self, classes: Sequence[int], least: int, gate: Variable, rule: str) -> None:
@@ -300,6 +356,6 @@ class MilpConstraints:
         self.program.at_least(rule, self._placed(1, classes).add(-least, gate), 0)
 
 
-def _where(mask: npt.NDArray[np.bool_]) -> set[int]:
+def _where(mask: BoolArray) -> set[int]:
     """Areas for which a mask is set."""
     return set(np.flatnonzero(mask).tolist())

@@ -12,23 +12,22 @@ Where l = k that is the product, and no other l asks for more. In the same way p
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.dense import Dense
-from placer.dense.network import Call, DenseNetwork
-from placer.methods.milp.program import Linear, PulpProgram, Values, Variable
+from placer.dense import Call, Dense, DenseNetwork
+from placer.dense.model import IntArray
+from placer.methods.milp.variables import Linear, MilpVariables, Values, reaches
 from placer.symmetry import grouped
 
 __all__ = ["Amount", "AreaGroup", "Flows", "WorkloadPods", "groups_of", "size_of_flows"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 class AreaGroup(NamedTuple):
@@ -130,14 +129,10 @@ class Flows:
 
     Parameters
     ----------
-    dense
-        The instance.
+    variables
+        The program.
     network
-        Its network.
-    program
-        Where variables and rows go.
-    count
-        Per class: node to the variable of its pods there.
+        Of its instance.
 
     Attributes
     ----------
@@ -147,25 +142,22 @@ class Flows:
         Per workload w its pods. New ones in area a are a variable, c[w, a], real, and so are all new ones, c[w].
     """
 
-    def __init__(
-        self, dense: Dense, network: DenseNetwork, program: PulpProgram, count: Sequence[dict[int, Variable]]
-    ) -> None:
-        self.dense, self.network, self.program = dense, network, program
-        self._meanings: list[tuple[Variable, Callable[[Values], int]]] = []
+    def __init__(self, variables: MilpVariables, network: DenseNetwork) -> None:
+        self.dense, self.network, self.program, self._count = (
+            variables.dense,
+            network,
+            variables.program,
+            variables.count,
+        )
         self._steps: dict[str, list[Linear]] = {}
         self._products: dict[tuple[int, int, int, int], Linear] = {}
         self._products_on: dict[tuple[int, int, int], Linear] = {}
         self.groups = [groups_of(network, area) for area in range(len(network.cost))]
-        self.staff = [self._staff(number, count) for number in range(len(network.workloads))]
-
-    def fill(self, values: Values) -> None:
-        """Set the variables made here, which all follow from the counts."""
-        for variable, meaning in self._meanings:
-            values[variable] = meaning(values)
+        self.staff = [self._staff(number) for number in range(len(network.workloads))]
 
     # Who is where
 
-    def _staff(self, number: int, count: Sequence[dict[int, Variable]]) -> WorkloadPods:
+    def _staff(self, number: int) -> WorkloadPods:
         workload = self.network.workloads[number]
         bound, held, bound_on = Counter[int](), Counter[int](), Counter[int]()
         for node, area, pods in workload.bound:
@@ -176,21 +168,21 @@ class Flows:
             held[area] += pods
         new = {
             area: self._named(f"c_{number}_{area}", amount)
-            for area, amount in self._amounts(number, self.network.area, count).items()
+            for area, amount in self._amounts(number, self.network.area).items()
         }
         most = sum(self.dense.classes[index].size for index in workload.classes)
         most = min(most, sum(amount.most for amount in new.values()))
         everyone = Amount("", Linear().plus(1, *(amount.row for amount in new.values())), most)
-        on = self._amounts(number, np.arange(len(self.network.area)), count)
+        on = self._amounts(number, np.arange(len(self.network.area)))
         return WorkloadPods(self._named(f"c_{number}", everyone), new, on, bound, bound_on, held)
 
-    def _amounts(self, number: int, place_of: IntArray, count: Sequence[dict[int, Variable]]) -> dict[int, Amount]:
+    def _amounts(self, number: int, place_of: IntArray) -> dict[int, Amount]:
         """New pods of a workload by place, where ``place_of`` says of each node in which it is."""
         rows: dict[int, Linear] = defaultdict(Linear)
         most = Counter[int]()
         for index in self.network.workloads[number].classes:
             here = Counter[int]()
-            for node, variable in count[index].items():
+            for node, variable in self._count[index].items():
                 rows[int(place_of[node])].add(1, variable)
                 here[int(place_of[node])] += int(variable.upBound)
             for place, pods in here.items():
@@ -201,23 +193,19 @@ class Flows:
         """The amount as a variable; one that is always 0 stays what it is."""
         if not amount.most:
             return amount
-        row = self._real(name, amount.most, lambda values: amount.row.at(values.__getitem__))
+        row = Linear().add(1, self.program.real(name, amount.most, partial(_product, [amount.row])))
         self.program.equal("count", Linear().plus(1, row).plus(-1, amount.row), 0)
         return Amount(name, row, amount.most)
-
-    def _real(self, name: str, most: int, meaning: Callable[[Values], int]) -> Linear:
-        variable = self.program.real(name, most)
-        self._meanings.append((variable, meaning))
-        return Linear().add(1, variable)
 
     def steps(self, amount: Amount) -> list[Linear]:
         """u[k], 0 or 1, for k = 1, 2, ...: whether the amount is at least k."""
         if amount.most == 1:
             return [amount.row]
         if amount.name not in self._steps:
-            steps = [self.program.integer(f"u_{amount.name}_{least}", 1) for least in range(1, amount.most + 1)]
-            for least, step in enumerate(steps, 1):
-                self._meanings.append((step, _reaches(amount.row, least)))
+            steps = [
+                self.program.integer(f"u_{amount.name}_{least}", 1, partial(reaches, amount.row, least))
+                for least in range(1, amount.most + 1)
+            ]
             for step, after in pairwise(steps):
                 self.program.at_most("steps", Linear().add(1, after).add(-1, step), 0)
             self.program.equal("steps", Linear().add(1, *steps).plus(-1, amount.row), 0)
@@ -290,13 +278,9 @@ class Flows:
 
     def _times(self, letter: str, indices: tuple[int, ...], callers: Amount, callees: Amount) -> Linear:
         """A variable that means the product of two amounts."""
-        name = "_".join((letter, *map(str, indices)))
-        return self._real(name, callers.most * callees.most, _product_of(callers.row, callees.row))
+        name, meaning = "_".join((letter, *map(str, indices))), partial(_product, [callers.row, callees.row])
+        return Linear().add(1, self.program.real(name, callers.most * callees.most, meaning))
 
 
-def _reaches(row: Linear, least: int) -> Callable[[Values], int]:
-    return lambda values: int(row.at(values.__getitem__) >= least)
-
-
-def _product_of(one: Linear, other: Linear) -> Callable[[Values], int]:
-    return lambda values: one.at(values.__getitem__) * other.at(values.__getitem__)
+def _product(rows: Sequence[Linear], values: Values) -> int:
+    return math.prod(row.at(values.__getitem__) for row in rows)

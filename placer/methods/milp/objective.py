@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
-from placer.dense.network import Call
+from placer.dense import Call
 from placer.methods.milp.flows import Flows
-from placer.methods.milp.program import Linear, Variable
-from placer.methods.milp.variables import MilpVariables
+from placer.methods.milp.variables import Linear, MilpVariables, Variable, reaches
 
 __all__ = ["MilpObjective"]
 
@@ -20,12 +20,16 @@ class MilpObjective:
     ----------
     variables
         The program they are expressed in.
+    flows
+        Of it; None without a network.
     """
 
-    def __init__(self, variables: MilpVariables) -> None:
-        self.variables = variables
+    def __init__(self, variables: MilpVariables, flows: Flows | None) -> None:
+        self.variables, self.flows = variables, flows
         self.dense, self.program = variables.dense, variables.program
         self._made: dict[int, Linear] = {}
+        self._filled_by_node: dict[int, Variable] = {}
+        self._opened_by_domain: dict[int, Variable] = {}
 
     def level(self, index: int) -> Linear:
         """Return the expression of ``Dense.levels[index]``."""
@@ -88,28 +92,31 @@ class MilpObjective:
             if scope.wanted:
                 before = {int(self.dense.leaf_unit[node]) for node in scope.bound if node >= 0}
                 total.constant += len(before) + scope.lost_leaves
-                for index in scope.classes:
-                    self._touch(number, index, before)
-        return total.add(1, *self.variables.touched.values())
+                total.add(1, *self._touched(number, before))
+        return total
 
-    def _touch(self, number: int, index: int, before: set[int]) -> None:
-        by_unit: dict[int, list[Variable]] = defaultdict(list)
-        for node, variable in self.variables.count[index].items():
-            by_unit[int(self.dense.leaf_unit[node])].append(variable)
-        for unit, counts in by_unit.items():
-            if unit not in before:
-                if (number, unit) not in self.variables.touched:
-                    self.variables.touched[number, unit] = self.program.integer(f"t_{number}_{unit}", 1)
-                most = min(self.dense.classes[index].size, sum(int(variable.upBound) for variable in counts))
-                row = Linear().add(1, *counts).add(-most, self.variables.touched[number, unit])
-                self.program.at_most("span", row, 0)
+    def _touched(self, number: int, before: set[int]) -> Iterable[Variable]:
+        """t[s, u], 0 or 1: whether new pods of a scope are in the leaf u that it is not in yet."""
+        touched: dict[int, Variable] = {}
+        pods: dict[int, Linear] = defaultdict(Linear)
+        for index in self.dense.scopes[number].classes:
+            by_unit: dict[int, list[Variable]] = defaultdict(list)
+            for node, variable in self.variables.count[index].items():
+                by_unit[int(self.dense.leaf_unit[node])].append(variable)
+            for unit in (unit for unit in by_unit if unit not in before):
+                if unit not in touched:
+                    touched[unit] = self.program.integer(f"t_{number}_{unit}", 1, partial(reaches, pods[unit], 1))
+                pods[unit].add(1, *by_unit[unit])
+                most = min(self.dense.classes[index].size, sum(int(variable.upBound) for variable in by_unit[unit]))
+                self.program.at_most("span", Linear().add(1, *by_unit[unit]).add(-most, touched[unit]), 0)
+        return touched.values()
 
     def network_cost(self, _: int | None = None) -> Linear:
         """O3: sum over calls and areas of cost(a, B) times the pairs between a and B; on one node a pair costs nothing.
 
         Pairs are products of two decisions; what is linear instead is in :mod:`placer.methods.milp.flows`.
         """
-        total, flows = Linear(constant=self.dense.constant_network), self.variables.flows
+        total, flows = Linear(constant=self.dense.constant_network), self.flows
         if flows is not None:
             for call in flows.network.calls:
                 self._add_cost(total, flows, call)
@@ -130,39 +137,46 @@ class MilpObjective:
             leaf = int(self.dense.leaf[node])
             if self._empty(leaf):
                 self.program.at_most("packing", Linear().add(1, filled).add(-1, self._opened(leaf)), 0)
-        return Linear().add(1, *self.variables.opened.values())
+        return Linear().add(1, *self._opened_by_domain.values())
 
     def _empty(self, domain: int) -> bool:
         """Whether it is a HyperNode, not the virtual root, and empty so far."""
         return domain != self.dense.domains.root and not self.dense.domains.used[domain]
 
     def _opened(self, domain: int) -> Variable:
-        if domain not in self.variables.opened:
-            opened = self.variables.opened[domain] = self.program.integer(f"o_{domain}", 1)
-            parent = int(self.dense.domains.parent[domain])
+        """o[d], 0 or 1: whether an empty HyperNode is empty no more."""
+        tree, opened = self.dense.domains, self._opened_by_domain
+        if domain not in opened:
+            inside = range(int(tree.begin[domain]), int(tree.end[domain]))
+            filled = Linear().add(1, *(each for node, each in self._filled().items() if node in inside))
+            opened[domain] = self.program.integer(f"o_{domain}", 1, partial(reaches, filled, 1))
+            parent = int(tree.parent[domain])
             if self._empty(parent):
-                self.program.at_most("packing", Linear().add(1, opened).add(-1, self._opened(parent)), 0)
-        return self.variables.opened[domain]
+                self.program.at_most("packing", Linear().add(1, opened[domain]).add(-1, self._opened(parent)), 0)
+        return opened[domain]
 
     def packed_nodes(self, _: int | None = None) -> Linear:
         """O4: sum over empty nodes of v[n]."""
         return Linear().add(1, *self._filled().values())
 
     def _filled(self) -> dict[int, Variable]:
-        """v[n] of each empty node, daemons apart: x[c, n] <= most(c, n) v[n], and, which tightens the LP, sum over c of
-        request(c, r) x[c, n] <= free(n, r) v[n].
+        """v[n], 0 or 1, of each empty node, daemons apart: x[c, n] <= most(c, n) v[n], and, which tightens the LP, sum
+        over c of request(c, r) x[c, n] <= free(n, r) v[n].
         """
-        if self.variables.filled:
-            return self.variables.filled
-        for node, counts in self.variables.on_nodes().items():
-            here = [(index, variable) for index, variable in counts if not self.dense.classes[index].daemon]
-            if here and not self.dense.node_used[node]:
-                filled = self.variables.filled[node] = self.program.integer(f"v_{node}", 1)
-                for _, variable in here:
-                    self.program.at_most("packing", Linear().add(1, variable).add(-int(variable.upBound), filled), 0)
-                for resource, room in enumerate(self.dense.free[node]):
-                    row = Linear().add(-int(room), filled)
-                    for index, variable in here:
-                        row.add(int(self.dense.classes[index].request[resource]), variable)
-                    self.program.at_most("packing", row, 0)
-        return self.variables.filled
+        if not self._filled_by_node:
+            for node, counts in self.variables.on_nodes().items():
+                here = [(index, variable) for index, variable in counts if not self.dense.classes[index].daemon]
+                if here and not self.dense.node_used[node]:
+                    self._fill(node, here)
+        return self._filled_by_node
+
+    def _fill(self, node: int, here: Sequence[tuple[int, Variable]]) -> None:
+        pods = Linear().add(1, *(variable for _, variable in here))
+        filled = self._filled_by_node[node] = self.program.integer(f"v_{node}", 1, partial(reaches, pods, 1))
+        for variable in pods.variables:
+            self.program.at_most("packing", Linear().add(1, variable).add(-int(variable.upBound), filled), 0)
+        for resource, room in enumerate(self.dense.free[node]):
+            row = Linear().add(-int(room), filled)
+            for index, variable in here:
+                row.add(int(self.dense.classes[index].request[resource]), variable)
+            self.program.at_most("packing", row, 0)

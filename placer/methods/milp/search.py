@@ -1,16 +1,30 @@
-"""The search: the values one after another, each keeping what the former reached."""
+"""The program and its search: the values one after another, each keeping what the former reached."""
 
 from __future__ import annotations
 
 import time
 
+import pulp
+
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
-from placer.methods.milp.model import MilpModel
-from placer.methods.milp.program import Linear
+from placer.methods.milp.constraints import MilpConstraints
+from placer.methods.milp.flows import Flows, size_of_flows
+from placer.methods.milp.neighbours import NeighbourVariables
+from placer.methods.milp.objective import MilpObjective
 from placer.methods.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
+from placer.methods.milp.variables import CountBounds, Linear, MilpVariables, Values
+from placer.methods.milp.zones import Zones, plans_of, size_of_plans
+from placer.placement import MAXIMISED
 
-__all__ = ["search"]
+__all__ = ["MOST_VARIABLES", "TOLERANCE", "MilpModel", "search"]
+
+#: A program with more counts and homes than this is not built: PuLP alone would take minutes and gigabytes for it, and
+#: no solver it knows gets anywhere.
+MOST_VARIABLES = 300_000
+
+#: How far from an integer a solver's count may be; what is rounded is checked in integers anyway.
+TOLERANCE = 1e-4
 
 #: Share of what is left of the limit that a value may take while others come after it.
 SHARE = 0.6
@@ -20,6 +34,109 @@ USED = 0.95
 
 #: A solve that would have less than this is not started.
 LEAST_SECONDS = 0.05
+
+
+#: Said of a solution that keeps all rows and has no order in which each pod is admitted (C12).
+NO_ORDER = "order of pod_affinity"
+
+#: How often a value is decided again without what had no order.
+EXCLUDED = 200
+
+
+class MilpModel:
+    """One program for all values; values reached are kept by rows that are added one after another.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+
+    Raises
+    ------
+    TooLarge
+        More than :data:`MOST_VARIABLES`, too many crowds before kubelets, or too large numbers.
+    """
+
+    def __init__(self, dense: Dense) -> None:
+        self.dense = dense
+        bounds = CountBounds(dense)
+        plans = plans_of(dense, bounds.fits)
+        size = bounds.size + size_of_flows(dense, bounds.fits) + size_of_plans(plans)
+        if size > MOST_VARIABLES:
+            raise TooLarge(f"{size:,} variables, at most {MOST_VARIABLES:,}")
+        self.variables = MilpVariables(bounds)
+        self.program = self.variables.program
+        self.flows = None if dense.network is None else Flows(self.variables, dense.network)
+        self.zones = Zones(self.variables, plans)
+        self.neighbours = None if dense.neighbours is None else NeighbourVariables(self.variables, dense.neighbours)
+        MilpConstraints(self.variables, self.flows, self.zones, self.neighbours).add()
+        self.objective = MilpObjective(self.variables, self.flows)
+        #: Whether more may have been excluded than C12 asks for, so that nothing counts as proved.
+        self.unsure = False
+
+    def aim(self, level: int) -> Linear:
+        """Make a level the objective, and return its expression."""
+        value = self.objective.level(level)
+        self.program.minimise(value, -1 if self._maximised(level) else 1)
+        return value
+
+    def keep(self, level: int, reached: int) -> None:
+        """From now on a level is at least as good as ``reached``."""
+        value, name = self.objective.level(level), self.dense.levels[level][0]
+        if self._maximised(level):
+            self.program.at_least(f"keep_{name}", value, reached)
+        else:
+            self.program.at_most(f"keep_{name}", value, reached)
+
+    def start_from(self, solution: Solution | None) -> bool:
+        """Give the solver a solution to start from, and say whether it can be said here."""
+        values = None if solution is None else self.values(solution)
+        self.program.start_from(values)
+        return values is not None
+
+    def read(self) -> Solution | None:
+        """Solution that the solver found; None where it is not integer, or breaks a row once it is."""
+        solution = self.variables.read(TOLERANCE)
+        return None if solution is None or self.broken(solution) is not None else solution
+
+    def exclude(self) -> bool:
+        """Exclude what the solver found where its pods have no order in which each is admitted (C12).
+
+        Returns
+        -------
+        Whether there was such a thing, so that the solver is to be asked again.
+        """
+        found = self.variables.read(TOLERANCE) if self.neighbours is not None else None
+        if found is None or self.neighbours is None or self.broken(found) != NO_ORDER:
+            return False
+        self.unsure |= self.neighbours.neighbours.order(list(found)) is not None
+        self.neighbours.exclude(found)
+        return True
+
+    def values(self, solution: Solution) -> Values | None:
+        """Value of every variable as the solution has it; None where it cannot be said here."""
+        values = self.variables.values(solution)
+        if values is not None:
+            self.zones.fill(values, solution)
+            self.program.derive(values)
+        return values
+
+    def broken(self, solution: Solution) -> str | None:
+        """Name of a row that the solution breaks, in exact arithmetic; None where it keeps all."""
+        values = self.values(solution)
+        if values is None:
+            return "eligibility"
+        row = self.program.broken(values)
+        return NO_ORDER if row is None and not self.dense.orderable(solution) else row
+
+    def value(self, level: int, solution: Solution) -> int:
+        """Value of a level as the program sees a solution that keeps its rows."""
+        values = self.values(solution)
+        assert values is not None
+        return self.objective.level(level).at(values.__getitem__)
+
+    def _maximised(self, level: int) -> bool:
+        return self.dense.levels[level][0] in MAXIMISED
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
@@ -40,7 +157,7 @@ def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
     -------
     str
         ``proved``: every value is. ``time``: a limit was reached. ``finished``: the program would be too large
-        (:data:`~placer.methods.milp.variables.MOST_VARIABLES`, :data:`~placer.methods.milp.program.LARGEST`,
+        (:data:`MOST_VARIABLES`, :data:`~placer.methods.milp.variables.LARGEST`,
         :data:`~placer.methods.milp.zones.MOST_CROWDS`), or the solver cannot prove, or what it found broke a rule once
         it was rounded.
 
@@ -84,7 +201,7 @@ class _MilpSearch:
                 self.emit(BoundFound(level, self.values[level], "milp", self.values[:level]))
             model.keep(level, self.values[level])
         if self.solution is None:
-            self._take({}, "nothing to decide")
+            self._take(Solution(), "nothing to decide")
         return "proved" if proved else self._ended()
 
     def _ended(self) -> str:
@@ -110,7 +227,7 @@ class _MilpSearch:
             seed=self.options.seed,
             start=model.start_from(self.options.hint if self.solution is None else self.solution),
         )
-        status = ask(solver, model.program.problem)
+        status = _ask(solver, model)
         if self._nodes is not None and nodes is not None:
             self._nodes -= nodes_used(solver, model.program.problem, nodes)
         return self._judge(level, model, status)
@@ -132,7 +249,7 @@ class _MilpSearch:
             raise SolverFault(f"{name}: {values[level]} was called optimal, but there is {self.values[level]}")
         if self.solution is None or beats(self.dense, values, self.values):
             self._take(found, name)
-        return optimal and proves(self.options.solver) and self.values[level] == values[level]
+        return optimal and not model.unsure and proves(self.options.solver) and self.values[level] == values[level]
 
     def _take(self, solution: Solution, phase: str) -> None:
         self.solution, self.values = solution, score_solution(self.dense, solution)
@@ -151,3 +268,13 @@ class _MilpSearch:
         if self._nodes is None:
             return None
         return max(min(1, self._nodes), int(self._nodes * (1.0 if last else SHARE)), 0)
+
+
+def _ask(solver: pulp.LpSolver, model: MilpModel) -> SolveStatus:
+    """Solve, and once more without what has no order in which each pod is admitted, until that is not what is found."""
+    status = ask(solver, model.program.problem)
+    for _ in range(EXCLUDED):
+        if status in (SolveStatus.IMPOSSIBLE, SolveStatus.NOTHING) or not model.exclude():
+            break
+        status = ask(solver, model.program.problem)
+    return status

@@ -2,97 +2,218 @@
 
 Nothing is bundled: a class of the arrays on a node of the arrays is one integer. What only a value of the objective
 needs is made when that value is decided.
+
+Rows can be checked without a float, and their numbers are small. A solver works with doubles and tolerances: a variable
+that is off by 1e-6 times a coefficient of 10^9 (bytes of memory that have no large common divisor) is off by a
+thousand. So every row is divided by its common divisor, and one whose coefficients are still large is written digit by
+digit. With K = :data:`BASE`, a = K A + r, b = K B + c, 0 <= r, c < K::
+
+    sum a x <= b   is the same as   sum A x + q <= B  and  sum r x <= K q + c   for some integer q >= 0
+
+(take q as small as the second row allows). The carry q changes neither the integer points nor, for real q, the LP.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+import pulp
 
 from placer.dense import Dense, Solution
-from placer.dense.score import ready
+from placer.dense.model import IntArray, ready
+from placer.linear import LinearExpression
 from placer.methods.events import TooLarge
-from placer.methods.milp.flows import Flows, size_of_flows
-from placer.methods.milp.program import PulpProgram, Values, Variable
-from placer.methods.milp.zones import Plan, Zones, plans_of, size_of_plans
 
-__all__ = ["MOST_VARIABLES", "MilpVariables"]
+__all__ = ["BASE", "LARGEST", "CountBounds", "Linear", "MilpVariables", "PulpProgram", "Values", "Variable", "reaches"]
 
-IntArray = npt.NDArray[np.int64]
+#: What PuLP calls LpVariable; it brings no types.
+Variable: TypeAlias = pulp.LpVariable
 
-#: A program with more counts and homes than this is not built: PuLP alone would take minutes and gigabytes for it, and
-#: no solver it knows gets anywhere.
-MOST_VARIABLES = 300_000
+#: A linear expression over variables of a program.
+Linear: TypeAlias = LinearExpression[pulp.LpVariable]
+
+#: An integer for each variable of a program.
+Values: TypeAlias = dict[Variable, int]
+
+#: What a variable is where others have their values.
+Meaning: TypeAlias = Callable[[Values], int]
+
+#: Coefficients of a row stay below this: times the 1e-6 that solvers call integral, it is less than a unit.
+BASE = 2**16
+
+#: Sums beyond this are refused: doubles hold integers exactly up to 2^53, and sums of them are formed.
+LARGEST = 2**50
 
 
-class MilpVariables:
-    """What the program decides.
+class PulpProgram:
+    """Rows and variables of one integer program; every variable is at least 0."""
 
-    Parameters
-    ----------
-    dense
-        The instance.
+    def __init__(self) -> None:
+        self.problem = pulp.LpProblem("placer", pulp.LpMinimize)
+        self.variables: list[Variable] = []
+        self._meanings: list[tuple[Variable, Meaning]] = []
+        self._carries = self._rows = 0
+
+    def integer(self, name: str, most: int, meaning: Meaning | None = None) -> Variable:
+        """Make an integer variable of 0 .. ``most``; ``meaning`` says what it is where it follows from those before."""
+        return self._variable(name, most, pulp.LpInteger, meaning)
+
+    def real(self, name: str, most: int, meaning: Meaning | None = None) -> Variable:
+        """Make a variable that is an integer by itself wherever the integer ones are."""
+        return self._variable(name, most, pulp.LpContinuous, meaning)
+
+    def _variable(self, name: str, most: int, kind: str, meaning: Meaning | None) -> Variable:
+        variable = self.problem.add_variable(name, 0, most, kind)
+        self.variables.append(variable)
+        if meaning is not None:
+            self._meanings.append((variable, meaning))
+        return variable
+
+    def at_most(self, rule: str, row: Linear, most: int) -> None:
+        """Row <= ``most``; left out where no values can break it.
+
+        Raises
+        ------
+        TooLarge
+            The row's sum could be beyond :data:`LARGEST`.
+        """
+        terms = {variable: coefficient for variable, coefficient in row.merged().items() if coefficient}
+        most -= row.constant
+        if max(_most(terms), -_least(terms), abs(most)) > LARGEST:
+            raise TooLarge(f"{rule}: a sum of more than 2^{LARGEST.bit_length() - 1}")
+        if _most(terms) <= most:
+            return
+        common = math.gcd(*terms.values()) if terms else 1
+        self._split(rule, {variable: coefficient // common for variable, coefficient in terms.items()}, most // common)
+
+    def at_least(self, rule: str, row: Linear, least: int) -> None:
+        """Row >= ``least``."""
+        self.at_most(rule, Linear().plus(-1, row), -least)
+
+    def equal(self, rule: str, row: Linear, value: int) -> None:
+        """Row = ``value``; only for rows with small coefficients."""
+        self._add(rule, row.merged(), pulp.LpConstraintEQ, value - row.constant)
+
+    def _split(self, rule: str, terms: dict[Variable, int], most: int) -> None:
+        """Add terms <= ``most`` digit by digit, the lowest first."""
+        while any(abs(coefficient) >= BASE for coefficient in terms.values()):
+            low = {variable: coefficient % BASE for variable, coefficient in terms.items() if coefficient % BASE}
+            terms = {variable: coefficient // BASE for variable, coefficient in terms.items() if coefficient // BASE}
+            most, rest = divmod(most, BASE)
+            highest = -(-max(0, _most(low) - rest) // BASE)
+            if highest:
+                carry = self.integer(f"q_{self._carries}", highest, partial(_carried, low, rest))
+                self._carries += 1
+                self._add(f"{rule}_digit", {**low, carry: -BASE}, pulp.LpConstraintLE, rest)
+                terms[carry] = 1
+        self._add(rule, terms, pulp.LpConstraintLE, most)
+
+    def _add(self, rule: str, terms: dict[Variable, int], sense: int, value: int) -> None:
+        self._rows += 1
+        expression = pulp.LpAffineExpression(list(terms.items()))
+        self.problem += pulp.LpConstraint(expression, sense, f"{rule}_{self._rows}", value)
+
+    def minimise(self, row: Linear, sign: int) -> None:
+        """Make ``sign`` times the row the objective, divided by its common divisor; the constant is left out.
+
+        Raises
+        ------
+        TooLarge
+            The sum could be beyond :data:`LARGEST`.
+        """
+        merged = row.merged()
+        if max(_most(merged), -_least(merged)) > LARGEST:
+            raise TooLarge(f"objective: a sum of more than 2^{LARGEST.bit_length() - 1}")
+        common = math.gcd(*merged.values()) or 1
+        terms = [(variable, sign * coefficient // common) for variable, coefficient in merged.items() if coefficient]
+        self.problem.setObjective(pulp.LpAffineExpression(terms))
+
+    def derive(self, values: Values) -> Values:
+        """Set the variables that follow from the others, the carries among them."""
+        for variable, meaning in self._meanings:
+            values[variable] = meaning(values)
+        return values
+
+    def broken(self, values: Values) -> str | None:
+        """Name of the first row or variable that does not hold, in exact arithmetic; None where all do."""
+        for variable in self.variables:
+            if not 0 <= values[variable] <= variable.upBound:
+                return str(variable.name)
+        for row in self.problem.constraints():
+            excess = sum(coefficient * values[variable] for variable, coefficient in row.items()) + int(row.constant)
+            # sense is -1 for <=, 0 for =, 1 for >=
+            if excess != 0 and (row.sense == 0 or (excess > 0) == (row.sense < 0)):
+                return str(row.name)
+        return None
+
+    def start_from(self, values: Values | None) -> None:
+        """Give the solver a point to start from, or none."""
+        for variable in self.variables:
+            variable.varValue = None if values is None else values[variable]
+
+
+def _carried(low: Mapping[Variable, int], rest: int, values: Values) -> int:
+    """The carry of a row written digit by digit: the least q >= 0 with sum ``low`` <= BASE q + ``rest``."""
+    excess = sum(digit * values[variable] for variable, digit in low.items()) - rest
+    return max(0, -(-excess // BASE))
+
+
+def reaches(row: Linear, least: int, values: Values) -> int:
+    """Whether a row is at least ``least``, as 1 or 0."""
+    return int(row.at(values.__getitem__) >= least)
+
+
+def _most(terms: Mapping[Variable, int]) -> int:
+    return sum(coefficient * int(variable.upBound) for variable, coefficient in terms.items() if coefficient > 0)
+
+
+def _least(terms: Mapping[Variable, int]) -> int:
+    return sum(coefficient * int(variable.upBound) for variable, coefficient in terms.items() if coefficient < 0)
+
+
+class CountBounds:
+    """Where pods of a class can be at all: upper bounds of counts, before there is a variable.
 
     Attributes
     ----------
-    count
-        x[c, n], integer, per class: node to the number of its pods that go there, at most what fits. Only where they
-        may be (C3) and where a limit of their scopes leaves them a home (C7).
-    active
-        a[g], 0 or 1, per group: whether it is ready (C5). None where it is ready with no new pod at all.
-    enough
-        b[s], 0 or 1, per subgroup: whether it has its size (C6). None where it has it with no new pod.
+    fits
+        Most pods of each class on each node: int64, shape (nodes,), per class. Only where they may be (C3) and where a
+        limit of their scopes leaves them a home (C7).
     homes
-        z[s, d], 0 or 1, per scope: domain to whether it is the smallest that holds all its pods. None for a scope that
-        no limit and no value looks at.
-    inside
-        w[s, c, d] by scope, class, domain: pods of the class where d is the home of the scope, else 0.
-    touched
-        t[s, u], 0 or 1: whether new pods of the scope are in the leaf u that it is not in yet. Made with ``span``.
-    filled, opened
-        v[n] and o[d], 0 or 1: whether an empty node or HyperNode is empty no more. Made with packing.
-    flows
-        Pods of workloads that call each other, by area, and their pairs. None without a network.
-    zones
-        Pods on nodes whose kubelets refuse what they cannot align, by NUMA zone or crowd.
-
-    Raises
-    ------
-    TooLarge
-        More than :data:`MOST_VARIABLES`, or too many crowds before kubelets; nothing was built.
+        Per scope, domains that may be the smallest that holds all its pods; None for a scope that no limit and no value
+        looks at.
     """
 
     def __init__(self, dense: Dense) -> None:
-        self.dense, self.program = dense, PulpProgram()
-        self.watched = any(name in ("locality", "span") for name, _ in dense.levels)
+        self.dense = dense
+        self._watched = any(name in ("locality", "span") for name, _ in dense.levels)
         domains = [self._domains(scope) for scope in range(len(dense.scopes))]
         self.fits = self._fits(domains)
-        self.sums = [np.concatenate(([0], np.cumsum(row))) for row in self.fits]
-        homes = [self._able(scope, found) for scope, found in enumerate(domains)]
-        plans = plans_of(dense, self.fits)
-        self._check_size(homes, plans)
-        self.count = [self._counts(index, row) for index, row in enumerate(self.fits)]
-        self.active = [self._active(index) for index in range(len(dense.groups))]
-        self.enough = [self._enough(index) for index in range(len(dense.sub_groups))]
-        self.homes = [self._homes(scope, found) for scope, found in enumerate(homes)]
-        self.inside: dict[tuple[int, int, int], Variable] = {}
-        self._make_inside()
-        self.touched: dict[tuple[int, int], Variable] = {}
-        self.filled: dict[int, Variable] = {}
-        self.opened: dict[int, Variable] = {}
-        network = dense.network
-        self.flows = None if network is None else Flows(dense, network, self.program, self.count)
-        self.zones = Zones(dense, plans, self.program, self.count)
+        self._sums = [np.concatenate(([0], np.cumsum(row))) for row in self.fits]
+        self.homes = [self._able(scope, found) for scope, found in enumerate(domains)]
 
-    # Making them
+    @property
+    def size(self) -> int:
+        """How many counts and homes there are at the most."""
+        scopes = zip(self.dense.scopes, self.homes, strict=True)
+        homes = sum(len(found or ()) * (1 + len(scope.classes)) for scope, found in scopes)
+        return homes + sum(int(np.count_nonzero(row)) for row in self.fits)
+
+    def room(self, index: int, domain: int) -> int:
+        """Most pods of a class in a domain, each node looked at by itself: the big M of all rows about domains."""
+        tree, sums = self.dense.domains, self._sums[index]
+        return min(self.dense.classes[index].size, int(sums[tree.end[domain]] - sums[tree.begin[domain]]))
 
     def _domains(self, number: int) -> list[int] | None:
         """Domains that hold all running pods of a scope, up to its limit; None where nothing looks at them."""
         scope, tree = self.dense.scopes[number], self.dense.domains
-        if scope.limit is None and not (scope.wanted and self.watched):
+        if scope.limit is None and not (scope.wanted and self._watched):
             return None
         able = np.ones(len(tree.tier), dtype=bool) if scope.limit is None else tree.tier <= scope.limit
         for node in set(scope.bound):
@@ -103,7 +224,6 @@ class MilpVariables:
         return [int(domain) for domain in np.flatnonzero(able)]
 
     def _fits(self, domains: list[list[int] | None]) -> list[IntArray]:
-        """Most pods of each class on each node: int64, shape (nodes,), per class."""
         fits = [self.dense.fits(index) for index in range(len(self.dense.classes))]
         for scope, found in enumerate(domains):
             if found is not None:
@@ -121,13 +241,40 @@ class MilpVariables:
             return domains
         return [domain for domain in domains if any(self.room(index, domain) for index in asked.classes)]
 
-    def _check_size(self, homes: list[list[int] | None], plans: dict[int, Plan]) -> None:
-        size = sum(int(np.count_nonzero(row)) for row in self.fits)
-        for scope, found in zip(self.dense.scopes, homes, strict=True):
-            size += len(found or ()) * (1 + len(scope.classes))
-        size += size_of_flows(self.dense, self.fits) + size_of_plans(plans)
-        if size > MOST_VARIABLES:
-            raise TooLarge(f"{size:,} variables, at most {MOST_VARIABLES:,}")
+
+class MilpVariables:
+    """What the program decides.
+
+    Parameters
+    ----------
+    bounds
+        Where pods can be at all in the instance.
+
+    Attributes
+    ----------
+    count
+        x[c, n], integer, per class: node to the number of its pods that go there, at most what fits.
+    active
+        a[g], 0 or 1, per group: whether it is ready (C5). None where it is ready with no new pod at all.
+    enough
+        b[s], 0 or 1, per subgroup: whether it has its size (C6). None where it has it with no new pod.
+    homes
+        z[s, d], 0 or 1, per scope: domain to whether it is the smallest that holds all its pods. None for a scope that
+        no limit and no value looks at.
+    inside
+        w[s, c, d] by scope, class, domain: pods of the class where d is the home of the scope, else 0.
+    """
+
+    def __init__(self, bounds: CountBounds) -> None:
+        self.bounds, self.dense, self.program = bounds, bounds.dense, PulpProgram()
+        self.count = [self._counts(index, row) for index, row in enumerate(bounds.fits)]
+        self.active = [self._active(index) for index in range(len(self.dense.groups))]
+        self.enough = [self._enough(index) for index in range(len(self.dense.sub_groups))]
+        self.homes = [self._homes(scope, found) for scope, found in enumerate(bounds.homes)]
+        self.inside: dict[tuple[int, int, int], Variable] = {}
+        self._make_inside()
+
+    # Making them
 
     def _counts(self, index: int, fits: IntArray) -> dict[int, Variable]:
         return {int(node): self.program.integer(f"x_{index}_{node}", int(fits[node])) for node in np.flatnonzero(fits)}
@@ -148,17 +295,12 @@ class MilpVariables:
     def _make_inside(self) -> None:
         for scope, homes in enumerate(self.homes):
             for index, domain in product(self.dense.scopes[scope].classes, homes or ()):
-                most = self.room(index, domain)
+                most = self.bounds.room(index, domain)
                 if most:
                     name = f"w_{scope}_{index}_{domain}"
                     self.inside[scope, index, domain] = self.program.real(name, most)
 
     # What the rules and the values ask again and again
-
-    def room(self, index: int, domain: int) -> int:
-        """Most pods of a class in a domain, each node looked at by itself: the big M of all rows about domains."""
-        tree, sums = self.dense.domains, self.sums[index]
-        return min(self.dense.classes[index].size, int(sums[tree.end[domain]] - sums[tree.begin[domain]]))
 
     def placed(self, index: int) -> list[Variable]:
         """Counts of a class on all nodes."""
@@ -179,20 +321,26 @@ class MilpVariables:
 
     # Between solutions and values
 
-    def read(self, found: dict[Variable, float], tolerance: float) -> Solution | None:
-        """Solution that counts mean, rounded; None where one is no integer within the tolerance."""
-        solution: Solution = {}
+    def read(self, tolerance: float) -> Solution | None:
+        """Solution that the counts mean as the solver left them; None where one is no integer within the tolerance.
+
+        A variable in no row that is left keeps what it started from, or is 0.
+        """
+        solution = Solution()
         for index, counts in enumerate(self.count):
             for node, variable in counts.items():
-                count = round(found[variable])
-                if abs(found[variable] - count) > tolerance:
+                value = variable.varValue or 0.0
+                if abs(value - round(value)) > tolerance:
                     return None
-                if count:
-                    solution[index, node] = count
+                if round(value):
+                    solution[index, node] = round(value)
         return solution
 
     def values(self, solution: Solution) -> Values | None:
-        """Value of every variable as the solution has it, each from its meaning; None where it cannot be said here."""
+        """Value of every variable made here as the solution has it; None where it cannot be said here.
+
+        Those that follow from others are left to :meth:`PulpProgram.derive`.
+        """
         values = dict.fromkeys(self.program.variables, 0)
         totals: dict[int, int] = defaultdict(int)
         for (index, node), count in solution.items():
@@ -200,17 +348,11 @@ class MilpVariables:
                 return None
             values[self.count[index][node]] = count
             totals[index] += count
-        self._gates(values, totals)
-        for scope, homes in enumerate(self.homes):
-            if homes is not None and not self._home(values, solution, totals, scope, homes):
-                return None
-        self._opened(values, solution)
-        if self.flows is not None:
-            self.flows.fill(values)
-        self.zones.fill(values, solution)
-        return self.program.carry(values)
+        self._set_gates(values, totals)
+        scopes = (number for number, homes in enumerate(self.homes) if homes is not None)
+        return values if all(self._set_home(values, solution, totals, number) for number in scopes) else None
 
-    def _gates(self, values: Values, totals: dict[int, int]) -> None:
+    def _set_gates(self, values: Values, totals: Mapping[int, int]) -> None:
         for group, variable in enumerate(self.active):
             if variable is not None:
                 values[variable] = int(ready(self.dense, group, totals))
@@ -218,11 +360,9 @@ class MilpVariables:
             if variable is not None:
                 values[variable] = int(sum(totals[index] for index in sub.classes) >= sub.short)
 
-    def _home(
-        self, values: Values, solution: Solution, totals: dict[int, int], number: int, homes: dict[int, Variable]
-    ) -> bool:
-        """Set home, pods inside it and leaves touched of a scope; say whether there is such a home."""
-        scope = self.dense.scopes[number]
+    def _set_home(self, values: Values, solution: Solution, totals: Mapping[int, int], number: int) -> bool:
+        """Set home and pods inside it of a scope; say whether there is such a home."""
+        scope, homes = self.dense.scopes[number], self.homes[number] or {}
         nodes = {node for index, node in solution if index in scope.classes}
         home = self.dense.common((*scope.bound, *nodes))
         if home not in homes:  # a scope without new pods needs none
@@ -231,16 +371,4 @@ class MilpVariables:
         for index in scope.classes:
             if totals[index]:
                 values[self.inside[number, index, home]] = totals[index]
-        for unit in {int(self.dense.leaf_unit[node]) for node in nodes}:
-            if (number, unit) in self.touched:
-                values[self.touched[number, unit]] = 1
         return True
-
-    def _opened(self, values: Values, solution: Solution) -> None:
-        tree = self.dense.domains
-        for index, node in solution:
-            if not self.dense.classes[index].daemon and node in self.filled:
-                values[self.filled[node]] = 1
-                for domain, variable in self.opened.items():
-                    if tree.begin[domain] <= node < tree.end[domain]:
-                        values[variable] = 1

@@ -16,17 +16,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.dense import Dense, DenseNuma, Solution
+from placer.dense import Dense, Solution
 from placer.dense.admission_orders import is_plain
+from placer.dense.model import IntArray
+from placer.dense.numa import DenseNuma
 from placer.dense.packed_kubelet import PackedKubelet, State, Units
 from placer.methods.events import TooLarge
-from placer.methods.milp.program import Linear, PulpProgram, Values, Variable
+from placer.methods.milp.variables import Linear, MilpVariables, Values, Variable
 
 __all__ = ["MOST_CROWDS", "ByCrowd", "ByZone", "Plan", "PodKind", "Zones", "plans_of", "size_of_plans"]
-
-IntArray = npt.NDArray[np.int64]
 
 #: More crowds than this are not looked at: each is a search for an order. Equal nodes are looked at once.
 MOST_CROWDS = 20_000
@@ -191,14 +190,10 @@ class Zones:
 
     Parameters
     ----------
-    dense
-        The instance.
+    variables
+        The program.
     plans
         From :func:`plans_of`.
-    program
-        Where the variables go.
-    count
-        Per class: node to the variable of its pods there.
 
     Attributes
     ----------
@@ -208,10 +203,9 @@ class Zones:
         p[n, j], 0 or 1, by node: whether the crowd of number j is there.
     """
 
-    def __init__(
-        self, dense: Dense, plans: dict[int, Plan], program: PulpProgram, count: Sequence[dict[int, Variable]]
-    ) -> None:
-        self.dense, self.plans, self.count = dense, plans, count
+    def __init__(self, variables: MilpVariables, plans: dict[int, Plan]) -> None:
+        self.dense, self.plans, self.count = variables.dense, plans, variables.count
+        program = variables.program
         self.inside: dict[tuple[int, int, int], Variable] = {}
         self.chosen: dict[int, list[Variable]] = {}
         for node, plan in plans.items():
@@ -231,7 +225,7 @@ class Zones:
     def fill(self, values: Values, solution: Solution) -> None:
         """Set the variables made here; where the kubelet admits the pods in no order that is found, all stay 0."""
         by_node: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for (index, node), count in solution.items():
+        for index, node, count in solution.in_order():
             by_node[node].append((index, count))
         for node in by_node.keys() & self.plans.keys():
             plan = self.plans[node]

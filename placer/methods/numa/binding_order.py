@@ -41,8 +41,10 @@ def aligned(instance: Instance, placement: Placement) -> Placement:
     if not instance.aligning_nodes:
         return placement
     bindings, one_by_one = list(placement.bindings), []
+    # Pods that must come after those that they are near keep the order that they have, where it works (C12).
+    near = any(pod.neighbours.affinity for pod in map(instance.pods.get, placement.node_of) if pod is not None)
     for crowd in _crowds(instance, placement):
-        orders, ordered = crowd.ordered()
+        orders, ordered = crowd.as_it_is() if near and crowd.works else crowd.ordered()
         if orders is Orders.SOME:
             one_by_one.append(crowd.name)
         for place, binding in zip(crowd.places, crowd.with_zones(ordered), strict=True):
@@ -119,6 +121,16 @@ class _Crowd:
         if found.sequence is None:
             return found.orders, self.bindings
         return found.orders, [by_name[index] for index in found.sequence]
+
+    @property
+    def works(self) -> bool:
+        """Whether the kubelet admits the bindings in the order that they have."""
+        units = (self.kubelet.units(self.pods[binding.pod].numa) for binding in self.bindings)
+        return self.kubelet.admit_all(self.kubelet.start(self.node), units) is not None
+
+    def as_it_is(self) -> tuple[Orders, Sequence[Binding]]:
+        """The bindings in the order that they have."""
+        return Orders.ANY if len(self.bindings) == 1 else Orders.SOME, self.bindings
 
     def with_zones(self, bindings: Sequence[Binding]) -> list[Binding]:
         """The bindings with the zones that the kubelet will choose in this order."""

@@ -65,6 +65,9 @@ class _SwapsByCreation:
         self.bins = ZoneBins(dense, solution, self.chance)
         self.numa, self.facts = self.bins.numa, self.bins.facts
         self.exchanged = np.array([self._alone(index) for index in range(len(dense.classes))], dtype=bool)
+        asked = self.facts.asked[:, 0].tolist()
+        #: Per order of pods of one age, the larger first and the smaller first: the place of each class.
+        self.places = [[(age, sign * most) for age, most in zip(created, asked, strict=True)] for sign in (-1, 1)]
         self.refused = {node: self._refused(node, order) for node, order in self.bins.order.items()}
         self.bad = [node for node, count in self.refused.items() if count]
 
@@ -72,7 +75,8 @@ class _SwapsByCreation:
         """Whether nothing but C10 looks at where a pod is among the nodes that may take it."""
         one = self.dense.classes[index]
         wanted = self.dense.scopes[self.dense.groups[one.group].scope].wanted
-        return bool(self.facts.lone[index]) and not wanted and not one.daemon
+        alone = bool(self.facts.lone[index]) and one.neighbours < 0
+        return alone and not wanted and not one.daemon
 
     def run(self, end: float) -> None:
         """Try pairs until every node is as it should be, or enough was tried."""
@@ -126,13 +130,15 @@ class _SwapsByCreation:
 
     def _refused(self, node: int, pods: Sequence[int]) -> int:
         """How many pods of a node would be refused by age; of those of one age the worse of two orders."""
-        kubelet, worst = self.numa.kubelet(node), 0
-        for sign in (-1, 1):
+        admit, kind, worst = self.numa.kubelet(node).admit, int(self.numa.kind[node]), 0
+        for places in self.places:
             state, count = self.numa.start[node], 0
-            for index in sorted(pods, key=lambda each: (self.created[each], sign * self.facts.asked[each, 0])):
-                answer = kubelet.admit(state, self.numa.of(index, node))
-                count += answer is None
-                state = state if answer is None else answer[0]
+            for index in sorted(pods, key=places.__getitem__):
+                answer = admit(state, self.numa.units[index][kind])
+                if answer is None:
+                    count += 1
+                else:
+                    state = answer[0]
             worst = max(worst, count)
             if len({self.created[each] for each in pods}) == len(pods):
                 break

@@ -5,8 +5,8 @@ are exchanged for others, one or two at a time, so that it lacks less: every oth
 All that is placed stays placed after every exchange, so nothing is lost where the last one is not found. Where none
 helps, one is made at random; now and then a pod that waits takes the place of one that counts no more.
 
-Source: solver-notes, "From a greedy to a full placement"; the moves are those of ejection chains (Glover, Discrete
-Applied Mathematics 65, 1996), each link of which is feasible here.
+Source: the moves are those of ejection chains (Glover, Discrete Applied Mathematics 65, 1996), each link of which is
+feasible here.
 """
 
 from __future__ import annotations

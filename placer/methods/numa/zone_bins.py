@@ -8,8 +8,8 @@ in where they are limited. All others stay where they are, or are swapped as a w
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from placer.dense import Dense, Solution
 from placer.dense.admission_orders import is_plain
 from placer.dense.packed_kubelet import Units
+from placer.methods.partial import PartialSolution
 
 __all__ = ["SINGLE", "Bundle", "ExchangeFacts", "ZoneBins"]
 
@@ -49,10 +50,8 @@ class ExchangeFacts:
 
     Parameters
     ----------
-    dense
-        The instance; C10 concerns it.
-    solution
-        Keeps all rules.
+    partial
+        The solution, which keeps all rules, of an instance that C10 concerns.
 
     Attributes
     ----------
@@ -74,28 +73,27 @@ class ExchangeFacts:
         bool, shape (nodes,): C10 applies, and nothing that stays there is bound among the others.
     """
 
-    def __init__(self, dense: Dense, solution: Solution) -> None:
+    def __init__(self, partial: PartialSolution) -> None:
+        dense = partial.dense
         assert dense.numa is not None
         self.dense, self.numa = dense, dense.numa
         names = sorted({name for kubelet in self.numa.kubelets for name in kubelet.resources})
         self.zone_width = len(names)
         column = {name: number for number, name in enumerate(names)}
         self.columns = [[column[name] for name in kubelet.resources] for kubelet in self.numa.kubelets]
-        self.placed = Counter[int]()
-        for (index, _), count in solution.items():
-            self.placed[index] += count
         self.asked = np.zeros((len(dense.classes), len(names) + len(dense.resources)), dtype=np.int64)
         self.asked[:, len(names) :] = dense.requests
         self.open: BoolArray = self.numa.kind >= 0
         self.open[list(self.numa.held)] = False
         self.sort: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
-        self.allowed = self._allowed(solution)
+        self.allowed = self._allowed(partial.where)
         keys = [self._key(index) for index in range(len(dense.classes))]
         ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
         self.worth = np.array([ranks[key] for key in keys], dtype=np.int64)
         sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
         self.lone = np.array([sizes[each.group] == 1 for each in dense.classes], dtype=bool)
-        self.welcome = np.array([self._welcome(index) for index in range(len(dense.classes))], dtype=bool)
+        welcome = [self._welcome(index, partial.placed) for index in range(len(dense.classes))]
+        self.welcome = np.array(welcome, dtype=bool)
 
     def takes_part(self, index: int, node: int) -> bool:
         """Whether a pod of a class may be exchanged on a node as one unit of a zone."""
@@ -105,7 +103,7 @@ class ExchangeFacts:
         """Whether only its node's room and kubelet say whether a pod may be on a node, of however many units it is."""
         one = self.dense.classes[index]
         limited = self.dense.scopes[self.dense.groups[one.group].scope].limit is not None
-        tied = bool(one.host_ports) or index in self.dense.workload_of or limited
+        tied = bool(one.host_ports) or one.neighbours >= 0 or index in self.dense.workload_of or limited
         return bool(self.lone[index] and self.open[node] and self.dense.masks[one.mask, node]) and not tied
 
     def units(self, index: int, node: int) -> IntArray:
@@ -118,21 +116,18 @@ class ExchangeFacts:
         one = self.dense.classes[index]
         return self.dense.groups[one.group].priority, one.weight
 
-    def _welcome(self, index: int) -> bool:
+    def _welcome(self, index: int, placed: Sequence[int]) -> bool:
         """Whether one pod more leaves its group ready, or makes it so."""
         one = self.dense.classes[index]
         group = self.dense.groups[one.group]
         if self.lone[index]:
             return True
-        ready = group.short <= sum(self.placed[each] for each in group.classes)
+        ready = group.short <= sum(placed[each] for each in group.classes)
         return ready and one.sub_group < 0 and not group.short_by_role and not group.short_by_policy
 
-    def _allowed(self, solution: Solution) -> BoolArray:
+    def _allowed(self, places: Mapping[int, Collection[int]]) -> BoolArray:
         """Number the sorts of classes, and find out where each may be."""
         dense, numa = self.dense, self.numa
-        places: dict[int, list[int]] = defaultdict(list)
-        for index, node in solution:
-            places[index].append(node)
         homes = [self._home(scope, places) for scope in range(len(dense.scopes))]
         number: dict[object, int] = {}
         rows: list[BoolArray] = []
@@ -153,13 +148,13 @@ class ExchangeFacts:
         rows.append(np.ones(len(dense.nodes), dtype=bool))
         return np.array(rows, dtype=bool)
 
-    def _home(self, scope: int, places: Mapping[int, list[int]]) -> BoolArray | None:
+    def _home(self, scope: int, places: Mapping[int, Collection[int]]) -> BoolArray | None:
         """Nodes among which pods of a scope keep to its limit as long as all of them do; None: all nodes."""
         domains = self.dense.limit_domains(scope)
         if domains is None:
             return None
         tree = self.dense.domains
-        nodes = [node for index in self.dense.scopes[scope].classes for node in places[index]]
+        nodes = [node for index in self.dense.scopes[scope].classes for node in places.get(index, ())]
         row = np.zeros(len(self.dense.nodes), dtype=bool)
         for domain in domains:
             if all(tree.begin[domain] <= node < tree.end[domain] for node in nodes):
@@ -171,7 +166,7 @@ class ExchangeFacts:
         one = self.dense.classes[index]
         plain = [is_plain(units) for units in self.numa.units[index]]
         asked = {self._row(kind, units) for kind, units in enumerate(self.numa.units[index]) if plain[kind]}
-        if len(asked) != 1 or one.host_ports or index in self.dense.workload_of:
+        if len(asked) != 1 or one.host_ports or one.neighbours >= 0 or index in self.dense.workload_of:
             return [False] * len(plain)
         self.asked[index, : self.zone_width] = asked.pop()
         return plain
@@ -200,6 +195,8 @@ class ZoneBins:
 
     Attributes
     ----------
+    partial
+        What is placed now, and what nodes and queues have left.
     facts
         Of the classes.
     node
@@ -218,7 +215,10 @@ class ZoneBins:
     def __init__(self, dense: Dense, solution: Solution, chance: random.Random) -> None:
         assert dense.numa is not None
         self.dense, self.numa, self.chance = dense, dense.numa, chance
-        self.facts = facts = ExchangeFacts(dense, solution)
+        self.partial = PartialSolution(dense, zones=False)
+        self.order: dict[int, list[int]] = {}
+        self._place(solution)
+        self.facts = facts = ExchangeFacts(self.partial)
         self.first: IntArray = np.concatenate(([0], np.cumsum(self.numa.zones)))
         self.node: IntArray = np.repeat(np.arange(len(dense.nodes)), self.numa.zones)
         count, width = len(self.node), facts.asked.shape[1]
@@ -228,40 +228,30 @@ class ZoneBins:
         self.real: BoolArray = np.zeros((count, len(BUNDLES)), dtype=bool)
         self.real[:, 0] = True  # no pod
         self.pods: list[list[int]] = [[] for _ in range(count)]
-        self.order: dict[int, list[int]] = {}
         self.highest: dict[int, list[int]] = {}
         self.mixed: set[int] = set()
-        self.others: Solution = {}
-        self.room[:, facts.zone_width :] = self._placed(solution)[self.node]
-        self._queues(solution)
+        self.others = solution.only(lambda index, node: not self._replayed(index, node))
+        self.room[:, facts.zone_width :] = self.partial.free[self.node]
         for node in np.flatnonzero(self.numa.kind >= 0).tolist():
             if not self._replay(node, self._ordered(node)):
                 self._close(node)
         self.waiting = [
             index
-            for index, one in enumerate(dense.classes)
+            for index in range(len(dense.classes))
             if facts.welcome[index] and facts.allowed[facts.sort[index]].any()
-            for _ in range(one.size - facts.placed[index])
+            for _ in range(self.partial.left(index))
         ]
 
-    def _placed(self, solution: Solution) -> IntArray:
-        """Note the pods of each node, those whose zones are replayed apart from the others; what nodes have left."""
-        free = self.dense.free.copy()
-        for (index, node), pods in solution.items():
-            free[node] -= self.dense.classes[index].request * pods
-            if self.numa.of(index, node) and node not in self.numa.held:
+    def _place(self, solution: Solution) -> None:
+        """Place pods, and note those of each node whose zones are replayed apart from the others."""
+        for index, node, pods in solution.in_order():
+            self.partial.take(index, [node], [pods])
+            if self._replayed(index, node):
                 self.order.setdefault(node, []).extend([index] * pods)
-            else:
-                self.others[index, node] = pods
-        return free
 
-    def _queues(self, solution: Solution) -> None:
-        """What each queue row has left (C11), and what a pod of each class takes of which."""
-        self.left = [row.room for row in self.dense.queue_rows]
-        self.takes = self.dense.rows_of
-        for (index, _), pods in solution.items():
-            for number, amount in self.takes[index]:
-                self.left[number] -= pods * amount
+    def _replayed(self, index: int, node: int) -> bool:
+        """Whether pods of a class take part in the replay of a node."""
+        return bool(self.numa.of(index, node)) and node not in self.numa.held
 
     def _ordered(self, node: int) -> list[int]:
         """The pods of a node in an order that its kubelet admits, as far as one is known."""
@@ -277,11 +267,9 @@ class ZoneBins:
 
     def solution(self) -> Solution:
         """What is placed now, the pods of each node in the order that was replayed, as far as classes allow it."""
-        found = dict(self.others)
-        for node, order in self.order.items():
-            for index in order:
-                found[index, node] = found.get((index, node), 0) + 1
-        return found
+        found = Counter((index, node) for node, order in self.order.items() for index in order)
+        replayed = {node: dict.fromkeys(order) for node, order in self.order.items()}
+        return Solution({**self.others, **found}, {**self.others.order, **replayed})
 
     def ordered(self) -> Solution | None:
         """The same in an order that kubelets admit; None where none was found that keeps classes together."""
@@ -339,14 +327,12 @@ class ZoneBins:
 
     def replace(self, zone: int, gone: Sequence[int], come: Sequence[int]) -> bool:
         """Have pods of a zone wait and others come; say whether the kubelet admits it, else nothing is changed."""
-        left = list(self.left)
-        for sign, pods in ((1, gone), (-1, come)):
-            for number, amount in (take for index in pods for take in self.takes[index]):
-                left[number] += sign * amount
-        if min(left, default=0) < 0 or not self._change(int(self.node[zone]), {zone: (gone, come)}):
+        node, mark = int(self.node[zone]), self.partial.mark()
+        self._move(node, gone, come)
+        if min(self.partial.queue_room, default=0) < 0 or not self._change(node, {zone: (gone, come)}):
+            self.partial.undo(mark)
+            self._show(node)
             return False
-        self.left = left
-        self._move(int(self.node[zone]), gone, come)
         for index in come:
             self.waiting.remove(index)
         self.waiting.extend(gone)
@@ -379,12 +365,16 @@ class ZoneBins:
         return [index for _, index in sorted(pods, key=lambda pod: (pod[0], -int(self.facts.asked[pod[1], 0])))]
 
     def _move(self, node: int, gone: Iterable[int], come: Iterable[int]) -> None:
-        """Count what a node has left after pods go and come."""
-        rows = self.room[self.first[node] : self.first[node + 1], self.facts.zone_width :]
+        """Count that pods leave a node and others come."""
         for index in gone:
-            rows += self.dense.classes[index].request
+            self.partial.take(index, [node], [-1])
         for index in come:
-            rows -= self.dense.classes[index].request
+            self.partial.take(index, [node], [1])
+        self._show(node)
+
+    def _show(self, node: int) -> None:
+        """Say in each zone of a node what the node has left."""
+        self.room[self.first[node] : self.first[node + 1], self.facts.zone_width :] = self.partial.free[node]
 
     def _replay(self, node: int, order: list[int]) -> bool:
         """Have the pods of a node come in an order; say whether all are admitted, else nothing is changed."""

@@ -5,7 +5,7 @@ placed pods; ``take`` and ``undo``; which pods may be moved. A rule of room or o
 Does not: any choice of what is placed where (``greedy``, ``decomposed``).
 """
 
-from placer.methods.partial.communication import LIMITLESS, CallGraph, Communication, Partner
-from placer.methods.partial.solution import Mobility, PartialSolution
+from placer.methods.partial.partial_solution import Mobility, PartialSolution, SharedRoom
+from placer.methods.partial.placed_calls import LIMITLESS, CallGraph, Communication, Partner
 
-__all__ = ["LIMITLESS", "CallGraph", "Communication", "Mobility", "PartialSolution", "Partner"]
+__all__ = ["LIMITLESS", "CallGraph", "Communication", "Mobility", "PartialSolution", "Partner", "SharedRoom"]

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
@@ -31,6 +31,7 @@ from placer.manifests import from_documents, validate
 from placer.placement import Placement
 from placer.quantity import Resources
 from placer.verify import verify
+from tests.examples import examples
 
 GPU = "nvidia.com/gpu"
 
@@ -143,7 +144,8 @@ def check_planted(options: PlantedOptions) -> Generated:
     placed = where(made)
     used = check_capacity(made, placed)
     full = max(1, round(options.fill * options.nodes))
-    assert Counter(room[GPU] for room in used.values() if room) == {options.gpus: full}
+    if not options.held or options.fill == 1:
+        assert Counter(room[GPU] for room in used.values() if room[GPU]) == {options.gpus: full}
     check_groups(made, placed)
     if not options.overfull:
         assert len(placed) == len(of_kind(made, "Pod"))
@@ -171,27 +173,51 @@ def mixes(draw: st.DrawFn) -> dict[str, Any]:
         "node_types": draw(st.integers(1, 3)),
         "selectors": draw(share),
         "uneven": draw(st.sampled_from([0.0, 0.2, 0.7])),
+        "services": draw(st.integers(0, 2)),
     }
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     mix=mixes(),
     nodes=st.integers(1, 60),
     fill=st.sampled_from([1.0, 0.9, 0.3]),
     running=st.sampled_from([0.0, 0.4]),
     overfull=st.sampled_from([0.0, 0.3]),
+    held=st.sampled_from([0.0, 0.5, 1.0]),
 )
 def test_every_planted_placement_is_full_and_keeps_all_rules(
-    mix: dict[str, Any], nodes: int, fill: float, running: float, overfull: float
+    mix: dict[str, Any], nodes: int, fill: float, running: float, overfull: float, held: float
 ) -> None:
-    check_planted(PlantedOptions(nodes=nodes, fill=fill, running=running, anchored=running, overfull=overfull, **mix))
+    shares = {"fill": fill, "running": running, "anchored": running, "overfull": overfull, "held": held}
+    check_planted(PlantedOptions(nodes=nodes, beyond_last=overfull > 0, **shares, **mix))
 
 
-@settings(max_examples=25, deadline=None)
-@given(mix=mixes(), spines=st.integers(1, 3), load=st.sampled_from([0.0, 0.5, 1.0]), services=st.integers(0, 2))
-def test_what_runs_in_clos_keeps_all_rules(mix: dict[str, Any], spines: int, load: float, services: int) -> None:
-    made = clos(ClosOptions(spines=spines, load=load, services=services, **mix | {"gang_pods": ()}))
+def test_single_pods_run_on_a_share_of_the_nodes_and_the_queue_has_the_rest() -> None:
+    made = check_planted(PlantedOptions(nodes=60, held=0.5, pod_sizes=(1, 2, 4, 8), node_types=3, seed=4))
+    alone = [pod for pod in of_kind(made, "Pod") if pod["metadata"]["namespace"] == "singles"]
+    on: Counter[str] = Counter()
+    for pod in alone:
+        on[pod["spec"]["nodeName"]] += requests(pod)[GPU]
+    assert len(on) == 30
+    assert 8 < sum(gpus == 8 for gpus in on.values()) < 22
+    assert sum(on.values()) + made.summary["gpusPlanted"] == 60 * 8
+    assert made.summary["podsRunning"] == len(alone)
+
+
+def test_jobs_beyond_the_planted_ones_come_last() -> None:
+    made = generate("planted", nodes=24, overfull=0.5, priorities=3, beyond_last=True, seed=2)
+    values = {name(document): document["value"] for document in of_kind(made, "PriorityClass")}
+    assert values == {"priority-last": -100, "priority-1": 100, "priority-2": 200, "priority-3": 300}
+    inside = {pod.name for pod in made.planted or {}}
+    for pod in of_kind(made, "Pod"):
+        assert (pod["spec"]["priorityClassName"] == "priority-last") == (name(pod) not in inside)
+
+
+@examples(25)
+@given(mix=mixes(), spines=st.integers(1, 3), load=st.sampled_from([0.0, 0.5, 1.0]))
+def test_what_runs_in_clos_keeps_all_rules(mix: dict[str, Any], spines: int, load: float) -> None:
+    made = clos(ClosOptions(spines=spines, load=load, **mix | {"gang_pods": ()}))
     placed = where(made)
     used = check_capacity(made, placed)
     check_groups(made, placed)
@@ -382,6 +408,8 @@ def test_options_describe_themselves_for_a_command_line() -> None:
             "overfull": 0.3,
             "queues": 3,
         },
+        {"nodes": 64, "held": 0.6, "services": 2, "uneven": 0.5, "node_types": 3, "pod_sizes": (1, 2, 4, 8)},
+        {"nodes": 64, "held": 0.4, "overfull": 0.5, "beyond_last": True, "pod_sizes": (1, 2, 4, 8)},
         {"nodes": 300, "like_volcano": True},
     ],
 )

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
@@ -18,6 +18,7 @@ from placer.instance.workload_sorts import ALGORITHMS, find_cycle
 from placer.laboratory.generate import Generated, NetworkOptions, generate, network
 from placer.manifests import from_documents, validate
 from placer.quantity import NANO, Resources, parse
+from tests.examples import examples
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 GROUP, WORKLOAD = "appgroup.diktyo.x-k8s.io", "appgroup.diktyo.x-k8s.io.workload"
@@ -186,7 +187,7 @@ def mixes(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(mix=mixes())
 def test_every_planted_placement_keeps_every_limit(mix: dict[str, Any]) -> None:
     check(NetworkOptions(**mix))

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
@@ -18,6 +18,7 @@ from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement
 from placer.quantity import Resources
 from placer.verify import verify
+from tests.examples import examples
 from tests.numa_naive import creation_order, replayed
 
 GPU = "nvidia.com/gpu"
@@ -112,7 +113,7 @@ def options(draw: st.DrawFn) -> NumaOptions:
     )
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@examples(120, derandomize=True)
 @given(options())
 def test_every_zone_is_filled_and_the_planted_order_is_admitted(chosen: NumaOptions) -> None:
     check(numa(chosen), chosen)

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from placer.errors import BadInstance
-from placer.laboratory.policies import POLICIES, run
-from placer.laboratory.policies.config import read_config
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.profile import DEFAULT_WEIGHTS, Profile, read_profile
-from placer.laboratory.policies.run import PROFILES
+from placer.laboratory.policies.kube import DEFAULT_WEIGHTS, Profile, read_profile
+from placer.laboratory.policies.mimicry import POLICIES, PROFILES, read_config, run
 from placer.laboratory.policies.volcano.settings import DEFAULT, read_settings
 from placer.laboratory.policies.volcano.topology import TopologyWeights
 from tests.support import instance_of, node, pod

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from placer.instance import GroupKey, Instance, Key
-from placer.laboratory.policies import run
-from placer.laboratory.policies.cluster_state import ClusterState
 from placer.laboratory.policies.coscheduling import Coscheduling, rejects
 from placer.laboratory.policies.faults import ConfigReader
+from placer.laboratory.policies.framework import ClusterState
+from placer.laboratory.policies.mimicry import run
 from placer.quantity import Resources
 from placer.verify import verify
 from tests.laboratory.policies.cases import plugin_cases

@@ -9,8 +9,8 @@ import pytest
 
 from placer.errors import BadInstance, UsageError
 from placer.instance import Key
-from placer.laboratory.policies import POLICIES, run
-from placer.laboratory.policies.cluster_state import ClusterState
+from placer.laboratory.policies.framework import ClusterState, SchedulingCycle, Score, enough
+from placer.laboratory.policies.mimicry import POLICIES, run
 from placer.laboratory.policies.resources import (
     Allocation,
     balanced,
@@ -19,7 +19,6 @@ from placer.laboratory.policies.resources import (
     most_allocated,
     to_capacity_ratio,
 )
-from placer.laboratory.policies.step import SchedulingCycle, Score, enough
 from placer.verify import verify
 from tests.support import Document, instance_of, node, pod
 from tests.world import World

@@ -11,10 +11,9 @@ import pytest
 
 from placer.errors import BadInstance, UsageError
 from placer.instance import AppGroup, Dependency, Instance, Key
-from placer.laboratory.policies import SORTED, run
-from placer.laboratory.policies.cluster_state import ClusterState
-from placer.laboratory.policies.network_overhead import NodeLocation, Overhead, judge, normalised
-from placer.laboratory.policies.topological_sort import QueuedPod, places
+from placer.laboratory.policies.framework import ClusterState
+from placer.laboratory.policies.mimicry import SORTED, run
+from placer.laboratory.policies.network_aware import NodeLocation, Overhead, QueuedPod, judge, normalised, places
 from placer.verify import verify
 from tests.instance.test_workload_sorts import BOUTIQUE, TABLE, WORKLOADS
 from tests.laboratory.policies.cases import plugin_cases
@@ -55,7 +54,7 @@ def test_the_plugins_own_numbers(name: str, index: int) -> None:
         assert overhead.filter(task, where).tolist() == [case["fit"]]
     if "cost" in case:
         assert dict(zip(nodes, tally.cost.tolist(), strict=True)) == case["cost"]
-        scores = normalised(overhead.cost(task, where))
+        scores = normalised(overhead.score(task, where))
         assert dict(zip(nodes, scores.tolist(), strict=True)) == case["score"]
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from placer.errors import BadInstance
 from placer.instance import Instance
-from placer.laboratory.policies import Mimicry, mimic
-from placer.laboratory.policies.config import read_config
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.profile import _HONOURED, read_profile
+from placer.laboratory.policies.kube import _HONOURED, read_profile
+from placer.laboratory.policies.mimicry import Mimicry, mimic, read_config
 from placer.laboratory.policies.volcano.settings import VolcanoSettings, read_settings
 from tests.instance.test_workload_sorts import BOUTIQUE, KEP_ROOTS, TABLE, WORKLOADS
 from tests.netdocs import app_group, call, costs, member, network_topology, place, weights
@@ -315,7 +314,7 @@ def test_no_argument_is_dropped(plugin: str) -> None:
             ),
             [
                 "cache: not mimicked: nothing is read anew in one snapshot",
-                "scoringStrategy.resorces: not mimicked",
+                "scoringStrategy.resorces: not mimicked; found like it: resources",
                 "discardReservedNodes: nodes are closed only during a binding, which takes no time",
                 "cacheResyncPeriodSeconds: decides nothing beside discardReservedNodes",
             ],

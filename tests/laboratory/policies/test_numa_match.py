@@ -11,9 +11,8 @@ import yaml
 
 from placer.instance import Key
 from placer.instance.numa import Stage
-from placer.laboratory.policies import run
-from placer.laboratory.policies.numa_scores import narrowest, score
-from placer.laboratory.policies.numa_zones import Ask, NodeZones, ask_of, refusal
+from placer.laboratory.policies.mimicry import run
+from placer.laboratory.policies.numa_match import Ask, NodeZones, ask_of, narrowest, refusal, score
 from placer.quantity import Resources
 from tests.laboratory.policies.cases import plugin_cases
 from tests.support import DATA, Document, instance_of, node, pod

@@ -10,11 +10,10 @@ import pytest
 
 from placer.instance import Finding, GroupKey, Instance, NetworkTopology, PodState, SubGroupPolicy
 from placer.instance.problem import NO_TIER
-from placer.laboratory.policies import run
-from placer.laboratory.policies.cluster_state import ClusterState
+from placer.laboratory.policies.framework import ClusterState
+from placer.laboratory.policies.mimicry import run
 from placer.laboratory.policies.volcano.allocate import Worksheet
-from placer.laboratory.policies.volcano.domains import TOP, HyperNodesInfo
-from placer.laboratory.policies.volcano.jobs import read_jobs, task_order
+from placer.laboratory.policies.volcano.jobs import TOP, HyperNodesInfo, read_jobs, task_order
 from placer.laboratory.policies.volcano.queues import Proportion, deserved
 from placer.quantity import Resources
 from placer.verify import verify

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from placer.laboratory.policies import run
+from placer.laboratory.policies.mimicry import run
 from placer.verify import verify
 from tests.support import volcano_case, volcano_cases
 

@@ -10,9 +10,9 @@ import pytest
 
 from placer.errors import BadInstance
 from placer.instance import GroupKey
-from placer.laboratory.policies import run
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.volcano.enqueue import Overcommit
+from placer.laboratory.policies.mimicry import run
+from placer.laboratory.policies.volcano.queues import Overcommit
 from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, read_settings
 from placer.quantity import Resources
 from tests.world import GPU, World

@@ -10,7 +10,8 @@ from random import Random
 import pytest
 
 from placer.instance import Instance, SubGroupPolicy
-from placer.laboratory.policies import run
+from placer.laboratory.policies.mimicry import run
+from tests.examples import exhaustive
 from tests.laboratory.policies.volcano_naive import PLUGINS, Bound, all_ways
 from tests.world import World, hard, soft
 
@@ -90,7 +91,7 @@ def possible(number: int) -> set[Bound] | None:
     return all_ways(drawn(number), MOST)
 
 
-@pytest.mark.parametrize("number", DRAWN)
+@pytest.mark.parametrize("number", [*DRAWN[:30], *exhaustive(*DRAWN[30:])])
 def test_what_is_bound_is_possible_and_as_many_pods_as_may_be(number: int) -> None:
     expected = possible(number)
     if expected is not None:

@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from placer.instance import Key
-from placer.laboratory.policies.cluster_state import ClusterState
-from placer.laboratory.policies.volcano.domains import HyperNodesInfo
-from placer.laboratory.policies.volcano.jobs import SubJob, read_jobs
+from placer.laboratory.policies.framework import ClusterState
+from placer.laboratory.policies.volcano.jobs import HyperNodesInfo, SubJob, read_jobs
 from placer.laboratory.policies.volcano.topology import TopologyAware, TopologyWeights
 from tests.support import Document, case_documents, instance_of
 

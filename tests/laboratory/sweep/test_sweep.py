@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -15,15 +17,18 @@ import pytest
 from placer.errors import BadInstance, PlacerError, UsageError
 from placer.instance import Instance
 from placer.laboratory.generate import generate
-from placer.laboratory.sweep.plan import Run, Subject, parse_seeds, parse_subject, plan
+from placer.laboratory.sweep.machine import this_machine
 from placer.laboratory.sweep.records import KEY, RunRecord, Store
-from placer.laboratory.sweep.run import answer, sweep
+from placer.laboratory.sweep.runs import Run, Subject, answer, parse_seeds, parse_subject, plan, sweep
 from placer.laboratory.sweep.statistics import Duel, Median, duels, median_of, rows
 from placer.methods.process import ProcessEnd, ProcessResult
-from placer.read import read
+from placer.read import read, read_placement
+from placer.score import score
 from tests.support import node, pod, pod_group
 
-RUNNING = importlib.import_module("placer.laboratory.sweep.run")
+RUNNING = importlib.import_module("placer.laboratory.sweep.runs")
+DECIDING = importlib.import_module("placer.laboratory.deciders")
+MACHINE = importlib.import_module("placer.laboratory.sweep.machine")
 
 
 @pytest.fixture
@@ -132,7 +137,7 @@ def test_every_fault_of_a_plan_is_told_at_once() -> None:
 
 def test_a_real_sweep_of_a_family_and_a_file(cluster: Path) -> None:
     family = "planted --nodes 8 --gpus 4 --pod-sizes 2,4"
-    runs = plan([family, str(cluster)], seeds=[3], policies=["greedy", "auto"], time_limit=20, workers=1)
+    runs = plan([family, str(cluster)], seeds=[3], policies=["greedy", "auto"], time_limit=600, workers=1)
     lines = list(sweep(runs, jobs=2))
     assert sorted(line.key for line in lines) == sorted(run.key for run in runs)
     for line in lines:
@@ -142,7 +147,7 @@ def test_a_real_sweep_of_a_family_and_a_file(cluster: Path) -> None:
         assert line.placed_weight <= line.weight_bound
         assert line.seconds is not None
         assert line.seconds_to_first is not None
-        assert 0 < line.seconds_to_first <= line.seconds < 120
+        assert 0 < line.seconds_to_first <= line.seconds
         assert line.peak_memory_mib is not None
         assert 20 < line.peak_memory_mib < 2000
         assert [value.name for value in line.objective][:2] == ["admitted", "placed"]
@@ -260,7 +265,7 @@ def test_the_configuration_goes_to_its_policy_and_its_fault_is_the_lines(cluster
 
 def test_a_process_that_dies_is_a_line_with_its_last_words(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        RUNNING, "run_apart", lambda *_: ProcessResult(ProcessEnd.DIED, detail="signal 9: out of memory")
+        DECIDING, "run_apart", lambda *_: ProcessResult(ProcessEnd.DIED, detail="signal 9: out of memory")
     )
     (line,) = sweep([run_of(str(cluster))], executor="inline")
     assert line == run_of(str(cluster)).line(error="the process of the run ended with signal 9: out of memory")
@@ -269,7 +274,7 @@ def test_a_process_that_dies_is_a_line_with_its_last_words(cluster: Path, monkey
 
 
 def test_ctrl_c_in_a_run_ends_the_sweep(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RUNNING, "run_apart", lambda *_: ProcessResult(ProcessEnd.INTERRUPTED))
+    monkeypatch.setattr(DECIDING, "run_apart", lambda *_: ProcessResult(ProcessEnd.INTERRUPTED))
     with pytest.raises(KeyboardInterrupt):
         list(sweep([run_of(str(cluster))], executor="inline"))
 
@@ -305,7 +310,7 @@ def test_no_more_runs_go_on_at_once_than_asked(monkeypatch: pytest.MonkeyPatch) 
         with lock:
             at_once += 1
             most = max(most, at_once)
-        pair.wait(60)  # fails unless two go on together
+        pair.wait(600)  # fails unless two go on together
         time.sleep(0.02)
         with lock:
             at_once -= 1
@@ -473,7 +478,7 @@ def test_the_interval_of_twenty() -> None:
 
 def test_who_does_better_is_counted_pair_by_pair() -> None:
     def line(policy: str, seed: int, *values: int, broken: int = 0, error: str | None = None) -> RunRecord:
-        unproved = {"bound": None, "gap": None, "proved_by": None}
+        unproved = {"bound": None, "gap": None, "provedBy": None}
         named = zip(("placed", "locality"), values, strict=False)
         objective = [{"name": name, "value": value, **unproved} for name, value in named]
         violations = {"C7": broken} if broken else {}
@@ -502,3 +507,56 @@ def test_who_does_better_is_counted_pair_by_pair() -> None:
         Duel("volcano", "greedy", wins=0, losses=0, ties=1, open=0),
         Duel("auto", "greedy", wins=0, losses=1, ties=0, open=0),
     ]
+
+
+# ------------------------------------------------------------------------------------------- what is known beside a run
+
+
+def test_the_best_placement_known_stands_beside_the_answer_with_what_is_proved_of_it(
+    cluster: Path, tmp_path: Path
+) -> None:
+    (line,) = sweep([run_of(str(cluster))], executor="inline")
+    assert line.known is not None  # the planted one, of which nothing is proved
+    assert (line.known.weight, line.known.weight_bound, set(line.known.bounds)) == (375_000, None, {None})
+    document = json.loads((tmp_path / "cluster.planted.json").read_text())
+    document["bindings"].append({"namespace": "default", "pod": "p1", "node": "a"})
+    values = [value.value for value in score(read(cluster), read_placement(tmp_path / "cluster.planted.json"))]
+    document["objective"] = [{"name": "x", "value": value, "bound": index} for index, value in enumerate(values)]
+    document["weight"] = {"value": 750_000, "bound": 800_000}
+    (tmp_path / "cluster.best.json").write_text(json.dumps(document))
+    (line,) = sweep([run_of(str(cluster))], executor="inline")
+    assert line.known is not None
+    assert (line.known.weight, line.known.weight_bound) == (750_000, 800_000)
+    assert (line.known.values[:2], line.known.bounds) == ([750_000, 750_000], list(range(len(values))))
+    assert line.planted_weight == 375_000
+
+
+def test_a_best_placement_that_breaks_a_rule_is_an_error(cluster: Path, tmp_path: Path) -> None:
+    write_planted(tmp_path / "cluster.best.json", "p0", "p1", "p2")
+    (line,) = sweep([run_of(str(cluster))], executor="inline")
+    assert "cluster.best.json: the best placement breaks 1 rules" in (line.error or "")
+
+
+def test_a_line_says_how_the_answer_came_about_and_on_what_machine(cluster: Path) -> None:
+    auto, policy = sweep([run_of(str(cluster), policy=name) for name in ("auto", "volcano")], executor="inline")
+    assert auto.trace
+    assert auto.trace[-1].values == [each.value for each in auto.objective]
+    assert auto.trace[0].seconds == auto.seconds_to_first
+    assert policy.trace == []
+    for line in (auto, policy):
+        assert 0.05 < (line.processor_seconds or 0) < 60
+        assert line.machine == this_machine()
+
+
+def test_the_revision_is_that_of_the_checkout(tmp_path: Path) -> None:
+    assert MACHINE._revision(tmp_path) is None
+    for command in (
+        ["init", "--quiet"],
+        ["-c", "user.name=n", "-c", "user.email=e@x", "commit", "--quiet", "--allow-empty", "-m", "m"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    clean = MACHINE._revision(tmp_path)
+    assert re.fullmatch("[0-9a-f]{12}", clean)
+    (tmp_path / "file").write_text("1")
+    subprocess.run(["git", "-C", str(tmp_path), "add", "file"], check=True)
+    assert MACHINE._revision(tmp_path) == f"{clean}+"

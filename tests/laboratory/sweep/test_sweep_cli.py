@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from placer.cli import main
-from placer.laboratory.peak_memory import PeakOfTree, high_water
-from placer.laboratory.sweep.plan import Run
+from placer.laboratory.deciders import PeakOfTree, high_water
 from placer.laboratory.sweep.records import RunRecord
+from placer.laboratory.sweep.runs import Run
 from tests.support import node, pod
 
 Capture = pytest.CaptureFixture[str]
@@ -51,7 +51,7 @@ class Pretended:
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> Pretended:
     found = Pretended()
-    monkeypatch.setattr(importlib.import_module("placer.laboratory.sweep.run"), "sweep", found)
+    monkeypatch.setattr(importlib.import_module("placer.laboratory.sweep.runs"), "sweep", found)
     return found
 
 
@@ -224,7 +224,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "placer.cli", *words, "-o", str(path)]
     scratch = {**os.environ, "TMPDIR": str(tmp_path)}  # where a sweep that is killed leaves what it had made
     began = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, env=scratch)
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while not (path.exists() and b"\n" in path.read_bytes()):
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -274,14 +274,14 @@ def test_the_peak_of_a_tree_is_that_of_all_its_processes_together() -> None:
             peak.hear(tree.pid)
             while not peak.peak:
                 time.sleep(0.01)
-        assert peak.peak == together
+        assert together <= peak.peak <= high_water(tree.pid) + high_water(child)  # which may take a page meanwhile
         tree.stdin.write("\n")
         assert tree.stdout.readline() == "gone\n"
         with PeakOfTree() as later:
             later.hear(tree.pid)
             while not later.peak:
                 time.sleep(0.01)
-        assert later.peak == high_water(tree.pid) < together
+        assert later.peak <= high_water(tree.pid) < together
         assert high_water(child) == 0
     finally:
         tree.kill()
@@ -289,9 +289,25 @@ def test_the_peak_of_a_tree_is_that_of_all_its_processes_together() -> None:
 
 
 def test_a_process_does_not_inherit_the_peak_of_the_one_that_started_it() -> None:
-    code = "from placer.laboratory.peak_memory import high_water; print(high_water('self'))"
+    code = "from placer.laboratory.deciders import high_water; print(high_water('self'))"
     mine = bytearray(400_000_000)
     mine[::4096] = bytes(len(mine[::4096]))
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert high_water("self") > 390_000
     assert 0 < int(done.stdout) < 300_000
+
+
+def test_findings_are_told_and_are_errors_under_strict(tmp_path: Path, capsys: Capture) -> None:
+    asks = pod("p", cpu=1, spec={"priorityClassName": "missing"})
+    path = tmp_path / "i.json"
+    path.write_text(json.dumps({"kind": "List", "items": [node("n"), asks]}))
+    command = ["sweep", str(path), "--seeds", "1", "--policies", "kube-default", "-o", str(tmp_path / "lines.jsonl")]
+    assert main(command) == 0
+    assert "UnknownReference 1" in capsys.readouterr().out
+    assert main([*command, "--strict"]) == 3
+    (first, second) = lines_of(tmp_path / "lines.jsonl")
+    assert first["error"] is None
+    assert "1 finding, an error under --strict" in second["error"]
+    assert first["findings"] == second["findings"] == {"UnknownReference": 1}
+    assert main([*command, "--scheduler-name", "another"]) == 0
+    assert lines_of(tmp_path / "lines.jsonl")[2]["pending"] == 0

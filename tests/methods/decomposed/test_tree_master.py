@@ -12,7 +12,8 @@ import pytest
 from ortools.sat.python import cp_model
 
 from placer.bounds import bounds_for
-from placer.dense import Dense, Solution, make_dense, score_solution
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.build import make_dense
 from placer.instance import Instance, SubGroupPolicy
 from placer.instance.build import build
 from placer.laboratory.generate import PlantedOptions, planted
@@ -23,13 +24,12 @@ from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.master.measured import MeasuredInstance, measure_instance
 from placer.methods.decomposed.master.program import MasterProgram, add_arc_flow
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
-from placer.methods.exact import search as exact_search
-from placer.methods.greedy import greedy
+from placer.methods.exact.search import search as exact_search
+from placer.methods.greedy.multi_start import greedy
 from placer.verify import verify
 from tests.bounds.test_bounds_hold import beaten, hands, known
+from tests.examples import exhaustive, seed_blocks
 from tests.world import World, hard, soft
-
-BLOCKS = [range(first, first + 50) for first in range(0, 500, 50)]
 
 SMALL = {"nodes": 16, "leaf_size": 4, "leaves_per_spine": 2, "pod_sizes": (1, 2, 4, 8), "gang_pods": (2, 9)}
 PLANTED = {
@@ -272,7 +272,7 @@ def test_naming_blocks_takes_nothing_from_the_bound() -> None:
 # Against everything
 
 
-@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+@pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=3))
 def test_no_placement_beats_what_the_master_says(seeds: range) -> None:
     seen = exact = 0
     for seed in seeds:
@@ -304,7 +304,7 @@ def made(options: PlantedOptions) -> tuple[Instance, Dense]:
 
 def proved(dense: Dense) -> Solution:
     """The best solution, as the exact method proves it without knowing the master."""
-    best: list[Solution] = [{}]
+    best = [Solution()]
 
     def emit(event: Event) -> None:
         if isinstance(event, Improved):
@@ -314,7 +314,7 @@ def proved(dense: Dense) -> Solution:
     return best[0]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *exhaustive(1, 2)])
 @pytest.mark.parametrize("shape", PLANTED)
 def test_the_master_agrees_with_the_exact_method(shape: str, seed: int) -> None:
     instance, dense = made(replace(PLANTED[shape], seed=seed))

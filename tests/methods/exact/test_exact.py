@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import random
-import sys
 from dataclasses import dataclass
 
 import pytest
 
-from placer.dense import Dense, Solution, make_dense, score_solution
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.build import make_dense
 from placer.instance import Instance, Policy, SubGroupPolicy
 from placer.methods.events import BoundFound, Improved, SearchOptions, TooLarge
-from placer.methods.exact import model, search
-from placer.methods.exact.model import ExactModel
-from placer.methods.exact.search import safe_bound
-from placer.methods.greedy import greedy
+from placer.methods.exact import search as exact
+from placer.methods.exact.search import ExactModel, safe_bound, search
+from placer.methods.greedy.multi_start import greedy
 from placer.placement import MAXIMISED
 from placer.score import score
 from placer.verify import verify
 from tests.world import World, hard, port, soft
 
 #: The module; as an attribute of its package it is the function.
-SEARCH = sys.modules["placer.methods.exact.search"]
 
 
 @dataclass(frozen=True)
@@ -301,7 +299,7 @@ def test_one_worker_repeats() -> None:
 def test_a_hint_is_not_lost() -> None:
     instance = hard_to_prove()
     dense = make_dense(instance)
-    hint = greedy(dense, seed=0)
+    hint = greedy(dense)
     found = told(instance, work=1.0, hint=hint)
     mine, its = score_solution(dense, found.solutions[-1]), score_solution(dense, hint)
     for (name, _), one, other in zip(dense.levels, mine, its, strict=True):
@@ -319,7 +317,7 @@ def test_bounds_are_rounded_to_the_safe_side(bound: float, maximised: bool, inte
 
 
 def test_a_model_too_large_is_refused_before_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "MOST_VARIABLES", 10)
+    monkeypatch.setattr(exact, "MOST_VARIABLES", 10)
     instance = hard_to_prove()
     with pytest.raises(TooLarge, match=r"^[0-9,]{2,} variables, at most 10$"):
         ExactModel(make_dense(instance))

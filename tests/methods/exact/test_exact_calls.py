@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from ortools.sat.python import cp_model
 
-from placer.dense import Dense, Solution, make_dense, score_solution
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.build import make_dense
 from placer.methods.events import TooLarge
-from placer.methods.exact import model as model_module
-from placer.methods.exact.aggregation import make_bundles, make_node_sets
-from placer.methods.exact.model import ExactModel
+from placer.methods.exact import search
+from placer.methods.exact.search import ExactModel
+from placer.methods.exact.variables import make_bundles, make_node_sets
 from placer.read import read
+from tests.examples import seed_blocks
 from tests.kep import kep_cluster
 from tests.oracle import placements
 from tests.shop import SHOP, shop
@@ -43,7 +45,7 @@ def _check_hint(dense: Dense, level: int, solution: Solution) -> None:
             assert row.at(lambda variable: hinted[variable.index]) == before[number]
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 20) for first in range(0, 80, 20)], ids=str)
+@pytest.mark.parametrize("seeds", seed_blocks(80, 20))
 def test_any_placement_is_a_complete_hint(seeds: range) -> None:
     for seed in seeds:
         instance = tiny_network(seed).instance
@@ -110,8 +112,8 @@ def test_a_model_whose_calls_are_too_many_is_refused(monkeypatch: pytest.MonkeyP
     model = ExactModel(dense)
     assert model.calls is not None
     size = 2 * 8 + model.calls.count
-    monkeypatch.setattr(model_module, "MOST_VARIABLES", size)
+    monkeypatch.setattr(search, "MOST_VARIABLES", size)
     ExactModel(dense)
-    monkeypatch.setattr(model_module, "MOST_VARIABLES", size - 1)
+    monkeypatch.setattr(search, "MOST_VARIABLES", size - 1)
     with pytest.raises(TooLarge, match=f"^{size:,} variables, at most {size - 1:,}$"):
         ExactModel(dense)

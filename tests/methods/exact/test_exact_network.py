@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from ortools.sat.python import cp_model
 
-from placer.dense import Solution, make_dense
+from placer.dense import Solution
+from placer.dense.build import make_dense
 from placer.instance import Instance, PodState, Policy
-from placer.methods.exact.model import ExactModel, Must
+from placer.methods.exact.search import ExactModel, Must
 from placer.placement import Score, better
 from placer.read import read
+from tests.examples import seed_blocks
 from tests.judge import placement, values
 from tests.kep import kep_cluster
 from tests.oracle import best
@@ -146,8 +148,8 @@ def test_majority_of_pods_that_are_held_is_what_the_whole_allows() -> None:
     must = Must(surplus={(web, int(dense.network.area[0])): 0})
     solution = dense.solution(placement("y@n1"))
     assert held(ExactModel(dense, must), solution) is not None
-    assert held(ExactModel(dense), {}) is not None
-    assert held(ExactModel(dense, must), {}) is None
+    assert held(ExactModel(dense), Solution()) is not None
+    assert held(ExactModel(dense, must), Solution()) is None
 
 
 def two_regions() -> World:
@@ -282,7 +284,6 @@ def test_the_online_boutique(pods: int, cost: int) -> None:
 # Trying everything
 
 SEEDS = range(300)
-BLOCKS = [range(first, first + 50) for first in SEEDS[::50]]
 #: How many of the instances each rule must decide, with gangs and with any.
 ENOUGH = 20
 
@@ -309,12 +310,13 @@ def decided(seed: int) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+@pytest.mark.parametrize("seeds", seed_blocks(len(SEEDS), 50))
 def test_the_model_and_trying_everything_agree(seeds: range) -> None:
     for seed in seeds:
         decided(seed)
 
 
+@pytest.mark.exhaustive
 def test_each_rule_decides_enough_of_them() -> None:
     total = sum((decided(seed) for seed in SEEDS), Counter[str]())
     assert total >= Counter({name: ENOUGH for rule in ("C8", "C9") for name in (rule, f"{rule} beside gangs")}), total

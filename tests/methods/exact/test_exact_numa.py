@@ -10,20 +10,20 @@ from dataclasses import replace
 import pytest
 from ortools.sat.python import cp_model
 
-from placer.dense import Dense, Solution, make_dense
+from placer.dense import Dense, Solution
+from placer.dense.build import make_dense
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairTask, repair
 from placer.methods.decomposed.subproblem import make_subproblem
 from placer.methods.events import TooLarge
-from placer.methods.exact.aggregation import make_bundles, make_node_sets
-from placer.methods.exact.model import ExactModel
-from placer.methods.exact.variables import count_sizes
+from placer.methods.exact.search import ExactModel
+from placer.methods.exact.variables import count_sizes, make_bundles, make_node_sets
 from placer.methods.exact.zones import count_choices
-from placer.methods.greedy import greedy
+from placer.methods.greedy.multi_start import greedy
 from placer.methods.numa.binding_order import aligned
-from placer.placement import Placement
 from placer.verify import verify
+from tests.examples import seed_blocks
 from tests.methods.milp.test_milp_numa import assigned, ordered, uneven, wide
 from tests.numa_words import demand, numa
 from tests.oracle import best, binds
@@ -33,8 +33,7 @@ from tests.tiny import tiny
 from tests.tiny_numa import tiny_numa
 from tests.world import World
 
-BLOCK = 60
-BLOCKS = [range(first, first + BLOCK) for first in range(0, 360, BLOCK)]
+SEEDS = range(360)
 
 
 def allows(dense: Dense, solution: Solution) -> bool:
@@ -49,7 +48,7 @@ def allows(dense: Dense, solution: Solution) -> bool:
 
 def everything(dense: Dense, node: int = 0) -> Solution:
     """All pods on one node."""
-    return {(index, node): each.size for index, each in enumerate(dense.classes)}
+    return Solution({(index, node): each.size for index, each in enumerate(dense.classes)})
 
 
 # -------------------------------------------------------------------------------------------------------------- by hand
@@ -75,7 +74,7 @@ def test_what_has_no_order_is_excluded_and_nothing_else() -> None:
     """Of pods a, and b of two containers, both together have no order; each alone does."""
     dense = make_dense(assigned().instance())
     model = ExactModel(dense)
-    both, alone = everything(dense), [{place: 1} for place in everything(dense)]
+    both, alone = everything(dense), [Solution({place: 1}) for place in everything(dense)]
     assert model.admitted(both) is None
     assert [model.admitted(each) for each in alone] == alone
     assert model.exclude(both)
@@ -100,7 +99,7 @@ def test_equal_nodes_are_excluded_together() -> None:
     dense = make_dense(world.instance())
     model = ExactModel(dense)
     assert model.exclude(everything(dense, 0))
-    values = model.hint({})
+    values = model.hint(Solution())
     for index, counts in enumerate(model.variables.counts):
         assert index < 2
         for place, variable in counts.items():
@@ -155,7 +154,7 @@ def test_too_large_is_told_before_building() -> None:
 # ---------------------------------------------------------------------------------------------------------- every rule
 
 
-@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+@pytest.mark.parametrize("seeds", seed_blocks(len(SEEDS), 60))
 def test_beside_brute_force_with_gangs_tiers_and_networks(seeds: range) -> None:
     """Every third instance has a network; what C10 decides is counted over them all in the next test."""
     for seed in seeds:
@@ -166,9 +165,10 @@ def test_beside_brute_force_with_gangs_tiers_and_networks(seeds: range) -> None:
         assert solved.proved, seed
 
 
+@pytest.mark.exhaustive
 def test_the_rule_decides_in_enough_of_them() -> None:
     decided: Counter[str] = Counter()
-    for seed in (seed for block in BLOCKS for seed in block):
+    for seed in SEEDS:
         instance = tiny_numa(seed).instance
         if make_dense(instance).numa is not None and binds(instance, "C10", best(instance)[0]):
             decided["C10"] += 1
@@ -186,14 +186,14 @@ def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]
     for seed in seeds:
         dense, chance = make_dense(tiny_numa(seed).instance), random.Random(seed)
         if dense.numa is not None:
-            yield seed, dense, chance.choice([{}, greedy(dense, seed=seed)]), chance
+            yield seed, dense, chance.choice([Solution(), greedy(dense)]), chance
 
 
-@pytest.mark.parametrize("first", [0, 100, 200])
-def test_a_part_says_what_the_whole_says(first: int) -> None:
+@pytest.mark.parametrize("seeds", seed_blocks(300, 100))
+def test_a_part_says_what_the_whole_says(seeds: range) -> None:
     """What a step gains in the part it gains in the whole, and kubelets admit what comes of it, with what stayed."""
     changed, aligning = 0, 0
-    for seed, dense, solution, chance in starts(range(first, first + 100)):
+    for seed, dense, solution, chance in starts(seeds):
         incumbent = IncumbentState(dense, solution)
         nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
         groups = range(len(dense.groups))
@@ -203,7 +203,7 @@ def test_a_part_says_what_the_whole_says(first: int) -> None:
         if not subproblem.dense.classes:
             continue
         level = chance.randrange(len(dense.levels))
-        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, level, 10.0, 1.0, seed))
+        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, level, 600.0, 1.0, seed))
         assert repaired.fault is None, seed
         assert repaired.solution is not None, seed
         old = incumbent.values
@@ -223,8 +223,8 @@ def test_a_solution_keeps_the_order_that_was_found() -> None:
     made = generate("numa", nodes=6, zones=(8,), seed=4, fill=0.9)
     instance = instance_of(*made.documents)
     dense = make_dense(instance)
-    solution = greedy(dense, seed=0)
+    solution = greedy(dense)
     assert len(solution) > 80
     assert verify(instance, dense.placement(solution)) == []
     assert verify(instance, aligned(instance, dense.placement(solution))) == []
-    assert dense.placement(solution).node_of == Placement(dense.placement(dict(solution)).bindings).node_of
+    assert solution.order

@@ -9,13 +9,11 @@ from random import Random
 
 import pytest
 
-from placer.dense import make_dense
+from placer.dense.build import make_dense
 from placer.instance import Instance
 from placer.laboratory.generate import generate
-from placer.methods.greedy import greedy
-from placer.methods.greedy.layout import GreedyLayout
 from placer.methods.greedy.local_search import move_pods
-from placer.methods.greedy.state import GreedyState
+from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Placement, better
 from placer.read import read
@@ -128,16 +126,6 @@ def test_all_that_is_planted_is_placed_and_no_dearer(options: dict[str, object],
     placement = placed(instance)
     assert placement.node_of.keys() == planted.node_of.keys()
     assert cost(instance, placement) <= cost(instance, planted)
-
-
-def test_a_deadline_in_the_past_still_gives_one_whole_run() -> None:
-    made = generate("network", seed=2, nodes=24)
-    instance = instance_of(*made.documents)
-    dense = make_dense(instance)
-    solution = greedy(dense, deadline=0.0)
-    assert verify(instance, dense.placement(solution)) == []
-    assert made.planted is not None
-    assert sum(solution.values()) == len(made.planted)
 
 
 # Trying everything, on seeds that tests/test_agreement.py does not have

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from placer.dense import make_dense
+from placer.dense import Solution
+from placer.dense.build import make_dense
 from placer.instance import Dependency, Key, PodState, Policy
-from placer.methods.greedy import complete
-from placer.methods.greedy.app_groups import ruin_and_recreate
 from placer.methods.greedy.communicating import Way, place_communicating
-from placer.methods.greedy.layout import GreedyLayout
-from placer.methods.greedy.state import GreedyState
+from placer.methods.greedy.gang_admission import ruin_and_recreate
+from placer.methods.greedy.multi_start import complete
+from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.verify import verify
 from tests.judge import placement
 from tests.kep import kep_cluster
@@ -310,7 +310,7 @@ def test_completing_begins_again_where_a_callee_was_added() -> None:
         world.pod(f"y{index}", gang, gpu, app=SHOP, workload="y")
     instance = world.instance()
     dense = make_dense(instance)
-    found = dense.placement(complete(dense, {}))
+    found = dense.placement(complete(dense, Solution()))
     assert verify(instance, found) == []
     assert len(found.node_of) == 6
 

@@ -7,12 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from placer.dense import Dense, make_dense
-from placer.dense.score import ready
+from placer.dense import Dense, Solution
+from placer.dense.build import make_dense
+from placer.dense.model import ready
 from placer.instance import SubGroupPolicy
 from placer.methods.greedy.best_fit import choose
-from placer.methods.greedy.layout import GreedyLayout, everything, least
-from placer.methods.greedy.state import GreedyState
+from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from tests.tiny import tiny
 from tests.world import World, port
 
@@ -60,7 +60,7 @@ def test_a_state_begins_where_a_solution_ends() -> None:
     world.nodes("n0 n1", 4)
     world.pods_of("a b c", world.gang("g", 3))
     dense = make_dense(world.instance())
-    state = GreedyState(GreedyLayout(dense), {(0, 0): 1, (0, 1): 2})
+    state = GreedyState(GreedyLayout(dense), Solution({(0, 0): 1, (0, 1): 2}))
     assert state.solution() == {(0, 0): 1, (0, 1): 2}
     assert state.left(0) == 0
     assert state.used.all()
@@ -106,7 +106,7 @@ def test_pods_that_a_subgroup_makes_superfluous_are_given_back() -> None:
     blocks = least(dense, dense.groups[0], layout.class_prices, {})
     assert blocks is not None
     assert [(block.sub_group, block.pods) for block in blocks] == [(0, 2)]
-    assert sum(block.pods for block in everything(dense, dense.groups[0], layout.class_prices)) == 3
+    assert sum(block.pods for block in layout.whole(0)) == 3
 
 
 def state_of(free: list[int], leaves: str = "") -> GreedyState:

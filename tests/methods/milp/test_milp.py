@@ -15,14 +15,14 @@ import pytest
 
 from placer.bounds import NamedBound
 from placer.cli import main
-from placer.dense import Dense, make_dense
+from placer.dense import Dense
+from placer.dense.build import make_dense
 from placer.errors import UsageError
 from placer.methods.events import Event, Improved, SearchOptions, TooLarge
-from placer.methods.milp import complaint, search, solvers, variables
-from placer.methods.milp import search as run_search
-from placer.methods.milp.model import MilpModel
-from placer.methods.milp.program import BASE, LARGEST, Linear, PulpProgram
-from placer.methods.milp.solvers import SolveStatus, ask, make_solver, proves, solve_status
+from placer.methods.milp import search, solvers
+from placer.methods.milp.search import MilpModel
+from placer.methods.milp.solvers import SolveStatus, ask, complaint, make_solver, proves, solve_status
+from placer.methods.milp.variables import BASE, LARGEST, Linear, PulpProgram
 from placer.read import read
 from placer.result import Termination, Verdict
 from placer.solve import solve
@@ -43,7 +43,7 @@ def competing() -> Dense:
 
 def told(dense: Dense, **options: object) -> tuple[str, list[Event]]:
     events: list[Event] = []
-    return search(dense, replace(SearchOptions(), **options), events.append), events  # type: ignore[arg-type]
+    return search.search(dense, replace(SearchOptions(), **options), events.append), events  # type: ignore[arg-type]
 
 
 # -------------------------------------------------------------------------------------------------------------- numbers
@@ -71,7 +71,7 @@ def test_a_row_written_digit_by_digit_says_the_same(coefficients: tuple[int, ...
     for point in product(range(4), repeat=len(counts)):
         values = dict.fromkeys(program.variables, 0) | dict(zip(counts, point, strict=True))
         holds = row.at(values.__getitem__) <= most + by
-        assert (program.broken(program.carry(values)) is None) == holds, point
+        assert (program.broken(program.derive(values)) is None) == holds, point
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -102,9 +102,9 @@ def test_numbers_beyond_doubles_are_refused() -> None:
 
 
 def test_a_model_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variables, "MOST_VARIABLES", 8)
+    monkeypatch.setattr(search, "MOST_VARIABLES", 8)
     assert told(competing()) == ("finished", [])
-    monkeypatch.setattr(variables, "MOST_VARIABLES", 9)
+    monkeypatch.setattr(search, "MOST_VARIABLES", 9)
     assert told(competing())[0] == "proved"
 
 
@@ -251,7 +251,7 @@ def test_a_program_that_crashes_under_a_limit_found_nothing(monkeypatch: pytest.
 
 
 def test_a_solver_that_denies_every_solution_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[run_search.__module__]
+    module = search
     monkeypatch.setattr(module, "ask", lambda *_: SolveStatus.IMPOSSIBLE)
     with pytest.raises(RuntimeError, match="HiGHS finds no solution for admitted, where there is one"):
         told(competing())
@@ -259,7 +259,7 @@ def test_a_solver_that_denies_every_solution_is_not_believed(monkeypatch: pytest
 
 @pytest.mark.parametrize("ended", [SolveStatus.NOTHING, SolveStatus.FOUND])
 def test_what_is_not_optimal_is_not_proved(ended: SolveStatus, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[run_search.__module__]
+    module = search
     monkeypatch.setattr(module, "ask", lambda solver, problem: ask(solver, problem) and ended)
     word, events = told(competing())
     assert word == "time"
@@ -271,7 +271,7 @@ def test_a_solver_that_keeps_a_gap_proves_nothing(monkeypatch: pytest.MonkeyPatc
     assert proves("HiGHS")
     assert proves("COIN_CMD")
     assert not proves("GLPK_CMD")
-    module = sys.modules[run_search.__module__]
+    module = search
     monkeypatch.setattr(module, "proves", lambda _: False)
     word, events = told(competing())
     assert word == "finished"
@@ -324,7 +324,9 @@ def test_a_work_limit_counts_nodes_and_repeats() -> None:
 
 def test_no_process_that_solves_loads_two_solvers() -> None:
     """From version 1.15 on highspy and ortools cannot be loaded into one process."""
-    program = "import sys, placer.methods.milp; assert 'highspy' in sys.modules; assert 'ortools' not in sys.modules"
+    program = (
+        "import sys, placer.methods.milp.search; assert 'highspy' in sys.modules; assert 'ortools' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

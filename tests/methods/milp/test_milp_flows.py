@@ -12,13 +12,15 @@ from random import Random
 import pulp
 import pytest
 
-from placer.dense import Dense, Solution, make_dense, score_solution
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.build import make_dense
 from placer.instance import Dependency
 from placer.methods.milp.flows import groups_of, size_of_flows
-from placer.methods.milp.model import MilpModel
-from placer.methods.milp.program import PulpProgram, Values, Variable
+from placer.methods.milp.search import MilpModel
+from placer.methods.milp.variables import PulpProgram, Values, Variable
 from placer.read import read
 from placer.verify import verify
+from tests.examples import seed_blocks
 from tests.kep import kep_cluster
 from tests.oracle import placements
 from tests.shop import SHOP, shop
@@ -48,10 +50,10 @@ def somewhere(dense: Dense, random: Random, most: int) -> Iterator[Solution]:
             for _ in pod_class.pods:
                 if allowed and random.random() < 0.8:
                     found[index, random.choice(allowed)] += 1
-        yield dict(found)
+        yield Solution(found)
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 50) for first in range(0, 300, 50)], ids=str)
+@pytest.mark.parametrize("seeds", seed_blocks(300, 50, quick=2))
 def test_a_row_is_broken_exactly_where_a_rule_is(seeds: range) -> None:
     """Every rule together as ``verify`` sees it; where only C8 or C9 is broken, the row has the name of one of them."""
     names = {"network_cost": "C8", "bandwidth": "C9"}
@@ -73,7 +75,7 @@ def test_a_row_is_broken_exactly_where_a_rule_is(seeds: range) -> None:
     assert seen["C9"] >= 10
 
 
-@pytest.mark.parametrize("seeds", [range(first, first + 40) for first in range(0, 120, 40)], ids=str)
+@pytest.mark.parametrize("seeds", seed_blocks(120, 40))
 def test_every_valid_placement_keeps_all_rows_and_has_its_values(seeds: range) -> None:
     for seed in seeds:
         instance = tiny_network(seed).instance
@@ -115,9 +117,9 @@ def test_rows_leave_no_pairs_but_the_product(dependencies: list[Dependency]) -> 
     pairs = [variable for variable in model.program.variables if variable.name[0] in "ys"]
     assert {variable.name[0] for variable in pairs} == {"y", "s"}
     for counts in product(range(3), range(3), range(3), range(4), range(4), range(4)):
-        solution = {divmod(place, 3): count for place, count in enumerate(counts) if count}
+        solution = Solution({divmod(place, 3): count for place, count in enumerate(counts) if count})
         if sum(counts[:3]) <= 2 and sum(counts[3:]) <= 3 and model.broken(solution) is None:
-            point = model.variables.values(solution)
+            point = model.values(solution)
             assert point is not None
             for variable in pairs:
                 end = lowest_and_highest(model.program, variable, point)["ys".index(variable.name[0])]

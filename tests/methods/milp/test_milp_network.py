@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from placer.dense import make_dense
+from placer.dense.build import make_dense
 from placer.instance import PodState, Policy
-from placer.methods.milp.model import MilpModel
+from placer.methods.milp.search import MilpModel
 from tests.judge import placement
 from tests.kep import ONLINE_BOUTIQUE, kep_cluster
 from tests.methods.milp.test_milp_rules import SOLVERS, broken, values

@@ -9,20 +9,23 @@ from functools import cache
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.dense import Dense, DenseNuma, make_dense
+from placer.dense import Dense
 from placer.dense.admission_orders import Ordering, Orders
+from placer.dense.build import make_dense
+from placer.dense.numa import DenseNuma
 from placer.instance import Instance
 from placer.instance.numa import NumaDemand, NumaNode
 from placer.methods.events import Event, SearchOptions, TooLarge
-from placer.methods.milp import search, variables, zones
-from placer.methods.milp.model import MilpModel
+from placer.methods.milp import search, zones
+from placer.methods.milp.search import MilpModel
 from placer.methods.milp.zones import ByCrowd, ByZone, size_of_plans
 from placer.methods.numa.binding_order import aligned
 from placer.placement import Score
 from placer.verify import verify
+from tests.examples import examples, seed_blocks
 from tests.judge import placement
 from tests.methods.milp.test_milp_flows import model_with_all_values, somewhere
 from tests.methods.milp.test_milp_rules import SOLVERS, broken
@@ -52,8 +55,7 @@ from tests.tiny import tiny
 from tests.tiny_numa import tiny_numa
 from tests.world import World
 
-BLOCK = 60
-BLOCKS = [range(first, first + BLOCK) for first in range(0, 300, BLOCK)]
+SEEDS = range(300)
 #: How many of those instances the rule must decide.
 ENOUGH = 20
 
@@ -87,7 +89,7 @@ def test_as_many_are_placed_as_the_kubelet_admits(world: Callable[[], World], mo
 # ------------------------------------------------------------------------------------------------------ rows as a whole
 
 
-@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+@pytest.mark.parametrize("seeds", seed_blocks(len(SEEDS), 60, quick=2))
 def test_a_row_is_broken_exactly_where_a_rule_is(seeds: range) -> None:
     """Every rule together as ``verify`` sees it in the best order, on nodes with more room than their zones. Where only
     C10 is broken, its row is, or a count is more than the zones hold of its class.
@@ -126,7 +128,7 @@ def complaint(instance: Instance, most: Score) -> str:
     return "" if solved.proved else f"milp did not prove {most}"
 
 
-@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda block: f"{block[0]}-{block[-1]}")
+@pytest.mark.parametrize("seeds", seed_blocks(len(SEEDS), 60))
 def test_the_optimum_is_found_and_proved(seeds: range) -> None:
     for seed in seeds:
         if complaint(tiny_numa(seed).instance, optimum(seed)):
@@ -134,17 +136,17 @@ def test_the_optimum_is_found_and_proved(seeds: range) -> None:
             pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n{describe(small)}")
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@examples(150, derandomize=True)
 @given(nodes(4), st.lists(demands(), min_size=1, max_size=4))
 def test_what_fits_of_pods_by_chance_is_what_fits_by_trying(node: NumaNode, pods: list[NumaDemand]) -> None:
     instance = crowded(node, pods)
     assert complaint(instance, best(instance)[0]) == ""
 
 
+@pytest.mark.exhaustive
 def test_the_rule_decides_in_enough_of_them() -> None:
     """Without C10 there is a better placement."""
-    seeds = (seed for block in BLOCKS for seed in block)
-    assert sum(binds(tiny_numa(seed).instance, "C10", optimum(seed)) for seed in seeds) >= ENOUGH
+    assert sum(binds(tiny_numa(seed).instance, "C10", optimum(seed)) for seed in SEEDS) >= ENOUGH
 
 
 # ------------------------------------------------------------------------------------------------------ what is made
@@ -191,7 +193,7 @@ def test_where_no_kubelet_refuses_pods_the_program_is_what_it_was(without: Calla
         dense = make_dense(without(tiny_numa(seed).instance))
         assert written(dense) == written(make_dense(without_zones(tiny_numa(seed).instance)))
         model = MilpModel(dense)
-        assert not model.variables.zones.plans
+        assert not model.zones.plans
         assert not [each.name for each in model.program.variables if each.name[0] in "ep"]
         assert not [row.name for row in model.program.problem.constraints() if row.name.startswith("numa")]
 
@@ -208,7 +210,7 @@ def test_what_is_made_is_known_before() -> None:
     for seed in range(120):
         model = MilpModel(make_dense(tiny_numa(seed).instance))
         made = [each for each in model.program.variables if each.name[0] in "ep"]
-        plans = model.variables.zones.plans
+        plans = model.zones.plans
         assert len(made) <= size_of_plans(plans)
         ways.update(map(type, plans.values()))
     assert min(ways[ByZone], ways[ByCrowd]) >= 20
@@ -217,11 +219,11 @@ def test_what_is_made_is_known_before() -> None:
 def test_pods_for_one_zone_are_counted_by_zone_and_others_by_crowd() -> None:
     """Of two equal classes and a third: one variable per zone and kind. What fits no zone has none."""
     for world, kind in ((ordered(), ByZone), (assigned(), ByCrowd)):
-        (plan,) = MilpModel(make_dense(world.instance())).variables.zones.plans.values()
+        (plan,) = MilpModel(make_dense(world.instance())).zones.plans.values()
         assert type(plan) is kind
     world = alone(numa("single", "container", "4 cpu 9 memory", "2 cpu 9 memory"), a=TWO, b=TWO, c=FOUR)
     model = MilpModel(make_dense(world.instance()))
-    assert [len(kind.classes) for plan in model.variables.zones.plans.values() for kind in plan.kinds] == [2, 1]
+    assert [len(kind.classes) for plan in model.zones.plans.values() for kind in plan.kinds] == [2, 1]
     assert {each.name: each.upBound for each in model.program.variables if each.name[0] == "e"} == {
         "e_0_0_0": 2,
         "e_0_0_1": 1,
@@ -256,14 +258,14 @@ def test_crowds_of_equal_hardware_depend_on_what_is_available() -> None:
 
 def told(dense: Dense) -> tuple[str, list[Event]]:
     events: list[Event] = []
-    return search(dense, SearchOptions(), events.append), events
+    return search.search(dense, SearchOptions(), events.append), events
 
 
 def test_zones_count_among_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two classes on one node, two kinds in two zones."""
-    monkeypatch.setattr(variables, "MOST_VARIABLES", 5)
+    monkeypatch.setattr(search, "MOST_VARIABLES", 5)
     assert told(make_dense(ordered().instance())) == ("finished", [])
-    monkeypatch.setattr(variables, "MOST_VARIABLES", 6)
+    monkeypatch.setattr(search, "MOST_VARIABLES", 6)
     assert told(make_dense(ordered().instance()))[0] == "proved"
 
 

@@ -6,9 +6,10 @@ from itertools import islice
 
 import pytest
 
-from placer.dense import make_dense, score_solution
+from placer.dense import Solution, score_solution
+from placer.dense.build import make_dense
 from placer.instance import NetworkTopology, Policy, SubGroupPolicy
-from placer.methods.milp.model import MilpModel
+from placer.methods.milp.search import MilpModel
 from tests.judge import placement
 from tests.oracle import placements
 from tests.solving import solve_tiny
@@ -47,8 +48,8 @@ def test_once() -> None:
     world.nodes("n1 n2")
     world.pods_of("a b", world.gang("train", 0))
     dense = make_dense(world.instance())
-    assert MilpModel(dense).broken({(0, 0): 1, (0, 1): 1}) is None
-    assert str(MilpModel(dense).broken({(0, 0): 2, (0, 1): 1})).startswith("once")
+    assert MilpModel(dense).broken(Solution({(0, 0): 1, (0, 1): 1})) is None
+    assert str(MilpModel(dense).broken(Solution({(0, 0): 2, (0, 1): 1}))).startswith("once")
 
 
 @pytest.mark.parametrize(("where", "rule"), [("a@n1 b@n2", None), ("a@n1 b@n1", "capacity")])

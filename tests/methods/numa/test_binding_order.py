@@ -9,21 +9,22 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.dense import make_dense
+from placer.dense.build import make_dense
 from placer.document import placement_document
 from placer.errors import BadInstance
 from placer.instance import Key, PodState, Policy
 from placer.instance.numa import NumaDemand, NumaNode
 from placer.manifests import dump
-from placer.methods.greedy import greedy
+from placer.methods.greedy.multi_start import greedy
 from placer.methods.numa.binding_order import aligned, misstated
 from placer.placement import Binding, Placement
 from placer.read import read_placement
 from placer.solve import solve
 from placer.verify import verify
+from tests.examples import examples
 from tests.judge import placement
 from tests.numa_drawn import demands, nodes
 from tests.numa_naive import some_order
@@ -157,7 +158,7 @@ def test_names_that_are_none_are_a_fault_of_the_placement(tmp_path: Path) -> Non
     ]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@examples(150, derandomize=True)
 @given(nodes(3), st.lists(demands(), min_size=1, max_size=4))
 def test_verify_is_content_exactly_where_some_order_works(node: NumaNode, asked: list[NumaDemand]) -> None:
     world = World(Policy())
@@ -195,7 +196,7 @@ def test_what_is_aligned_says_nothing_wrong() -> None:
     told = 0
     for seed in range(120):
         instance = tiny_numa(seed).instance
-        found = aligned(instance, make_dense(instance).placement(greedy(make_dense(instance), seed=seed)))
+        found = aligned(instance, make_dense(instance).placement(greedy(make_dense(instance))))
         assert misstated(instance, found) == [], seed
         told += any(binding.numa_zones for binding in found.bindings)
     assert told >= 40

@@ -8,18 +8,20 @@ import sys
 
 import pytest
 
-from placer.dense import Dense, Solution, beats, make_dense, score_solution
+from placer.dense import Dense, Solution, beats, score_solution
+from placer.dense.build import make_dense
 from placer.instance import Instance
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairTask, repair
 from placer.methods.decomposed.subproblem import make_subproblem
 from placer.methods.events import SearchOptions
-from placer.methods.greedy import complete, greedy
+from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
 from placer.methods.numa.ejection_chains import EXCHANGE_WORK, place_by_ejection_chains
 from placer.methods.numa.zone_bins import ZoneBins
 from placer.verify import verify
+from tests.examples import seed_blocks
 from tests.numa_words import demand, numa
 from tests.numa_worlds import assigned
 from tests.support import instance_of
@@ -48,7 +50,7 @@ def on_nodes(instance: Instance, **nodes: str) -> tuple[Dense, Solution]:
     """The instance by index, and a solution with pods, by name, on nodes."""
     dense = make_dense(instance)
     number = {pod.name: index for pod, index in dense.class_of.items()}
-    solution: Solution = {}
+    solution = Solution()
     for pod, node in nodes.items():
         place = number[pod], dense.node_index[node]
         solution[place] = solution.get(place, 0) + 1
@@ -152,7 +154,7 @@ def test_pods_of_two_containers_stay_where_containers_are_aligned_one_by_one() -
 
 def test_a_node_whose_pods_are_admitted_in_no_order_is_left_alone() -> None:
     dense = make_dense(assigned().instance())
-    start = {(index, 0): each.size for index, each in enumerate(dense.classes)}
+    start = Solution({(index, 0): each.size for index, each in enumerate(dense.classes)})
     bins = ZoneBins(dense, start, random.Random(0))
     assert bins.solution() == start
     assert not any(bins.facts.free(index, 0) for index, _ in start)
@@ -216,8 +218,9 @@ def test_the_rows_of_the_bins_say_what_is_left() -> None:
     made = generate("numa", nodes=12, zones=(2, 4), seed=3)
     instance = instance_of(*made.documents)
     dense = make_dense(instance)
-    chance, start = random.Random(5), greedy(dense, seed=0)
-    kept = {place: count for place, count in start.items() if chance.random() < 0.9}
+    chance, start = random.Random(5), greedy(dense)
+    gone = {at for at in start if chance.random() > 0.9}
+    kept = start.only(lambda *at: at not in gone)
     bins = ZoneBins(dense, kept, random.Random(0))
     done = 0
     for _ in range(400):
@@ -252,7 +255,7 @@ def test_what_the_kubelet_refuses_as_the_last_one_is_added_in_another_order() ->
 def test_with_one_worker_only_work_ends_ejection_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the same seed would not give the same answer."""
     dense = make_dense(instance_of(*generate("numa", nodes=30, zones=(2,), seed=3).documents))
-    start = dict(list(greedy(dense, seed=0).items())[:-40])
+    start = Solution(dict(list(greedy(dense).items())[:-40]))
     module = sys.modules["placer.methods.decomposed.lexicographic"]
     seconds: list[float] = []
 
@@ -268,16 +271,16 @@ def test_with_one_worker_only_work_ends_ejection_chains(monkeypatch: pytest.Monk
 # ------------------------------------------------------------------------------------------------------- with all rules
 
 
-@pytest.mark.parametrize("first", range(0, 360, 60))
-def test_no_rule_is_broken_and_nothing_lost(first: int) -> None:
+@pytest.mark.parametrize("seeds", seed_blocks(360, 60, quick=2))
+def test_no_rule_is_broken_and_nothing_lost(seeds: range) -> None:
     """From what the greedy leaves when some of it is taken away: O1 never gets worse, and often better."""
     better = 0
-    for seed in range(first, first + 60):
+    for seed in seeds:
         instance = tiny_numa(seed).instance
         dense, chance = make_dense(instance), random.Random(seed)
         if dense.numa is None or dense.levels[0][0] != "admitted":
             continue
-        start = without_some(dense, greedy(dense, seed=seed), chance)
+        start = without_some(dense, greedy(dense), chance)
         found = chained(instance, dense, start, seed)
         assert found == chained(instance, dense, start, seed), "the same seed finds the same chains"
         better += beats(dense, score_solution(dense, found), score_solution(dense, start), ahead(dense))
@@ -288,22 +291,22 @@ def without_some(dense: Dense, solution: Solution, chance: random.Random) -> Sol
     """A solution without most of the pods that are on their own, in an order that kubelets admit."""
     sizes = [sum(dense.classes[index].size for index in group.classes) for group in dense.groups]
     gone = {group for group, size in enumerate(sizes) if chance.random() < (0.8 if size == 1 else 0.1)}
-    kept = {place: count for place, count in solution.items() if dense.classes[place[0]].group not in gone}
+    kept = solution.only(lambda index, _: dense.classes[index].group not in gone)
     assert dense.numa is not None
     ordered = dense.numa.ordered(kept)
-    return {} if ordered is None else ordered
+    return Solution() if ordered is None else ordered
 
 
-@pytest.mark.parametrize("first", range(0, 240, 60))
-def test_ejection_chains_through_a_part_keeps_every_rule(first: int) -> None:
+@pytest.mark.parametrize("seeds", seed_blocks(240, 60, quick=2))
+def test_ejection_chains_through_a_part_keeps_every_rule(seeds: range) -> None:
     """What it gains in the part it gains in the whole."""
     gained = 0
-    for seed in range(first, first + 60):
+    for seed in seeds:
         instance = tiny_numa(seed).instance
         dense, chance = make_dense(instance), random.Random(seed)
         if dense.numa is None:
             continue
-        incumbent = IncumbentState(dense, without_some(dense, greedy(dense, seed=seed), chance))
+        incumbent = IncumbentState(dense, without_some(dense, greedy(dense), chance))
         groups = range(len(dense.groups))
         still = chance.sample(groups, chance.randint(0, len(groups) // 3))
         nodes = chance.sample(range(len(dense.nodes)), (1 + len(dense.nodes)) // 2)
@@ -311,7 +314,7 @@ def test_ejection_chains_through_a_part_keeps_every_rule(first: int) -> None:
         if not subproblem.dense.classes:
             continue
         repaired = repair(
-            RepairTask(subproblem.dense, subproblem.start, subproblem.must, 0, 10.0, WORK, seed, chains=True)
+            RepairTask(subproblem.dense, subproblem.start, subproblem.must, 0, 600.0, WORK, seed, chains=True)
         )
         if repaired.solution is None:
             continue
@@ -330,6 +333,6 @@ def test_what_was_planted_is_found(zones: tuple[int, ...], pod_scope: float) -> 
     made = generate("numa", nodes=16, zones=zones, pod_scope=pod_scope, seed=11)
     instance = instance_of(*made.documents)
     dense = make_dense(instance)
-    solution = greedy(dense, seed=0)
+    solution = greedy(dense)
     assert sum(solution.values()) == len(made.planted)
     assert verify(instance, dense.placement(solution)) == []

@@ -3,8 +3,3 @@
 Belongs here: what the actions enqueue, allocate and backfill and the plug-ins do that decide which pending pods go
 where. Does not: preemption and reclaim, controllers.
 """
-
-from placer.laboratory.policies.volcano.session import Session
-from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS
-
-__all__ = ["DEFAULT", "DEFAULT_LABELS", "Session"]

@@ -5,19 +5,34 @@ Source: Volcano ``pkg/scheduler/actions/allocate/allocate.go``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
-from placer.laboratory.policies.step import Filter, SchedulingCycle, Score
-from placer.laboratory.policies.volcano.domains import HyperNodesInfo
-from placer.laboratory.policies.volcano.jobs import JobInfo, SubJob, is_best_effort, required, subjob_order
-from placer.laboratory.policies.volcano.queues import Proportion
-from placer.laboratory.policies.volcano.topology import TopologyAware
+from placer.laboratory.policies.framework import (
+    ClusterState,
+    Filter,
+    FloatArray,
+    IntArray,
+    SchedulingCycle,
+    Score,
+    Task,
+)
+from placer.laboratory.policies.volcano.jobs import (
+    HyperNodesInfo,
+    JobInfo,
+    SubJob,
+    is_best_effort,
+    required,
+    subjob_order,
+)
+
+if TYPE_CHECKING:
+    from placer.laboratory.policies.volcano.queues import Proportion
+    from placer.laboratory.policies.volcano.topology import TopologyAware
 
 __all__ = ["Allocate", "Move", "Worksheet"]
 
@@ -37,14 +52,8 @@ Entry = tuple[tuple[Any, ...], SubJob, list[Task]]
 
 @dataclass(slots=True)
 class Worksheet:
-    """What is left to try of a job. A pod that found no node is gone from it.
-
-    Parameters
-    ----------
-    queue
-        Subjobs, a heap.
-    first
-        Uids of subjobs that go before the rest.
+    """What is left to try of a job: a heap of subjobs, and uids of those that go first. A pod that found no node is
+    gone from it.
     """
 
     queue: list[Entry] = field(default_factory=list)
@@ -72,25 +81,12 @@ class Worksheet:
         return Worksheet(list(self.queue), self.first)
 
 
-class _Solution(NamedTuple):
-    """A try that works, undone.
+class _DomainPlan(NamedTuple):
+    """A try for a domain that works, undone, and the sum of the scores of its subjobs' HyperNodes.
 
-    Parameters
-    ----------
-    domain
-        HyperNode that it was for.
-    score
-        Sum of the scores of its subjobs' HyperNodes.
-    subjob, inner
-        The last subjob and the HyperNode that was chosen for it.
-    anchors
-        Subjob to its anchor then.
-    moves
-        What was done.
-    queue
-        Subjobs with pods that were not tried.
-    tasks
-        Pods that are known to fit, where nothing was done yet.
+    ``subjob`` is the last one, ``inner`` the HyperNode that was chosen for it; ``anchors`` are those of all subjobs
+    then, ``moves`` what was done, ``queue`` subjobs with pods that were not tried, and ``tasks`` pods that are known to
+    fit, where nothing was done yet.
     """
 
     domain: int
@@ -102,7 +98,7 @@ class _Solution(NamedTuple):
     queue: list[Entry]
     tasks: tuple[Task, ...] = ()
 
-    def carried_out(self, moves: list[Move]) -> _Solution:
+    def carried_out(self, moves: list[Move]) -> _DomainPlan:
         """The same with its moves."""
         return self._replace(moves=moves, tasks=())
 
@@ -110,16 +106,8 @@ class _Solution(NamedTuple):
 class Allocate:
     """One session's tries.
 
-    Parameters
-    ----------
-    state, domains
-        What is where.
-    proportion
-        Whether a queue may have more.
-    topology
-        The plug-in network-topology-aware; None: it is off, and only the whole cluster is tried.
-    filters, scores
-        Of pods on nodes, besides room and the topology's own score.
+    Without ``topology`` the plug-in network-topology-aware is off, and only the whole cluster is tried. Filters and
+    scores are those of pods on nodes, besides room and the topology's own score.
     """
 
     def __init__(
@@ -152,24 +140,22 @@ class Allocate:
 
     # ---------------------------------------------------------------------------------------------------------- moves
 
-    def do(self, job: JobInfo, move: Move) -> None:
-        """Carry out a move."""
+    def do(self, job: JobInfo, move: Move, sign: int = 1) -> None:
+        """Carry out a move, or (sign -1) take it back."""
         if move.waits:
-            self.state.wait(move.task, move.node)
-            job.pipeline(move.subjob, move.task)
-        else:
+            self.state.wait(move.task, move.node, sign)
+            job.pipeline(move.subjob, move.task, sign)
+            return
+        if sign > 0:
             self.state.assume(move.task, move.node)
-            job.place(move.subjob, move.task, move.node)
+        else:
+            self.state.forget(move.task)
+        job.place(move.subjob, move.task, move.node, sign)
 
     def undo(self, job: JobInfo, moves: list[Move]) -> None:
         """Take moves back, last one first."""
         for move in reversed(moves):
-            if move.waits:
-                self.state.wait(move.task, move.node, -1)
-                job.pipeline(move.subjob, move.task, -1)
-            else:
-                self.state.forget(move.task)
-                job.place(move.subjob, move.task, move.node, -1)
+            self.do(job, move, -1)
 
     # ---------------------------------------------------------------------------------------------------------- tries
 
@@ -178,7 +164,7 @@ class Allocate:
         for gradient in self._gradients(job, None, self.domains.top):
             solutions = self._solutions(job, worksheet, gradient)
             if solutions:
-                best = solutions[self._best(np.array([each.score for each in solutions]))]
+                best = solutions[self.state.best(np.array([each.score for each in solutions]))]
                 if best.tasks:
                     best = best.carried_out(self.for_tasks(job, best.subjob, list(best.tasks), best.inner))
                 else:
@@ -190,7 +176,7 @@ class Allocate:
                 return best.moves
         return []
 
-    def _solutions(self, job: JobInfo, worksheet: Worksheet, gradient: list[int]) -> list[_Solution]:
+    def _solutions(self, job: JobInfo, worksheet: Worksheet, gradient: list[int]) -> list[_DomainPlan]:
         """Tries that work; of a job that is one gang of equal pods they are told by counting."""
         if not job.group.policies:
             ((_, subjob, tasks),) = worksheet.queue
@@ -202,23 +188,23 @@ class Allocate:
 
     def _counted(
         self, job: JobInfo, subjob: SubJob, tasks: list[Task], slots: IntArray, domain: int
-    ) -> _Solution | None:
+    ) -> _DomainPlan | None:
         """What a try inside a HyperNode would come to, without its moves."""
         for gradient in self._gradients(job, subjob, domain):
             inner = [each for each in gradient if slots[self.domains.nodes[each]].sum() >= len(tasks)]
             if inner:
                 scores = self._hyper_scores(subjob, inner)
-                chosen = inner[self._best(scores)]
+                chosen = inner[self.state.best(scores)]
                 anchor = self.domains.common(subjob.anchor, chosen)
-                return _Solution(domain, float(scores.max()), subjob, chosen, {subjob: anchor}, [], [], tuple(tasks))
+                return _DomainPlan(domain, float(scores.max()), subjob, chosen, {subjob: anchor}, [], [], tuple(tasks))
         return None
 
-    def _keep_anchors(self, job: JobInfo, solution: _Solution) -> None:
+    def _keep_anchors(self, job: JobInfo, solution: _DomainPlan) -> None:
         job.anchor = self.domains.common(job.anchor, solution.domain)
         for subjob, anchor in solution.anchors.items():
             subjob.anchor = anchor
 
-    def _try_job(self, job: JobInfo, worksheet: Worksheet, domain: int) -> _Solution | None:
+    def _try_job(self, job: JobInfo, worksheet: Worksheet, domain: int) -> _DomainPlan | None:
         """Subjob after subjob inside one HyperNode, until the job is ready; all is taken back."""
         job.failed.clear()
         moves, score, last = list[Move](), 0.0, None
@@ -239,11 +225,11 @@ class Allocate:
         self.undo(job, moves)
         if last is None or not works:
             return None
-        return _Solution(domain, score, last.subjob, last.inner, anchors, moves, worksheet.queue)
+        return _DomainPlan(domain, score, last.subjob, last.inner, anchors, moves, worksheet.queue)
 
     def _for_subjob(
         self, job: JobInfo, subjob: SubJob, tasks: list[Task], within: int
-    ) -> tuple[_Solution | None, list[Task]]:
+    ) -> tuple[_DomainPlan | None, list[Task]]:
         """The best HyperNode of the lowest gradient that works, its moves carried out; and the pods not tried there."""
         slots = self._slots(job, subjob, tasks)
         if slots is not None:
@@ -252,25 +238,30 @@ class Allocate:
                 found = found.carried_out(self._dry_run(job, subjob, list(tasks), found.inner))
                 subjob.anchor = found.anchors[subjob]
             return found, []
-        needed = self._needed(subjob, tasks)
         for gradient in self._gradients(job, subjob, within):
-            tries = list[tuple[int, list[Move], list[Task]]]()
-            for domain in gradient:
-                if needed is not None and (needed > self.domains.alloc[domain] - self.domains.used[domain]).any():
-                    continue
-                left = list(tasks)
-                moves = self._dry_run(job, subjob, left, domain)
-                if moves:
-                    self.undo(job, moves)
-                    tries.append((domain, moves, left))
+            tries = list(self._tries(job, subjob, tasks, gradient))
             if tries:
                 scores = self._hyper_scores(subjob, [domain for domain, _, _ in tries])
-                domain, moves, left = tries[self._best(scores)]
+                domain, moves, left = tries[self.state.best(scores)]
                 for move in moves:
                     self.do(job, move)
                 subjob.anchor = self.domains.common(subjob.anchor, domain)
-                return _Solution(within, float(scores.max()), subjob, domain, {}, moves, []), left
+                return _DomainPlan(within, float(scores.max()), subjob, domain, {}, moves, []), left
         return None, []
+
+    def _tries(
+        self, job: JobInfo, subjob: SubJob, tasks: list[Task], gradient: Iterable[int]
+    ) -> Iterator[tuple[int, list[Move], list[Task]]]:
+        """HyperNodes that work, each with its moves, taken back, and the pods that were not tried there."""
+        needed = self._needed(subjob, tasks)
+        for domain in gradient:
+            if needed is not None and (needed > self.domains.alloc[domain] - self.domains.used[domain]).any():
+                continue
+            left = list(tasks)
+            moves = self._dry_run(job, subjob, left, domain)
+            if moves:
+                self.undo(job, moves)
+                yield domain, moves, left
 
     def _dry_run(self, job: JobInfo, subjob: SubJob, left: list[Task], domain: int) -> list[Move]:
         """Try the pods of a subjob; who failed elsewhere is forgotten."""
@@ -295,7 +286,7 @@ class Allocate:
         """
         first, state = tasks[0], self.state
         alike = all(
-            task.request is first.request and task.eligible is first.eligible and not task.pod.host_ports
+            task.request is first.request and task.eligible is first.eligible and not _looks_around(task)
             for task in tasks
         )
         if not alike or subjob.size != subjob.total or state.any_releasing or not len(first.asked):
@@ -322,25 +313,31 @@ class Allocate:
             task = left.pop(0)
             if not self.proportion.allows(job.queue, task):
                 continue
-            if task.pod.role and task.pod.role in job.failed_roles(subjob):
+            alike_failed = task.pod.role in job.failed_roles(subjob) - {""}
+            feasible = nodes[:0] if alike_failed else self.step.feasible(task, nodes)
+            if len(feasible):
+                moves.append(self._move(subjob, task, feasible))
+                self._carry_out(job, moves[-1])
+                if job.subjob_ready(subjob):
+                    break
+            else:
                 job.failed[task] = subjob
-                continue
-            feasible = self.step.feasible(task, nodes)
-            if not len(feasible):
-                job.failed[task] = subjob
-                if job.goes_on(subjob):
-                    continue
-                break
-            moves.append(self._move(subjob, task, feasible))
-            self.do(job, moves[-1])
-            if subjob.wanted is not None and self.topology is not None:
-                self._anchor = self.topology.moved(self._anchor, moves[-1].node)
-            if job.subjob_ready(subjob):
-                break
+                if not (alike_failed or job.goes_on(subjob)):
+                    break
+        return self._kept(job, subjob, moves)
+
+    def _kept(self, job: JobInfo, subjob: SubJob, moves: list[Move]) -> list[Move]:
+        """The moves of a try after which the subjob is ready; of any other none, all taken back."""
         if job.subjob_ready(subjob) or job.subjob_ready(subjob, pipelined=True):
             return moves
         self.undo(job, moves)
         return []
+
+    def _carry_out(self, job: JobInfo, move: Move) -> None:
+        """Carry out a move; the anchor of this try follows."""
+        self.do(job, move)
+        if move.subjob.wanted is not None and self.topology is not None:
+            self._anchor = self.topology.moved(self._anchor, move.node)
 
     def _move(self, subjob: SubJob, task: Task, feasible: IntArray) -> Move:
         """The best node among those with room now, else among those that will have it."""
@@ -362,7 +359,7 @@ class Allocate:
     def _hyper_scores(self, subjob: SubJob, domains: list[int]) -> FloatArray:
         return np.zeros(len(domains)) if self.topology is None else self.topology.hyper_nodes(subjob, domains)
 
-    def _best(self, scores: FloatArray) -> int:
-        """Index of the highest score; of several one at random."""
-        ties = np.flatnonzero(scores == scores.max())
-        return int(ties[self.state.random.randrange(len(ties))])
+
+def _looks_around(task: Task) -> bool:
+    """Whether what a node has room for depends on the pods there, or around it."""
+    return bool(task.pod.host_ports or task.pod.neighbours)

@@ -1,32 +1,125 @@
-"""Jobs and their subjobs: who is in which, what runs, when one is ready.
+"""What a session knows: HyperNodes as arrays, jobs and their subjobs, who is in which, what runs, when one is ready.
 
-Source: Volcano ``pkg/scheduler/api`` (``job_info.go``, ``sub_job_info.go``), ``pkg/scheduler/plugins/gang``.
+Above all roots stands the virtual top, which holds every node. Idle sums are those of the start, as Volcano keeps them
+during a session (#6015); used sums follow every pod.
+
+Source: Volcano ``pkg/scheduler/api`` (``job_info.go``, ``sub_job_info.go``, ``hyper_node_info.go``),
+``pkg/scheduler/framework/session.go``, ``pkg/scheduler/plugins/gang``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.instance import Group, Instance, Key, NetworkTopology, Pod, SubGroup
-from placer.laboratory.policies.cluster_state import ClusterState, IntArray, Task
-from placer.laboratory.policies.volcano.domains import HyperNodesInfo
 from placer.quantity import PODS
 
-__all__ = ["JobInfo", "SubJob", "is_best_effort", "read_jobs", "required", "subjob_order", "task_order"]
+if TYPE_CHECKING:
+    from placer.laboratory.policies.framework import ClusterState, IntArray, Task
+
+__all__ = [
+    "TOP",
+    "HyperNodesInfo",
+    "JobInfo",
+    "SubJob",
+    "is_best_effort",
+    "read_jobs",
+    "required",
+    "subjob_order",
+    "task_order",
+]
+
+
+#: Name of the virtual top.
+TOP = "<cluster-top-hypernode>"
+
+
+class HyperNodesInfo:
+    """The HyperNodes of an instance, by index; the virtual top comes last."""
+
+    def __init__(self, state: ClusterState) -> None:
+        tree = state.instance.topology
+        names = [*tree.hyper_nodes, TOP]
+        self.names = names
+        self.number = {name: index for index, name in enumerate(names)}
+        self.top = self.number[TOP]
+        self.tier = [*(each.tier for each in tree.hyper_nodes.values()), max(1, tree.root_tier)]
+        self.parent = [*(self.number[each.parent or TOP] for each in tree.hyper_nodes.values()), -1]
+        self.max_tier, self.min_tier = self.tier[self.top], min(self.tier)
+        #: HyperNodes that hold a node, lowest first, the top last.
+        self.path = [[*(self.number[name] for name in tree.path(node)), self.top] for node in state.names]
+        self._paths = [np.array(path, dtype=np.int64) for path in self.path]
+        #: The HyperNode of a node at the lowest tier of all, -1 where it has none there.
+        self.leaf: IntArray = np.array([self._at(path, self.min_tier) for path in self.path], dtype=np.int64)
+        #: Nodes in a HyperNode, in the order in which the scheduler happens to hold them.
+        self.nodes = self._members(state.everywhere.tolist())
+        self.alloc = self._sums(state.alloc)
+        self.used = self._sums(state.used)
+        self.idle = self._sums(state.idle)
+        self.future = self.idle + self._sums(state.releasing)
+        self._by_tier: dict[int, IntArray] = {}
+        state.listeners.append(self._hear)
+
+    def _members(self, nodes: Iterable[int]) -> list[IntArray]:
+        members: list[list[int]] = [[] for _ in self.names]
+        for node in nodes:
+            for domain in self.path[node]:
+                members[domain].append(node)
+        return [np.array(each, dtype=np.int64) for each in members]
+
+    def _sums(self, rows: IntArray) -> IntArray:
+        found: IntArray = np.array([rows[nodes].sum(axis=0) for nodes in self.nodes], dtype=np.int64)
+        return found.reshape(len(self.nodes), rows.shape[1])
+
+    def _at(self, path: Iterable[int], tier: int) -> int:
+        return next((domain for domain in path if self.tier[domain] == tier), -1)
+
+    def _hear(self, task: Task, node: int, sign: int) -> None:
+        self.used[self._paths[node]] += sign * task.request
+
+    def at_tier(self, tier: int) -> IntArray:
+        """The HyperNode of every node at a tier, -1 where it has none there."""
+        if tier not in self._by_tier:
+            self._by_tier[tier] = np.array([self._at(path, tier) for path in self.path], dtype=np.int64)
+        return self._by_tier[tier]
+
+    def line(self, domain: int) -> list[int]:
+        """A HyperNode and its ancestors up to the top."""
+        found = [domain]
+        while self.parent[found[-1]] >= 0:
+            found.append(self.parent[found[-1]])
+        return found
+
+    def common(self, one: int | None, other: int | None) -> int | None:
+        """Lowest common ancestor-or-self; of nothing and something the latter."""
+        if one is None or other is None:
+            return other if one is None else one
+        line = self.line(one)
+        return next(domain for domain in self.line(other) if domain in line)
+
+    def smallest(self, nodes: Iterable[int]) -> int:
+        """The lowest HyperNode that holds all the nodes."""
+        paths = [self.path[node] for node in nodes]
+        return next(domain for domain in paths[0] if all(domain in path for path in paths))
+
+    def below(self, domain: int) -> list[int]:
+        """A HyperNode and all that lie in it."""
+        found = [domain]
+        for each in found:
+            found += (child for child, parent in enumerate(self.parent) if parent == each)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a scope asks of the tree, soft made hard as at the start of a session.
-
-    Parameters
-    ----------
-    limit
-        Highest tier; None: no limit, though there is a networkTopology.
+    """What a scope asks of the tree, soft made hard as at the start of a session: the highest tier, or no limit (None)
+    though there is a networkTopology.
     """
 
     limit: int | None
@@ -144,22 +237,21 @@ class JobInfo:
         placed = sum(each.occupied + each.best_effort for each in self.subjobs) + waiting
         if placed < self.group.min_member:
             return False
-        for role, least in self.group.min_task_member.items():
-            if self.roles[role] + pipelined * self.roles_pipelined[role] < least:
-                return False
-        for index, policy in enumerate(self.group.policies):
-            mine = [each for each in self.subjobs if each.policy == index]
-            if sum(self.subjob_ready(each, pipelined=pipelined) for each in mine) < policy.min_sub_groups:
-                return False
-        return True
+        roles = self.roles + self.roles_pipelined if pipelined else self.roles
+        if any(roles[role] < least for role, least in self.group.min_task_member.items()):
+            return False
+        ready = filter(partial(self.subjob_ready, pipelined=pipelined), self.subjobs)
+        return not self.group.policies or self._enough(ready)
+
+    def _enough(self, subjobs: Iterable[SubJob]) -> bool:
+        """Whether there are minSubGroups of every policy among some subjobs."""
+        found = Counter(each.policy for each in subjobs)
+        return all(found[index] >= policy.min_sub_groups for index, policy in enumerate(self.group.policies))
 
     def valid(self) -> bool:
         """Whether it has the pods and subjobs to become ready at all."""
-        if self.group.invalid is not None:
+        if self.group.invalid is not None or not self._enough(self.subjobs):
             return False
-        for index, policy in enumerate(self.group.policies):
-            if sum(each.policy == index for each in self.subjobs) < policy.min_sub_groups:
-                return False
         there = Counter(self.roles)
         for subjob in self.subjobs:
             there.update(task.pod.role for task in subjob.tasks)
@@ -213,9 +305,10 @@ def _job(group: Group, state: ClusterState, domains: HyperNodesInfo) -> JobInfo:
     wanted = _wanted(group.topology, None, domains)
     uid = f"{group.key.namespace}/{group.key.name}"
     job = JobInfo(uid, group, group.queue or "default", wanted, [])
-    for subjob, keys, succeeded in _parts(group, uid, wanted, instance, domains):
+    for subjob, keys, succeeded in _parts(job, instance, domains):
         members = [instance.pods[key] for key in keys]
-        _count_members(subjob, members, succeeded, state, domains)
+        _count_members(subjob, members, succeeded, state)
+        _count_placed(subjob, [pod.node for pod in members if pod.node is not None], succeeded, state, domains)
         job.roles.update(pod.role for pod in members if pod.node is not None)
         job.roles_pipelined.update(task.pod.role for task in subjob.tasks if is_best_effort(task))
         job.anchor = domains.common(job.anchor, subjob.anchor)
@@ -224,39 +317,46 @@ def _job(group: Group, state: ClusterState, domains: HyperNodesInfo) -> JobInfo:
     return job
 
 
-def _count_members(
-    subjob: SubJob, members: Sequence[Pod], succeeded: int, state: ClusterState, domains: HyperNodesInfo
-) -> None:
-    """Note in a subjob what its pods come to: those that wait, those that run and where, and what all ask for."""
+def _count_members(subjob: SubJob, members: Sequence[Pod], succeeded: int, state: ClusterState) -> None:
+    """Note in a subjob what its pods come to: those that wait, and what all ask for."""
     subjob.tasks = sorted((state.task_of[pod.key] for pod in members if pod.key in state.task_of), key=task_order)
     subjob.best_effort = sum(map(is_best_effort, subjob.tasks))
     subjob.priority = max((0, *(pod.priority for pod in members)))
     subjob.total = len(members) + succeeded
-    subjob.request = sum((state.row(pod.requests) for pod in members), start=np.zeros_like(state.alloc[0]))
-    nodes = [pod.node for pod in members if pod.node is not None]
+    subjob.request = state.requested(pod.key for pod in members)
+
+
+def _count_placed(
+    subjob: SubJob, nodes: Sequence[str], succeeded: int, state: ClusterState, domains: HyperNodesInfo
+) -> None:
+    """Note in a subjob where its placed pods are; one of them on a node that is not there leaves it without anchor."""
     subjob.running = Counter(state.number[node] for node in nodes if node in state.number)
     subjob.occupied = len(nodes) + succeeded
-    if subjob.wanted is not None and nodes and all(node in state.number for node in nodes):
+    if subjob.wanted is not None and nodes and subjob.running.total() == len(nodes):
         subjob.anchor = domains.smallest(subjob.running)
 
 
-def _parts(
-    group: Group, uid: str, wanted: Wanted | None, instance: Instance, domains: HyperNodesInfo
-) -> Iterator[tuple[SubJob, list[Key], int]]:
+def _parts(job: JobInfo, instance: Instance, domains: HyperNodesInfo) -> Iterator[tuple[SubJob, list[Key], int]]:
     """Subjobs with the pods of each, and how many of its pods have succeeded."""
-    merged: dict[tuple[int, str], list[SubGroup]] = {}
-    for part in group.sub_groups:
-        merged.setdefault((part.policy, part.name), []).append(part)
-    for (index, name), parts in merged.items():
+    group = job.group
+    for (index, name), parts in _merged(group.sub_groups).items():
         policy = group.policies[index]
-        asked = _wanted(policy.topology, wanted, domains)
-        subjob = SubJob(f"{uid}/{name}", policy.size, index, asked, _match_index(name, policy.name))
+        asked = _wanted(policy.topology, job.wanted, domains)
+        subjob = SubJob(f"{job.uid}/{name}", policy.size, index, asked, _match_index(name, policy.name))
         keys = [key for part in parts for key in (*part.pending, *part.bound)]
         yield subjob, keys, sum(part.succeeded for part in parts)
     left = [key for key in (*group.pending, *group.bound) if instance.pods[key].sub_group is None]
     succeeded = sum(group.succeeded.values()) - sum(part.succeeded for part in group.sub_groups)
     if left or succeeded:
-        yield SubJob(uid, 1 if group.policies else group.min_member, None, wanted), left, succeeded
+        yield SubJob(job.uid, 1 if group.policies else group.min_member, None, job.wanted), left, succeeded
+
+
+def _merged(sub_groups: Iterable[SubGroup]) -> dict[tuple[int, str], list[SubGroup]]:
+    """Subgroups of one policy and one name are one subjob."""
+    merged: dict[tuple[int, str], list[SubGroup]] = defaultdict(list)
+    for part in sub_groups:
+        merged[part.policy, part.name].append(part)
+    return merged
 
 
 def _wanted(topology: NetworkTopology | None, job: Wanted | None, domains: HyperNodesInfo) -> Wanted | None:

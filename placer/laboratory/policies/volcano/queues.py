@@ -1,65 +1,131 @@
-"""The plug-in proportion: what each queue deserves, and who has had it.
+"""Who takes part in a session, and what queues may have: the action enqueue with overcommit, the plug-in proportion.
 
-Weight and capability of queues count; guarantees are not part of an instance.
+A PodGroup of which nothing runs waits outside. It is let in while its ``minResources``, with those of all that are in
+and do not run yet, fit into what all nodes have, stretched by a factor, less what pods take. Others are not tried.
+Of queues weight and capability count; guarantees are not part of an instance.
 
-Source: Volcano ``pkg/scheduler/plugins/proportion/proportion.go``.
+Source: Volcano ``pkg/scheduler/actions/enqueue/enqueue.go``, ``pkg/scheduler/plugins/{overcommit,proportion}``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, Task
-from placer.laboratory.policies.volcano.jobs import JobInfo
-from placer.quantity import PODS
+from placer.instance import Group, GroupKey, Queue
+from placer.quantity import CPU, PODS, Resources
 
-__all__ = ["Proportion"]
+if TYPE_CHECKING:
+    from placer.laboratory.policies.framework import ClusterState, FloatArray, Task
+    from placer.laboratory.policies.volcano.jobs import JobInfo
 
+__all__ = ["Overcommit", "Proportion", "enqueue"]
+
+
+#: What counts for a queue that no object describes.
+_UNKNOWN = Queue("default", {})
 #: Amounts nearer than this are the same.
 _TOLERANCE = 0.1
+_DEFAULT_FACTOR = 1.2
+_NATIVE = (CPU, "memory", PODS, "ephemeral-storage")
+
+
+@dataclass(frozen=True, slots=True)
+class Overcommit:
+    """Arguments of the plug-in: how much more than there is may be asked for, 1 or more, in all and of single
+    resources.
+    """
+
+    factor: float = _DEFAULT_FACTOR
+    factors: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, resource: str) -> float:
+        """The factor of a resource."""
+        return self.factors.get(resource, self.factor)
+
+
+def enqueue(
+    jobs: Iterable[JobInfo],
+    state: ClusterState,
+    overcommit: Overcommit | None,
+    order: Callable[[JobInfo], tuple[Any, ...]],
+) -> set[GroupKey]:
+    """Which jobs are in once the action has run, of all that have pending pods, in queues that are there and open.
+
+    Jobs without pods are not known here, and so ask for nothing; what a PodGroup's status says of its phase neither.
+    Without ``overcommit`` the plug-in is off, and all are let in; ``order`` says who is asked first.
+    """
+    if overcommit is None:
+        return {job.group.key for job in jobs}
+    idle = _idle(state, overcommit)
+    asked = dict.fromkeys(idle, 0.0)
+    for group in state.instance.groups.values():
+        for name, amount in _reserved(group, state).items():
+            asked[name] = asked.get(name, 0.0) + amount
+    found = set()
+    for job in sorted(jobs, key=order):
+        least = {} if job.group.placed_before else _counted(job.group.min_resources)
+        after = {name: asked.get(name, 0.0) + amount for name, amount in least.items()}
+        if all(amount <= idle.get(name, 0.0) + _TOLERANCE for name, amount in after.items()):
+            asked |= after
+            found.add(job.group.key)
+    return found
+
+
+def _idle(state: ClusterState, overcommit: Overcommit) -> dict[str, float]:
+    """What may be asked for of each resource; less than nothing where pods take more than the factor allows."""
+    total, used = state.alloc.sum(axis=0).tolist(), state.used.sum(axis=0).tolist()
+    rows = zip(state.resources, total, used, strict=True)
+    return {name: there * overcommit.of(name) - taken for name, there, taken in rows}
+
+
+def _reserved(group: Group, state: ClusterState) -> dict[str, int]:
+    """What a PodGroup that runs has asked for and does not take yet."""
+    if not group.bound or len(group.bound) < group.min_member:
+        return {}
+    pods = (state.instance.pods[key].requests for key in group.bound)
+    taken = sum(pods, start=Resources())
+    return {name: max(0, amount - taken[name]) for name, amount in _counted(group.min_resources).items()}
+
+
+def _counted(least: Resources) -> dict[str, int]:
+    """What of ``minResources`` counts: quotas such as ``requests.cpu`` and ``count/pods``, which the job controller
+    writes beside it, do not.
+    """
+    return {
+        name: amount
+        for name, amount in least.items()
+        if amount
+        and (
+            name in _NATIVE
+            or name.startswith(("hugepages-", "attachable-volumes-"))
+            or ("/" in name and not name.startswith(("requests.", "limits.", "count/")))
+        )
+    }
 
 
 class Proportion:
-    """Deserved and allocated resources of each queue.
+    """Deserved and allocated resources of each queue; it hears of pods that take and leave room.
 
-    Parameters
-    ----------
-    state
-        What is where; pods that take and leave room are heard of.
-    jobs
-        All jobs that want something.
-    on
-        Whether the plug-in is configured; where it is not, no queue is overused.
+    ``jobs`` are all that want something. Where the plug-in is not ``on``, no queue is overused.
     """
 
     def __init__(self, state: ClusterState, jobs: Sequence[JobInfo], *, on: bool) -> None:
         self.on = on
-        self._queue_of = {job.group.key: job.queue for job in jobs}
+        instance = state.instance
+        self._queue_of = {key: group.queue or "default" for key, group in instance.groups.items()}
+        self._queue_of |= {job.group.key: job.queue for job in jobs}
         self._counted = np.array([name != PODS for name in state.resources])
-        names = sorted({group.queue or "default" for group in state.instance.groups.values()})
-        nothing = np.zeros(len(state.resources))
-        self.allocated = {name: nothing.copy() for name in names}
-        request = {name: nothing.copy() for name in names}
-        for key, group in state.instance.groups.items():
-            queue = group.queue or "default"
-            self._queue_of.setdefault(key, queue)
-            for pod in (*group.bound, *group.pending):
-                request[queue] += state.row(state.instance.pods[pod].requests)
-            for pod in group.bound:
-                self.allocated[queue] += state.row(state.instance.pods[pod].requests)
-        limits = {name: self._limit(state, name) for name in names}
-        known = state.instance.queues
-        weights = {name: known[name].weight if name in known else 1 for name in names}
+        names = sorted({group.queue or "default" for group in instance.groups.values()})
+        queues = {name: instance.queues.get(name, _UNKNOWN) for name in names}
+        weights = {name: queue.weight for name, queue in queues.items()}
+        limits = {name: _limit(queue, state.resources) for name, queue in queues.items()}
+        self.allocated, request = _amounts(state, names)
         self.deserved = deserved(state.alloc.sum(axis=0).astype(np.float64), request, limits, weights)
         state.listeners.append(self._hear)
-
-    @staticmethod
-    def _limit(state: ClusterState, queue: str) -> FloatArray:
-        known = state.instance.queues.get(queue)
-        capability = known.capability if known is not None else {}
-        return np.array([capability.get(name, np.inf) for name in state.resources], dtype=np.float64)
 
     def _hear(self, task: Task, _node: int, sign: int) -> None:
         if task.pod.group is not None and task.pod.group in self._queue_of:
@@ -83,6 +149,21 @@ class Proportion:
         return float(shares[self._counted].max(initial=0.0)) if self.on else 0.0
 
 
+def _amounts(state: ClusterState, queues: Sequence[str]) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Queue to what its running pods take, and to what all its pods request; shape (resources,) each."""
+    allocated, request = ({name: np.zeros(len(state.resources)) for name in queues} for _ in range(2))
+    for group in state.instance.groups.values():
+        queue, bound = group.queue or "default", state.requested(group.bound)
+        allocated[queue] += bound
+        request[queue] += bound + state.requested(group.pending)
+    return allocated, request
+
+
+def _limit(queue: Queue, resources: Sequence[str]) -> FloatArray:
+    """What a queue may have of each resource, infinite where its capability does not say."""
+    return np.array([queue.capability.get(name, np.inf) for name in resources], dtype=np.float64)
+
+
 def deserved(
     total: FloatArray,
     request: Mapping[str, FloatArray],
@@ -91,27 +172,19 @@ def deserved(
 ) -> dict[str, FloatArray]:
     """Share out what there is among queues by their weight, to none more than it requests or may have.
 
-    Parameters
-    ----------
-    total
-        What all nodes have, shape (resources,).
-    request
-        Queue to what its pods request.
-    limits
-        Queue to its capability, infinite where it has none.
-    weights
-        Queue to its weight, at least 1.
+    ``total`` is what all nodes have, shape (resources,), as are what pods of each queue request and its capability,
+    infinite where it has none. Weights are at least 1.
     """
+    most = {name: np.minimum(request[name], limits[name]) for name in request}
     found = {name: np.zeros_like(total) for name in request}
     remaining, open_ = total.copy(), sorted(request)
     while open_ and (remaining > _TOLERANCE).any():
         share = remaining / sum(weights[name] for name in open_)
-        before = {name: found[name].copy() for name in open_}
-        for name in open_:
-            found[name] = np.minimum(np.minimum(found[name] + weights[name] * share, request[name]), limits[name])
-        given = sum((found[name] - before[name] for name in open_), start=np.zeros_like(total))
+        more = {name: np.minimum(found[name] + weights[name] * share, most[name]) for name in open_}
+        given = sum((more[name] - found[name] for name in open_), start=np.zeros_like(total))
+        found |= more
         remaining = remaining - given
-        open_ = [n for n in open_ if (found[n] + _TOLERANCE < np.minimum(request[n], limits[n])).any()]
+        open_ = [name for name in open_ if (found[name] + _TOLERANCE < most[name]).any()]
         if not (given > _TOLERANCE).any():
             break
     return found

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from placer.instance import GroupKey
-from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
-from placer.laboratory.policies.resources import Allocation, balanced, least_allocated, most_allocated
-from placer.laboratory.policies.step import Score
+from placer.laboratory.policies.framework import ClusterState, FloatArray, IntArray, Score, Task
+from placer.laboratory.policies.resources import balanced, least_allocated, most_allocated, scorer
 from placer.quantity import CPU
 
 __all__ = ["FirstNodes", "binpack", "label_nearness", "label_values", "node_order", "shared"]
@@ -27,17 +26,11 @@ _WITH_GPU = {CPU: 1, "memory": 1, "nvidia.com/gpu": 1}
 
 def node_order(state: ClusterState, weights: Mapping[str, int]) -> list[Score]:
     """Scores of nodeorder that depend on what is requested."""
-
-    def least(task: Task, nodes: IntArray) -> FloatArray:
-        return least_allocated(Allocation.of(state, task, nodes, _EVEN, least=True))
-
-    def most(task: Task, nodes: IntArray) -> FloatArray:
-        return most_allocated(Allocation.of(state, task, nodes, _EVEN, least=True))
-
-    def balance(task: Task, nodes: IntArray) -> FloatArray:
-        return balanced(Allocation.of(state, task, nodes, _WITH_GPU, least=False))
-
-    scores = {"leastrequested": least, "mostrequested": most, "balancedresource": balance}
+    scores = {
+        "leastrequested": scorer(state, _EVEN, least_allocated, least=True),
+        "mostrequested": scorer(state, _EVEN, most_allocated, least=True),
+        "balancedresource": scorer(state, _WITH_GPU, balanced, least=False),
+    }
     return [Score(name, weights[name], of) for name, of in scores.items() if weights.get(name)]
 
 
@@ -62,13 +55,7 @@ def binpack(state: ClusterState, weights: Mapping[str, int]) -> Score:
 
 
 class FirstNodes:
-    """Where the first pod of each group is: one that runs already, else the first that was placed and still is.
-
-    Parameters
-    ----------
-    state
-        What is where; pods that take and leave room are heard of.
-    """
+    """Where the first pod of each group is: one that runs already, else the first that was placed and still is."""
 
     def __init__(self, state: ClusterState) -> None:
         self._nodes: dict[GroupKey, list[int]] = defaultdict(list)
@@ -93,14 +80,8 @@ class FirstNodes:
 def label_nearness(values: Sequence[Sequence[str]], first: FirstNodes, weight: int) -> Score:
     """Nodes that share a label with the node of the group's first pod: the nearer the label, the higher.
 
-    Parameters
-    ----------
-    values
-        Of each node the values of the labels, nearest first. Two nodes without a label share it, as in the design.
-    first
-        Where first pods are.
-    weight
-        Of the plug-in.
+    ``values`` are of each node those of the labels, nearest first. Two nodes without a label share it, as in the
+    design.
     """
 
     def of(task: Task, nodes: IntArray) -> FloatArray:

@@ -8,7 +8,7 @@ Source: Volcano ``pkg/scheduler/actions/{allocate,backfill}``, ``pkg/scheduler/p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any
@@ -16,15 +16,21 @@ from typing import Any
 import numpy as np
 
 from placer.instance import GroupKey
-from placer.laboratory.policies.cluster_state import BoolArray, ClusterState, IntArray, Task
 from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.loop import Settlement
-from placer.laboratory.policies.step import Filter, Score
+from placer.laboratory.policies.framework import (
+    BoolArray,
+    ClusterState,
+    Filter,
+    IntArray,
+    Score,
+    Settlement,
+    Task,
+    eligible,
+)
+from placer.laboratory.policies.neighbours import neighbour_filters
 from placer.laboratory.policies.volcano.allocate import Allocate, Move, Worksheet
-from placer.laboratory.policies.volcano.domains import HyperNodesInfo
-from placer.laboratory.policies.volcano.enqueue import enqueue
-from placer.laboratory.policies.volcano.jobs import JobInfo, SubJob, is_best_effort, read_jobs
-from placer.laboratory.policies.volcano.queues import Proportion
+from placer.laboratory.policies.volcano.jobs import HyperNodesInfo, JobInfo, SubJob, is_best_effort, read_jobs
+from placer.laboratory.policies.volcano.queues import Proportion, enqueue
 from placer.laboratory.policies.volcano.scores import FirstNodes, binpack, label_nearness, label_values, node_order
 from placer.laboratory.policies.volcano.settings import VolcanoSettings, read_settings
 from placer.laboratory.policies.volcano.topology import TopologyAware
@@ -45,17 +51,7 @@ class Turn:
 
 
 class Session:
-    """What Volcano hands to the loop.
-
-    Parameters
-    ----------
-    state
-        What is where.
-    written
-        The configuration, plain values.
-    reader
-        Takes its faults.
-    """
+    """What Volcano hands to the loop."""
 
     def __init__(self, state: ClusterState, written: Mapping[str, Any], reader: ConfigReader) -> None:
         settings = read_settings(written, reader)
@@ -66,26 +62,22 @@ class Session:
         waiting = [job for job in read_jobs(state, domains) if self._has_queue(job)]
         self.proportion = Proportion(state, waiting, on=settings.proportion)
         self._total = np.maximum(state.alloc.sum(axis=0), 1)
-        self._used = {job.group.key: self._running(job) for job in waiting}
+        self._used = {job.group.key: state.requested(job.group.bound) for job in waiting}
         jobs = [job for job in self._enqueued(waiting) if self._considered(job)]
-        topology = TopologyAware(state, domains, settings.topology) if settings.topology is not None else None
-        filters: list[Filter] = [_eligible, state.ports_free] if settings.predicates else [_modelled]
-        self.allocate = Allocate(state, domains, self.proportion, topology, filters, _scores(settings, state))
+        self.allocate = _allocate(settings, state, domains, self.proportion)
         self.worksheets = {job.group.key: Worksheet.of(job) for job in jobs}
         self._waiting: dict[str, list[tuple[tuple[Any, ...], int, JobInfo]]] = defaultdict(list)
         for number, job in enumerate(jobs if "allocate" in settings.actions else ()):
-            if self.worksheets[job.group.key].queue:
-                heappush(self._waiting[job.queue], (self.job_order(job), number, job))
-        self._fill = [
-            Turn(job, number, (subjob, task))
-            for number, job in enumerate(jobs if "backfill" in settings.actions else ())
-            for subjob in job.subjobs
-            for task in subjob.tasks
-            if is_best_effort(task)
-        ][::-1]
+            self._wait(job, number)
+        self._fill = list(_without_requests(jobs if "backfill" in settings.actions else ()))[::-1]
         self._moves: list[Move] = []
         self._unbound: dict[GroupKey, list[Task]] = defaultdict(list)
         state.listeners.append(self._hear)
+
+    def _wait(self, job: JobInfo, number: int) -> None:
+        """Put a job into its queue, unless nothing is left of it to try."""
+        if self.worksheets[job.group.key].queue:
+            heappush(self._waiting[job.queue], (self.job_order(job), number, job))
 
     def _has_queue(self, job: JobInfo) -> bool:
         """Whether a job is in a queue that is there and open."""
@@ -108,11 +100,6 @@ class Session:
         """Whether a job is tried: it is valid, and has a tree where it needs one."""
         broken = any(finding.code in _BROKEN_TREE for finding in self.state.instance.findings)
         return job.valid() and not (broken and job.has_topology)
-
-    def _running(self, job: JobInfo) -> IntArray:
-        """What the pods of a job that run take."""
-        pods = (self.state.instance.pods[key] for key in job.group.bound)
-        return sum((self.state.row(pod.requests) for pod in pods), start=np.zeros_like(self._total))
 
     def _hear(self, task: Task, _node: int, sign: int) -> None:
         if task.pod.group in self._used:
@@ -170,12 +157,12 @@ class Session:
 
         Pods that only wait for room of others, and those placed beside them, keep it until the session ends (#5044).
         """
-        job, worksheet = unit.job, self.worksheets[unit.job.group.key]
+        job = unit.job
         held = self._unbound[job.group.key]
         held += [move.task for move in self._moves if not move.waits]
         ready, tried = self._ready(job), bool(self._moves) or not job.searches
-        if unit.fill is None and ready and tried and worksheet.queue:
-            heappush(self._waiting[job.queue], (self.job_order(job), unit.number, job))
+        if unit.fill is None and ready and tried:
+            self._wait(job, unit.number)
         if not ready:
             return Settlement()
         del self._unbound[job.group.key]
@@ -186,14 +173,25 @@ class Session:
         return job.ready() or not self.settings.gang
 
 
-def _eligible(task: Task, nodes: IntArray) -> BoolArray:
-    """Taints, cordons, selectors and affinity."""
-    return task.eligible[nodes]
-
-
 def _modelled(task: Task, nodes: IntArray) -> BoolArray:
     """Without the plug-in predicates only what cannot be judged here is kept off (C4)."""
     return np.full(len(nodes), not task.pod.unsupported)
+
+
+def _without_requests(jobs: Iterable[JobInfo]) -> Iterator[Turn]:
+    for number, job in enumerate(jobs):
+        for subjob in job.subjobs:
+            yield from (Turn(job, number, (subjob, task)) for task in subjob.tasks if is_best_effort(task))
+
+
+def _allocate(
+    settings: VolcanoSettings, state: ClusterState, domains: HyperNodesInfo, proportion: Proportion
+) -> Allocate:
+    topology = TopologyAware(state, domains, settings.topology) if settings.topology is not None else None
+    filters: list[Filter] = (
+        [eligible, state.ports_free, *neighbour_filters(state)] if settings.predicates else [_modelled]
+    )
+    return Allocate(state, domains, proportion, topology, filters, _scores(settings, state))
 
 
 def _scores(settings: VolcanoSettings, state: ClusterState) -> list[Score]:

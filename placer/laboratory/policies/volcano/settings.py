@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placer.laboratory.policies.faults import ConfigReader
-from placer.laboratory.policies.volcano.enqueue import Overcommit
+from placer.laboratory.policies.faults import ConfigReader, found_like
+from placer.laboratory.policies.volcano.queues import Overcommit
 from placer.laboratory.policies.volcano.topology import TopologyWeights
 
 __all__ = ["DEFAULT", "DEFAULT_LABELS", "FRAGMENT", "VolcanoSettings", "read_settings"]
@@ -62,6 +62,8 @@ _DECIDE = (
     "network-topology-aware",
     "network-topology",
 )
+#: Those of them that order jobs.
+_JOB_ORDER = ("priority", "gang", "drf")
 #: Plug-ins that only say who may be evicted.
 _IDLE = ("conformance", "pdb")
 #: Plug-ins that Volcano has and that are not mimicked.
@@ -138,29 +140,22 @@ class VolcanoSettings:
 
 
 def read_settings(written: Mapping[str, Any], reader: ConfigReader) -> VolcanoSettings:
-    """Read a configuration.
+    """Read a configuration, plain values, or tiers by themselves below :data:`FRAGMENT`.
 
-    Parameters
-    ----------
-    written
-        Its plain values; or tiers by themselves below :data:`FRAGMENT`.
-    reader
-        Takes the faults, and remarks of what is not mimicked.
+    The reader takes the faults, and remarks of what is not mimicked.
     """
     needed = written is not DEFAULT_LABELS
     if FRAGMENT in written:
         written = _completed(written[FRAGMENT], reader)
     reader.rest(written, "", ("actions", "tiers"))
-    plugins: dict[str, _Plugin] = {}
-    for index, tier in enumerate(reader.items(written.get("tiers"), "tiers")):
-        for plugin in _plugins(reader.mapping(tier, f"tiers[{index}]"), reader, f"tiers[{index}]"):
-            plugins[plugin.name] = plugin
+    tiers = enumerate(reader.items(written.get("tiers"), "tiers"))
+    plugins = {each.name: each for index, tier in tiers for each in _plugins(tier, reader, f"tiers[{index}]")}
     if not plugins:
         reader.fault("tiers", written.get("tiers"), "at least one tier with a plug-in")
     keys = plugins.get("network-topology")
     settings = VolcanoSettings(
         actions=_actions(written.get("actions"), reader),
-        job_order=tuple(n for n in plugins if n in ("priority", "gang", "drf") and plugins[n].on("job order")),
+        job_order=tuple(each.name for each in plugins.values() if each.name in _JOB_ORDER and each.on("job order")),
         gang="gang" in plugins,
         proportion="proportion" in plugins,
         predicates="predicates" in plugins and plugins["predicates"].on("predicate"),
@@ -225,9 +220,9 @@ class _Plugin:
         """Say of what is not asked for that it decides nothing; a switch that is on is as if it were not written."""
         at = f"{self.place} ({self.name})"
         rest = {key: value for key, value in self._written.items() if value is not True}
-        self.reader.rest(rest, f"{at}.", self._asked)
+        self.reader.rest(rest, f"{at}.", self._asked, hint=False)  # Volcano has more switches than are asked for
         told = {key: value for key, value in self.arguments.items() if not _is_default(key, value)}
-        self.reader.rest(told, f"{at}.arguments.", self._honoured, _REASONS)
+        self.reader.rest(told, f"{at}.arguments.", self._honoured, _REASONS, hint=False)
 
     def number(self, key: str, default: float, *, whole: bool = True) -> float:
         """A number, also one written as text, as the plug-ins take it; below 0 it is the default."""
@@ -275,8 +270,8 @@ def _actions(written: object, reader: ConfigReader) -> frozenset[str]:
     return frozenset(names)
 
 
-def _plugins(tier: Mapping[str, Any], reader: ConfigReader, at: str) -> Iterator[_Plugin]:
-    for index, entry in enumerate(reader.items(tier.get("plugins"), f"{at}.plugins")):
+def _plugins(tier: object, reader: ConfigReader, at: str) -> Iterator[_Plugin]:
+    for index, entry in enumerate(reader.items(reader.mapping(tier, at).get("plugins"), f"{at}.plugins")):
         place = f"{at}.plugins[{index}]"
         each = reader.mapping(entry, place)
         name = reader.text(each.get("name"), f"{place}.name")
@@ -285,7 +280,9 @@ def _plugins(tier: Mapping[str, Any], reader: ConfigReader, at: str) -> Iterator
         elif name in _OTHERS:
             reader.remark(f"{place}.name", f"the plug-in {name} is not mimicked")
         elif name and name not in _IDLE:
-            reader.remark(f"{place}.name", f"no plug-in of Volcano that is known here: the policy runs without {name}")
+            like = found_like(name, (*_DECIDE, *_OTHERS, *_IDLE))
+            told = f"no plug-in of Volcano that is known here: the policy runs without {name}{like}"
+            reader.remark(f"{place}.name", told)
         elif not name and isinstance(each.get("name"), str | None):
             reader.fault(f"{place}.name", None, "the name of a plug-in")
 

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.laboratory.policies.cluster_state import ClusterState, FloatArray, IntArray, Task
-from placer.laboratory.policies.volcano.domains import HyperNodesInfo
-from placer.laboratory.policies.volcano.jobs import SubJob, Wanted
+if TYPE_CHECKING:
+    from placer.laboratory.policies.framework import ClusterState, FloatArray, IntArray, Task
+    from placer.laboratory.policies.volcano.jobs import HyperNodesInfo, SubJob, Wanted
 
 __all__ = ["TopologyAware", "TopologyWeights"]
 
@@ -42,15 +43,7 @@ class TopologyWeights:
 
 
 class TopologyAware:
-    """The plug-in over one session.
-
-    Parameters
-    ----------
-    state, domains
-        What is where.
-    weights
-        Arguments.
-    """
+    """The plug-in over one session."""
 
     def __init__(self, state: ClusterState, domains: HyperNodesInfo, weights: TopologyWeights) -> None:
         self.state = state
@@ -79,17 +72,14 @@ class TopologyAware:
             What a HyperNode must have idle, or will have, at the start of the session; not asked of anchored scopes.
             None: nothing.
         """
-        if wanted is None or wanted.limit is None:
+        limit = wanted.limit if wanted is not None else None
+        if limit is None:
             return [[within]]
-        root = self._root(anchor, within, wanted.limit)
-        if root is None:
-            return []
-        domains = self.domains
-        found = [each for each in domains.below(root) if domains.tier[each] <= wanted.limit]
+        root, tier = self._root(anchor, within, limit), self.domains.tier
+        found = [each for each in self.domains.below(root) if tier[each] <= limit] if root is not None else []
         if anchor is None and request is not None:
             found = [each for each in found if self._has_room(each, request)]
-        found.sort(key=domains.tier.__getitem__)
-        return [list(same) for _, same in groupby(found, key=domains.tier.__getitem__)]
+        return [list(same) for _, same in groupby(sorted(found, key=tier.__getitem__), key=tier.__getitem__)]
 
     def _has_room(self, domain: int, request: IntArray) -> bool:
         asked = request > 0
@@ -134,18 +124,10 @@ class TopologyAware:
         return sum(count for node, count in subjob.running.items() if domain in self.domains.path[node])
 
     def nodes(self, subjob: SubJob, anchor: int | None, task: Task, nodes: IntArray) -> FloatArray:
-        """BatchNodeOrder: near to the anchor for pods with a networkTopology, full HyperNodes for all others.
+        """BatchNodeOrder of feasible nodes: near to the anchor for pods with a networkTopology, full HyperNodes for all
+        others.
 
-        Parameters
-        ----------
-        subjob
-            Whose pod it is.
-        anchor
-            Where the subjob's pods are so far in this try; None: nowhere.
-        task
-            The pod.
-        nodes
-            Feasible nodes.
+        ``anchor`` is where the subjob's pods are so far in this try; None: nowhere.
         """
         if subjob.wanted is not None:
             scores = self._near(subjob, anchor, nodes) if anchor is not None else np.zeros(len(nodes))

@@ -18,8 +18,8 @@ from placer.methods.decomposed.master.dive import Home, HomeLayout, dive
 from placer.methods.decomposed.master.measured import MeasuredInstance, measure_instance
 from placer.methods.decomposed.master.program import MasterProgram, TooWide
 from placer.methods.events import TooLarge
-from placer.methods.exact.aggregation import Bundle
-from placer.methods.exact.model import ExactModel
+from placer.methods.exact.search import ExactModel
+from placer.methods.exact.variables import Bundle
 
 __all__ = ["TreeMaster", "place"]
 

@@ -1,0 +1,60 @@
+"""The pages of the API: a page for each room of the package, in the words of the README's table of rooms."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+#: Rooms that hold nothing to call.
+_WITHOUT = {"schemas", "__main__"}
+
+
+@cache
+def rooms() -> tuple[str, ...]:
+    """Rooms that have public names, lowest first."""
+    named = [room for row, _ in _table() for room in row]
+    return tuple(room for room in named if room not in _WITHOUT and _public(room))
+
+
+def _table() -> Iterator[tuple[list[str], str]]:
+    """Rows of the README's table of rooms: the rooms, and what they are."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for line in text[text.index("| room | what it is |") :].split("\n\n")[0].splitlines()[2:]:
+        cells = re.split(r"(?<!\\)\|", line)
+        names = re.findall(r"`([^`]+)`", cells[1])
+        yield [name.removeprefix("placer/").strip("/").removesuffix(".py") for name in names], cells[2].strip()
+
+
+def _public(room: str) -> list[str]:
+    """``__all__`` of a room."""
+    path = ROOT / "placer" / room
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return [str(name) for name in ast.literal_eval(node.value)]
+    return []
+
+
+def page_of(room: str) -> str:
+    """Path of a room's page."""
+    return f"docs/api/{room}.md"
+
+
+def as_markdown(room: str) -> str:
+    """The page of a room: what its first lines say, and its public names."""
+    members = "".join(f"\n        - {name}" for name in sorted(_public(room), key=str.lower))
+    options = f"    options:\n      heading_level: 1\n      show_root_full_path: true\n      members:{members}\n"
+    return f"---\ntitle: {room}\n---\n\n::: placer.{room}\n{options}"
+
+
+def rooms_as_markdown() -> str:
+    """The table of rooms, each with a link to its page."""
+    rows = []
+    for names, words in _table():
+        linked = [f"[`placer.{name}`]({name}.md)" if name in rooms() else f"`placer.{name}`" for name in names]
+        rows.append(f"| {', '.join(linked)} | {words} |")
+    return "\n".join(["| room | what it is |", "| --- | --- |", *rows])

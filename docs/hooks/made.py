@@ -1,0 +1,52 @@
+"""Parts of pages that are made with the site: ``<!-- made: NAME -->`` stands for what a function below makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import api
+import commands
+import pictures
+import policy
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+_PLACE = re.compile(r"^<!-- made: ([\w-]+) -->$", re.MULTILINE)
+
+#: What there is to stand in a page.
+PARTS: Mapping[str, Callable[[], str]] = {
+    "commands": commands.as_markdown,
+    "policy": policy.as_markdown,
+    "rooms": api.rooms_as_markdown,
+    **pictures.PICTURES,
+    **pictures.FIGURE_PARTS,
+}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give the pages of the rooms their place in the navigation."""
+    part = next(part for part in config.nav if part.get("API"))
+    part["API"] = [part["API"], *({room: api.page_of(room)} for room in api.rooms())]
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add a page for each room of the package, and the figures of the benchmarks."""
+    for room in api.rooms():
+        page = File.generated(config, api.page_of(room), content=api.as_markdown(room))
+        page.dest_uri = page.dest_uri.removeprefix("docs/")
+        files.append(page)
+    for name, picture in pictures.figures(ROOT / "models" / "benchmarks.jsonl"):
+        file = File.generated(config, f"docs/figures/{name}.svg", content=picture)
+        file.dest_uri = f"figures/{name}.svg"
+        files.append(file)
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put the parts into their places; a name that there is not is an error."""
+    return _PLACE.sub(lambda match: PARTS[match[1]](), markdown)

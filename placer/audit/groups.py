@@ -1,0 +1,276 @@
+"""Running groups, each judged by the rules and set beside the best place there is for it alone.
+
+A group is judged as if it were placed now, where it is: its own pods lifted, everybody else where they are. What a node
+became after its pods were bound (cordoned, not ready, a taint NoSchedule) is no fault of theirs, and what a kubelet
+admitted it aligned: these are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from placer.deadline import Deadline
+from placer.explain.lifts import alone
+from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, PodState
+from placer.placement import MAXIMISED, Placement
+from placer.result import Result
+from placer.score import score
+from placer.solve import solve
+from placer.verify import verify
+
+__all__ = ["AuditEntry", "Quality", "Standing", "audit"]
+
+#: Most seconds to look for the best place of one group.
+SECONDS = 3.0
+
+
+class Standing(StrEnum):
+    """How a group stands to the rules."""
+
+    MATCH = "MATCH"
+    VIOLATION = "VIOLATION"
+    UNOBSERVABLE = "UNOBSERVABLE"  #: the instance lacks what a rule that the group asks for needs
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How near the pods of a group are.
+
+    Parameters
+    ----------
+    tier
+        Of the smallest HyperNode that holds all of them; None without HyperNodes.
+    leaves
+        Leaf HyperNodes that they touch, each node outside counting as one; None without HyperNodes.
+    network_cost
+        Cost of the calls that its pods make and get; None where they make none.
+    """
+
+    tier: int | None
+    leaves: int | None
+    network_cost: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        return {"tier": self.tier, "leaves": self.leaves, "networkCost": self.network_cost}
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """One group with bound pods.
+
+    Parameters
+    ----------
+    group
+        Its key.
+    standing, violations
+        What it breaks, in words.
+    quality
+        How near it is.
+    best, proved_by
+        How near it could be at best, all else being where it is, and who proved that; None where no best is proved in
+        time, and where nothing asks for nearness.
+    score
+        The least of best over achieved, 1 where nothing applies; None where no best is proved.
+    sub_groups
+        Subgroups with a limit of their own: name, rules, tier, leaves.
+    """
+
+    group: GroupKey
+    standing: Standing
+    violations: tuple[str, ...]
+    quality: Quality
+    best: Quality | None = None
+    proved_by: str | None = None
+    score: float | None = None
+    sub_groups: tuple[Mapping[str, Any], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        best = None if self.best is None else {**self.best.as_dict(), "provedBy": self.proved_by}
+        return {
+            "group": self.group.as_dict(),
+            "rules": str(self.standing),
+            "violations": list(self.violations),
+            **self.quality.as_dict(),
+            "best": best,
+            "score": self.score,
+            **({"subGroups": [dict(each) for each in self.sub_groups]} if self.sub_groups else {}),
+        }
+
+
+def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
+    """Judge every group with bound pods; a pod in no group is one of its own, DaemonSet and static pods apart.
+
+    Parameters
+    ----------
+    instance
+        What runs; what waits is left out.
+    deadline
+        When no best place is looked for any more.
+    """
+    groups = {key: group for key, group in instance.groups.items() if group.bound}
+    lone = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
+    for pod in lone:
+        if pod.group is None:
+            key = GroupKey("", pod.namespace, pod.name)
+            groups[key] = Group(key, min_member=1, queue=pod.queue, priority=pod.priority, bound=(pod.key,))
+    return [_entry(instance, groups[key], deadline) for key in sorted(groups)]
+
+
+def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
+    lifted, where = _lifted(instance, group)
+    placement = Placement.of(where)
+    violations = tuple(f"{each.rule}: {each.message}" for each in verify(lifted, placement))
+    quality = _quality(lifted, group.key, placement)
+    parts = tuple(_parts(instance, group, violations))
+    standing = (
+        Standing.VIOLATION if violations else Standing.UNOBSERVABLE if _lacks(instance, group) else Standing.MATCH
+    )
+    entry = AuditEntry(group.key, standing, violations, quality, sub_groups=parts)
+    return _scored(entry, lifted, deadline)
+
+
+def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
+    """The instance in which a group's pods wait and nothing else does, and where they are."""
+    where = {key: instance.pods[key].node or "" for key in group.bound}
+    off = {"C10"}
+    pods = dict(instance.pods)
+    for key in group.bound:
+        pods[key] = replace(pods[key], state=PodState.PENDING, node=None, group=group.key, unsupported=())
+    parts = tuple(replace(part, pending=part.bound, bound=()) for part in group.sub_groups)
+    waiting = replace(group, pending=group.bound, bound=(), sub_groups=parts, invalid=None)
+    nodes = {
+        name: replace(node, ready=True, unschedulable=False, taints=_lasting(node.taints))
+        for name, node in instance.nodes.items()
+    }
+    groups = {**instance.groups, group.key: waiting}
+    policy = replace(instance.policy, rules_off=instance.policy.rules_off | off)
+    kept = replace(instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy)
+    return alone(kept, group.key), where
+
+
+def _without_others(pods: Mapping[Key, Any], key: GroupKey) -> dict[Key, Any]:
+    """Pods without those of the group that wait already: only what runs is judged."""
+    return {each: pod for each, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == key}
+
+
+def _lasting(taints: Iterable[Any]) -> tuple[Any, ...]:
+    """Taints that pods which run must tolerate."""
+    return tuple(taint for taint in taints if taint.effect == "NoExecute")
+
+
+def _lacks(instance: Instance, group: Group) -> bool:
+    """Whether a rule that the group asks for cannot be looked at here."""
+    limits = (group.topology, *(policy.topology for policy in group.policies))
+    limited = any(each is not None and each.limit is not None for each in limits)
+    calls = any(instance.pods[key].workload is not None for key in group.bound)
+    return (limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
+
+
+def _quality(lifted: Instance, key: GroupKey, placement: Placement) -> Quality:
+    """How near the pods are at these nodes."""
+    nodes, tree = set(placement.node_of.values()), lifted.topology
+    tier = leaves = None
+    if tree.hyper_nodes and nodes:
+        tier = tree.tier(tree.smallest_common(nodes))
+        leaves = len({tree.leaf.get(node, f"node {node}") for node in nodes})
+    calls = lifted.network is not None and any(
+        lifted.pods[pod].workload is not None for pod in lifted.groups[key].pending
+    )
+    return Quality(tier, leaves, _network_cost(lifted, placement) if calls else None)
+
+
+def _network_cost(lifted: Instance, placement: Placement) -> int:
+    """Cost of all calls with the group there, less that without it: its own share."""
+    policy = replace(lifted.policy, levels=("networkCost",))
+    costs = [sum(each.value for each in score(replace(lifted, policy=policy), at)) for at in (placement, Placement())]
+    return costs[0] - costs[1]
+
+
+def _asks(group: Group) -> bool:
+    """Whether the group, or a part of it, asks to be near."""
+    return any(each is not None for each in (group.topology, *(policy.topology for policy in group.policies)))
+
+
+def _scored(entry: AuditEntry, lifted: Instance, deadline: Deadline) -> AuditEntry:
+    """The entry with the best there is beside it."""
+    group, quality = lifted.groups[entry.group], entry.quality
+    near = _asks(group) and bool(lifted.topology.hyper_nodes)
+    if not near and quality.network_cost is None:
+        return replace(entry, score=1.0)
+    if _cannot_be_nearer(lifted, quality, near=near):
+        return replace(entry, best=quality, proved_by="counting", score=1.0)
+    found = _best(lifted, entry.group, deadline)
+    if found is None:
+        return entry
+    best, by = found
+    return replace(entry, best=best, proved_by=by, score=_score(quality, best, near=near))
+
+
+def _cannot_be_nearer(lifted: Instance, quality: Quality, *, near: bool) -> bool:
+    """Whether every value that applies is as small as any could be."""
+    tiers = [each.tier for each in lifted.topology.hyper_nodes.values() if each.nodes]
+    nearest = not near or (quality.leaves == 1 and quality.tier == min(tiers, default=None))
+    return nearest and quality.network_cost in (None, 0)
+
+
+def _best(lifted: Instance, key: GroupKey, deadline: Deadline) -> tuple[Quality, str] | None:
+    """The best place of all the pods that run, and who proved it; None where that took too long."""
+    group = lifted.groups[key]
+    whole = replace(group, min_member=len(group.pending), min_task_member={})
+    policy = replace(lifted.policy, levels=("placed", "locality", "networkCost"))
+    asked = replace(lifted, groups={**lifted.groups, key: whole}, policy=policy)
+    seconds = min(SECONDS, deadline.left)
+    if seconds <= 0:
+        return None
+    result = solve(asked, time_limit=seconds, workers=1)
+    provers = _provers(result)
+    if result.placement is None or not result.everything_placed or provers is None:
+        return None
+    return _quality(lifted, key, result.placement), provers[-1] if provers else "counting"
+
+
+def _provers(result: Result) -> list[str] | None:
+    """Who proved each value of nearness; None where one is not proved."""
+    lower = [each for each in result.objective if each.value.name not in MAXIMISED]
+    provers = [each.bound.by for each in lower if each.bound is not None and each.met]
+    return provers if len(provers) == len(lower) else None
+
+
+def _score(quality: Quality, best: Quality, *, near: bool) -> float:
+    """The least of best over achieved."""
+    pairs = [(best.tier, quality.tier), (best.leaves, quality.leaves)] if near else []
+    pairs += [(best.network_cost, quality.network_cost)] if quality.network_cost is not None else []
+    known = [(least, had) for least, had in pairs if least is not None and had is not None]
+    return round(min([1.0, *(least / had for least, had in known if had)]), 6)
+
+
+def _parts(instance: Instance, group: Group, violations: Iterable[str]) -> Iterable[dict[str, Any]]:
+    """Subgroups with a limit of their own."""
+    tree, said = instance.topology, " ".join(violations)
+    for part in group.sub_groups:
+        topology = group.policies[part.policy].topology
+        if topology is None or not part.bound:
+            continue
+        nodes = {instance.pods[key].node or "" for key in part.bound}
+        standing = _part_standing(instance, topology, tree.tier(tree.smallest_common(nodes)))
+        there = bool(tree.hyper_nodes)
+        yield {
+            "name": part.name,
+            "rules": str(Standing.VIOLATION if f"/{part.name} " in said else standing),
+            "placed": len(part.bound),
+            "tier": tree.tier(tree.smallest_common(nodes)) if there else None,
+            "leaves": len({tree.leaf.get(node, f"node {node}") for node in nodes}) if there else None,
+        }
+
+
+def _part_standing(instance: Instance, topology: NetworkTopology, tier: int) -> Standing:
+    if topology.limit is None:
+        return Standing.MATCH
+    if not instance.topology.hyper_nodes:
+        return Standing.UNOBSERVABLE
+    return Standing.VIOLATION if tier > topology.limit else Standing.MATCH

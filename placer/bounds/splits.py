@@ -1,0 +1,509 @@
+"""The cheapest split of an AppGroup: its pods in parts, each for one node, so that the fewest calls are between parts.
+
+An AppGroup alone on nodes as wide as the widest costs no more than in any placement, so the calls that its cheapest
+split cuts, each at the least that a call between two nodes costs, are a bound on ``networkCost``.
+
+Pods of one workload that are equal are counted (a *type*), so a part is a vector of counts. Parts that no calls hold
+together are several parts that happen to be on one node: only *connected* ones are listed, which are few, as call
+graphs are sparse and nodes small. A split uses no more pods of a type than there are and keeps the most calls inside:
+
+    maximise    sum over parts of pairs(part) * uses(part)
+    subject to  sum over parts of part[type] * uses(part) <= pods of the type
+
+Its linear relaxation is solved by column generation over the list. Its prices say what every part *loses*: by how much
+the calls inside fall short of the prices of its pods. All losses of a split together are what it falls short of the
+relaxation, so a search over parts of small losses, from the relaxation's value downward, finds the cheapest splits and
+proves them. Losses are whole numbers; the solver is asked for prices only.
+
+Source: Johnson, Mehrotra and Nemhauser, "Min-cut clustering" (1993), for the program over parts and its relaxation.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.bounds.call_costs import CallCosts, standing_cost
+from placer.dense import Call, Dense, DenseNetwork
+from placer.linear import IntegerProgram, Row
+from placer.symmetry import grouped
+
+__all__ = ["AppGroupSplits", "CallingPods", "Splits", "WidestNodes", "find_splits", "least_cuts", "make_calling_pods"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: With more connected parts than this an AppGroup is not looked at.
+MOST_PARTS = 60_000
+
+#: Kinds of nodes of which none is wider than another; with more, one that is as wide as all of them stands for them.
+MOST_KINDS = 8
+
+#: Steps of the search for the cheapest split.
+MOST_STEPS = 3_000
+
+#: Parts that the relaxation takes in at once.
+PARTS_AT_ONCE = 60
+
+#: Deterministic time that a linear program, a step of the search, and a listed part count as.
+PROGRAM_WORK, STEP_WORK, PART_WORK = 2e-3, 4e-5, 3e-6
+
+#: Prices are taken for fractions with denominators up to these, where they are fractions of so small a common one.
+SIMPLE, FINE = (60, 1000), 2**20
+
+
+@dataclass(frozen=True)
+class CallingPods:
+    """Pending pods of an AppGroup by type, and who calls whom.
+
+    Parameters
+    ----------
+    classes
+        Per type the classes of its pods: one workload, request and mask.
+    counts
+        int64, shape (types,): its pods.
+    requests
+        int64, shape (types, resources): what one of them asks for.
+    masks
+        Per type the row of ``Dense.masks``.
+    calls
+        int64, shape (types, types): how often each pod of the first calls each of the second.
+
+    Examples
+    --------
+    Three pods of ``web`` call two of ``db``: ``counts`` is ``[3, 2]``, ``calls`` is ``[[0, 1], [0, 0]]``, and there are
+    six ``pairs``.
+    """
+
+    classes: tuple[tuple[int, ...], ...]
+    counts: IntArray
+    requests: IntArray
+    masks: tuple[int, ...]
+    calls: IntArray
+
+    @property
+    def signature(self) -> tuple[object, ...]:
+        """Equal where the splits are."""
+        return self.counts.tobytes(), self.requests.tobytes(), self.masks, self.calls.tobytes()
+
+    @cached_property
+    def pairs(self) -> int:
+        """Calls between all pods, those of a pod to itself included."""
+        return int(self.counts @ self.calls @ self.counts)
+
+    def only(self, types: IntArray) -> CallingPods:
+        """The pods of some types."""
+        numbers = types.tolist()
+        return CallingPods(
+            tuple(self.classes[each] for each in numbers),
+            self.counts[types],
+            self.requests[types],
+            tuple(self.masks[each] for each in numbers),
+            self.calls[np.ix_(types, types)],
+        )
+
+    def inside(self, parts: IntArray) -> IntArray:
+        """Calls inside of each part: int64, shape (parts,); ``parts`` has the shape (parts, types)."""
+        found: IntArray = ((parts @ self.calls) * parts).sum(axis=1)
+        return found
+
+
+def make_calling_pods(dense: Dense, classes: Sequence[int], calls: Iterable[Call]) -> CallingPods:
+    """Count the pods of some classes of one AppGroup by type.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    classes
+        Classes of workloads of one AppGroup.
+    calls
+        Of the AppGroup.
+    """
+    types: dict[tuple[int, bytes, int], list[int]] = defaultdict(list)
+    for index in classes:
+        one = dense.classes[index]
+        types[dense.workload_of[index], one.request.tobytes(), one.mask].append(index)
+    members = [tuple(each) for each in types.values()]
+    workloads: dict[int, list[int]] = defaultdict(list)
+    for number, (workload, _, _) in enumerate(types):
+        workloads[workload].append(number)
+    matrix = np.zeros((len(members), len(members)), dtype=np.int64)
+    for call in calls:
+        matrix[np.ix_(workloads.get(call.origin, []), workloads.get(call.destination, []))] += 1
+    return CallingPods(
+        tuple(members),
+        np.array([sum(dense.classes[index].size for index in each) for each in members], dtype=np.int64),
+        dense.requests[[each[0] for each in members]],
+        tuple(mask for _, _, mask in types),
+        matrix,
+    )
+
+
+@dataclass(frozen=True)
+class WidestNodes:
+    """Kinds of nodes of which none is wider than another: what fits on no node of these kinds fits on none.
+
+    Parameters
+    ----------
+    room
+        int64, shape (kinds, resources).
+    eligible
+        bool, shape (masks, kinds): who may be there.
+    """
+
+    room: IntArray
+    eligible: BoolArray
+
+    @classmethod
+    def of(cls, dense: Dense) -> WidestNodes:
+        """Look through the nodes of an instance."""
+        nodes = np.unique(np.hstack([dense.free, dense.masks.T.astype(np.int64)]), axis=0)
+        nodes = nodes[np.argsort(-nodes.sum(axis=1), kind="stable")]
+        resources, kept = len(dense.resources), nodes[:0]
+        for node in nodes:
+            if not np.any((kept >= node).all(axis=1)):
+                kept = np.vstack([kept, node])
+            if len(kept) > MOST_KINDS:
+                kept = nodes.max(axis=0, keepdims=True)
+                break
+        return cls(kept[:, :resources], kept[:, resources:].T.astype(bool))
+
+    def hold(self, graph: CallingPods, parts: IntArray) -> BoolArray:
+        """Which parts fit on a node: bool, shape (parts,)."""
+        asked = parts @ graph.requests
+        refused = (parts > 0) @ ~self.eligible[list(graph.masks)]
+        fits = np.all(np.less_equal(asked[:, None, :], self.room), axis=2)
+        found: BoolArray = np.any(fits & ~refused, axis=1)
+        return found
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The connected parts of an AppGroup, what they lose, and the cheapest split.
+
+    Parameters
+    ----------
+    graph
+        The AppGroup.
+    parts
+        int64, shape (parts, types).
+    losses
+        int64, shape (parts,), at least 0, in ``unit`` to a call.
+    slack
+        What losses of a split that cuts ``least`` calls amount to.
+    unit
+        Denominator of losses.
+    least
+        No split cuts fewer calls.
+    cheapest
+        Parts (rows of ``parts``) of a split that cuts ``least`` calls; None where the search was cut short.
+    work
+        Deterministic time that it took.
+    """
+
+    graph: CallingPods
+    parts: IntArray
+    losses: IntArray
+    slack: int
+    unit: int
+    least: int
+    cheapest: tuple[int, ...] | None
+    work: float
+
+    @cached_property
+    def pairs(self) -> IntArray:
+        """Calls inside of each part: int64, shape (parts,)."""
+        return self.graph.inside(self.parts)
+
+    def parts_within(self, extra: int) -> IntArray:
+        """The parts of all splits that cut so many calls beyond the least, or fewer: int64, shape (parts, types)."""
+        return self.parts[self.losses <= self.slack + extra * self.unit]
+
+
+def find_splits(graph: CallingPods, widest: WidestNodes) -> Splits | None:
+    """Look for the cheapest split.
+
+    Parameters
+    ----------
+    graph
+        The AppGroup.
+    widest
+        What a part has to fit on.
+
+    Returns
+    -------
+    Splits | None
+        None where it has too many parts to look at, or a pod that fits nowhere.
+    """
+    parts = _connected_parts(graph, widest)
+    if parts is None or not parts.any(axis=0).all():
+        return None
+    pairs = graph.inside(parts)
+    prices, programs = _prices(graph, parts, pairs)
+    whole, unit = _whole(prices, parts, pairs)
+    losses, worth = parts @ whole - pairs * unit, int(whole @ graph.counts)
+    most, steps, cheapest = worth // unit, 0, None
+    while cheapest is None:
+        search = CoverSearch(parts, losses, MOST_STEPS - steps)
+        cheapest = next(search.covers(graph.counts, worth - most * unit), None)
+        steps += search.steps
+        if search.cut_short:
+            break
+        most -= cheapest is None
+    work = PROGRAM_WORK * programs + STEP_WORK * steps + PART_WORK * len(parts)
+    return Splits(graph, parts, losses, worth - most * unit, unit, graph.pairs - most, cheapest, work)
+
+
+def least_cuts(graph: CallingPods, widest: WidestNodes) -> tuple[int, float]:
+    """Bound the calls that a split cuts, of an AppGroup with too many parts, by its workloads in two halves.
+
+    What a split cuts within each half, a split of the half alone cuts, too. Halves are drawn so that few calls are
+    between them (by the second eigenvector of the Laplacian).
+
+    Parameters
+    ----------
+    graph, widest
+        As for :func:`find_splits`.
+
+    Returns
+    -------
+    tuple[int, float]
+        No split cuts fewer calls; the deterministic time that it took.
+    """
+    if len(graph.counts) == 1:
+        return 0, 0.0
+    weight = (graph.calls + graph.calls.T) * np.outer(graph.counts, graph.counts)
+    order = np.argsort(np.linalg.eigh(np.diag(weight.sum(axis=1)) - weight)[1][:, 1].round(9), kind="stable")
+    middle, cuts, work = len(order) // 2, 0, 0.0
+    for half in (order[:middle], order[middle:]):
+        part = graph.only(np.sort(half))
+        found = find_splits(part, widest)
+        least, spent = least_cuts(part, widest) if found is None else (found.least, found.work)
+        cuts += least
+        work += spent + (PART_WORK * MOST_PARTS if found is None else 0)
+    return cuts, work
+
+
+def _connected_parts(graph: CallingPods, widest: WidestNodes) -> IntArray | None:
+    """Parts that fit on a node and that calls hold together: int64, shape (parts, types); None: too many.
+
+    Each of them but a single pod is a smaller one and a pod that calls it or is called by it.
+    """
+    beside = (graph.calls + graph.calls.T) > 0
+    found = np.eye(len(graph.counts), dtype=np.int64)
+    found = found[widest.hold(graph, found)]
+    listed, total = [found], len(found)
+    while len(found):
+        near = found @ beside > 0
+        grown = [found[:0]]
+        for pod, step in enumerate(np.eye(len(graph.counts), dtype=np.int64)):
+            larger = found[near[:, pod] & (found[:, pod] < graph.counts[pod])] + step
+            grown.append(larger[widest.hold(graph, larger)])
+        found = _distinct(np.vstack(grown), graph.counts)
+        listed.append(found)
+        total += len(found)
+        if total > MOST_PARTS:
+            return None
+    return np.vstack(listed)
+
+
+def _distinct(parts: IntArray, counts: IntArray) -> IntArray:
+    """Each row once; a row as one number, where the numbers are not too large, is found much faster."""
+    if math.prod((counts + 1).tolist()) >= 2**62:
+        found: IntArray = np.unique(parts, axis=0)
+        return found
+    radix = np.concatenate([[1], np.cumprod(counts + 1)[:-1]])
+    return parts[np.unique(parts @ radix, return_index=True)[1]]
+
+
+def _prices(graph: CallingPods, parts: IntArray, pairs: IntArray) -> tuple[npt.NDArray[np.float64], int]:
+    """What a pod of each type is worth in the relaxation, and the number of programs it took."""
+    chosen = list(dict.fromkeys([*range(len(graph.counts)), *np.argsort(-pairs, kind="stable")[:PARTS_AT_ONCE]]))
+    # No row lets a part be used more often than this; a bound that were met would have a price of its own.
+    unbounded = 2 * int(graph.counts.max())
+    programs = 0
+    while True:
+        programs += 1
+        program = IntegerProgram()
+        for _ in chosen:
+            program.column(unbounded)
+        for pod, many in zip(parts[chosen].T.tolist(), graph.counts.tolist(), strict=True):
+            program.rows.append(Row.of(dict(enumerate(pod)), many))
+        solved = program.maximum(dict(enumerate(pairs[chosen].tolist())))
+        prices = np.maximum(0.0, np.array(solved.prices))
+        gain = pairs - parts @ prices
+        gain[chosen] = 0
+        missing = np.flatnonzero(gain > 1e-7)
+        if not len(missing):
+            return prices, programs
+        chosen += missing[np.argsort(-gain[missing], kind="stable")[:PARTS_AT_ONCE]].tolist()
+
+
+def _whole(prices: npt.NDArray[np.float64], parts: IntArray, pairs: IntArray) -> tuple[IntArray, int]:
+    """The prices in whole numbers, and their denominator: no part may be worth less than the calls inside of it."""
+    for most in SIMPLE:
+        simple = [Fraction(price).limit_denominator(most) for price in prices.tolist()]
+        unit = math.lcm(*(price.denominator for price in simple))
+        whole = np.array([int(price * unit) for price in simple], dtype=np.int64) if unit <= FINE else None
+        if whole is not None and (parts @ whole >= pairs * unit).all():
+            return whole, unit
+    whole = np.ceil(prices * FINE).astype(np.int64)
+    return whole + max(0, int((pairs * FINE - parts @ whole).max())), FINE
+
+
+class CoverSearch:
+    """Ways to put pods together from parts, each pod in one, by depth-first search.
+
+    Parameters
+    ----------
+    parts
+        int64, shape (parts, types).
+    losses
+        int64, shape (parts,), at least 0.
+    most
+        Steps that it may take.
+
+    Attributes
+    ----------
+    steps
+        Steps so far.
+    """
+
+    def __init__(self, parts: IntArray, losses: IntArray, most: int) -> None:
+        self.order = np.argsort(losses, kind="stable")
+        self.parts, self.losses = parts[self.order], losses[self.order]
+        self.most, self.steps = most, 0
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether there may be more ways than were found."""
+        return self.steps > self.most
+
+    def covers(self, counts: IntArray, budget: int) -> Iterator[tuple[int, ...]]:
+        """Go through the ways whose losses are within a budget, as rows of the parts.
+
+        Parameters
+        ----------
+        counts
+            int64, shape (types,): pods.
+        budget
+            Most that losses may amount to.
+        """
+        chosen: list[int] = []
+        ahead = [self._choices(counts, np.arange(len(self.parts)), budget)]
+        while ahead:
+            choice = next(ahead[-1], None)
+            if choice is None:
+                ahead.pop()
+                del chosen[-1:]
+                continue
+            part, left, candidates, rest = choice
+            chosen.append(part)
+            if left.any():
+                ahead.append(self._choices(left, candidates, rest))
+            else:
+                yield tuple(int(self.order[each]) for each in chosen)
+                chosen.pop()
+
+    def _choices(
+        self, left: IntArray, candidates: IntArray, budget: int
+    ) -> Iterator[tuple[int, IntArray, IntArray, int]]:
+        """Parts for a pod of the type that fewest parts have; what is left then: of pods, of parts, of the budget."""
+        self.steps += 1
+        if self.cut_short:
+            return
+        fits = (self.losses[candidates] <= budget) & (self.parts[candidates] <= left).all(axis=1)
+        candidates = candidates[fits]
+        holds, pods = self.parts[candidates] > 0, np.flatnonzero(left)
+        scarcest = pods[np.argmin(holds[:, pods].sum(axis=0))]
+        for part in candidates[holds[:, scarcest]].tolist():
+            yield part, left - self.parts[part], candidates, budget - int(self.losses[part])
+            # What it can be part of has been seen.
+            candidates = candidates[candidates != part]
+
+
+class AppGroupSplits:
+    """The splits of all AppGroups of an instance; equal AppGroups are looked at once.
+
+    Parameters
+    ----------
+    dense, network
+        The instance and its network.
+
+    Attributes
+    ----------
+    classes
+        AppGroup to the classes of its pending pods.
+    spent
+        Deterministic time so far.
+    """
+
+    def __init__(self, dense: Dense, network: DenseNetwork) -> None:
+        self.dense, self.network = dense, network
+        self.classes: dict[int, list[int]] = {}
+        for each in network.workloads:
+            self.classes.setdefault(each.app, []).extend(each.classes)
+        self.spent = 0.0
+        self._calls = grouped(network.calls, lambda call: network.workloads[call.origin].app)
+        self._graphs: dict[int, CallingPods] = {}
+        self._splits: dict[tuple[object, ...], Splits | None] = {}
+        self._least: dict[tuple[object, ...], int] = {}
+
+    @cached_property
+    def widest(self) -> WidestNodes:
+        """The widest nodes."""
+        return WidestNodes.of(self.dense)
+
+    def graph(self, app: int) -> CallingPods:
+        """Pending pods of an AppGroup, and who calls whom."""
+        if app not in self._graphs:
+            self._graphs[app] = make_calling_pods(self.dense, self.classes[app], self._calls[app])
+        return self._graphs[app]
+
+    def of(self, app: int) -> Splits | None:
+        """Splits of an AppGroup; None where it has too many parts to look at, or a pod that fits nowhere."""
+        graph = self.graph(app)
+        if graph.signature not in self._splits:
+            found = self._splits[graph.signature] = find_splits(graph, self.widest)
+            self.spent += PART_WORK * MOST_PARTS if found is None else found.work
+        return self._splits[graph.signature]
+
+    def least(self, app: int) -> int:
+        """Calls among the pending pods of an AppGroup that are between two nodes in every placement of all of them."""
+        graph, splits = self.graph(app), self.of(app)
+        if splits is not None:
+            return splits.least
+        if graph.signature not in self._least:
+            self._least[graph.signature], work = least_cuts(graph, self.widest)
+            self.spent += work
+        return self._least[graph.signature]
+
+    def cost_bound(self, seconds: float, work: float) -> tuple[int, bool]:
+        """Bound ``networkCost`` of all placements that place every pod: each AppGroup alone, in its cheapest split.
+
+        Parameters
+        ----------
+        seconds, work
+            What it may take, about; AppGroups that are not looked at by then count by :class:`CallCosts` alone.
+
+        Returns
+        -------
+        tuple[int, bool]
+            The bound, and whether all AppGroups were looked at.
+        """
+        end, most = time.monotonic() + seconds, self.spent + work
+        costs = CallCosts(self.dense, self.network, [one.size for one in self.dense.classes])
+        total, looked_at = standing_cost(self.dense), True
+        for app in self.classes:
+            looked_at = looked_at and time.monotonic() < end and self.spent < most
+            total += costs.with_cuts(app, self.least(app) if looked_at else 0)
+        return total, looked_at

@@ -1,0 +1,136 @@
+"""``audit``: what runs against the rules and against the best there is, and what the cluster has left."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.sources import SECONDS, add_source, source
+from placer.errors import UsageError
+from placer.tables import Column, tables
+from placer.terminal import OK, add_command, add_what_if, console
+
+if TYPE_CHECKING:
+    from placer.audit.groups import AuditEntry, Quality
+    from placer.instance import Instance
+
+__all__ = ["add_audit"]
+
+VIOLATES = 1  #: exit code where something that runs breaks a rule
+
+SHOWN = 40  #: groups that are listed, the worst first; ``--json`` has all
+
+
+def add_audit(commands: Any) -> None:
+    """Add ``audit`` and its flags."""
+    parser = add_command(
+        commands, "audit", "what runs, whoever placed it, beside the rules and the best there is", _audit
+    )
+    add_source(parser)
+    parser.add_argument(
+        "--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the whole call (default 60)"
+    )
+    parser.add_argument(
+        "--sums", action="store_true", help="the cluster's sums alone: what is stranded, what still fits"
+    )
+    add_what_if(parser)
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from placer.audit.groups import Standing, audit
+    from placer.deadline import Deadline
+    from placer.terminal import read_instance
+
+    if not options.time_limit > 0:
+        raise UsageError(f"--time-limit: found {options.time_limit}, expected seconds above 0")
+    instance = read_instance(options, source(options))
+    entries = [] if options.sums else audit(instance, Deadline(options.began + options.time_limit))
+    if options.json:
+        document = _sums(instance) if options.sums else [each.as_dict() for each in entries]
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        if not options.sums:
+            _print_groups(entries)
+        _print_sums(instance)
+    return VIOLATES if any(each.standing is Standing.VIOLATION for each in entries) else OK
+
+
+def _sums(instance: Instance) -> dict[str, Any]:
+    from placer.audit.sums import largest_gangs
+    from placer.stranded import stranded
+
+    return {
+        "stranded": [each.as_dict() for each in stranded(instance, instance.held)],
+        "largestGangs": [each.as_dict() for each in largest_gangs(instance)],
+    }
+
+
+def _print_groups(entries: Sequence[AuditEntry]) -> None:
+    terminal = console()
+    if not entries:
+        terminal.print("Nothing runs.")
+        return
+    worst = sorted(entries, key=_badness)
+    shown = worst[:SHOWN]
+    names = Column("group", [f"{each.group.namespace}/{each.group.name}" for each in shown], text=True, most=48)
+    for table in tables(names, _columns(shown), terminal.width):
+        terminal.print(table)
+    if len(worst) > SHOWN:
+        terminal.print(f"... and {len(worst) - SHOWN:,} more, none of them worse (--json has all)")
+    for text in (f"{each.group}: {violation}" for each in shown for violation in each.violations):
+        terminal.print(text, markup=False, soft_wrap=True)
+
+
+def _badness(entry: AuditEntry) -> tuple[bool, float]:
+    """What breaks rules first, then what is furthest from the best."""
+    return not entry.violations, 1.0 if entry.score is None else entry.score
+
+
+def _columns(entries: Sequence[AuditEntry]) -> list[Column]:
+    found = [Column("rules", [str(each.standing) for each in entries], text=True)]
+    found += _quality_columns("", [each.quality for each in entries])
+    found += _quality_columns("best\n", [each.best for each in entries])
+    return [*found, Column("score", ["-" if each.score is None else f"{each.score:.2f}" for each in entries])]
+
+
+def _quality_columns(head: str, those: Sequence[Quality | None]) -> list[Column]:
+    columns: list[Column] = []
+    for word, name in _QUALITIES:
+        columns.append(Column(f"{head}{word}", [_number(None if it is None else getattr(it, name)) for it in those]))
+    return columns
+
+
+_QUALITIES = (("tier", "tier"), ("leaves", "leaves"), ("cost", "network_cost"))
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _print_sums(instance: Instance) -> None:
+    from placer.audit.sums import largest_gangs
+    from placer.quantity import format_amount
+    from placer.stranded import stranded
+
+    terminal = console()
+    found = stranded(instance, instance.held)
+    terminal.print("\nStranded: free, and of no use to any pod of this cluster")
+    for each in found:
+        nodes = f"{len(each.nodes):,} node{'' if len(each.nodes) == 1 else 's'}"
+        text = f"  {each.resource} {format_amount(each.resource, each.amount)} on {nodes}: {each.reason}"
+        terminal.print(text, markup=False, soft_wrap=True)
+    if not found:
+        terminal.print("  nothing")
+    gangs = largest_gangs(instance)
+    terminal.print("\nLargest gang that still fits under one HyperNode")
+    names = Column("of pods that ask for", [each.words for each in gangs], text=True, most=60)
+    columns = [
+        Column("tier", [str(each.tier) for each in gangs]),
+        Column("pods", [f"{each.pods:,}" for each in gangs]),
+        Column("where", [each.hyper_node or "the whole cluster" for each in gangs], text=True),
+    ]
+    for table in tables(names, columns, terminal.width):
+        terminal.print(table)

@@ -1,0 +1,240 @@
+"""``explain``: why a group waits and what would admit it; when a job would fit, and how many copies of one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.sources import SECONDS, add_source, source
+from placer.errors import UsageError
+from placer.terminal import OK, add_command, add_what_if, console
+
+if TYPE_CHECKING:
+    from placer.explain.cases import Case
+    from placer.explain.causes import Correction
+    from placer.explain.changes import TriedChange
+    from placer.explain.copies import Copies, Spare
+    from placer.explain.explanation import Explanation
+    from placer.explain.jobs import JobAnswer
+    from placer.instance import GroupKey
+    from placer.manifests import Text
+
+__all__ = ["add_explain"]
+
+NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
+
+
+def add_explain(commands: Any) -> None:
+    """Add ``explain`` and its flags."""
+    parser = add_command(commands, "explain", "why a group stays pending, and what would admit it", _explain)
+    add_source(parser)
+    asking = parser.add_argument_group("asking")
+    asking.add_argument(
+        "--group", metavar="NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+    )
+    asking.add_argument("--job", metavar="FILE", help="a job that is not submitted: fits now, with a change, or never")
+    asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
+    asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
+    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    add_what_if(parser)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from placer.deadline import Deadline
+
+    _check(options)
+    deadline = Deadline(options.began + options.time_limit)
+    paths = source(options)
+    case = _case(options, paths, [*options.with_, *([options.job] if options.job else [])])
+    if options.strict:
+        from placer.read import refuse_findings
+
+        refuse_findings(paths, case.instance.findings)
+    keys = _keys(options, case, paths)
+    if options.how_many:
+        return _how_many(options, case, keys or [], deadline)
+    if options.job:
+        return _job(options, case, keys or [], deadline)
+    return _groups(options, case, keys, deadline)
+
+
+def _check(options: argparse.Namespace) -> None:
+    wrong = []
+    if options.job and options.group:
+        wrong.append("--job: found --group beside it, expected one of the two")
+    if options.how_many and not (options.job or options.group):
+        wrong.append("--how-many: expected --group or --job beside it")
+    if options.spare and not options.how_many:
+        wrong.append("--spare: expected --how-many beside it")
+    if not options.time_limit > 0:
+        wrong.append(f"--time-limit: found {options.time_limit}, expected seconds above 0")
+    if wrong:
+        raise UsageError("; ".join(wrong))
+
+
+def _case(options: argparse.Namespace, paths: Sequence[str | Text], with_: Sequence[str]) -> Case:
+    from placer.explain.cases import Case
+    from placer.manifests import read_texts
+
+    if not hasattr(options, "texts"):  # what comes from standard input comes once
+        options.texts = {str(path): text for path in ("-",) if path in paths for text in read_texts([path])}
+    return Case.read(
+        [options.texts.get(str(path), path) for path in paths],
+        with_=with_,
+        without=options.without,
+        set_=options.set_,
+        scheduler_name=options.scheduler_name,
+        lenient=options.lenient,
+    )
+
+
+def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) -> list[GroupKey] | None:
+    """Groups asked about; None: all that wait."""
+    from placer.explain.explanation import find_group
+    from placer.explain.jobs import job_groups
+
+    if options.job:
+        return job_groups(case, _case(options, paths, options.with_))
+    return None if options.group is None else [find_group(case.instance, options.group)]
+
+
+def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
+    from placer.explain.explanation import explain
+
+    found = explain(case, keys, deadline)
+    if options.json:
+        _print_json([each.as_dict() for each in found])
+    elif not found:
+        console().print("No group waits.")
+    else:
+        for each in found:
+            _say(_told(each))
+    return OK
+
+
+def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
+    from placer.explain.jobs import JobFits, explain_job
+
+    found = explain_job(case, keys, deadline)
+    if options.json:
+        _print_json([each.as_dict() for each in found])
+    else:
+        for each in found:
+            _say(_told_of_job(each))
+    return OK if all(each.answer is JobFits.NOW for each in found) else NOT_NOW
+
+
+def _how_many(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline: Any) -> int:
+    from placer.explain.copies import how_many, read_spare, with_spares
+
+    spare = None if options.spare is None else read_spare(options.spare, case.instance)
+    entries = []
+    for key in keys:
+        found = how_many(case.instance, key, deadline)
+        left = None if spare is None else how_many(with_spares(case.instance, key, spare), key, deadline)
+        entries.append(found.as_dict() | ({} if left is None else {"spare": _spare(left, spare)}))
+        if not options.json:
+            _say(_told_of_copies(found, left, spare))
+    if options.json:
+        _print_json(entries)
+    return OK
+
+
+def _spare(left: Copies, spare: Spare | None) -> dict[str, Any]:
+    lost = {} if spare is None else {"nodes": spare.count, "tier": spare.tier}
+    return lost | {key: value for key, value in left.as_dict().items() if key != "group"}
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+
+
+def _say(lines: Iterator[str]) -> None:
+    terminal = console()
+    for line in lines:
+        terminal.print(line, markup=False, soft_wrap=True)
+
+
+def _told(found: Explanation) -> Iterator[str]:
+    if found.admitted:
+        yield f"{found.group} does not wait: it is admitted, or runs."
+        return
+    yield f"{found.group} waits."
+    yield from _causes(found)
+    yield from _changes(found.changes)
+
+
+def _causes(found: Explanation) -> Iterator[str]:
+    if not found.corrections:
+        reason = f" ({found.reason.message})" if found.reason is not None else ""
+        yield f"  Why was not decided in time{reason}."
+    for number, causes in enumerate(found.corrections):
+        yield from _set(number, causes)
+
+
+def _set(number: int, causes: Correction) -> Iterator[str]:
+    """One correction set; the group fits as soon as all of it is lifted, and not before."""
+    together = "all of" if len(causes) > 1 else "this"
+    yield f"  Because of {together}:" if number == 0 else f"  It would do as well to lift {together}:"
+    for cause in causes:
+        rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
+        yield f"    {cause.code}{rules}: {cause.message}"
+
+
+def _changes(found: Sequence[TriedChange]) -> Iterator[str]:
+    if not found:
+        yield "  No change that was tried admits it."
+        return
+    yield "  What admits it, tried by placing everything anew, what disturbs least first:"
+    for number, each in enumerate(found, 1):
+        names = ", ".join(f"{key.namespace}/{key.name}" for key in each.loses)
+        yield f"    {number}. {each.change.message}" + (f"; then {names} would wait" if names else "")
+        yield f"         {options_of(each)}"
+
+
+def options_of(tried: TriedChange) -> str:
+    """The what-if options that make a change, as bash and zsh take them."""
+    change = tried.change
+    words = [f"--without {shlex.quote(each)}" for each in change.without]
+    words += [f"--set {shlex.quote(each)}" for each in change.set_]
+    if change.with_:
+        objects = " ".join(json.dumps(document, separators=(",", ":")) for document in change.with_)
+        words.append(f"--with - <<< {shlex.quote(objects)}")
+    return " ".join(words)
+
+
+def _told_of_job(found: JobAnswer) -> Iterator[str]:
+    from placer.explain.jobs import JobFits
+
+    key, by = found.explanation.group, " and ".join(found.decided_by)
+    if found.answer is JobFits.NOW:
+        where = f"in {found.hyper_node} (tier {found.tier})" if found.hyper_node else "on the nodes there are"
+        yield f"{key} fits now {where} (found by {by})."
+        return
+    if found.answer is None:
+        yield f"{key}: whether it fits was not decided in time."
+    elif found.answer is JobFits.NEVER:
+        yield f"{key} never fits, not even on the empty cluster (proved by {by})."
+    else:
+        yield f"{key} does not fit now (proved by {by}), and would on the empty cluster."
+    yield from _causes(found.explanation)
+    yield from _changes(found.explanation.changes)
+
+
+def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> Iterator[str]:
+    yield f"{found.group}: {_copies(found)}"
+    if left is not None and spare is not None:
+        yield f"  with the {spare.count} roomiest nodes of each domain of tier {spare.tier} lost: {_copies(left)}"
+
+
+def _copies(found: Copies) -> str:
+    if found.copies == found.bound:
+        return f"{found.copies:,} fit together, and no more (proved by {found.proved_by})"
+    return f"{found.copies:,} fit together; {found.bound + 1:,} do not (proved by {found.proved_by})"

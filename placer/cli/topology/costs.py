@@ -1,0 +1,159 @@
+"""``topology costs``: what calls between regions and between zones cost."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
+from placer.legible import legible
+from placer.tables import Column, tables
+from placer.terminal import OK, add_command, console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placer.network_costs import CostReport, Matrix
+
+__all__ = ["add_costs"]
+
+WIDE = 16  #: places beside each other in a table; --json has matrices of any size
+
+SHOWN = 12  #: links that are listed; --json has all of them
+
+
+def add_costs(topics: Any) -> None:
+    """Add ``topology costs`` and its flags."""
+    parser = add_command(topics, "costs", "print what calls between regions and between zones cost", _costs)
+    add_source(parser)
+    group = parser.add_argument_group("measurements, where the NetworkTopology names a ConfigMap")
+    group.add_argument("--percentile", type=int, default=90, metavar="N", help="of the latencies (default 90)")
+    group.add_argument(
+        "--unit", type=int, default=1000, metavar="MICROSECONDS", help="what costs 1 (default 1000: a millisecond)"
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", help="what --json prints: .json, .yaml, each also .gz; - is stdout"
+    )
+
+
+def _costs(options: argparse.Namespace) -> int:
+    from placer.read import refuse_findings
+
+    check_output(options)
+    report = _report(options)
+    if options.strict:
+        refuse_findings(options.instance or ["cluster"], report.findings)
+    if print_or_write(report.as_dict(), options):
+        _print(report, console())
+    return OK
+
+
+def _report(options: argparse.Namespace) -> CostReport:
+    """Of files, or of the cluster where none are given."""
+    from placer.network_costs import costs_of, read_costs
+
+    if in_cluster(options):
+        objects = snapshot(options).objects()
+        return costs_of(objects, "cluster", percentile=options.percentile, unit=options.unit)
+    return read_costs(*options.instance, percentile=options.percentile, unit=options.unit)
+
+
+def _print(report: CostReport, terminal: Console) -> None:
+    from placer.summary import print_findings
+
+    others = [each for each in report.lists if each != report.weights]
+    also = f" (not {', '.join(others)})" if others else ""
+    terminal.print(legible(f"NetworkTopology {report.topology}: {_list(report)}{also}"), markup=False, style="bold")
+    unknown = _print_matrices(report.matrices, terminal)
+    unknown |= _print_measured(report, terminal)
+    if unknown:
+        terminal.print("\n* no entry, counts as 100", markup=False)
+    if report.capacities or report.allocated:
+        _print_links(report, terminal)
+    if report.findings:
+        terminal.print()
+        print_findings(report.findings, terminal)
+
+
+def _print_measured(report: CostReport, terminal: Console) -> bool:
+    """Print what measurements come to; whether something in it is unknown."""
+    if report.measured is not None:
+        head = legible(f"ConfigMap {report.config_map}: measured, p{report.measured.percentile}")
+        terminal.print(f"\n{head}, {report.measured.unit:,} microseconds cost 1", markup=False, style="bold")
+        return _print_matrices(report.measured.matrices, terminal)
+    if report.config_map is not None:
+        told = f"ConfigMap {report.config_map}: not in the instance, so nothing is measured"
+        terminal.print(f"\n{legible(told)}", markup=False)
+    return False
+
+
+def _list(report: CostReport) -> str:
+    return "no list of costs" if report.weights is None else f"list {report.weights}"
+
+
+def _print_matrices(matrices: Iterable[Matrix], terminal: Console) -> bool:
+    """Print matrices; whether something in them is unknown."""
+    unknown = False
+    for matrix in matrices:
+        unknown |= _print_matrix(matrix, terminal)
+    return unknown
+
+
+def _print_matrix(matrix: Matrix, terminal: Console) -> bool:
+    """Print a matrix, rows call columns; whether something in it is unknown."""
+    terminal.print()
+    title = legible(_title(matrix))
+    if not matrix.names:
+        terminal.print(f"{title}: none", markup=False)
+    elif len(matrix.names) > WIDE:
+        terminal.print(f"{title}: {len(matrix.names)} of them, too many for a table (--json has all)", markup=False)
+    else:
+        terminal.print(title, markup=False)
+        for table in tables(Column("from \\ to", list(matrix.names)), list(_columns(matrix)), terminal.width):
+            terminal.print(table)
+    return any(not matrix.known(one, two) for one in matrix.names for two in matrix.names)
+
+
+def _title(matrix: Matrix) -> str:
+    if matrix.kind == "region":
+        return "Between regions"
+    return f"Between zones of region {matrix.region}" if matrix.region else "Between zones that no node is in"
+
+
+def _columns(matrix: Matrix) -> Iterator[Column]:
+    """A column for each place that is called."""
+    rows = [list(_cells(matrix, name)) for name in matrix.names]
+    for index, name in enumerate(matrix.names):
+        yield Column(legible(name), [row[index] for row in rows])
+
+
+def _cells(matrix: Matrix, origin: str) -> Iterator[str]:
+    for destination in matrix.names:
+        cost = matrix.cost(origin, destination)
+        if cost is None:
+            yield "-"
+        else:
+            yield f"{cost:,}" if matrix.known(origin, destination) else f"{cost:,}*"
+
+
+def _print_links(report: CostReport, terminal: Console) -> None:
+    """Print links, those first that carry most of what they can."""
+
+    def used(link: Any) -> float:
+        capacity, taken = report.capacities.get(link), report.allocated.get(link, 0)
+        return taken / max(capacity, 1) if capacity is not None else 0.0
+
+    terminal.print("\nBandwidth, bit/s; the fullest links first", style="bold")
+    links = sorted({*report.capacities, *report.allocated}, key=lambda link: (-used(link), link))
+    capacities = [report.capacities.get(link) for link in links[:SHOWN]]
+    names = [f"{link.kind} {link.origin} -> {link.destination}" for link in links[:SHOWN]]
+    columns = [
+        Column("capacity", ["unlimited" if each is None else f"{each:,}" for each in capacities]),
+        Column("in use", [f"{report.allocated.get(link, 0):,}" for link in links[:SHOWN]]),
+        Column("full", ["-" if link not in report.capacities else f"{used(link):.0%}" for link in links[:SHOWN]]),
+    ]
+    for table in tables(Column("link", names, text=True, most=48), columns, terminal.width):
+        terminal.print(table)
+    if len(links) > SHOWN:
+        terminal.print(f"... and {len(links) - SHOWN:,} more")

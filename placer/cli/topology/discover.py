@@ -1,0 +1,183 @@
+"""``topology discover``: HyperNodes from labels of nodes or from a fabric's own description, as manifests."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.snapshotting import add_cluster
+from placer.cli.topology.shared import in_cluster
+from placer.errors import UsageError
+from placer.legible import legible
+from placer.terminal import OK, add_command, writable, write
+
+if TYPE_CHECKING:
+    from placer.discovery import Discovery
+    from placer.instance import Finding, Node
+
+__all__ = ["add_discover"]
+
+SHOWN = 12  #: names that are told of each kind; --json has all
+
+
+def add_discover(topics: Any) -> None:
+    """Add ``topology discover`` and its flags."""
+    text = "print HyperNodes made from labels of nodes, or from a description of the fabric"
+    parser = add_command(topics, "discover", text, _discover)
+    parser.add_argument(
+        "instance",
+        nargs="*",
+        metavar="INSTANCE",
+        help="files, folders or - with the nodes; none: those of a cluster, with --from none at all",
+    )
+    parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3)")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--labels", metavar="KEYS", help="labels of nodes, nearest first: switch,rack,row")
+    source.add_argument(
+        "--from",
+        dest="from_",
+        metavar="FILE",
+        help="what ibnetdiscover printed, Slurm's topology.conf or topology.yaml, or topograph's; - is standard input",
+    )
+    parser.add_argument(
+        "--topology", metavar="NAME", help="which one counts of a FILE with several; tree or block of a topology.conf"
+    )
+    add_cluster(parser)
+    group = parser.add_argument_group("writing into the cluster")
+    group.add_argument(
+        "--apply", action="store_true", help="write the HyperNodes into the cluster, by server-side apply"
+    )
+    group.add_argument(
+        "--dry-run", action="store_true", help="with --apply: say what would be written, and write nothing"
+    )
+    group.add_argument(
+        "--prune",
+        action="store_true",
+        help="with --apply: remove HyperNodes that placer made and does not find any more",
+    )
+    group.add_argument(
+        "--force-conflicts", action="store_true", help="with --apply: take over fields that another manager owns"
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", help="the HyperNodes: .json, .yaml, each also .gz; default standard output"
+    )
+
+
+def _discover(options: argparse.Namespace) -> int:
+    from placer.discovery import hyper_nodes
+    from placer.read import refuse_findings
+
+    _check(options)
+    nodes, noted = _nodes(options)
+    found = _find(options, nodes)
+    documents, named = hyper_nodes(found)
+    findings = (*noted, *found.findings, *named)
+    if options.strict:
+        refuse_findings(options.instance or [options.from_ or "cluster"], findings)
+    for told in (*findings, *found.notes):
+        print(f"placer: {legible(str(told))}", file=sys.stderr)
+    if options.apply:
+        _apply(documents, nodes or {}, findings, options)
+    else:
+        write(documents, options.output or "-", as_json=options.json or None)
+    return OK
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse flags that make no sense together, and a file that could not be written."""
+    from placer.discovery.labels import read_keys
+
+    if options.output not in (None, "-"):
+        writable([Path(options.output)])
+    if options.labels is not None:
+        read_keys(options.labels)
+        if options.topology is not None:
+            raise UsageError(f"--topology: found {options.topology!r} beside --labels, expected it beside --from")
+    _check_applying(options)
+
+
+def _check_applying(options: argparse.Namespace) -> None:
+    beside = ("dry_run", "prune", "force_conflicts")
+    alone = [f"--{name.replace('_', '-')}" for name in beside if getattr(options, name)]
+    if alone and not options.apply:
+        raise UsageError(f"{', '.join(alone)}: found no --apply beside it, expected it")
+    if options.apply and options.instance:
+        raise UsageError("--apply: found INSTANCE beside it, expected none: the nodes are those of the cluster")
+    if options.apply and options.output == "-":
+        raise UsageError("-o - --apply: found two documents for standard output, expected one")
+
+
+def _apply(
+    documents: Sequence[Mapping[str, Any]],
+    nodes: Mapping[str, Node],
+    findings: Sequence[Finding],
+    options: argparse.Namespace,
+) -> None:
+    """Write what is not so in the cluster, and say what that was."""
+    from placer.cluster import Client
+    from placer.cluster.planning.hyper_nodes import plan_hyper_nodes
+    from placer.cluster.reading.hyper_nodes import stored_hyper_nodes
+    from placer.cluster.writing.hyper_nodes import write_hyper_nodes
+
+    if options.output is not None:
+        write(documents, options.output)
+    client = Client.connect(options.kubeconfig, options.context)
+    plan = plan_hyper_nodes(documents, stored_hyper_nodes(client), nodes, prune=options.prune)
+    if not options.dry_run:
+        write_hyper_nodes(client, plan, force=options.force_conflicts)
+    document = {
+        **plan.as_dict(),
+        "dryRun": options.dry_run,
+        "findings": [each.as_dict() for each in findings],
+    }
+    if options.json:
+        write(document, "-")
+    else:
+        _summarise(plan.as_dict(), options)
+
+
+def _summarise(done: Mapping[str, Any], options: argparse.Namespace) -> None:
+    for word in ("created", "changed", "removed", "left"):
+        names = done[word]
+        more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+        told = f": {', '.join(names[:SHOWN])}{more}" if names else ""
+        hint = " (found no longer; --prune removes them)" if word == "left" and names else ""
+        if names or word != "left":
+            print(f"{word:<9}  {len(names):,}{told}{hint}")
+    print(f"unchanged  {done['unchanged']:,}")
+    if options.dry_run:
+        print("nothing is written (--dry-run)")
+
+
+def _find(options: argparse.Namespace, nodes: Mapping[str, Node] | None) -> Discovery:
+    """Find the domains; without nodes only what a file says."""
+    from placer.discovery import discover_file, discover_labels
+    from placer.discovery.labels import read_keys
+
+    if options.from_ is not None:
+        return discover_file(options.from_, nodes, options.topology)
+    return discover_labels(read_keys(options.labels), nodes or {}, ", ".join(options.instance) or "cluster")
+
+
+def _nodes(options: argparse.Namespace) -> tuple[Mapping[str, Node] | None, tuple[Finding, ...]]:
+    """Nodes of files or of the cluster, and what the files say that is not read; None: no nodes are asked for."""
+    whose = options.instance or options.apply or options.kubeconfig is not None or options.context is not None
+    if options.from_ is not None and not whose:
+        return None, ()
+    if in_cluster(options):
+        from placer.cluster import Client
+        from placer.cluster.reading.nodes import labelled_nodes
+
+        return labelled_nodes(Client.connect(options.kubeconfig, options.context)), ()
+    from placer.instance.build import read_nodes
+    from placer.instance.findings import Findings
+    from placer.instance.notices import note_ignored
+    from placer.manifests import load
+
+    objects = load(options.instance)
+    findings = Findings()
+    note_ignored(objects, findings)
+    return read_nodes(objects.nodes), findings.all()

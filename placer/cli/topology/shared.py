@@ -1,0 +1,59 @@
+"""What the subcommands share: an instance in files or in a cluster, and where what is found is written."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.snapshotting import add_cluster
+from placer.errors import UsageError
+from placer.terminal import add_reading, writable, write
+
+if TYPE_CHECKING:
+    from placer.cluster import Snapshot
+
+__all__ = ["add_source", "check_output", "in_cluster", "print_or_write", "snapshot"]
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add INSTANCE, the flags of reading, and those of the cluster that is read without one."""
+    parser.add_argument(
+        "instance", nargs="*", metavar="INSTANCE", help="files, folders or -; none: what is in a cluster"
+    )
+    add_reading(parser)
+    add_cluster(parser)
+
+
+def in_cluster(options: argparse.Namespace) -> bool:
+    """Whether a cluster is to be read; it and INSTANCE are not taken together."""
+    if options.instance and (options.kubeconfig is not None or options.context is not None):
+        raise UsageError("--kubeconfig, --context: found INSTANCE beside them, expected one or the other")
+    return not options.instance
+
+
+def snapshot(options: argparse.Namespace) -> Snapshot:
+    """Take a snapshot of the cluster."""
+    from placer.cluster import Client, take
+    from placer.progress import Progress
+
+    client = Client.connect(options.kubeconfig, options.context)
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        return take(client, options.scheduler_name or "placer", lambda name, count: progress.phase(f"{name} {count:,}"))
+
+
+def print_or_write(document: Any, options: argparse.Namespace) -> bool:
+    """Write what ``--json`` prints to the file of ``-o``, and print it where asked; whether text is still wanted."""
+    if options.output is not None:
+        write(document, options.output)
+    if options.output == "-":
+        return False
+    if options.json:
+        write(document, "-")
+    return not options.json
+
+
+def check_output(options: argparse.Namespace) -> None:
+    """Refuse before the work a file that could not be written."""
+    if options.output not in (None, "-"):
+        writable([Path(options.output)])

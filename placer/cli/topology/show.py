@@ -1,0 +1,273 @@
+"""``topology show``: the tier tree as text, with bars of what is used and free, no line wider than 80 columns."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from placer.cli.topology.shared import add_source, check_output, in_cluster, print_or_write, snapshot
+from placer.errors import UsageError
+from placer.legible import shown
+from placer.terminal import OK, add_command, console, read_instance
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from placer.domains import DomainReport, DomainUse, ResourceUse
+    from placer.instance import Instance
+
+__all__ = ["add_show"]
+
+WIDTH = 80  #: columns that are used at most
+
+MOST = 60  #: domains that are shown where --depth does not say how many levels
+
+BAR, NAME = 10, 12  #: least columns of a bar and of a name
+
+_GAP = "  "
+
+
+class BarMarks(NamedTuple):
+    """Characters of a bar, and what stands where a name is cut."""
+
+    used: str
+    free: str
+    closed: str
+    cut: str
+
+
+BLOCKS = BarMarks("█", "░", "▒", "…")
+ASCII = BarMarks("#", "-", "x", "~")
+
+
+def add_show(topics: Any) -> None:
+    """Add ``topology show`` and its flags."""
+    parser = add_command(topics, "show", "print the tier tree, and what is used and free in each domain", _show)
+    add_source(parser)
+    group = parser.add_argument_group("showing")
+    group.add_argument("--domain", metavar="NAME", help="one domain and what is below it; default: all of them")
+    group.add_argument(
+        "--depth",
+        type=int,
+        metavar="N",
+        help=f"levels of domains, from the top; default all of them (of text as many as have {MOST} domains together)",
+    )
+    group.add_argument(
+        "--resource",
+        metavar="NAME",
+        help="what the bars are about; default: GPUs where there are any, else what most of is used",
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", help="what --json prints: .json, .yaml, each also .gz; - is stdout"
+    )
+
+
+def _show(options: argparse.Namespace) -> int:
+    from placer.domains import domains_of
+
+    if options.depth is not None and options.depth < 1:
+        raise UsageError(f"--depth: found {options.depth}, expected a whole number, at least 1")
+    check_output(options)
+    report = domains_of(_instance(options))
+    _known(options.resource, report.whole.room)
+    if options.domain is not None:
+        report = report.under(options.domain)
+    if options.depth is not None:
+        report = report.cut(options.depth)
+    if print_or_write(report.as_dict(), options):
+        _print(report, options, console())
+    return OK
+
+
+def _instance(options: argparse.Namespace) -> Instance:
+    """Of files, or of the cluster where none are given."""
+    if not in_cluster(options):
+        return read_instance(options, options.instance)
+    from placer.instance.build import build
+    from placer.read import refuse_findings
+
+    taken = snapshot(options)
+    instance = build(taken.objects(), scheduler_name=taken.scheduler_name, cluster=True)
+    if options.strict:
+        refuse_findings(["cluster"], instance.findings)
+    return instance
+
+
+def _known(resource: str | None, room: ResourceUse) -> None:
+    if resource is not None and resource not in room.resources:
+        known = ", ".join(room.resources) or "none, for there is no node"
+        raise UsageError(f"--resource: found {resource!r}, expected one of {known}")
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+
+
+def _print(report: DomainReport, options: argparse.Namespace, terminal: Console) -> None:
+    from placer.summary import print_findings
+
+    marks = BLOCKS if _encodes(terminal, BLOCKS) else ASCII
+    resource = options.resource or _scarcest(report.whole.room)
+    cut = report if options.depth is not None else report.cut(_levels(report.domains))
+    rows = list(_rows(cut, options.domain is None))
+    for line in _lines(rows, resource, marks, min(WIDTH, terminal.width)):
+        _line(line, terminal)
+    _line("", terminal)
+    for line in _notes(report, cut, resource, marks, rows):
+        _line(line, terminal, wrapped=True)
+    if report.findings:
+        terminal.print()
+        print_findings(report.findings, terminal)
+
+
+def _line(text: str, terminal: Console, *, wrapped: bool = False) -> None:
+    from rich.text import Text
+
+    terminal.print(Text(text), soft_wrap=not wrapped, width=min(WIDTH, terminal.width) if wrapped else None)
+
+
+def _encodes(terminal: Console, marks: BarMarks) -> bool:
+    try:
+        "".join(marks).encode(terminal.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _scarcest(room: ResourceUse) -> str:
+    """GPUs where there are any, else what most of is used, cpu where nothing is; ``pods`` are never meant."""
+    from placer.gpus import is_gpu
+    from placer.quantity import CPU, PODS
+
+    def rank(resource: str) -> tuple[bool, float, bool]:
+        return is_gpu(resource), room.share(resource), resource == CPU
+
+    return max((each for each in room.resources if each != PODS), key=rank, default=CPU)
+
+
+def _levels(domains: Sequence[DomainUse]) -> int:
+    """How many levels are shown: as many as have few enough domains together, at least one."""
+    depths = sorted(each.depth for each in domains)
+    if len(depths) <= MOST:
+        return len(depths) + 1
+    return max(1, depths[MOST] - depths[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _TreeLine:
+    """One line of the tree: texts, and the room that its bar shows."""
+
+    name: str
+    tier: str
+    nodes: str
+    room: ResourceUse
+
+
+def _rows(report: DomainReport, from_root: bool) -> Iterator[_TreeLine]:
+    """The cluster first, then the domains, each further in than the one above it, last what is in none."""
+    if from_root:
+        yield _row("cluster", report.whole)
+    top = min((each.depth for each in report.domains), default=0)
+    for each in report.domains:
+        yield _row(_GAP * (each.depth - top + from_root) + shown(each.name, 300), each)
+    if from_root and report.outside.nodes and report.domains:
+        yield replace(_row(f"{_GAP}(in no domain)", report.outside), tier="")
+
+
+def _row(name: str, each: DomainUse) -> _TreeLine:
+    return _TreeLine(name, str(each.tier), f"{each.nodes:,}", each.room)
+
+
+def _lines(rows: Sequence[_TreeLine], resource: str, marks: BarMarks, width: int) -> Iterator[str]:
+    """The table: numbers are never cut; the bar goes where there is no room for it, then names are cut."""
+    table = [("domain", "tier", "nodes", "used", "free")]
+    for row in rows:
+        used, free = (_short(resource, part.get(resource, 0)) for part in (row.room.used, row.room.free))
+        table.append((row.name, row.tier, row.nodes, used, free))
+    longest, *numbers = [max(map(_cells, column)) for column in zip(*table, strict=True)]
+    left = width - sum(numbers) - len(_GAP) * len(numbers)
+    name = min(longest, max(NAME, left - BAR - len(_GAP)))
+    bar = left - name - len(_GAP)
+    if bar < BAR:
+        name, bar = max(NAME, min(longest, left)), 0
+    for index, cells in enumerate(table):
+        parts = [_fitted(cells[0], name, marks.cut)]
+        parts += [cell.rjust(columns) for cell, columns in zip(cells[1:], numbers, strict=True)]
+        if bar:
+            parts.append(_bar(rows[index - 1].room, resource, marks, bar) if index else shown(resource, 300)[:bar])
+        yield _GAP.join(parts)
+
+
+def _cells(text: str) -> int:
+    """Columns that a text takes in a terminal."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _fitted(text: str, columns: int, cut: str) -> str:
+    """A text in so many columns; of a longer one the beginning and the end, where names differ."""
+    from rich.cells import set_cell_size
+
+    if _cells(text) <= columns:
+        return set_cell_size(text, columns)
+    end = (columns - 1) // 2
+    kept = set_cell_size(text, columns - 1 - end).rstrip()
+    return set_cell_size(f"{kept}{cut}{text[len(text) - end :]}", columns)
+
+
+def _bar(room: ResourceUse, resource: str, marks: BarMarks, columns: int) -> str:
+    """A bar: what is there at all takes one column at least; empty where there is none of the resource."""
+    parts = [part.get(resource, 0) for part in (room.used, room.free, room.closed)]
+    if not sum(parts):
+        return " " * columns
+    counts = _apportioned(parts, columns)
+    return marks.used * counts[0] + marks.free * counts[1] + marks.closed * counts[2]
+
+
+def _apportioned(parts: Sequence[int], columns: int) -> list[int]:
+    """Columns for each part, in proportion, at least one for each that is there."""
+    whole = sum(parts)
+    counts = [max(part * columns // whole, min(part, 1)) for part in parts]
+    while sum(counts) != columns:  # what is most too short grows, what is most too long shrinks
+        step = 1 if sum(counts) < columns else -1
+        wanting = {
+            step * (parts[index] * columns - counts[index] * whole): index
+            for index in range(len(parts))
+            if parts[index] and counts[index] + step
+        }
+        counts[wanting[max(wanting)]] += step
+    return counts
+
+
+def _short(resource: str, amount: int) -> str:
+    """An amount in few characters, rounded; --json has them exactly."""
+    from placer.quantity import CPU, is_bytes
+
+    if resource == CPU:
+        return f"{amount / 1000:,.0f}" if amount % 1000 == 0 or amount >= 100_000 else f"{amount / 1000:,.1f}"
+    if not is_bytes(resource):
+        return f"{amount:,}"
+    size, units = float(amount), ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+    while size >= 1000 and len(units) > 1:
+        size, units = size / 1024, units[1:]
+    return f"{size:.0f}{units[0]}" if size >= 100 or size == int(size) else f"{size:.1f}{units[0]}"
+
+
+def _notes(
+    report: DomainReport, cut: DomainReport, resource: str, marks: BarMarks, rows: Sequence[_TreeLine]
+) -> Iterator[str]:
+    """What stands below the tree: the bar explained, and what is not shown."""
+    told = f"{shown(resource, 300)}: {marks.used} used, {marks.free} free"
+    if any(row.room.closed.get(resource) for row in rows):
+        told += f", {marks.closed} left on nodes that take no pods (cordoned, not Ready)"
+    yield told
+    names = sorted({(each.tier, each.tier_name) for each in cut.domains if each.tier_name})
+    if names:
+        yield "tiers: " + ", ".join(f"{tier} {shown(name, 300)}" for tier, name in names)
+    more = len(report.domains) - len(cut.domains)
+    if more:
+        yield f"{more:,} domains more are below these: --depth N or --domain NAME shows them"
+    if not report.domains:
+        yield "no domains: there is no sound HyperNode, and no Policy names topologyKeys that a node carries"

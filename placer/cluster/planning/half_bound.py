@@ -1,0 +1,200 @@
+"""Gangs that are half-bound from pass to pass: what is recorded, what they are after one, which are rolled back.
+
+**Patience.** A gang that stays half-bound holds room that is of no use to it or anybody. When it has been so for longer
+than a pass's patience it is rolled back whole: what this pass and earlier ones bound of it is deleted, and it *backs
+off* before it is tried again, one minute after the first time and twice as long after each further one, an hour at
+most. (Kueue's ``waitForPodsReady`` does the same, with the same figures.)
+
+**Which goes first.** Gangs may hold each other's room, and then some must go and others need not. Of those whose
+patience is over, those go that nothing can complete, since none of their pods waits; of the others the less urgent
+half, so that of two it is one: those of the lowest priority, among equals the youngest, then the last by name. The
+others have their patience anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.reading.earlier_passes import HalfBoundGang
+from placer.cluster.reading.gang_record import MOST_PODS, GangRecord, digests
+from placer.cluster.reading.snapshot import Identity
+from placer.instance import GroupKey, Instance, Key
+from placer.outcome import Outcome
+from placer.placement import Placement
+
+__all__ = ["next_to_go", "recorded_after", "recorded_before", "with_earlier"]
+
+#: Seconds for which a gang is not tried after it was rolled back once, and the most.
+_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 60, 3600
+
+_COMPLETE = frozenset((GangState.BOUND, GangState.SHORT))
+
+
+def recorded_before(
+    instance: Instance,
+    plan: BindingPlan,
+    record: Mapping[GroupKey, GangRecord],
+    half_bound: Mapping[GroupKey, HalfBoundGang],
+    now: datetime,
+) -> tuple[BindingPlan, dict[GroupKey, GangRecord]]:
+    """What is to be recorded before the first binding goes out.
+
+    Parameters
+    ----------
+    instance, plan
+        What was decided upon, and what is to be bound.
+    record, half_bound
+        What earlier passes recorded, and what is half-bound of it.
+    now
+        When.
+
+    Returns
+    -------
+    BindingPlan
+        Without gangs for which the record has no room; most often the same one.
+    dict[GroupKey, GangRecord]
+        Gangs that are half-bound, may be so soon, or were rolled back and are still there.
+    """
+    known = {key: _kept(record[key], key in half_bound) for key in record if key in instance.groups}
+    found = {key: each for key, each in known.items() if each is not None}
+    nothing = Outcome(instance, Placement())
+    room = MOST_PODS - sum(len(each.pods) for each in found.values())
+    batches, dropped = [], dict(plan.dropped)
+    for batch in plan.batches:
+        risky = _may_stay_half_bound(instance, nothing, batch)
+        room -= sum(map(len, risky.values()))
+        if room < 0:
+            room += sum(map(len, risky.values()))
+            dropped |= dict.fromkeys(batch.gangs, f"no more than {MOST_PODS:,} pods of gangs are bound in one pass")
+            continue
+        batches.append(batch)
+        for key, uids in risky.items():
+            before = found.get(key, GangRecord(now))
+            found[key] = replace(before, pods=before.pods | digests(uids), until=None)
+    return replace(plan, batches=tuple(batches), dropped=dropped), found
+
+
+def _kept(record: GangRecord, half_bound: bool) -> GangRecord | None:
+    """What stays of a gang's record: all of it where it is half-bound, else how often it was rolled back."""
+    if half_bound:
+        return record
+    return replace(record, pods=frozenset()) if record.rolled_back else None
+
+
+def _may_stay_half_bound(instance: Instance, nothing: Outcome, batch: Batch) -> dict[GroupKey, list[str]]:
+    """Gangs of a batch that are not ready yet and take more than one binding, with the uids of their pods."""
+    found: dict[GroupKey, list[str]] = {}
+    for bind in batch.bindings:
+        key = instance.pods[bind.pod].group
+        if key is not None and key.api_group:
+            found.setdefault(key, []).append(bind.uid)
+    return {key: uids for key, uids in found.items() if len(uids) > 1 and not nothing.ready(instance.groups[key])}
+
+
+def with_earlier(
+    instance: Instance,
+    identities: Mapping[Key, Identity],
+    gangs: Sequence[GangOutcome],
+    half_bound: Mapping[GroupKey, HalfBoundGang],
+) -> list[GangOutcome]:
+    """The gangs after a pass, with what earlier passes had bound of them; one left as it was is half-bound still.
+
+    Parameters
+    ----------
+    instance, identities
+        What was decided upon.
+    gangs
+        What became of the gangs of the plan.
+    half_bound
+        Those that were half-bound before, planned or not.
+    """
+    planned = {gang.key: gang for gang in gangs}
+    found = [_with_members(instance, identities, gang, half_bound.get(gang.key)) for gang in gangs]
+    for key, half in half_bound.items():
+        if key not in planned:
+            missing = next(Outcome(instance, Placement()).shortages(instance.groups[key]), None)
+            why = missing.message if missing is not None else instance.groups[key].invalid or ""
+            gang = GangOutcome(key, GangState.HALF_BOUND, reason=why)
+            found.append(_with_members(instance, identities, gang, half))
+    return found
+
+
+def _with_members(
+    instance: Instance, identities: Mapping[Key, Identity], gang: GangOutcome, half: HalfBoundGang | None
+) -> GangOutcome:
+    if half is None:
+        return gang
+    before = tuple(PlannedBinding(pod, identities[pod].uid, instance.pods[pod].node or "") for pod in half.members)
+    state = GangState.HALF_BOUND if gang.state is GangState.LEFT else gang.state
+    return replace(gang, state=state, before=before)
+
+
+def next_to_go(
+    instance: Instance,
+    gangs: Iterable[GangOutcome],
+    half_bound: Mapping[GroupKey, HalfBoundGang],
+    record: Mapping[GroupKey, GangRecord],
+    patience: float,
+    now: datetime,
+) -> tuple[list[GroupKey], list[GroupKey]]:
+    """The gangs that are to be rolled back, and those that were as impatient and stay.
+
+    Parameters
+    ----------
+    instance, gangs, half_bound, record
+        As they are after a pass.
+    patience
+        Seconds for which a gang may stay half-bound.
+    now
+        When.
+    """
+    over = [
+        gang.key
+        for gang in gangs
+        if gang.state is GangState.HALF_BOUND
+        and gang.key in record
+        and (now - record[gang.key].since).total_seconds() >= patience
+    ]
+    if patience <= 0:
+        return over, []
+    hopeless = [key for key in over if not instance.groups[key].pending]
+
+    def urgency(key: GroupKey) -> tuple[int, float, GroupKey]:
+        priority = half_bound[key].priority if key in half_bound else instance.groups[key].priority
+        return -priority, record[key].since.timestamp(), key
+
+    others = sorted((key for key in over if key not in hopeless), key=urgency)
+    stay = len(others) // 2
+    return hopeless + others[stay:], others[:stay]
+
+
+def recorded_after(
+    gangs: Iterable[GangOutcome],
+    record: Mapping[GroupKey, GangRecord],
+    patient_anew: Iterable[GroupKey],
+    now: datetime,
+) -> dict[GroupKey, GangRecord]:
+    """What stays recorded after a pass: what is half-bound, what may be, and what was rolled back."""
+    found, anew = dict(record), frozenset(patient_anew)
+    for gang in gangs:
+        recorded = found.get(gang.key)
+        if recorded is None:
+            continue
+        if gang.state in _COMPLETE:
+            del found[gang.key]
+        elif gang.state is GangState.ROLLED_BACK:
+            times = recorded.rolled_back + 1
+            seconds = min(_FIRST_BACK_OFF * 2 ** (times - 1), _LONGEST_BACK_OFF)
+            found[gang.key] = GangRecord(now, frozenset(), times, now + timedelta(seconds=seconds))
+        elif gang.key in anew:
+            found[gang.key] = replace(recorded, since=now)
+        elif gang.state is GangState.LEFT and not gang.missing:
+            kept = _kept(recorded, half_bound=False)
+            found |= {gang.key: kept} if kept is not None else {}
+            if kept is None:
+                del found[gang.key]
+    return found

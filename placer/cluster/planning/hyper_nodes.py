@@ -1,0 +1,168 @@
+"""What is to be written so that a cluster has the HyperNodes that a discovery found; no request is made here.
+
+Ours are those with the label that the discovery's manifests have (``placer.discovery.hyper_nodes``); no others are
+touched. Ours that are found no longer stay unless they are to be pruned, since another discovery of ours may have made
+them, of another part of the cluster. Nothing is planned that would leave the tree broken: a HyperNode with two parents
+stops every job with a networkTopology in Volcano.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from placer.discovery.hyper_nodes import SOURCE, SOURCE_LABEL
+from placer.errors import BadInstance, Fault
+from placer.instance import Finding, Node
+from placer.instance.findings import Findings
+from placer.instance.tier_tree import read_tree
+from placer.legible import shown
+from placer.manifests import from_documents, validate
+
+__all__ = ["HyperNodePlan", "plan_hyper_nodes"]
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNodePlan:
+    """What is to be written.
+
+    Parameters
+    ----------
+    create, change
+        Manifests of HyperNodes that are not there, and of those that are there otherwise; lower tiers first.
+    unchanged
+        How many are there as they should be.
+    remove
+        Ours that are found no longer, as they are in the cluster, and are to go.
+    left
+        Names of ours that are found no longer and stay.
+    """
+
+    create: tuple[Document, ...]
+    change: tuple[Document, ...]
+    unchanged: int
+    remove: tuple[Document, ...] = ()
+    left: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON: names, and how many need nothing."""
+        return {
+            "created": [_name(each) for each in self.create],
+            "changed": [_name(each) for each in self.change],
+            "removed": [_name(each) for each in self.remove],
+            "unchanged": self.unchanged,
+            "left": list(self.left),
+        }
+
+
+def plan_hyper_nodes(
+    wanted: Sequence[Document], stored: Sequence[Document], nodes: Mapping[str, Node], *, prune: bool = False
+) -> HyperNodePlan:
+    """Plan what is to be written.
+
+    Parameters
+    ----------
+    wanted
+        Manifests of a discovery, lower tiers first.
+    stored
+        All HyperNodes of the cluster.
+    nodes
+        All nodes of the cluster.
+    prune
+        Remove ours that are found no longer.
+
+    Raises
+    ------
+    BadInstance
+        A name is taken by a HyperNode that is not ours, or the tree would be broken: everything that would be wrong.
+    """
+    there = {_name(each): each for each in stored}
+    ours, others = _parted(stored)
+    gone = _gone(ours, wanted)
+    kept = others if prune else [*others, *gone]
+    faults = [*_taken(wanted, there)] or _broken(others, kept, wanted, nodes, stale=bool(gone) and not prune)
+    if faults:
+        raise BadInstance(faults)
+    create, change = _differing(wanted, there)
+    return HyperNodePlan(
+        create=create,
+        change=change,
+        unchanged=len(wanted) - len(create) - len(change),
+        remove=tuple(gone) if prune else (),
+        left=() if prune else tuple(sorted(map(_name, gone))),
+    )
+
+
+def _differing(
+    wanted: Sequence[Document], there: Mapping[str, Document]
+) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    """What is not there, and what is there otherwise."""
+    create = tuple(each for each in wanted if _name(each) not in there)
+    known = (each for each in wanted if _name(each) in there)
+    return create, tuple(each for each in known if not _same(each, there[_name(each)]))
+
+
+def _gone(ours: Iterable[Document], wanted: Iterable[Document]) -> list[Document]:
+    """Those that are found no longer."""
+    names = set(map(_name, wanted))
+    return [each for each in ours if _name(each) not in names]
+
+
+def _parted(stored: Iterable[Document]) -> tuple[list[Document], list[Document]]:
+    """Those that are ours, and the others."""
+    parts: tuple[list[Document], list[Document]] = [], []
+    for each in stored:
+        parts[not _is_ours(each)].append(each)
+    return parts
+
+
+def _name(document: Document) -> str:
+    name: str = document["metadata"]["name"]
+    return name
+
+
+def _is_ours(document: Document) -> bool:
+    return (document["metadata"].get("labels") or {}).get(SOURCE_LABEL) == SOURCE
+
+
+def _same(wanted: Document, stored: Document) -> bool:
+    """Whether a stored object says what is wanted; it may have labels and annotations of others."""
+    parts = ((wanted["metadata"][part], stored["metadata"].get(part) or {}) for part in ("labels", "annotations"))
+    return bool(wanted["spec"] == stored.get("spec")) and all(mine.items() <= theirs.items() for mine, theirs in parts)
+
+
+def _taken(wanted: Iterable[Document], there: Mapping[str, Document]) -> Iterator[Fault]:
+    for each in wanted:
+        name = _name(each)
+        if name in there and not _is_ours(there[name]):
+            source = (there[name]["metadata"].get("labels") or {}).get(SOURCE_LABEL)
+            by = f"{SOURCE_LABEL}: {shown(source)}" if source else f"no {SOURCE_LABEL}"
+            yield Fault("cluster", None, f"HyperNode {name}", "metadata.labels", by, f"{SOURCE}, or no such HyperNode")
+
+
+def _broken(
+    others: Sequence[Document],
+    kept: Sequence[Document],
+    wanted: Sequence[Document],
+    nodes: Mapping[str, Node],
+    *,
+    stale: bool,
+) -> list[Fault]:
+    """What would be wrong with the tree, and is not so without us."""
+    before = _findings(others, nodes)
+    hint = " (--prune removes what placer made before and does not find any more)" if stale else ""
+    return [
+        Fault("cluster", None, each.object, each.code, each.message, f"a tree{hint}")
+        for each in sorted(_findings([*kept, *wanted], nodes) - before)
+    ]
+
+
+def _findings(documents: Sequence[Document], nodes: Mapping[str, Node]) -> set[Finding]:
+    """Findings of a tree but those of members that are not there, which add nothing and break nothing."""
+    findings = Findings()
+    kept = [{key: each[key] for key in ("apiVersion", "kind", "metadata", "spec")} for each in documents]
+    read_tree(validate(from_documents(kept, "cluster")).hyper_nodes, nodes, findings)
+    return {each for each in findings.all() if each.code != "HyperNodeMember"}

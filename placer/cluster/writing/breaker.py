@@ -1,0 +1,172 @@
+"""When a server is not asked any more: a breaker between a pass and what it writes.
+
+A server that is down, overloaded or does not know us refuses everything. To try each of some thousand writes in turn
+helps none of them and keeps the server down. So once nothing has been written for a pass's patience, while there was
+refusal after refusal, the breaker *opens*: nothing more is sent, and what was to be written is left with the reason.
+
+What a server refuses of one object says nothing about others: 404, 409, 422, and 403 and 500, with which admission
+webhooks refuse the objects of one namespace. Such refusals never open the breaker. Where there was nothing else in all
+of a pass, that is told at its end (:attr:`Breaker.refused`).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from placer.cluster.reading.client import Response, Unanswered, Writer
+from placer.errors import ClusterError
+
+__all__ = ["Breaker", "PatientWriter"]
+
+#: Answers that any request would get: it does not know us, has no time, or is not there.
+_OF_SERVER = frozenset((401, 429, 502, 503, 504))
+#: Refusals of one object that are not about its state: together with the above, reasons for which a pass may have
+#: written nothing at all.
+_OF_OBJECT = frozenset((403, 500))
+#: Fewest refusals that open a breaker, or are told as those of all that was sent.
+_FEWEST = 5
+#: Seconds to wait for an answer where the caller does not say.
+_WRITTEN = 10.0
+
+
+class Breaker:
+    """Hands on what is written, and notes what becomes of it; may be used from several threads.
+
+    Parameters
+    ----------
+    server
+        Who is asked.
+    patience
+        Seconds without success after which a breaker opens.
+    methods
+        Requests that count: a server that is asked to bind (POST) may take what is patched meanwhile.
+    clock
+        Gives the time in seconds; tests put something else here.
+    """
+
+    def __init__(
+        self,
+        server: Writer,
+        patience: float,
+        methods: Collection[str] = ("POST", "PUT", "PATCH", "DELETE"),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server, self._patience, self._methods, self._clock = server, patience, methods, clock
+        self._lock = threading.Lock()
+        self._in_a_row = 0
+        self._since: float | None = None  # the first refusal behind the last success
+        self._last = ""
+        self._answers = 0
+        self._refusals = 0
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
+        """Ask for something."""
+        return self._server.get(path, parameters)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        parameters: Mapping[str, str] | None = None,
+        kind: str = "application/json",
+        timeout: float = _WRITTEN,
+    ) -> Response:
+        """Write something, once."""
+        try:
+            answer = self._server.send(method, path, body, parameters=parameters, kind=kind, timeout=timeout)
+        except Unanswered as error:
+            if method in self._methods:
+                self._note_refusal(str(error), of_server=True)
+            raise
+        if method not in self._methods:
+            return answer  # a server that can be read need not take anything
+        if answer.status in _OF_SERVER or answer.status in _OF_OBJECT:
+            self._note_refusal(f"{answer.status} {answer.message}", of_server=answer.status in _OF_SERVER)
+        else:
+            self._note_answer()
+        return answer
+
+    @property
+    def open(self) -> str | None:
+        """Why nothing more is to be sent, in one sentence; None while the server is to be asked."""
+        with self._lock:
+            if self._since is None or self._in_a_row < _FEWEST or self._clock() < self._since + self._patience:
+                return None
+            return f"the server has refused everything for {self._clock() - self._since:.0f} s: {self._last}"
+
+    @property
+    def refused(self) -> str | None:
+        """Why nothing at all could be written, though it was tried again and again; None where that is not so."""
+        with self._lock:
+            if self._answers or self._refusals < _FEWEST:
+                return None
+            return f"the server refused all that was sent, {self._refusals} times: {self._last}"
+
+    def _note_answer(self) -> None:
+        """Note that something was written, or could not be for what the object itself is."""
+        with self._lock:
+            self._in_a_row, self._since = 0, None
+            self._answers += 1
+
+    def _note_refusal(self, why: str, *, of_server: bool) -> None:
+        with self._lock:
+            self._refusals += 1
+            self._last = why
+            if of_server:
+                self._in_a_row += 1
+                self._since = self._clock() if self._since is None else self._since
+
+
+class PatientWriter:
+    """Asks again what a server had no time for (429), after the seconds that it wants; nothing once a breaker is open.
+
+    Parameters
+    ----------
+    breaker
+        Who is asked.
+    until
+        ``time.monotonic()`` up to which the server may have us wait.
+    sleep
+        Waits; tests put something faster here.
+    """
+
+    def __init__(self, breaker: Breaker, until: float, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._breaker, self._until, self._sleep = breaker, until, sleep
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
+        """Ask for something."""
+        return self._breaker.get(path, parameters)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        parameters: Mapping[str, str] | None = None,
+        kind: str = "application/json",
+        timeout: float = _WRITTEN,
+    ) -> Response:
+        """Write something; a refusal for want of time is the answer only where there is no more time.
+
+        Raises
+        ------
+        Unanswered
+            No answer came in time.
+        ClusterError
+            The server refuses everything.
+        """
+        while True:
+            why = self._breaker.open
+            if why is not None:
+                raise ClusterError(f"not written: {why}")
+            answer = self._breaker.send(method, path, body, parameters=parameters, kind=kind, timeout=timeout)
+            wait = (answer.again_after if answer.again_after is not None else 1.0) * random.uniform(1.0, 1.1)
+            if answer.status != 429 or time.monotonic() + wait > self._until:
+                return answer
+            self._sleep(wait)

@@ -1,0 +1,67 @@
+"""The record of half-bound gangs written into its ConfigMap (:mod:`placer.cluster.reading.gang_record`)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+
+from placer.cluster.reading.client import Unanswered, Writer
+from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, packed, read_record, record_path
+from placer.errors import ClusterError
+from placer.instance import GroupKey
+
+__all__ = ["write_record"]
+
+#: Seconds between tries, and to wait for an answer: without a record nothing is bound, so it is tried for a while.
+_PAUSES = (0.2, 0.5, 1.0, 2.0)
+_PATIENCE = 5.0
+
+
+def write_record(
+    server: Writer, namespace: str, name: str, before: RecordedGangs, gangs: Mapping[GroupKey, GangRecord]
+) -> RecordedGangs:
+    """Write what is recorded; nothing where it is so already.
+
+    Parameters
+    ----------
+    server
+        Where.
+    namespace, name
+        Of the ConfigMap.
+    before
+        The record as it was read or written last.
+    gangs
+        What is to be recorded.
+
+    Raises
+    ------
+    ClusterError
+        The server refuses, or does not answer.
+    """
+    if dict(gangs) == dict(before.gangs):
+        return before
+    trouble, version = "", before.version
+    for pause in (*_PAUSES, 0.0):
+        try:
+            answer = server.send(*_request(namespace, name, version, gangs), timeout=_PATIENCE)
+            if answer.status in (200, 201):
+                return RecordedGangs(gangs, json.loads(answer.text)["metadata"]["resourceVersion"])
+            trouble = f"{answer.status} {answer.message}"
+            if answer.status == 409 or (answer.status == 404 and version):
+                version = read_record(server, namespace, name).version
+            elif answer.status < 500 and answer.status != 429:
+                break
+        except Unanswered as error:
+            trouble = str(error)
+        time.sleep(pause)
+    raise ClusterError(f"ConfigMap {namespace}/{name}, the record of half-bound gangs: {trouble}")
+
+
+def _request(
+    namespace: str, name: str, version: str, gangs: Mapping[GroupKey, GangRecord]
+) -> tuple[str, str, dict[str, object]]:
+    metadata = {"name": name, "namespace": namespace} | ({"resourceVersion": version} if version else {})
+    body: dict[str, object] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    body["binaryData"] = packed(gangs)
+    return ("PUT", record_path(namespace, name), body) if version else ("POST", record_path(namespace), body)

@@ -1,0 +1,136 @@
+"""A gang rolled back whole: what this pass and earlier ones bound of it is deleted, if it is still half-bound.
+
+Before anything is deleted the gang is read anew: one that another has completed meanwhile stays. Each pod is deleted as
+that version of it that was read (``preconditions`` with uid and resourceVersion); what has changed is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from enum import Enum
+from urllib.parse import quote
+
+import msgspec
+
+from placer.cluster.planning.binding_plan import PlannedBinding
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.reading.client import Unanswered, Writer, pages
+from placer.cluster.reading.field_filter import list_reader
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.views import PodView
+from placer.cluster.writing.binding import pod_path
+from placer.errors import ClusterError
+from placer.instance import Key
+from placer.instance.build import build
+from placer.kube.kinds import BY_ATTRIBUTE
+from placer.outcome import Outcome
+from placer.placement import Placement
+
+__all__ = ["roll_back"]
+
+#: How often a gang is read anew whose pods change while they are deleted.
+_TIMES = 6
+_WORKERS = 8
+
+
+class _Deleted(Enum):
+    YES = "it is gone, or on its way"
+    CHANGED = "it is not as it was read"
+    REFUSED = "the server refuses"
+
+
+def roll_back(server: Writer, snapshot: Snapshot, gang: GangOutcome) -> GangOutcome:
+    """Delete what placer bound of a gang; what cannot be deleted stays reported as bound.
+
+    Parameters
+    ----------
+    server
+        Where.
+    snapshot
+        What was decided upon: by it a pod is known to belong to the gang.
+    gang
+        Half-bound.
+    """
+    try:
+        return _RollBack(server, snapshot, gang).carried_out()
+    except ClusterError as error:
+        return replace(gang, reason=f"it could not be rolled back: {error}")
+
+
+class _RollBack:
+    """One gang being rolled back."""
+
+    def __init__(self, server: Writer, snapshot: Snapshot, gang: GangOutcome) -> None:
+        self._server, self._snapshot, self._gang = server, snapshot, gang
+        self._ours = {bind.pod: bind for bind in (*gang.before, *gang.bound)}
+        self._begun = self._refused = False
+        self._trouble = "its pods change all the time"
+
+    def carried_out(self) -> GangOutcome:
+        """Look and delete in turn, until nothing is left, or the gang was completed before anything was deleted."""
+        for _ in range(_TIMES):
+            there, ready = self._look()
+            if ready and not self._begun:
+                return replace(self._gang, state=GangState.BOUND, missing={}, reason="it was completed meanwhile")
+            if not there or self._refused:
+                break
+            self._delete(there)
+        else:
+            there, _ready = self._look()
+        return self._outcome({bind.pod for bind, _ in there})
+
+    def _look(self) -> tuple[list[tuple[PlannedBinding, str]], bool]:
+        """What of ours stands there now, with versions, and whether the gang is ready."""
+        read = list_reader(BY_ATTRIBUTE["pods"], "v1").read
+        path = f"/api/v1/namespaces/{quote(self._gang.key.namespace)}/pods"
+        pods = [item for page in pages(self._server.get, path, read) for item in page.items or ()]
+        others = self._snapshot.without(("Pod",)).items
+        now = replace(self._snapshot, items=(*others, *pods), versions={}, counts={})
+        instance = build(now.objects(), scheduler_name=now.scheduler_name, cluster=True)
+        group = instance.groups.get(self._gang.key)
+        ready = group is not None and Outcome(instance, Placement()).ready(group)
+        return list(_standing(now, self._ours)), ready
+
+    def _delete(self, there: Sequence[tuple[PlannedBinding, str]]) -> None:
+        with ThreadPoolExecutor(_WORKERS) as threads:
+            for answer, text in threads.map(lambda each: _delete(self._server, *each), there):
+                self._begun |= answer is _Deleted.YES
+                if answer is _Deleted.REFUSED:
+                    self._refused, self._trouble = True, text
+
+    def _outcome(self, left: set[Key]) -> GangOutcome:
+        gang = self._gang
+        rest = replace(
+            gang,
+            bound=tuple(bind for bind in gang.bound if bind.pod in left),
+            before=tuple(bind for bind in gang.before if bind.pod in left),
+            missing=gang.missing | {pod: "rolled back" for pod in self._ours if pod not in left},
+        )
+        if left:
+            return replace(rest, reason=f"it could not be rolled back: {self._trouble}")
+        return replace(rest, state=GangState.ROLLED_BACK)
+
+
+def _standing(now: Snapshot, ours: dict[Key, PlannedBinding]) -> Iterator[tuple[PlannedBinding, str]]:
+    """Pods of ours that are where they were bound, and not on their way out, with their versions."""
+    for item in now.pod_texts(ours).values():
+        pod = msgspec.json.decode(item, type=PodView)
+        bind = ours[pod.key]
+        if (pod.metadata.uid, pod.spec.node_name) == (bind.uid, bind.node) and pod.metadata.deletion_timestamp is None:
+            yield bind, pod.metadata.resource_version
+
+
+def _delete(server: Writer, bind: PlannedBinding, version: str) -> tuple[_Deleted, str]:
+    """Delete a pod as the version that was read."""
+    preconditions = {"uid": bind.uid, "resourceVersion": version}
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+    try:
+        answer = server.send("DELETE", pod_path(*bind.pod), body)
+    except Unanswered as error:
+        return _Deleted.CHANGED, str(error)
+    if answer.status in (200, 202, 404):
+        return _Deleted.YES, ""
+    refused = answer.status < 500 and answer.status not in (409, 429)
+    return _Deleted.REFUSED if refused else _Deleted.CHANGED, f"{answer.status} {answer.message}"

@@ -1,0 +1,629 @@
+"""Every code that placer says, with what it means: reasons, findings, and what is written into a cluster.
+
+Belongs here: the codes as types, so that mypy checks each use, and the words that explain them. Does not: when a code
+is said; what Volcano itself would write into the status of its PodGroups (``placer.cluster.writing``).
+``models/codes.md`` is made from this (``python models/codes.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+__all__ = [
+    "CONDITIONS",
+    "EVENTS",
+    "FINDINGS",
+    "REASONS",
+    "Code",
+    "ConditionReason",
+    "EventReason",
+    "FindingCode",
+    "ReasonCode",
+]
+
+
+class Code(NamedTuple):
+    """What is told of one code.
+
+    Parameters
+    ----------
+    meaning
+        One sentence.
+    example
+        A message as it comes with the code.
+    remedy
+        What to do about it, in one or two sentences.
+    """
+
+    meaning: str
+    example: str
+    remedy: str
+
+
+#: Why a group stays pending: ``reason`` of a Placement's ``groups``.
+ReasonCode = Literal[
+    "InvalidGroup",
+    "GangIncomplete",
+    "Unsupported",
+    "NoEligibleNode",
+    "QueueCapability",
+    "InsufficientResources",
+    "TopologyTooNarrow",
+    "PodAffinity",
+    "PodAntiAffinity",
+    "TopologySpread",
+    "NumaAlignment",
+    "NetworkCost",
+    "Bandwidth",
+    "Outcompeted",
+    "NotDecided",
+]
+
+#: The first in this order that keeps the group out when it is alone with what runs; the last two are not of that order.
+REASONS: Mapping[ReasonCode, Code] = {
+    "InvalidGroup": Code(
+        "The PodGroup contradicts itself, or pods name one that is not there.",
+        "spec.networkTopology sets both highestTierAllowed and highestTierName",
+        "Correct the field that the message names, or create the PodGroup that the pods name.",
+    ),
+    "GangIncomplete": Code(
+        "Fewer pods exist than the gang's minimum (`minMember`, `minTaskMember`, `minSubGroups`, `subGroupSize`), so "
+        "that no cluster could start it.",
+        "minMember is 3, but there are 2 pending pods",
+        "Wait until the controller has made the pods, raise its replicas, or lower the minimum.",
+    ),
+    "Unsupported": Code(
+        "Too few pods are left when those are set aside that need what placer does not model.",
+        "1 of 1 pod needs what is not modelled: spec.resourceClaims[gpu]: devices allocated by claim",
+        "Have another scheduler place these pods, or do without the field that the message names.",
+    ),
+    "NoEligibleNode": Code(
+        "No node may take a pod of the group, however empty it is: taints, node selector, node affinity, nodes that "
+        "are not ready.",
+        "0/3 nodes are eligible for 2 pods of cpu 1: 2 untolerated taint gpu=yes:NoSchedule, 1 node is not Ready",
+        "Add the toleration, correct the selector, or bring nodes of the kind that is asked for.",
+    ),
+    "QueueCapability": Code(
+        "The group's Queue, or one above it, is closed, or its `capability` has no room for what the group needs.",
+        "needs nvidia.com/gpu 8 in Queue research: capability 16, 12 of it taken",
+        "Raise `spec.capability` of the Queue, wait until pods in it end, open it, or use another queue.",
+    ),
+    "InsufficientResources": Code(
+        "Beside what runs now there is not room for the group on all eligible nodes together.",
+        "0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
+        "Add nodes, ask for less, or wait until running pods end.",
+    ),
+    "TopologyTooNarrow": Code(
+        "There would be room for the group, but not within one HyperNode of the tier that it allows.",
+        "needs 4 pods (of 4 x nvidia.com/gpu 8) in one HyperNode of tier <= 1; the roomiest (leaf-1, tier 1) has room "
+        "for 2, 2 too few",
+        "Raise `highestTierAllowed`, use `mode: soft`, or wait until one domain is free.",
+    ),
+    "PodAffinity": Code(
+        "There would be room, but not near the pods that required pod affinity asks for, or not on nodes that have its "
+        "`topologyKey`.",
+        "fits only where pods are not near the pods that they must be near (tried every way to place its pods; pod by "
+        "pod there is room)",
+        "Start the pods that it must be near first, see that their labels are those of the term's `labelSelector` and "
+        "its namespaces, label the nodes, or prefer instead of requiring.",
+    ),
+    "PodAntiAffinity": Code(
+        "There would be room, but only in domains that required pod anti-affinity keeps the pods off: their own, or "
+        "that of a pod that runs.",
+        "fits only where pods share a domain that one of them keeps the other off (tried every way to place its pods; "
+        "pod by pod there is room)",
+        "Ask for fewer pods than there are domains of the `topologyKey`, use a smaller domain, or prefer instead of "
+        "requiring.",
+    ),
+    "TopologySpread": Code(
+        "There would be room, but not in the domains that a spread constraint with DoNotSchedule leaves, or not on "
+        "nodes that have its `topologyKey`.",
+        "fits only where pods are spread less evenly than maxSkew allows (tried every way to place its pods; pod by "
+        "pod there is room)",
+        "Raise `maxSkew`, make room in the domain that has fewest, have nodes that cannot be used not count "
+        "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
+    ),
+    "NumaAlignment": Code(
+        "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one.",
+        "fits only where kubelets refuse pods that no NUMA zone has room for (tried every way to place its pods; pod "
+        "by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: container main "
+        "asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
+        "Ask for less per container, use nodes with larger zones, or a topology manager policy that is less strict.",
+    ),
+    "NetworkCost": Code(
+        "No place is near enough to the workloads of the AppGroup that the group calls or is called by.",
+        "fits only where calls cost more than they may (tried every way to place its pods; pod by pod there is room): "
+        "web calls db at a cost of 5 at most, 0/3 nodes are near enough to 2 bound pods of db; of the nodes with "
+        "room Node n2 comes nearest: AppGroup shop/boutique: web -> db allows cost 5, and 1 new pair from zone b of "
+        "region r to zone a of region r has 10",
+        "Raise `maxNetworkCost` of the dependency, free room near the other workload, or set the rule off in the "
+        "Policy (`rules: {C8: off}`).",
+    ),
+    "Bandwidth": Code(
+        "Wherever the group went, a link between zones or regions would carry more than its `bandwidthCapacity`.",
+        "fits only where links carry more than they have room for (tried every way to place its pods; pod by pod there "
+        "is room): web calls db with 1000000000 bit/s a pair of pods",
+        "Lower `minBandwidth` of the dependency, correct the capacity in the NetworkTopology, or free room in one "
+        "zone.",
+    ),
+    "Outcompeted": Code(
+        "The group fits beside what runs now, but not beside what this placement binds: what the message says of room, "
+        "costs and queues is so once the placement is carried out.",
+        "fits alone; beside this placement: 0/2 nodes have room for a pod of nvidia.com/gpu 3: 2 insufficient "
+        "nvidia.com/gpu; Node n1 comes nearest: nvidia.com/gpu 1 free, 2 too few; the room went to PodGroup ml/train "
+        "(1 pod)",
+        "Wait, or raise the group's priority above that of the groups which the message names.",
+    ),
+    "NotDecided": Code(
+        "There was no time to tell whether the group fits.",
+        "counting does not exclude it, and no place was found for it alone: no time to tell",
+        "Raise `--time-limit`.",
+    ),
+}
+
+#: What in the input cannot be as meant: ``findings`` of a Placement; with ``--strict`` they are errors.
+FindingCode = Literal[
+    "AppGroupAmbiguous",
+    "BandwidthNotLimited",
+    "BoundContradicted",
+    "BoundOneByOne",
+    "BoundPodsViolate",
+    "DependencyCycle",
+    "DependsOn",
+    "DependsOnItself",
+    "DisruptionIgnored",
+    "DomainNamesCollide",
+    "FileIgnored",
+    "FractionalBytes",
+    "GroupNameMisplaced",
+    "HardWithoutLimit",
+    "HostUnknown",
+    "HostWithoutName",
+    "HyperNodeCycle",
+    "HyperNodeMember",
+    "HyperNodeOverlap",
+    "HyperNodeTierOrder",
+    "HyperNodeTwoParents",
+    "InvalidObject",
+    "LabelInTwoDomains",
+    "LinkOneWay",
+    "LinkTwice",
+    "MaxNetworkCostAbsent",
+    "NameTaken",
+    "NetperfKey",
+    "NetperfListDiffers",
+    "NetperfNode",
+    "NetperfPercentile",
+    "NetperfValue",
+    "NetworkTopologyAmbiguous",
+    "NetworkTopologyEmpty",
+    "NoHyperNodes",
+    "NoNetworkTopology",
+    "NodeNotInFabric",
+    "NodeWithoutLabel",
+    "NodeWithoutRegion",
+    "NodeWithoutZone",
+    "NumMembers",
+    "NumaZones",
+    "NumaZonesDiffer",
+    "PartitionMismatch",
+    "PlacementOfOtherInput",
+    "PodWithoutWorkload",
+    "PolicyMatchesNothing",
+    "PreferenceIgnored",
+    "QueueCycle",
+    "QueueShareIgnored",
+    "RegionAndZone",
+    "SeveralApiGroups",
+    "SolverDied",
+    "SortingAlgorithmUnknown",
+    "TierNameAmbiguous",
+    "TierNameUnknown",
+    "TopologyKeyUnknown",
+    "TwoGroups",
+    "UnknownField",
+    "UnknownReference",
+    "Unreadable",
+    "UnsupportedKind",
+    "WorkloadTwice",
+    "ZoneInTwoRegions",
+]
+
+FINDINGS: Mapping[FindingCode, Code] = {
+    "AppGroupAmbiguous": Code(
+        "Pods name an AppGroup by its name alone, and several namespaces have one of that name: the pods are of none.",
+        "Pod c/web-0 may be of any of the AppGroups a/shop, b/shop, and so of none",
+        "Give the AppGroups different names, or put the AppGroup into the namespace of its pods.",
+    ),
+    "BandwidthNotLimited": Code(
+        "A pod reserves bandwidth of its node and does not ask the CNI bandwidth plug-in to hold it to that.",
+        "Pod default/web-0: request of network.aware.com/bandwidth without the annotation "
+        "kubernetes.io/ingress-bandwidth and kubernetes.io/egress-bandwidth, so nothing holds the pod to it",
+        "Add the annotations to the pod template.",
+    ),
+    "BoundContradicted": Code(
+        "A method claimed to have proved a bound, and a verified placement is better: none of the bounds is shown.",
+        "exact claimed that admitted cannot be better than 100, but a verified placement has 120; no bound of this "
+        "run is shown.",
+        "The placement is verified and may be used. Report the instance (`placer snapshot --anonymize`): it is a bug.",
+    ),
+    "BoundOneByOne": Code(
+        "A Placement would have pods reach a kubelet together that would then refuse one of them (`verify` says so).",
+        "its kubelet refuses one of the pods if they reach it together; oneByOne does not name the node",
+        "Name the node in `oneByOne`, and bind its pods one after another, each after the kubelet's answer.",
+    ),
+    "BoundPodsViolate": Code(
+        "Pods that are bound already break a rule by themselves; the message begins with the rule. New pods do not "
+        "add to it, so that less may fit there than there seems to be room for.",
+        "C2: pods bound to Node n1 request more than is allocatable: cpu 9 of 8",
+        "Nothing, if that is known; else delete or move one of the pods.",
+    ),
+    "DependencyCycle": Code(
+        "Workloads of an AppGroup call each other in a circle; each dependency counts all the same.",
+        "AppGroup default/shop: workloads call each other in a cycle: a -> b -> a",
+        "Nothing, if that is meant.",
+    ),
+    "DependsOn": Code(
+        "A task of a Volcano Job waits for another one, so that its pods do not exist yet and none is made of it.",
+        "task worker waits for master: its pods do not exist yet, and none is made",
+        "Nothing: Volcano makes the pods when the other task runs.",
+    ),
+    "DependsOnItself": Code(
+        "A workload of an AppGroup depends on itself: pairs of its own pods are held to cost and bandwidth.",
+        "AppGroup default/shop: workload web depends on itself: its pods call each other",
+        "Nothing, if that is meant; else correct the dependency.",
+    ),
+    "DisruptionIgnored": Code(
+        "The Policy allows pods to be evicted or moved without being asked for by name, which is not done yet.",
+        "disruption.evict lower-priority of Policy default decides nothing yet: nothing that runs is disturbed",
+        "Leave it out until it decides something; what the Policy protects is left alone in any case.",
+    ),
+    "DomainNamesCollide": Code(
+        "Discovery: names of several domains come to one name of a HyperNode; a hash tells them apart.",
+        "2 domains come to leaf-1: Leaf_1 is leaf-1-a2ce0e24, leaf-1 is leaf-1",
+        "Nothing, if the names may be as they are; else rename a switch.",
+    ),
+    "FileIgnored": Code(
+        "A file that was named gives the instance nothing: it holds no object, or only a Placement.",
+        "gangs.yaml holds no object",
+        "Look at what was to be in the file. A Placement is judged by `placer verify INSTANCE... PLACEMENT`.",
+    ),
+    "FractionalBytes": Code(
+        "An amount of bytes has the suffix `m`, a thousandth: it asks for next to nothing.",
+        "container main of Pod ml/train-0 and 3 others asks for memory 64m: m is a thousandth of a byte, M a million "
+        "bytes, Mi 2^20",
+        "Write `M` or `Mi`.",
+    ),
+    "GroupNameMisplaced": Code(
+        "The name of a PodGroup is a label where an annotation is read, or the reverse: its pods are in no gang.",
+        "label scheduling.k8s.io/group-name of Pod ml/train-0 and 3 others is read as an annotation only, so each "
+        "counts as a pod by itself",
+        "Volcano reads the annotation `scheduling.k8s.io/group-name`, coscheduling the label "
+        "`scheduling.x-k8s.io/pod-group`; move the name there.",
+    ),
+    "HardWithoutLimit": Code(
+        "A `networkTopology` of mode hard names no highest tier, which limits nothing.",
+        "spec.networkTopology of PodGroup ml/train is hard and sets no highest tier: that is no limit",
+        "Set `highestTierAllowed` or `highestTierName`, or say `mode: soft`.",
+    ),
+    "HostUnknown": Code(
+        "Discovery: hosts of a fabric are no nodes, by name, and are left out.",
+        "host gpu-17 and 1 other of fabric.txt are no nodes, and left out",
+        "Nothing, where they are not of this cluster; else name them as the nodes are named.",
+    ),
+    "HostWithoutName": Code(
+        "Discovery: channel adapters in the output of `ibnetdiscover` do not say in which host they are.",
+        "3 channel adapters without a host's name, such as h-0002c90300001dd0 (MT4123 ConnectX6): left out",
+        "Set the node description on the hosts (`rdma-ndd` does), or give `ibnetdiscover` a node name map.",
+    ),
+    "HyperNodeCycle": Code(
+        "HyperNodes contain each other; they and all HyperNodes above them are left out of the tree.",
+        "HyperNodes s0, s1 contain each other in a cycle",
+        "Take one of them out of the other's members.",
+    ),
+    "HyperNodeMember": Code(
+        "A member of a HyperNode adds nothing: it does not exist, or its selector takes no node or cannot be used.",
+        "HyperNode leaf-1: its member Node n7 is not in the instance",
+        "Correct the member or its selector, or give the missing object too.",
+    ),
+    "HyperNodeOverlap": Code(
+        "HyperNodes share a node and neither is above the other; they and all above them are left out of the tree.",
+        "HyperNodes leaf-1, leaf-2 share Node n1, but do not lie one above the other",
+        "Let each node be a member of one HyperNode only.",
+    ),
+    "HyperNodeTierOrder": Code(
+        "A HyperNode's tier is not above that of its members; it and all above it are left out of the tree.",
+        "HyperNode s0 has tier 1, which is not above that of its members leaf-1 (tier 1)",
+        "Raise the tier of the parent, or lower that of its members.",
+    ),
+    "HyperNodeTwoParents": Code(
+        "A HyperNode is a member of two others; it and all above it are left out of the tree.",
+        "HyperNode leaf-1 is a member of 2 parents: HyperNodes s0, s1",
+        "Take it out of one of them.",
+    ),
+    "InvalidObject": Code(
+        "The API server, or a webhook of Volcano, refuses the object as it is written; offline it is placed.",
+        "container main of Pod ml/train-0 and 3 others requests cpu 500m, above its limit 250m; the API server refuses "
+        "such a pod",
+        "Correct the field that the message names: in a cluster the object cannot be created.",
+    ),
+    "LabelInTwoDomains": Code(
+        "Discovery: nodes with one value of a label differ in a wider label, so that the value names several domains.",
+        "label rack=r1 names 2 domains, one for each of row=a: Node n1 and 15 others; row=b: Node n40",
+        "Nothing, where racks of two rows may have one name; else correct the labels of the nodes that are elsewhere.",
+    ),
+    "LinkOneWay": Code(
+        "A NetworkTopology gives the cost between two areas in one direction only; the other one is unknown, and "
+        "costs 100.",
+        "NetworkTopology default/nt: zone z1 -> z2: given in one direction only, so that the other one costs 100",
+        "Add the entry for the other direction.",
+    ),
+    "LinkTwice": Code(
+        "A NetworkTopology gives two costs for one link; the later one counts.",
+        "NetworkTopology default/nt: the zone link z1 -> z2 has two costs, the later one counts",
+        "Remove one of the entries.",
+    ),
+    "MaxNetworkCostAbsent": Code(
+        "A dependency says no `maxNetworkCost`, which counts as 0.",
+        "AppGroup default/shop: maxNetworkCost of web -> db is left out and counts as 0: on one node or in one zone",
+        "Set `maxNetworkCost`.",
+    ),
+    "NameTaken": Code(
+        "A workload is expanded into pods, and the name of one belongs to a pod of another owner: that one is not "
+        "made.",
+        "1 of its pods cannot be made: the name db-0 belongs to a pod of another",
+        "Rename the workload, or remove the pod.",
+    ),
+    "NetperfKey": Code(
+        "A key of a netperf ConfigMap begins like that of a measurement and is none.",
+        "ConfigMap default/netperf: netperf.p90.n1: no key of a measurement that is known, so not used",
+        "Correct the key, or remove it.",
+    ),
+    "NetperfListDiffers": Code(
+        "The Policy chooses measured costs, and the list of that name in the NetworkTopology says something else than "
+        "the measurements in its ConfigMap: these count.",
+        "NetworkTopology default/nt: its list NetperfCosts is not what its ConfigMap says, which counts",
+        "Have the list written anew, or remove it; or give it another name and have the Policy choose that.",
+    ),
+    "NetperfNode": Code(
+        "A measurement in a netperf ConfigMap names a node that is not there.",
+        "ConfigMap default/netperf: netperf.p90.latency.milliseconds.origin.n1.destination.gone: not two nodes that "
+        "are there, so not used",
+        "Measure again, or give the missing node too.",
+    ),
+    "NetperfPercentile": Code(
+        "A netperf ConfigMap has measurements, but none of the percentile that is asked for.",
+        "ConfigMap default/netperf has no measurement of p90, but of p50, p99",
+        "Ask for a percentile that is there, or measure the one that is asked for.",
+    ),
+    "NetperfValue": Code(
+        "A measurement in a netperf ConfigMap is no number of at least 0.",
+        "ConfigMap default/netperf: netperf.p90.latency.milliseconds.origin.n1.destination.n2 = 'NaN': no number of at "
+        "least 0, so not used",
+        "Correct the value, or measure again.",
+    ),
+    "NetworkTopologyAmbiguous": Code(
+        "There are several NetworkTopologies, and no Policy says which one counts: the first by name does.",
+        "NetworkTopology a/nt counts, the first by name of a/nt, b/nt: no Policy says which",
+        "Name one in the Policy (`network: {topology: NAMESPACE/NAME}`).",
+    ),
+    "NetworkTopologyEmpty": Code(
+        "The NetworkTopology has no list of costs, so that every cost between areas is unknown.",
+        "NetworkTopology default/nt has no lists (spec.weights): every link costs 100 and none has a capacity",
+        "Add `spec.weights`, or have the topology controller measure them.",
+    ),
+    "NoHyperNodes": Code(
+        "Groups have tier limits, and there is no HyperNode: all nodes are one domain.",
+        "there is no HyperNode: for the tier limit of PodGroup ml/train all nodes are one domain of tier 1",
+        "Give the cluster's HyperNodes too, or name the node labels of the tree in the Policy (`topologyKeys`).",
+    ),
+    "NoNetworkTopology": Code(
+        "AppGroups have dependencies, and there is no NetworkTopology: costs and bandwidth decide nothing.",
+        "there is no NetworkTopology, so C8, C9 and O3 do not apply to AppGroup default/shop",
+        "Give the cluster's NetworkTopology too.",
+    ),
+    "NodeNotInFabric": Code(
+        "Discovery: nodes of the cluster are no hosts of the fabric that is described, and are in no domain.",
+        "Node cpu-1 and 3 others: no host of fabric.txt, so in no domain",
+        "Nothing, where they are not on this network; else describe the fabric anew.",
+    ),
+    "NodeWithoutLabel": Code(
+        "Discovery: nodes lack a label that domains are made of; they are in the nearest domain whose label they have.",
+        "Node n7 and 2 others, 3 of 200 nodes, with no label rack: that tier is skipped",
+        "Label the nodes, or leave them where they are.",
+    ),
+    "NodeWithoutRegion": Code(
+        "Nodes have no region label: each is a place of its own, far from all others.",
+        "Node n1 and 2 others: without the label topology.kubernetes.io/region, each a place of its own that costs 100 "
+        "from anywhere",
+        "Label the nodes.",
+    ),
+    "NodeWithoutZone": Code(
+        "Nodes of one region have no zone label: together they count as one zone.",
+        "Node n1: without the label topology.kubernetes.io/zone, taken together as one zone of region eu",
+        "Label the nodes.",
+    ),
+    "NumMembers": Code(
+        "An AppGroup's `numMembers` is not the number of its pods; it decides nothing.",
+        "AppGroup default/shop: numMembers is 10, there are 9 pods",
+        "Correct the number, or wait for the pods that are missing.",
+    ),
+    "NumaZones": Code(
+        "Something in a NodeResourceTopology cannot be used as it is written.",
+        "NodeResourceTopology n1: zone node-0 lists no cpu",
+        "Correct what the message names; the exporter that writes these objects may need an update.",
+    ),
+    "NumaZonesDiffer": Code(
+        "A Placement names NUMA zones that are not those which the kubelet will choose (`verify` says so).",
+        "numaZones: found node-0, expected node-1, which the kubelet of Node n1 chooses",
+        "Leave `numaZones` out, or state those that are expected: the kubelet chooses, whatever a Placement says.",
+    ),
+    "PartitionMismatch": Code(
+        "The partitions of a task of a Volcano Job do not come out at its number of replicas.",
+        "task worker has 7 replicas, but 2 partitions of 4 are 8; Volcano refuses such a job",
+        "Correct `replicas` or `partitionPolicy`.",
+    ),
+    "PlacementOfOtherInput": Code(
+        "A Placement was made for other input than what is read beside it: its bounds and reasons are of another "
+        "instance.",
+        "best.json: the Placement was made for other input than this; its bounds are left out, its reasons made anew",
+        "Give the very files that it was made from, in the same order, or solve again.",
+    ),
+    "PodWithoutWorkload": Code(
+        "A pod is in an AppGroup, and nothing says of which workload: no dependency concerns it.",
+        "AppGroup default/shop: neither the label appgroup.diktyo.x-k8s.io.workload nor the owner of Pod "
+        "default/web-0 says which workload it is of, so that it has no dependencies",
+        "Add the label to the pod template, or list the workload in the AppGroup.",
+    ),
+    "PolicyMatchesNothing": Code(
+        "A `subGroupPolicy` has no `matchLabelKeys` and so takes no pod.",
+        "spec.subGroupPolicy[0] (worker) of PodGroup ml/train has no matchLabelKeys and takes no pod",
+        "Name the label by which pods are told apart into subgroups.",
+    ),
+    "PreferenceIgnored": Code(
+        "A preference (preferred affinity, `ScheduleAnyway`, a `PreferNoSchedule` taint) decides nothing.",
+        "preferred affinity of Pod default/web-0 and 2 others decides nothing",
+        "Nothing, if the preference may be missed; else make it a requirement.",
+    ),
+    "QueueCycle": Code(
+        "Queues are each other's parents; the capability of each counts once.",
+        "queues a, b are each other's parents; the capability of each binds once",
+        "Correct `spec.parent` of one of them.",
+    ),
+    "QueueShareIgnored": Code(
+        "Queues with pending pods differ in `weight`, `guarantee` or `deserved`, which placer does not share by yet.",
+        "weight and deserved of Queue research and 2 others differ and decide nothing yet: priority and capability do",
+        "Give the pods priorities, or the queues a `capability`, which limits what runs in them.",
+    ),
+    "RegionAndZone": Code(
+        "One name is that of a region and of a zone; placer tells them apart, the NetworkOverhead plug-in does not.",
+        "NetworkTopology default/nt: eu is a region and a zone; the NetworkOverhead plugin mixes up their costs",
+        "Rename one of them where that plug-in runs too.",
+    ),
+    "SeveralApiGroups": Code(
+        "An AppGroup or NetworkTopology is there under several API groups; one of them counts.",
+        "AppGroup default/shop is there under the API groups appgroup.diktyo.x-k8s.io, which counts, and "
+        "scheduling.sigs.x-k8s.io, which is not read",
+        "Remove the one that does not count.",
+    ),
+    "SolverDied": Code(
+        "The process in which the solver ran ended before its time; the last answer it had is kept, and verified.",
+        "The search ended with signal 9; its last answer is kept.",
+        "Signal 9 mostly means that memory ran out: give it more, or use `--method greedy`.",
+    ),
+    "SortingAlgorithmUnknown": Code(
+        "An AppGroup names a `topologySortingAlgorithm` that is none; the default is used.",
+        "AppGroup default/shop: topologySortingAlgorithm 'Kahn' is none of KahnSort, TarjanSort, ReverseKahn, "
+        "ReverseTarjan, AlternateKahn, AlternateTarjan: KahnSort is used",
+        "Name one of those in the message.",
+    ),
+    "TierNameAmbiguous": Code(
+        "One `tierName` stands on HyperNodes of two tiers: a limit that names it admits nothing.",
+        "tierName rack stands on 2 tiers: 1 (HyperNode leaf-1), 2 (HyperNode s0)",
+        "Give each tier a name of its own, or limit by number.",
+    ),
+    "TierNameUnknown": Code(
+        "A limit names a `tierName` that no HyperNode has, and so admits nothing.",
+        "PodGroup ml/train names tierName rak, which no HyperNode has: it admits nothing",
+        "Correct the name.",
+    ),
+    "TopologyKeyUnknown": Code(
+        "A NetworkTopology gives costs for a label that is neither that of zones nor that of regions: they are unused.",
+        "NetworkTopology default/nt: topologyKey rack is neither topology.kubernetes.io/zone nor "
+        "topology.kubernetes.io/region, its costs are unused",
+        "Correct the key.",
+    ),
+    "TwoGroups": Code(
+        "A pod names PodGroups of several APIs; it counts for the one that its scheduler would read, else for that of "
+        "Kubernetes itself, else for Volcano's.",
+        "Pod ml/train-0 names a PodGroup of scheduling.volcano.sh and one of scheduling.x-k8s.io; it counts for the "
+        "first",
+        "Remove all but one.",
+    ),
+    "UnknownField": Code(
+        "An object has a field that no object of its kind has, or a kind that is like one that is read: it decides "
+        "nothing. A field is told once, with the first object that has it. What placer takes for fields is in "
+        "`placer/kube/fields.json`; a Kubernetes that is newer may have others.",
+        "spec.minMembr is no field of scheduling.volcano.sh/v1beta1 PodGroup and decides nothing, here and in 2 more; "
+        "found like it: spec.minMember",
+        "Write the field, or the kind, as its definition spells it.",
+    ),
+    "UnknownReference": Code(
+        "Something is named that is not in the instance; what names it goes without.",
+        "PriorityClass high, named by Pod ml/train-0 and 3 others, is not in the instance",
+        "Correct the name, or give the missing object too.",
+    ),
+    "Unreadable": Code(
+        "An object of a cluster, or read with `--lenient`, has a field that placer does not understand, or a version "
+        "that it does not read, or its kind (`*`: all of it) is not served; what depends on it waits, all else is "
+        "placed. A node is not used on which it is not known what is left.",
+        "PodGroup ml/train cannot be read, and what depends on it waits: spec.minResources.cpu: found '1e30', expected "
+        "a quantity below 2^63",
+        "Correct the field that the message names; install the definition of the kind in the version that it names.",
+    ),
+    "UnsupportedKind": Code(
+        "A kind is not read that makes pods: those that are there are placed one by one, though they may be a gang, "
+        "and those that are not there take no room.",
+        "PyTorchJob.kubeflow.org is not read, so Pod ml/train-0 and 3 others count as pods by themselves and not as a "
+        "gang of it",
+        "If they are to start together, put them into a PodGroup. If none of them is there, give the pods too, as "
+        "`kubectl get pods` prints them.",
+    ),
+    "WorkloadTwice": Code(
+        "An AppGroup lists one workload twice; its dependencies are taken together.",
+        "AppGroup default/shop lists workload web more than once; its dependencies are taken together",
+        "Merge the two entries.",
+    ),
+    "ZoneInTwoRegions": Code(
+        "A zone name is used in two regions, and links of it have a capacity: both regions share that.",
+        "NetworkTopology default/nt: zone a is in regions eu and us, which share the capacity of its links",
+        "Give zones names that are unique in the cluster.",
+    ),
+}
+
+ConditionReason = Literal["Unschedulable", "SchedulerError"]
+EventReason = Literal["Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull"]
+
+#: Reasons of the condition ``PodScheduled=False`` of a pod.
+CONDITIONS: Mapping[ConditionReason, Code] = {
+    "Unschedulable": Code(
+        "The pod stays pending; the message begins with one of the reasons above. Autoscalers look for this one.",
+        "InsufficientResources: 0/2 nodes have room for a pod of nvidia.com/gpu 8: 2 insufficient nvidia.com/gpu",
+        "What the reason at the beginning of the message says.",
+    ),
+    "SchedulerError": Code(
+        "The pod had a place in the plan, and something went wrong before it was bound; the next pass tries again.",
+        "left for the next pass: Pod ml/train-0: the kubelet of Node n1 rejected it (TopologyAffinityError)",
+        "Nothing, where it is gone at the next pass. Where it comes again, look at what the message names: the node, "
+        "or who else changes these pods.",
+    ),
+}
+
+#: Reasons of Events: of a PodGroup, of a pod that is in none, of a node.
+EVENTS: Mapping[EventReason, Code] = {
+    "Scheduled": Code("A gang was bound.", "Successfully assigned 4 pods to 2 nodes", "Nothing."),
+    "FailedScheduling": Code(
+        "A gang waits for another reason than before; one Event for the whole gang.",
+        "TopologyTooNarrow: needs 4 pods (of 4 x nvidia.com/gpu 8) in one HyperNode of tier <= 1; the roomiest "
+        "(leaf-1, tier 1) has room for 2, 2 too few",
+        "What the reason at the beginning of the message says.",
+    ),
+    "HalfBound": Code(
+        "Some pods of a gang were bound and others could not be; `placer run` exits with 6.",
+        "3 of 4 planned pods are bound; the next pass completes it first",
+        "Nothing, where the next pass completes it; else free what the summary of the pass names. After "
+        "`--half-bound-patience` it is rolled back.",
+    ),
+    "RolledBack": Code(
+        "A gang stayed half-bound for longer than `--half-bound-patience`, or at all with `--roll-back`: what placer "
+        "bound of it was deleted, and it is not tried again for a while.",
+        "it could not be completed; its pods are deleted: rolled back 1 times, tried again at 12:01:00 UTC",
+        "Look at what kept it from being completed; the pods' controller makes them anew. Bare pods are gone.",
+    ),
+    "NodeOverfull": Code(
+        "Pods bound to a node request more than it has, because another client bound pods there meanwhile.",
+        "pods request too much: Node n1: cpu 9 of 8",
+        "Give placer nodes of its own, or delete one of the pods that were bound there last.",
+    ),
+}

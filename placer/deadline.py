@@ -1,0 +1,57 @@
+"""A moment by which work is to be over."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+__all__ = ["NEVER", "Deadline"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A moment by which work is to be over; who works looks at it between two steps.
+
+    Parameters
+    ----------
+    at
+        The moment, by ``time.monotonic()``; infinite, the default: never.
+
+    Examples
+    --------
+    >>> Deadline().over, Deadline(at=0.0).over
+    (False, True)
+    """
+
+    at: float = math.inf
+
+    @classmethod
+    def within(cls, seconds: float | None) -> Deadline:
+        """So many seconds from now; None: never."""
+        return cls() if seconds is None else cls(time.monotonic() + seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, negative when it has passed; infinite where it never does."""
+        return self.at - time.monotonic() if self.at < math.inf else math.inf
+
+    @property
+    def over(self) -> bool:
+        """Whether it has passed."""
+        return self.left <= 0
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """The items one after another until it is over."""
+        for item in items:
+            if self.over:
+                return
+            yield item
+
+
+#: Where nothing limits the time.
+NEVER = Deadline()

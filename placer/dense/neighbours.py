@@ -1,0 +1,485 @@
+"""Pods and the pods around them by index: what C12, C13 and C14 say of classes and domains of node labels.
+
+A *domain* is the set of the nodes of one value of a topology key; nodes without the label are in none. What running
+pods say by themselves closes nodes to classes for good (``shut``); what is left are rows about classes:
+
+* :class:`Repulsion` (C13): in one domain, a pod of an owner class and another one of a matched class may not both be.
+* :class:`Attraction` (C12): an owner needs, in its domain of every key, a matched pod that is there before it.
+* :class:`SpreadRow` (C14): where owners are, there are not too many more counted pods than in the emptiest domain.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense.affinity_orders import Attraction, Kubelets, affinity_order, joined_classes
+from placer.instance import Instance, Key, Pod, PodState
+from placer.instance.pod_index import PodIndex
+from placer.instance.problem import AffinityTerm, Neighbours, SpreadLimit
+
+__all__ = ["ANY_NUMBER", "NEIGHBOUR_RULES", "Attraction", "DenseNeighbours", "NeighbourKinds", "Repulsion", "SpreadRow"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: As many pods as there can be.
+ANY_NUMBER = 2**40
+
+#: The rules about pods around a pod, in the order of models/README.md.
+NEIGHBOUR_RULES = ("C12", "C13", "C14")
+
+
+@dataclass(frozen=True)
+class Repulsion:
+    """A required term of pod anti-affinity among classes (C13).
+
+    Parameters
+    ----------
+    key
+        Index into ``DenseNeighbours.domain``.
+    owners, matched
+        Classes that have the term, and that it means; ascending.
+    """
+
+    key: int
+    owners: tuple[int, ...]
+    matched: tuple[int, ...]
+
+    @property
+    def mutual(self) -> tuple[int, ...]:
+        """Classes that have the term and are meant by it: of all of them together a domain takes one pod."""
+        return tuple(sorted({*self.owners} & {*self.matched}))
+
+
+@dataclass(frozen=True)
+class SpreadRow:
+    """A spread constraint of some classes (C14).
+
+    Parameters
+    ----------
+    key
+        Index into ``DenseNeighbours.domain``.
+    owners, matched
+        Classes that have the constraint, and that it counts; ascending.
+    skew
+        By how many pods a domain may have more than the one with fewest.
+    counted
+        bool, shape (nodes,): nodes that count.
+    before
+        Every domain that counts, ascending, to the pods that are counted there already.
+    floor
+        Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
+    held
+        Domains of owners that are held fast; empty in a whole instance.
+    """
+
+    key: int
+    owners: tuple[int, ...]
+    matched: tuple[int, ...]
+    skew: int
+    counted: BoolArray
+    before: Mapping[int, int]
+    floor: bool
+    held: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class DenseNeighbours:
+    """What classes ask of each other.
+
+    Parameters
+    ----------
+    domain
+        Per topology key: int64, shape (nodes,): domain of each node, -1 where it is in none.
+    shut
+        Rule to one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running
+        pods or missing labels close to it; None: none of them.
+    repulsions, attractions, spreads
+        The rows.
+    """
+
+    domain: tuple[IntArray, ...]
+    shut: Mapping[str, tuple[BoolArray | None, ...]]
+    repulsions: tuple[Repulsion, ...] = ()
+    attractions: tuple[Attraction, ...] = ()
+    spreads: tuple[SpreadRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Repulsion | Attraction | SpreadRow, ...]:
+        """All rows."""
+        return *self.repulsions, *self.attractions, *self.spreads
+
+    def closed(self, kind: int) -> BoolArray | None:
+        """Nodes that are closed to a kind from the beginning: bool, shape (nodes,); None: no node is."""
+        if kind < 0:
+            return None
+        if kind not in self._closed:
+            rows = [row for rule in self.shut.values() if (row := rule[kind]) is not None]
+            self._closed[kind] = np.logical_or.reduce(rows) if rows else None
+        return self._closed[kind]
+
+    @cached_property
+    def _closed(self) -> dict[int, BoolArray | None]:
+        return {}
+
+    def most(self, index: int, kind: int) -> IntArray:
+        """How many pods of a class, and of its kind, each node may have whatever else is placed: shape (nodes,)."""
+        found: IntArray = np.full(len(self.domain[0]), 1 if index in self.lonely else ANY_NUMBER, dtype=np.int64)
+        closed = self.closed(kind)
+        if closed is not None:
+            found[closed] = 0
+        return found
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Per topology key the number of its domains."""
+        return tuple(int(each.max(initial=-1)) + 1 for each in self.domain)
+
+    @cached_property
+    def lonely(self) -> frozenset[int]:
+        """Classes of which a node takes one pod at most, and of all that share a term with it."""
+        return frozenset(index for row in self.repulsions for index in row.mutual if self._covers(row.key))
+
+    def _covers(self, key: int) -> bool:
+        """Whether every node is in a domain; classes may be on nodes without the label, and then no term binds them."""
+        return bool((self.domain[key] >= 0).all())
+
+    @cached_property
+    def single(self) -> tuple[bool, ...]:
+        """Per topology key whether each of its domains is one node."""
+        return tuple(bool((np.bincount(each[each >= 0]) <= 1).all()) for each in self.domain)
+
+    @cached_property
+    def tied(self) -> frozenset[int]:
+        """Classes of which a pod on one node changes where others of the class may be on other nodes."""
+        found: set[int] = set()
+        for row in self.repulsions:
+            if not self.single[row.key]:
+                found.update(row.mutual)
+        for attraction in self.attractions:
+            found.update(attraction.owners)
+        for spread in self.spreads:
+            found.update((*spread.owners, *spread.matched))
+        return frozenset(found)
+
+    @cached_property
+    def volatile(self) -> frozenset[int]:
+        """Classes whose room on a node may change with pods on other nodes."""
+        wide = (row for row in self.repulsions if not self.single[row.key])
+        rows: list[Repulsion | Attraction | SpreadRow] = [*wide, *self.attractions, *self.spreads]
+        return frozenset(index for row in rows for index in (*row.owners, *row.matched))
+
+    @cached_property
+    def depth(self) -> Mapping[int, int]:
+        """Class to how many others must come before it (C12): 1 where they need none themselves; 0: absent."""
+        found: dict[int, int] = {}
+        for _ in self.attractions:
+            before = dict(found)
+            for row in self.attractions:
+                if row.others and not any(row.ground) and not row.firsts:
+                    deepest = 1 + min(before.get(index, 0) for index in row.others)
+                    found.update({index: max(deepest, found.get(index, 0)) for index in row.owners})
+            if found == before:
+                break
+        return found
+
+    @cached_property
+    def concerned(self) -> frozenset[int]:
+        """Classes that some row is about."""
+        return frozenset(index for row in self.rows for index in (*row.owners, *row.matched))
+
+    def kind_of(self, node: int) -> tuple[object, ...]:
+        """What rows tell a node from others by."""
+        return (*(int(each[node]) for each in self.domain), *(bool(row.counted[node]) for row in self.spreads))
+
+    @cached_property
+    def components(self) -> list[frozenset[int]]:
+        """Sets of classes that rows tie together, disjoint."""
+        return joined_classes({*row.owners, *row.matched} for row in self.rows)
+
+    def order(self, entries: Sequence[tuple[int, int]], numa: Kubelets | None = None) -> list[int] | None:
+        """Find an order in which each pod is admitted (C12): :func:`placer.dense.affinity_orders.affinity_order`."""
+        if not self.attractions:
+            return list(range(len(entries)))
+        return affinity_order(self.attractions, self.domain, entries, numa)
+
+    def renumbered(self, copies: Mapping[int, Iterable[int]]) -> DenseNeighbours:
+        """The same rows about copies of the classes; a class that has none is left out."""
+
+        def mapped(classes: Iterable[int]) -> tuple[int, ...]:
+            return tuple(sorted(copy for index in classes for copy in copies.get(index, ())))
+
+        return replace(
+            self,
+            repulsions=tuple(
+                replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.repulsions
+            ),
+            attractions=tuple(
+                replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.attractions
+            ),
+            spreads=tuple(replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.spreads),
+        )
+
+    def without(self, rule: str) -> DenseNeighbours | None:
+        """The same without a rule; None where that changes nothing."""
+        rows = {"C12": "attractions", "C13": "repulsions", "C14": "spreads"}[rule]
+        if not getattr(self, rows) and all(row is None for row in self.shut[rule]):
+            return None
+        shut = {name: each for name, each in self.shut.items() if name != rule}
+        return replace(self, shut={**shut, rule: (None,) * len(self.shut[rule])}, **{rows: ()})
+
+
+#: What is asked, and the selectors, affinities and limits, by number, that a pod is meant by.
+Signature = tuple[Neighbours, frozenset[tuple[str, int]]]
+
+
+class NeighbourKinds:
+    """Kinds of pods by what they ask of others and what others ask of them, and the rows about them.
+
+    Pods that differ only by labels that nothing looks at are of one kind.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    pods
+        Pending pods that may be placed.
+    nodes
+        Names in tree order.
+    """
+
+    def __init__(self, instance: Instance, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
+        self._instance, self._nodes = instance, nodes
+        standing = [pod for pod in instance.pods.values() if pod.state.on_node]
+        asked = list(dict.fromkeys(pod.neighbours for pod in pods if pod.neighbours))
+        self._repelling = _numbered(chain.from_iterable(each.anti_affinity for each in asked))
+        self._attracting = _numbered(each.affinity for each in asked if each.affinity)
+        self._spreading = _numbered(chain.from_iterable(each.spread for each in asked))
+        self._owners = _owners(standing)
+        self._keeping = _numbered(self._owners)
+        self._standing = PodIndex(standing, instance.namespaces)
+        self._number: dict[Signature, int] = {}
+        self._meant = self._memberships(PodIndex(pods, instance.namespaces))
+        self._domains: dict[str, int] = {}
+        self._values: list[dict[str, int]] = []
+        self._arrays: list[IntArray] = []
+
+    def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
+        """Pod to what means it, if anything does."""
+        found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
+        for name, terms in (("repels", self._repelling), ("keeps", self._keeping)):
+            for term, number in terms.items():
+                for pod in pods.matching(term.pods):
+                    found[pod.key].add((name, number))
+        for several, number in self._attracting.items():
+            for pod in pods.matching_all(term.pods for term in several):
+                found[pod.key].add(("attracts", number))
+        for limit, number in self._spreading.items():
+            for pod in pods.matching(limit.pods):
+                found[pod.key].add(("counts", number))
+        return {key: frozenset(each) for key, each in found.items()}
+
+    def of(self, pod: Pod) -> int:
+        """Number of a pod's kind; -1: it asks for nothing and nothing asks for it."""
+        meant = self._meant.get(pod.key, frozenset())
+        if not meant and not pod.neighbours:
+            return -1
+        return self._number.setdefault((pod.neighbours, meant), len(self._number))
+
+    def rows(self, kinds: Sequence[int]) -> DenseNeighbours | None:
+        """Make the rows; ``kinds`` has the number of each class. None where no pod is of any kind."""
+        if not self._number:
+            return None
+        about = _KindClasses(self._number, kinds)
+        repulsions = [self._repulsion(term, number, about) for term, number in self._repelling.items()]
+        attractions = [self._attraction(terms, number, about) for terms, number in self._attracting.items()]
+        spreads = [self._spread(limit, number, about) for limit, number in self._spreading.items()]
+        shut = _Closing(self, dict(zip(self._attracting, attractions, strict=True))).shut(self._number)
+        return DenseNeighbours(
+            domain=tuple(self._arrays),
+            shut=shut,
+            repulsions=tuple(row for row in repulsions if row.matched),
+            attractions=tuple(row for row in attractions if row.open or row.others),
+            spreads=tuple(spreads),
+        )
+
+    # Rows
+
+    def _repulsion(self, term: AffinityTerm, number: int, about: _KindClasses) -> Repulsion:
+        return Repulsion(self.key(term.topology_key), about.owners(term), about.meant("repels", number))
+
+    def _attraction(self, terms: tuple[AffinityTerm, ...], number: int, about: _KindClasses) -> Attraction:
+        owners, matched = about.owners(terms), about.meant("attracts", number)
+        there = [pod for pod in self._standing.matching_all(t.pods for t in terms) if pod.state is PodState.BOUND]
+        keys = tuple(dict.fromkeys(self.key(term.topology_key) for term in terms))
+        ground = tuple(frozenset(self.domains(key, there)) for key in keys)
+        return Attraction(keys, owners, matched, ground, not any(ground))
+
+    def _spread(self, limit: SpreadLimit, number: int, about: _KindClasses) -> SpreadRow:
+        owners, matched = about.owners(limit), about.meant("counts", number)
+        key, counted = self.key(limit.topology_key), self._counted(limit)
+        before = dict.fromkeys(np.unique(self._arrays[key][counted]).tolist(), 0)
+        index = self.node_index
+        for pod in self._standing.matching(limit.pods):
+            node = index.get(pod.node or "", -1)
+            if pod.state is PodState.BOUND and node >= 0 and counted[node]:
+                before[int(self._arrays[key][node])] += 1
+        return SpreadRow(key, owners, matched, limit.max_skew, counted, before, len(before) < limit.min_domains)
+
+    def _counted(self, limit: SpreadLimit) -> BoolArray:
+        kind = limit.keys, limit.counted
+        if kind not in self._counting:
+            nodes = self._instance.nodes
+            self._counting[kind] = np.array([limit.counts(nodes[name]) for name in self._nodes], dtype=bool)
+        return self._counting[kind]
+
+    @cached_property
+    def _counting(self) -> dict[object, BoolArray]:
+        return {}
+
+    # Domains
+
+    @cached_property
+    def node_index(self) -> dict[str, int]:
+        """Node name to index."""
+        return {name: index for index, name in enumerate(self._nodes)}
+
+    def key(self, label: str) -> int:
+        """Number of a topology key."""
+        if label not in self._domains:
+            values: dict[str, int] = {}
+            nodes = self._instance.nodes
+            found = [nodes[name].labels.get(label) for name in self._nodes]
+            numbers = [-1 if value is None else values.setdefault(value, len(values)) for value in found]
+            self._domains[label] = len(self._arrays)
+            self._arrays.append(np.array(numbers, dtype=np.int64))
+        return self._domains[label]
+
+    def domains(self, key: int, pods: Iterable[Pod]) -> set[int]:
+        """Domains of a key that some pods with a node are in."""
+        nodes = (self.node_index.get(pod.node or "", -1) for pod in pods)
+        return {int(self._arrays[key][node]) for node in nodes if node >= 0} - {-1}
+
+    def without_label(self, keys: Iterable[str]) -> BoolArray | None:
+        """Nodes that lack one of some labels; None: all have all."""
+        found = np.zeros(len(self._nodes), dtype=bool)
+        for key in keys:
+            found |= self._arrays[self.key(key)] < 0
+        return found if found.any() else None
+
+    def within(self, key: str, domains: Iterable[int]) -> BoolArray:
+        """Nodes of some domains of a label."""
+        return np.isin(self._arrays[self.key(key)], sorted(domains))
+
+    def repelled(self, term: AffinityTerm) -> set[int]:
+        """Domains of a term in which a pod that it means is already."""
+        return self.domains(self.key(term.topology_key), self._standing.matching(term.pods))
+
+    def keeping(self, number: int) -> tuple[AffinityTerm, set[int]]:
+        """A term of running pods, and the domains that they are in."""
+        term = self._kept[number]
+        return term, self.domains(self.key(term.topology_key), self._owners[term])
+
+    @cached_property
+    def _kept(self) -> dict[int, AffinityTerm]:
+        return {number: term for term, number in self._keeping.items()}
+
+
+class _Closing:
+    """Nodes that are closed to a kind whatever is placed; equal arrays are shared."""
+
+    def __init__(self, kinds: NeighbourKinds, attractions: Mapping[tuple[AffinityTerm, ...], Attraction]) -> None:
+        self._kinds, self._attractions = kinds, attractions
+        self._shared: dict[bytes, BoolArray] = {}
+
+    def shut(self, kinds: Iterable[Signature]) -> dict[str, tuple[BoolArray | None, ...]]:
+        """Rule to the closed nodes of each kind."""
+        found: dict[str, list[BoolArray | None]] = {rule: [] for rule in NEIGHBOUR_RULES}
+        for neighbours, meant in kinds:
+            keeping = [number for name, number in meant if name == "keeps"]
+            found["C12"].append(self.by_affinity(neighbours))
+            found["C13"].append(self.by_anti_affinity(neighbours, keeping))
+            found["C14"].append(self.by_spread(neighbours))
+        return {rule: tuple(rows) for rule, rows in found.items()}
+
+    def by_affinity(self, neighbours: Neighbours) -> BoolArray | None:
+        """C12: nodes that lack a key; where only running pods can be matched, all outside their domains."""
+        if not neighbours.affinity:
+            return None
+        keys = tuple(dict.fromkeys(term.topology_key for term in neighbours.affinity))
+        found = self._kinds.without_label(keys)
+        row = self._attractions[neighbours.affinity]
+        if not row.open and not row.others:
+            for key, ground in zip(keys, row.ground, strict=True):
+                outside = ~self._kinds.within(key, ground)
+                found = outside if found is None else found | outside
+        return self._share(found)
+
+    def by_anti_affinity(self, neighbours: Neighbours, keeping: Iterable[int]) -> BoolArray | None:
+        """C13: domains of pods that its own terms mean, and of pods whose terms mean it."""
+        found: BoolArray | None = None
+        closed = [(term, self._kinds.repelled(term)) for term in neighbours.anti_affinity]
+        closed += map(self._kinds.keeping, keeping)
+        for term, domains in closed:
+            if domains:
+                there = self._kinds.within(term.topology_key, domains)
+                found = there if found is None else found | there
+        return self._share(found)
+
+    def by_spread(self, neighbours: Neighbours) -> BoolArray | None:
+        """C14: nodes that lack a key."""
+        return self._share(self._kinds.without_label(limit.topology_key for limit in neighbours.spread))
+
+    def _share(self, found: BoolArray | None) -> BoolArray | None:
+        if found is None or not found.any():
+            return None
+        return self._shared.setdefault(found.tobytes(), found)
+
+
+class _KindClasses:
+    """Classes by what their kinds ask and by what means them."""
+
+    def __init__(self, signatures: Mapping[Signature, int], kinds: Sequence[int]) -> None:
+        classes: dict[int, list[int]] = defaultdict(list)
+        for index, kind in enumerate(kinds):
+            classes[kind].append(index)
+        self._owners: dict[object, list[int]] = defaultdict(list)
+        self._meant: dict[tuple[str, int], list[int]] = defaultdict(list)
+        for (asked, meant), kind in signatures.items():
+            for each in (*asked.anti_affinity, *asked.spread, asked.affinity):
+                self._owners[each] += classes[kind]
+            for by in meant:
+                self._meant[by] += classes[kind]
+
+    def owners(self, asked: object) -> tuple[int, ...]:
+        """Classes that ask for something."""
+        return tuple(sorted(self._owners.get(asked, ())))
+
+    def meant(self, name: str, number: int) -> tuple[int, ...]:
+        """Classes that something means."""
+        return tuple(sorted(self._meant.get((name, number), ())))
+
+
+def _owners(pods: Iterable[Pod]) -> dict[AffinityTerm, list[Pod]]:
+    """Term of anti-affinity to the pods that have it."""
+    found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        for term in pod.neighbours.anti_affinity:
+            found[term].append(pod)
+    return found
+
+
+T = TypeVar("T")
+
+
+def _numbered(things: Iterable[T]) -> dict[T, int]:
+    """Distinct things to their numbers, as they come."""
+    return {thing: number for number, thing in enumerate(dict.fromkeys(things))}

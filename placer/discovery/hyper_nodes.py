@@ -1,0 +1,119 @@
+"""A tier tree to HyperNode manifests, as Volcano's discovery makes them but for their names.
+
+Volcano's have five random letters; here the same tree gives the same names. Members are named one by one
+(``exactMatch``), the label ``volcano.sh/network-topology-source`` says who made them (Volcano's controller changes and
+deletes those of its own sources alone), and an annotation what the source calls the domain.
+
+A name is what Kubernetes takes (lower case, digits, ``-`` and ``.``) of the source's name, and no longer than what
+Volcano's admission takes for a member's: 63 characters. Where two names come to one, the domain that is called so in
+its source keeps it, and the others get a hash of their own name behind it; the finding ``DomainNamesCollide`` says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from placer.discovery.discovery import Discovery
+from placer.domains import natural
+from placer.instance import Finding, HyperNode
+from placer.instance.findings import Findings
+from placer.legible import shown
+
+__all__ = ["API_VERSION", "DOMAIN", "SOURCE", "SOURCE_LABEL", "hyper_nodes"]
+
+API_VERSION = "topology.volcano.sh/v1alpha1"
+#: Label of every HyperNode that a discovery made, and its value on ours.
+SOURCE_LABEL, SOURCE = "volcano.sh/network-topology-source", "placer"
+#: Annotation that says what the source calls the domain.
+DOMAIN = "placer.dev/domain"
+
+_LONGEST = 63
+_HASH = 8
+
+
+def hyper_nodes(found: Discovery) -> tuple[list[dict[str, Any]], tuple[Finding, ...]]:
+    """Make the manifests of a tree.
+
+    Parameters
+    ----------
+    found
+        The tree.
+
+    Returns
+    -------
+    documents, findings
+        HyperNodes as plain values, lower tiers first and then by name; and where names had to be changed because two
+        came to one. The same tree gives the same text.
+    """
+    findings = Findings()
+    names = _names(found, findings)
+    documents = [_document(each, found, names) for each in found.tree.hyper_nodes.values()]
+    documents.sort(key=lambda each: (each["spec"]["tier"], natural(each["metadata"]["name"])))
+    return documents, findings.all()
+
+
+def _document(domain: HyperNode, found: Discovery, names: Mapping[str, str]) -> dict[str, Any]:
+    title = found.titles.get(domain.name, domain.name)
+    spec: dict[str, Any] = {"tier": domain.tier}
+    if domain.tier_name:
+        spec["tierName"] = domain.tier_name
+    members = [*_members("HyperNode", (names[each] for each in domain.children)), *_members("Node", domain.nodes)]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "HyperNode",
+        "metadata": {
+            "name": names[domain.name],
+            "labels": {SOURCE_LABEL: SOURCE, **found.labels.get(domain.name, {})},
+            "annotations": {DOMAIN: title},
+        },
+        "spec": {**spec, "members": members},
+    }
+
+
+def _members(kind: str, names: Any) -> Iterator[dict[str, Any]]:
+    for name in sorted(names, key=natural):
+        yield {"type": kind, "selector": {"exactMatch": {"name": name}}}
+
+
+def _names(found: Discovery, findings: Findings) -> dict[str, str]:
+    """Domain to the name of its HyperNode."""
+    wanted: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(found.tree.hyper_nodes):
+        wanted[_plain(name)].append(name)
+    taken = set(wanted)
+    named: dict[str, str] = {}
+    for plain, domains in wanted.items():
+        if len(domains) == 1:
+            named[domains[0]] = plain
+            continue
+        for domain in domains:
+            named[domain] = plain if domain == plain else _hashed(plain, domain, taken)
+            taken.add(named[domain])
+        told = ", ".join(f"{shown(domain)} is {named[domain]}" for domain in domains)
+        findings.add("DomainNamesCollide", f"HyperNode {plain}", f"{len(domains)} domains come to {plain}: {told}")
+    return named
+
+
+def _plain(name: str) -> str:
+    """What Kubernetes takes of a name; a path's parts are joined by points, the widest first."""
+    parts = re.split(r"[./]+", name.lower())
+    clean = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in parts)
+    plain = ".".join(part for part in clean if part) or "domain"
+    return plain if len(plain) <= _LONGEST else _with_hash(plain, name, _HASH)
+
+
+def _hashed(plain: str, name: str, taken: set[str]) -> str:
+    """A name with so much of the hash of the source's behind it that no other has it."""
+    length = _HASH
+    while (made := _with_hash(plain, name, length)) in taken:
+        length += 1
+    return made
+
+
+def _with_hash(plain: str, name: str, length: int) -> str:
+    digest = hashlib.sha256(name.encode()).hexdigest()[:length]
+    return f"{plain[: _LONGEST - 1 - length].rstrip('-.')}-{digest}"

@@ -1,0 +1,128 @@
+"""Labels of nodes to a tier tree, as a Policy's ``topologyKeys`` read them: a domain is its path of labels.
+
+Volcano's discovery takes a label's value for a domain wherever it stands, so that one rack name in two rows makes a
+HyperNode with two parents, and no job with a networkTopology is scheduled any more. Here these are two racks, and the
+finding ``LabelInTwoDomains`` tells of them, since a wrong label looks the same. Source of the label's words: Volcano
+``pkg/controllers/hypernode/discovery/label``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from placer.discovery.discovery import Discovery
+from placer.errors import BadInstance, Fault, UsageError
+from placer.instance import Node
+from placer.instance.findings import Findings, counted
+from placer.instance.tier_tree import label_tree
+from placer.kube.kinds import alike
+from placer.legible import shown
+
+__all__ = ["discover_labels", "read_keys"]
+
+#: What a tierName may have at most; a label's key may be longer.
+_LONGEST_KEY = 253
+
+
+def read_keys(text: str) -> tuple[str, ...]:
+    """Read the keys of ``--labels``, nearest first.
+
+    Raises
+    ------
+    UsageError
+        None, an empty one, one twice or one that no tierName takes.
+    """
+    keys = tuple(key.strip() for key in text.split(","))
+    if not all(keys):
+        raise UsageError(
+            f"--labels: found {text!r}, expected keys of labels with commas, nearest first: switch,rack,row"
+        )
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise UsageError(f"--labels: found {', '.join(twice)} twice, expected each key once")
+    long = [key for key in keys if len(key) > _LONGEST_KEY]
+    if long:
+        raise UsageError(f"--labels: found a key of {len(long[0])} characters, expected at most {_LONGEST_KEY}")
+    return keys
+
+
+def discover_labels(keys: Sequence[str], nodes: Mapping[str, Node], source: str = "the nodes") -> Discovery:
+    """Find the domains that labels of nodes name.
+
+    Parameters
+    ----------
+    keys
+        Keys of labels, nearest first; the first makes tier 1.
+    nodes
+        Nodes by name. One without the nearest label is a member of the nearest domain whose label it has; one without
+        any is in none. Both are findings.
+    source
+        Where the nodes are from, for messages.
+
+    Raises
+    ------
+    BadInstance
+        Keys that no node has, all of them.
+    """
+    _refuse_unknown(keys, nodes, source)
+    findings = Findings()
+    _note_missing(keys, nodes, findings)
+    for key, wider in ((key, keys[place + 1 :]) for place, key in enumerate(keys)):
+        _note_ambiguous(key, wider, nodes, findings)
+    tree = label_tree(keys, nodes)
+    labels = {name: {domain.tier_name: name.rpartition("/")[2]} for name, domain in tree.hyper_nodes.items()}
+    return Discovery(tree, labels=labels, findings=findings.all())
+
+
+def _refuse_unknown(keys: Sequence[str], nodes: Mapping[str, Node], source: str) -> None:
+    known = {key for node in nodes.values() for key, value in node.labels.items() if value}
+    faults = []
+    for key in keys:
+        if key not in known:
+            near = alike(key, sorted(known))
+            hint = f" (found like it: {near})" if near else ""
+            what = f"no Node with a value of it{hint}"
+            faults.append(Fault(source, None, f"label {shown(key)}", "", what, "at least one"))
+    if faults:
+        raise BadInstance(faults)
+
+
+def _note_missing(keys: Sequence[str], nodes: Mapping[str, Node], findings: Findings) -> None:
+    """Tell of each key which nodes lack it, and of those that lack all of them."""
+    without: dict[str, set[str]] = defaultdict(set)
+    for name, node in nodes.items():
+        missing = [key for key in keys if not node.labels.get(key)]
+        if len(missing) == len(keys):
+            missing = [""]
+        for key in missing:
+            without[key].add(f"Node {name}")
+    for key, names in without.items():
+        what = f"no label {key}: that tier is skipped" if key else f"none of the labels {', '.join(keys)}: no domain"
+        findings.add(
+            "NodeWithoutLabel", min(names), f"{counted(names)}, {len(names):,} of {len(nodes):,} nodes, with {what}"
+        )
+
+
+def _note_ambiguous(key: str, wider: Sequence[str], nodes: Mapping[str, Node], findings: Findings) -> None:
+    """Tell of values of a key whose nodes differ in a wider label: each such value names several domains."""
+    places: dict[str, dict[tuple[str, ...], set[str]]] = defaultdict(lambda: defaultdict(set))
+    for name, node in nodes.items():
+        value = node.labels.get(key)
+        if value:
+            places[value][tuple(node.labels.get(each, "") for each in wider)].add(f"Node {name}")
+    for value, found in places.items():
+        if len(found) > 1:
+            told = "; ".join(f"{_path(wider, path)}: {counted(names)}" for path, names in sorted(found.items()))
+            subject = f"label {key}={value}"
+            message = f"{subject} names {len(found)} domains, one for each of {told}"
+            findings.add("LabelInTwoDomains", subject, message)
+
+
+def _path(keys: Sequence[str], values: Sequence[str]) -> str:
+    return ", ".join(_words(keys, values))
+
+
+def _words(keys: Sequence[str], values: Sequence[str]) -> Iterator[str]:
+    for key, value in zip(keys, values, strict=True):
+        yield f"{key}={value}" if value else f"no {key}"

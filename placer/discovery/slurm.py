@@ -1,0 +1,282 @@
+"""Slurm's ``topology.conf`` and ``topology.yaml``, as people write them and as NVIDIA's topograph does.
+
+=====================  ================================================================================================
+what stands there      what comes of it
+=====================  ================================================================================================
+a tree                 switches with nodes are of tier 1, and those above them of the next
+blocks                 of tier 1; where there are several BlockSizes, a multiple of the first one is so many blocks one
+                       after another, a tier for each size (topology/block joins them in the same way)
+a ring, a torus, flat  refused: they have no domains
+=====================  ================================================================================================
+
+A topology.yaml may have several topologies: the one that is asked for counts, else its ``cluster_default``, else the
+only one. Source: Slurm's manual pages topology.conf(5), topology.yaml(5); topograph spells keys in camel case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from placer.discovery.discovery import Discovery
+from placer.discovery.hostlist import expand
+from placer.discovery.switches import SwitchRecord, discover_switches
+from placer.errors import BadInstance, Fault, UsageError
+from placer.kube.kinds import alike
+from placer.legible import shown
+
+__all__ = ["discover_topology_conf", "discover_topology_yaml"]
+
+_PAIR = re.compile(r"\s*(\w+)\s*=\s*(?:\"([^\"]*)\"|(\S+))(?=\s|$)")
+_KEYS = {
+    "switchname": ("nodes", "switches", "linkspeed"),
+    "blockname": ("nodes",),
+    "blocksizes": (),
+    "ringname": ("nodes",),
+}
+_TREE, _BLOCK = "tree", "block"
+
+
+class _Reading:
+    """Records and faults of one file."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.records: list[SwitchRecord] = []
+        self.sizes: tuple[int, ...] = ()
+        self.faults: list[Fault] = []
+
+    def fault(self, place: str, found: str, expected: str, subject: str = "") -> None:
+        self.faults.append(Fault(self.source, None, subject, place, found, expected))
+
+    def names(self, text: object, place: str) -> tuple[str, ...]:
+        """Names of a hostlist; none, and a fault, where it is none."""
+        if text is None:
+            return ()
+        if not isinstance(text, str) or text.upper() == "ALL":
+            self.fault(place, shown(repr(text)), "a hostlist such as tux[0-3,12]")
+            return ()
+        try:
+            return tuple(dict.fromkeys(expand(text)))
+        except ValueError as error:
+            self.fault(place, shown(str(error), 200), "a hostlist such as tux[0-3,12]")
+            return ()
+
+    def size_list(self, sizes: Sequence[object], place: str) -> None:
+        """Read BlockSizes."""
+        told = ",".join(map(str, sizes))
+        numbers = [int(each) for each in told.split(",") if each.isdecimal() and len(each) < 10]
+        base = numbers[0] if len(numbers) == len(sizes) else 0
+        if not base or not all(_power(each, base) for each in numbers):
+            self.fault(place, shown(told), "the size of a block, and then that times powers of two")
+        elif sorted(set(numbers)) != numbers:
+            self.fault(place, shown(told), "sizes that grow")
+        else:
+            self.sizes = tuple(each // base for each in numbers)
+
+    def done(self) -> Discovery:
+        """The tree, where there are no faults."""
+        if not self.records and not self.faults:
+            self.fault("", "no switch and no block", "at least one")
+        if self.faults:
+            raise BadInstance(self.faults)
+        return discover_switches([*self.records, *_joined(self.records, self.sizes)], self.source)
+
+
+def _power(size: int, base: int) -> bool:
+    """Whether a size is a power of two times another."""
+    return size % base == 0 and (size // base) & (size // base - 1) == 0
+
+
+def _joined(blocks: Sequence[SwitchRecord], sizes: Sequence[int]) -> Iterator[SwitchRecord]:
+    """Blocks that one size after another joins, in the order of the file; so is what is left over at the end."""
+    below = [(each.name, each.name, each.name) for each in blocks]  # the domain, and its first and last block
+    before = 1
+    for size in sizes[1:]:
+        above = []
+        for start in range(0, len(below), size // before):
+            parts = below[start : start + size // before]
+            if len(parts) == 1:
+                above.append(parts[0])
+                continue
+            first, last = parts[0][1], parts[-1][2]
+            name = f"{first}-to-{last}-of-{size}"
+            place = f"blocks {first} to {last}"
+            yield SwitchRecord(name, (), tuple(each[0] for each in parts), place, f"{size} blocks")
+            above.append((name, first, last))
+        below, before = above, size
+
+
+# ----------------------------------------------------------------------------------------------------------------- conf
+
+
+def discover_topology_conf(text: str, source: str, topology: str | None = None) -> Discovery:
+    """Read a ``topology.conf``.
+
+    Parameters
+    ----------
+    text
+        Of the file.
+    source
+        The file, for messages.
+    topology
+        ``tree`` or ``block``, where it has both; None: it has one.
+
+    Raises
+    ------
+    BadInstance
+        Every fault of it.
+    UsageError
+        It has both and nothing says which one, or not the one that is asked for.
+    """
+    reading = _Reading(source)
+    trees, blocks = list[SwitchRecord](), list[SwitchRecord]()
+    for number, line in _lines(text):
+        place = f"line {number}"
+        fields = _fields(line, place, reading)
+        if "switchname" in fields:
+            nodes, below = (reading.names(fields.get(key), place) for key in ("nodes", "switches"))
+            trees.append(SwitchRecord(fields["switchname"], nodes, below, place))
+        elif "blockname" in fields:
+            blocks.append(
+                SwitchRecord(fields["blockname"], reading.names(fields.get("nodes"), place), (), place, _BLOCK)
+            )
+        elif "blocksizes" in fields:
+            reading.size_list(fields["blocksizes"].split(","), place)
+        elif "ringname" in fields:
+            reading.fault(place, "a ring, which has no domains", "SwitchName or BlockName")
+    kind = _chosen(topology, [_TREE] * bool(trees) + [_BLOCK] * bool(blocks), source)
+    reading.records = blocks if kind == _BLOCK else trees
+    if kind != _BLOCK:
+        reading.sizes = ()
+    return reading.done()
+
+
+def _chosen(wanted: str | None, there: Sequence[str], source: str) -> str | None:
+    """Which of several topologies counts."""
+    if wanted is not None and wanted not in there:
+        known = ", ".join(map(shown, there)) or "none"
+        raise UsageError(f"--topology: found {wanted!r}, expected one of those in {source}: {known}")
+    if wanted is None and len(there) > 1:
+        known = ", ".join(map(shown, there))
+        raise UsageError(f"{source}: found the topologies {known}, expected --topology with the name of one")
+    return wanted if wanted is not None else next(iter(there), None)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments, with the number of each; one that ends in a backslash goes on in the next."""
+    start, kept = 0, ""
+    for number, line in enumerate(text.splitlines(), 1):
+        start = start or number
+        part = re.sub(r"(?<!\\)#.*", "", line).rstrip()
+        if part.endswith("\\"):
+            kept += part[:-1] + " "
+            continue
+        if (kept + part).strip():
+            yield start, kept + part
+        start, kept = 0, ""
+    if kept.strip():
+        yield start, kept
+
+
+def _fields(line: str, place: str, reading: _Reading) -> dict[str, str]:
+    """Keys, in lower case, and values of a line; a fault where it has others than its first key goes with."""
+    found: dict[str, str] = {}
+    end = 0
+    while match := _PAIR.match(line, end):
+        key, end = match[1].lower(), match.end()
+        known = _KEYS[next(iter(found))] if found else tuple(_KEYS)
+        if key in found:
+            reading.fault(place, f"{match[1]} twice", "each key once")
+        elif key not in known:
+            near = alike(key, known)
+            hint = f" (found like it: {near})" if near else ""
+            reading.fault(place, f"{shown(match[1])}{hint}", f"one of {', '.join(known)}" if known else "nothing more")
+            return {}
+        found[key] = match[2] if match[2] is not None else match[3]
+    if line[end:].strip():
+        reading.fault(place, shown(line[end:].strip()), "KEY=VALUE")
+        return {}
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------- yaml
+
+
+def discover_topology_yaml(document: object, source: str, topology: str | None = None) -> Discovery:
+    """Read a ``topology.yaml``.
+
+    Parameters
+    ----------
+    document
+        What YAML gives of the file.
+    source
+        The file, for messages.
+    topology
+        Name of the topology that counts; None: the default of the cluster, or the only one.
+
+    Raises
+    ------
+    BadInstance
+        Every fault of it; the topology that counts has no domains.
+    UsageError
+        Nothing says which topology counts, or there is none of the name.
+    """
+    reading = _Reading(source)
+    entries = _entries(document, "topologies", reading)
+    by_name = {_text(each, "topology", f"topologies[{index}]", reading): each for index, each in enumerate(entries)}
+    if reading.faults:
+        raise BadInstance(reading.faults)
+    defaults = [name for name, each in by_name.items() if _value(each, "cluster_default") is True]
+    chosen = _chosen(topology, defaults[:1] if defaults and topology is None else list(by_name), source)
+    if chosen is not None:
+        _read_topology(by_name[chosen], f"topology {shown(chosen)}", reading)
+    return reading.done()
+
+
+def _value(entry: Mapping[str, Any], key: str) -> Any:
+    """Value of a key, which topograph spells in camel case."""
+    head, *rest = key.split("_")
+    return entry.get(key, entry.get(head + "".join(map(str.capitalize, rest))))
+
+
+def _read_topology(entry: Mapping[str, Any], place: str, reading: _Reading) -> None:
+    tree, block = _value(entry, _TREE), _value(entry, _BLOCK)
+    if isinstance(tree, dict):
+        _read_named(tree, "switches", "switch", "", f"{place}: tree", reading)
+    elif isinstance(block, dict):
+        _read_named(block, "blocks", "block", _BLOCK, f"{place}: block", reading)
+        sizes = _value(block, "block_sizes")
+        if sizes is not None:
+            listed = sizes if isinstance(sizes, list) else str(sizes).split(",")
+            reading.size_list(listed, f"{place}: block.block_sizes")
+    else:
+        beside = ("topology", "cluster_default", "clusterDefault")
+        keys = ", ".join(shown(str(key)) for key in entry if key not in beside)
+        reading.fault(place, keys or "nothing but its name", "tree or block, which have domains")
+
+
+def _read_named(part: Mapping[str, Any], key: str, name: str, tier_name: str, place: str, reading: _Reading) -> None:
+    """Read a list of switches or of blocks."""
+    for index, each in enumerate(_entries(part.get(key), f"{place}.{key}", reading)):
+        at = f"{place}.{key}[{index}]"
+        nodes, below = (reading.names(each.get(names), f"{at}.{names}") for names in ("nodes", "children"))
+        reading.records.append(SwitchRecord(_text(each, name, at, reading), nodes, below, at, tier_name))
+
+
+def _entries(value: object, place: str, reading: _Reading) -> list[dict[str, Any]]:
+    """A list of mappings; empty, and a fault, where it is none."""
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return value
+    reading.fault(place, type(value).__name__ if value is not None else "nothing", "a list of mappings")
+    return []
+
+
+def _text(entry: Mapping[str, Any], key: str, place: str, reading: _Reading) -> str:
+    """A name; numbers are names too."""
+    value = entry.get(key)
+    if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value):
+        return str(value)
+    reading.fault(f"{place}.{key}", shown(repr(value)), "a name")
+    return ""

@@ -1,0 +1,18 @@
+"""Why a group waits, proved: smallest sets of causes, and changes that were tried.
+
+Belongs here: what must be lifted for a group to fit, decided twice; what of the input could be changed so that it is
+admitted, each change tried by solving again; the same of a job that is not submitted yet, and how many copies of one
+fit. Does not: the one reason per group that every answer carries (``placer.reasons``), how all this is printed
+(``placer.cli``).
+
+==================  ==================================================================================
+module              what it does
+==================  ==================================================================================
+``lifts``           the cluster with one group that waits, and rules set aside for it
+``decisions``       whether the group fits there, decided by counting and search, then once more by a solver
+``causes``          smallest correction sets
+``cases``           an input that can be changed, and what placing it anew gives
+``changes``         changes that may help
+``explanation``     all of it for each group asked about
+==================  ==================================================================================
+"""

@@ -1,0 +1,220 @@
+"""An input that can be changed, and what placing it anew gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from placer.deadline import Deadline
+from placer.dense.build import make_dense
+from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
+from placer.instance.build import build
+from placer.instance.numa import NumaZone
+from placer.manifests import RawObject, Text, edit, from_documents, read_objects, validate
+from placer.methods.greedy.multi_start import complete, greedy
+from placer.methods.numa.binding_order import aligned
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.quantity import Resources
+from placer.verify import verify
+
+__all__ = ["Case", "Change", "Placed", "place", "with_free_zones", "without_pods", "without_waiting"]
+
+#: Seconds for the orders of the greedy after its first, in each try.
+MORE_ORDERS = 0.5
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the input, as the what-if options make it.
+
+    Parameters
+    ----------
+    message
+        What it is, in words.
+    rank
+        How much it disturbs beside what it makes wait: nodes first, then what the group asks for, then others.
+    with_
+        Objects added or put in place of others.
+    without
+        Words of ``--without``.
+    set_
+        Words of ``--set``.
+    """
+
+    message: str
+    rank: tuple[int, ...]
+    with_: tuple[Mapping[str, Any], ...] = ()
+    without: tuple[str, ...] = ()
+    set_: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A placement of everything that waits, verified.
+
+    Parameters
+    ----------
+    instance
+        What was placed.
+    placement
+        Of the greedy, which no answer of ``solve`` is worse than.
+    """
+
+    instance: Instance
+    placement: Placement
+
+    @cached_property
+    def admitted(self) -> frozenset[GroupKey]:
+        """Groups that had pending pods and are ready."""
+        outcome = Outcome(self.instance, self.placement)
+        groups = (group for group in self.instance.groups.values() if group.pending)
+        return frozenset(group.key for group in groups if outcome.ready(group))
+
+
+def place(instance: Instance) -> Placed | None:
+    """Place all that waits; None where the answer breaks a rule, which is a bug and no answer."""
+    dense = make_dense(instance)
+    solution = greedy(dense, None, Deadline.within(MORE_ORDERS), Deadline())
+    placement = aligned(instance, dense.placement(complete(dense, solution)))
+    return None if verify(instance, placement) else Placed(instance, placement)
+
+
+class Case:
+    """The objects of an instance, to be changed and read again.
+
+    Parameters
+    ----------
+    raws
+        The objects.
+    scheduler_name
+        As of :func:`placer.read.read`.
+    lenient
+        As of :func:`placer.read.read`.
+    only
+        The only group of which pods wait; others are left out. None: all of them wait.
+    """
+
+    def __init__(
+        self,
+        raws: Sequence[RawObject],
+        *,
+        scheduler_name: str | None = None,
+        lenient: bool = False,
+        only: GroupKey | None = None,
+    ) -> None:
+        self.raws, self.scheduler_name, self.lenient, self.only = list(raws), scheduler_name, lenient, only
+
+    @classmethod
+    def read(
+        cls,
+        paths: Sequence[str | Path | Text],
+        *,
+        with_: Sequence[str | Path] = (),
+        without: Sequence[str] = (),
+        set_: Sequence[str] = (),
+        scheduler_name: str | None = None,
+        lenient: bool = False,
+    ) -> Case:
+        """Read files, as :func:`placer.read.read` does, and keep the objects.
+
+        Raises
+        ------
+        BadInstance, UsageError
+            As :func:`placer.read.read`.
+        """
+        raws = read_objects(paths, with_=with_, without=without, set_=set_)
+        return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
+
+    @cached_property
+    def instance(self) -> Instance:
+        """The instance that the objects state."""
+        objects = validate(self.raws, lenient=self.lenient)
+        found = build(
+            objects, scheduler_name=self.scheduler_name or objects.snapshot, cluster=objects.snapshot is not None
+        )
+        return found if self.only is None else without_waiting(found, self.only)
+
+    def with_only(self, key: GroupKey) -> Case:
+        """The same, in which nothing waits but one group."""
+        return Case(self.raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=key)
+
+    def changed(self, change: Change) -> Case:
+        """The case with a change made.
+
+        Raises
+        ------
+        BadInstance, UsageError
+            The change cannot be made, or what comes of it is no instance.
+        """
+        added = from_documents(change.with_, "change", added=True)
+        raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
+        return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=self.only)
+
+    def objects_of(self, change: Change) -> list[dict[str, Any]]:
+        """What a change adds or puts in place of others, as it would be."""
+        before = {id(raw) for raw in self.raws}
+        return [json.loads(bytes(raw.text)) for raw in self.changed(change).raws if id(raw) not in before]
+
+    def document(self, kind: str, namespace: str, name: str, group: str = "") -> dict[str, Any] | None:
+        """An object as it is written; None where there is none."""
+        for raw in self.raws:
+            _, _, space, its = raw.identity
+            if its == name and raw.kind == kind and (not group or raw.group == group) and space == namespace:
+                found: dict[str, Any] = json.loads(bytes(raw.text))
+                return found
+        return None
+
+    def words(self, kind: str, namespace: str, name: str, group: str = "") -> str:
+        """``KIND/NAMESPACE/NAME`` of an object for what-if options, with its API group where two share the rest."""
+        named = [raw for raw in self.raws if raw.kind == kind and raw.name == name and raw.identity[2] == namespace]
+        full = f"{kind.lower()}.{group}" if len(named) > 1 and group else kind.lower()
+        return "/".join(part for part in (full, namespace, name) if part)
+
+
+def without_waiting(instance: Instance, key: GroupKey) -> Instance:
+    """The instance in which nothing waits but one group."""
+    pods = {k: pod for k, pod in instance.pods.items() if pod.state is not PodState.PENDING or pod.group == key}
+    groups = {k: group if k == key else _not_waiting(group) for k, group in instance.groups.items()}
+    return replace(instance, pods=pods, groups=groups)
+
+
+def _not_waiting(group: Group) -> Group:
+    if not group.pending:
+        return group
+    return replace(group, pending=(), sub_groups=tuple(replace(part, pending=()) for part in group.sub_groups))
+
+
+def with_free_zones(node: Node) -> Node:
+    """A node on whose NUMA zones nothing runs: what is available is what pods may use in all."""
+    if node.numa is None:
+        return node
+    zones = tuple(replace(zone, available=_all_free(zone)) for zone in node.numa.zones)
+    return replace(node, numa=replace(node.numa, zones=zones))
+
+
+def _all_free(zone: NumaZone) -> Resources:
+    names = {*zone.available, *zone.allocatable}
+    return Resources({name: max(zone.available[name], zone.allocatable[name]) for name in names})
+
+
+def without_pods(instance: Instance, keys: frozenset[Key]) -> Instance:
+    """The instance in which some pods that run have ended."""
+    pods = {key: pod for key, pod in instance.pods.items() if key not in keys}
+    groups = {key: _ended(group, keys) for key, group in instance.groups.items()}
+    return replace(instance, pods=pods, groups=groups)
+
+
+def _ended(group: Group, keys: frozenset[Key]) -> Group:
+    if keys.isdisjoint(group.bound):
+        return group
+
+    def cut(bound: tuple[Key, ...]) -> tuple[Key, ...]:
+        return tuple(key for key in bound if key not in keys)
+
+    parts = tuple(replace(part, bound=cut(part.bound)) for part in group.sub_groups)
+    return replace(group, bound=cut(group.bound), sub_groups=parts)

@@ -1,0 +1,121 @@
+"""Smallest sets of causes: with all of one lifted the group fits, with any one of them kept it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from placer.codes import ReasonCode
+from placer.explain.decisions import Decision, LoneGroup
+from placer.explain.lifts import rules_of
+
+__all__ = ["Correction", "GroupCause", "corrections"]
+
+#: Sets beside the smallest one.
+OTHERS = 2
+
+#: What stands aside where a rule is lifted, for causes of which no single rule of counting says more.
+_ASIDE = {
+    "InvalidGroup": "what contradicts itself in the group is set aside",
+    "GangIncomplete": "the minimum is what exists",
+    "Unsupported": "what is not modelled is set aside",
+    "NoEligibleNode": "taints, selectors, affinity, cordons and readiness of nodes are set aside",
+    "QueueCapability": "its Queue is set aside",
+    "InsufficientResources": "there is more room on the nodes",
+    "TopologyTooNarrow": "its tier limits are set aside",
+    "NumaAlignment": "NUMA zones are set aside",
+    "NetworkCost": "costs of calls are set aside",
+    "Bandwidth": "bandwidths of links are set aside",
+}
+
+
+@dataclass(frozen=True)
+class GroupCause:
+    """One cause.
+
+    Parameters
+    ----------
+    code
+        As of a reason (``placer.codes.REASONS``).
+    rules
+        What is set aside when it is lifted.
+    message
+        What it comes to, one sentence.
+    """
+
+    code: ReasonCode
+    rules: tuple[str, ...]
+    message: str
+
+
+#: Causes of one set, in the order of the catalogue.
+Correction = tuple[GroupCause, ...]
+
+
+def corrections(group: LoneGroup) -> list[Correction] | None:
+    """Find smallest correction sets of a group that does not fit alone.
+
+    Parameters
+    ----------
+    group
+        The group.
+
+    Returns
+    -------
+    list of Correction or None
+        The smallest set first, then up to two others that contain none of each other; of equal size those first whose
+        causes are what ``placer.reasons`` names where only that one is kept, then by the order of the catalogue. None:
+        the group fits, or whether it does was not decided, or no set was in time.
+    """
+    if group.confirmed().fits is not False:
+        return None
+    found: list[frozenset[str]] = []
+    for codes in _by_size(group.codes):
+        if group.deadline.over or _enough(found, codes):
+            break
+        if not any(one <= codes for one in found) and _is_smallest(group, codes):
+            found.append(codes)
+    found.sort(key=lambda codes: (len(codes), -_named(group, codes)))
+    return [_correction(group, codes) for codes in found] or None
+
+
+def _enough(found: list[frozenset[str]], codes: frozenset[str]) -> bool:
+    """Whether the sets of this size are not looked at any more."""
+    return bool(found) and (len(codes) > len(found[0]) + 1 or len(found) > OTHERS)
+
+
+def _named(group: LoneGroup, codes: frozenset[str]) -> int:
+    """How many causes of a set are what ``placer.reasons`` names where only that one is kept."""
+    kept = ((code, group.confirmed(codes - {code}).cause) for code in codes)
+    return sum(cause is not None and cause.code == code for code, cause in kept)
+
+
+def _by_size(codes: tuple[str, ...]) -> Iterator[frozenset[str]]:
+    """Sets of causes, the smallest first."""
+    for size in range(1, len(codes) + 1):
+        yield from map(frozenset, combinations(codes, size))
+
+
+def _is_smallest(group: LoneGroup, codes: frozenset[str]) -> bool:
+    """Whether the group fits with all of the set lifted, and not with any one of it kept, decided twice."""
+    return group.fits(codes).fits is True and all(group.confirmed(codes - {code}).fits is False for code in codes)
+
+
+def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
+    of, found = group.instance.groups[group.key], []
+    for code in group.codes:
+        if code in codes:
+            message = _message(code, group.confirmed(codes - {code}))
+            found.append(GroupCause(code, rules_of(code, of), message))  # type: ignore[arg-type]  # keys of RULES_OF
+    return tuple(found)
+
+
+def _message(code: str, kept: Decision) -> str:
+    """What counting says where only this cause is kept; else that lifting it lets the group in."""
+    cause = kept.cause
+    if cause is not None and cause.code == code:
+        return cause.message
+    said = f": {cause.message}" if cause is not None and cause.code != "NotDecided" else ""
+    aside = _ASIDE.get(code, "this rule is set aside")
+    return f"fits where {aside}{said}"

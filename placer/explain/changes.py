@@ -1,0 +1,95 @@
+"""Changes that admit a group, each tried by placing everything anew, those that disturb least first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from placer.errors import PlacerError
+from placer.explain.cases import Change, place
+from placer.explain.cluster_changes import ended_gangs, larger_queues
+from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
+from placer.explain.node_changes import added_nodes, freed_nodes
+
+if TYPE_CHECKING:
+    from placer.explain.question import Question
+    from placer.instance import GroupKey
+
+__all__ = ["PROPOSALS", "TriedChange", "changes"]
+
+#: What proposes changes, in the order in which they are tried while there is time; what evicts or moves belongs here.
+PROPOSALS: tuple[Callable[[Question], Iterator[Change]], ...] = (
+    freed_nodes,
+    corrected,
+    larger_queues,
+    wider_tier,
+    fewer_members,
+    calls,
+    ended_gangs,
+    higher_priority,
+    added_nodes,
+)
+
+
+@dataclass(frozen=True)
+class TriedChange:
+    """A change under which the group is admitted.
+
+    Parameters
+    ----------
+    change
+        The change.
+    objects
+        What it adds or puts in place of others, whole objects as they would be.
+    loses
+        Groups that are admitted as things stand and not any more.
+    """
+
+    change: Change
+    objects: tuple[dict[str, Any], ...]
+    loses: tuple[GroupKey, ...]
+
+
+def changes(question: Question) -> list[TriedChange]:
+    """Find changes that admit a group.
+
+    Parameters
+    ----------
+    question
+        The group; what is not tried by its deadline is not told.
+
+    Returns
+    -------
+    list of TriedChange
+        Those under which the group is admitted and no rule is broken, by what they lose and how much they disturb.
+    """
+    found: list[TriedChange] = []
+    for propose in PROPOSALS:
+        for change in propose(question):
+            if question.deadline.over:
+                break
+            tried = _tried(question, change)
+            if tried is not None:
+                found.append(tried)
+                if propose in _ONE_IS_ENOUGH:
+                    break
+    return sorted(found, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
+
+
+#: Of these the proposals grow in what they disturb, so that the first that helps is told and no other.
+_ONE_IS_ENOUGH = (calls, higher_priority)
+
+
+def _tried(question: Question, change: Change) -> TriedChange | None:
+    """The change where it admits the group; None where it does not, or makes no instance."""
+    try:
+        case = question.case.changed(change)
+        placed = place(case.instance)
+        objects = tuple(question.case.objects_of(change))
+    except PlacerError:
+        return None
+    if placed is None or question.key not in placed.admitted:
+        return None
+    lost = question.placed.admitted & frozenset(placed.instance.groups) - placed.admitted
+    return TriedChange(change, objects, tuple(sorted(lost)))

@@ -1,0 +1,88 @@
+"""Changes of what stands around the group: capability of queues, gangs that end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from placer.explain.cases import Change, without_pods
+from placer.instance import Key, Pod, PodState
+from placer.quantity import format_amount
+from placer.reasons.cause import plural
+from placer.words import and_list
+
+if TYPE_CHECKING:
+    from placer.explain.question import Question
+
+__all__ = ["ended_gangs", "larger_queues"]
+
+#: How much these changes disturb, the least first.
+QUEUE, END = 3, 6
+
+#: Gangs that are screened, the smallest first, and changes that are told of them.
+SCREENED, TOLD = 30, 2
+
+
+def larger_queues(question: Question) -> Iterator[Change]:
+    """Queues opened, and what they may hold raised to what the group needs beside what is there."""
+    new = _placed_without_queues(question)
+    names = sorted({each for pod in new for each in question.instance.queue_path(pod.queue)})
+    edits = [edit for name in names for edit in _raised(question, name, new)]
+    if edits:
+        message = and_list([said for said, _ in edits])
+        yield Change(message, (QUEUE, len(edits)), set_=tuple(words for _, words in edits))
+
+
+def _placed_without_queues(question: Question) -> list[Pod]:
+    """New pods of a placement that looks at no queue; none where that is not the matter, or does not help."""
+    if "QueueCapability" not in question.codes:
+        return []
+    found = question.decide(question.instance, frozenset({"QueueCapability"})).placement
+    return [] if found is None else [question.instance.pods[key] for key in found.node_of]
+
+
+def _raised(question: Question, name: str, new: list[Pod]) -> Iterator[tuple[str, str]]:
+    """What one queue must be for new pods: in words, and as words of ``--set``."""
+    queue = question.instance.queues[name]
+    words = question.case.words("Queue", "", name, "scheduling.volcano.sh")
+    if not queue.open:
+        yield f"open Queue {name}", f"{words}:status.state=Open"
+    for resource, limit in sorted(queue.capability.items()):
+        asked = _asked(question, name, resource, new)
+        if asked > limit:
+            more, most = format_amount(resource, asked - limit), format_amount(resource, asked)
+            said = f"raise {resource} in the capability of Queue {name} by {more}"
+            yield said, f"{words}:spec.capability[{resource}]={most}"
+
+
+def _asked(question: Question, queue: str, resource: str, new: list[Pod]) -> int:
+    """What the pods of a queue request, running ones and new ones together."""
+    path = question.instance.queue_path
+    there = (pod for pod in question.instance.pods.values() if pod.state.on_node)
+    return sum(pod.requests[resource] for pod in (*there, *new) if queue in path(pod.queue))
+
+
+def ended_gangs(question: Question) -> Iterator[Change]:
+    """Running gangs, each of which has only to end for the group to fit: those with fewest pods first."""
+    told = 0
+    for name, pods in sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]:
+        if told == TOLD or question.deadline.over:
+            return
+        keys = frozenset(pod.key for pod in pods)
+        if question.fits(without_pods(question.instance, keys)):
+            told += 1
+            yield Change(f"wait until {name} ends ({plural(len(pods), 'pod')})", (END, len(pods)), without=_words(keys))
+
+
+def _units(question: Question) -> dict[str, list[Pod]]:
+    """What runs and may end: gangs, and pods of none, by name; DaemonSet and static pods stay."""
+    units: dict[str, list[Pod]] = defaultdict(list)
+    for pod in question.placed.instance.pods.values():
+        if pod.state is PodState.BOUND and not pod.daemon and pod.group != question.key:
+            units[f"Pod {pod.key}" if pod.group is None else str(pod.group)].append(pod)
+    return units
+
+
+def _words(keys: frozenset[Key]) -> tuple[str, ...]:
+    return tuple(f"pod/{key.namespace}/{key.name}" for key in sorted(keys))

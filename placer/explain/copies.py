@@ -1,0 +1,161 @@
+"""How many copies of a group fit together, with a bound; also when nodes of each domain are lost."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Any
+
+from placer.deadline import Deadline
+from placer.dense import Dense
+from placer.dense.build import make_dense
+from placer.errors import UsageError
+from placer.explain.lifts import alone
+from placer.instance import GroupKey, Instance, Key
+from placer.solve import solve
+
+__all__ = ["Copies", "Spare", "how_many", "read_spare", "with_spares"]
+
+#: Pods of all copies that are tried at once; a bound beyond that is counted only.
+MOST_PODS = 20_000
+
+#: Seconds of the search for more copies than the greedy finds, and for its bound.
+SECONDS = 6.0
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How many copies of a group fit together.
+
+    Parameters
+    ----------
+    group
+        The group.
+    copies
+        So many were placed together, verified.
+    bound
+        No more fit.
+    proved_by
+        Who proved that.
+    """
+
+    group: GroupKey
+    copies: int
+    bound: int
+    proved_by: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        numbers = {"copies": self.copies, "bound": self.bound, "provedBy": self.proved_by}
+        return {"group": self.group.as_dict(), **numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """So many nodes of each domain of a tier that may be lost."""
+
+    count: int
+    tier: int
+
+
+def read_spare(words: str, instance: Instance) -> Spare:
+    """Read ``K@TIER``; the tier is a number or a tierName.
+
+    Raises
+    ------
+    UsageError
+        It does not parse, or no HyperNode is of that tier.
+    """
+    match = re.fullmatch(r"(\d+)@(.+)", words)
+    if match is None:
+        raise UsageError(f"--spare {words}: expected K@TIER, such as 2@1 or 2@rack")
+    domains = instance.topology.hyper_nodes.values()
+    tiers = {each.tier for each in domains if match[2] in (str(each.tier), each.tier_name)}
+    if len(tiers) != 1:
+        known = sorted({str(each.tier) for each in domains} | {each.tier_name for each in domains if each.tier_name})
+        raise UsageError(f"--spare {words}: found no one tier {match[2]}, expected one of {', '.join(known) or 'none'}")
+    return Spare(int(match[1]), tiers.pop())
+
+
+def with_spares(instance: Instance, key: GroupKey, spare: Spare) -> Instance:
+    """The instance without those nodes of each domain that have room for most pods of the group."""
+    dense = make_dense(alone(instance, key))
+    room = [
+        sum(int(dense.fits(index)[node]) for index in range(len(dense.classes))) for node in range(len(dense.nodes))
+    ]
+    by_domain: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for node, count in zip(dense.nodes, room, strict=True):
+        for domain in instance.topology.path(node):
+            if instance.topology.hyper_nodes[domain].tier == spare.tier:
+                by_domain[domain].append((-count, node))
+    lost = {node for nodes in by_domain.values() for _, node in sorted(nodes)[: spare.count]}
+    nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
+    return replace(instance, nodes=nodes)
+
+
+def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
+    """Find the largest number of copies of a group that fit together beside what runs, others that wait left out.
+
+    Parameters
+    ----------
+    instance
+        The problem; the group counts as the first copy.
+    key
+        The group.
+    deadline
+        When the search ends.
+    """
+    lone = alone(instance, key)
+    counted = _counted(lone, key)
+    pods = max(1, len(lone.groups[key].pending))
+    tried = min(counted, max(1, MOST_PODS // pods))
+    if not tried:
+        return Copies(key, 0, 0, "counting")
+    copied = _with_copies(lone, key, tried)
+    need = lone.need_weights[key]
+    seconds = min(SECONDS, max(0.0, deadline.left))
+    result = solve(copied, time_limit=seconds)
+    admitted = result.objective[0]
+    found = admitted.value.value // need
+    bound, by = counted, "counting"
+    if tried == counted and admitted.bound is not None and admitted.bound.value // need < bound:
+        bound, by = admitted.bound.value // need, admitted.bound.by
+    return Copies(key, found, bound, by)
+
+
+def _counted(lone: Instance, key: GroupKey) -> int:
+    """Copies that there is room for pod by pod, in each domain that the group's limit allows; no more fit."""
+    dense = make_dense(lone)
+    if not dense.groups:
+        return 0
+    kinds = {_kind(dense, at): at for at in range(len(dense.classes))}
+    room = [0] * len(dense.nodes)
+    for index in kinds.values():
+        room = [sum(pair) for pair in zip(room, dense.fits(index).tolist(), strict=True)]
+    domains = dense.limit_domains(dense.groups[0].scope)
+    tree = dense.domains
+    spans = [(0, len(room))] if domains is None else [(int(tree.begin[each]), int(tree.end[each])) for each in domains]
+    return sum(sum(room[begin:end]) // max(1, lone.groups[key].need) for begin, end in spans)
+
+
+def _kind(dense: Dense, index: int) -> object:
+    each = dense.classes[index]
+    return each.request.tobytes(), each.mask, each.host_ports
+
+
+def _with_copies(lone: Instance, key: GroupKey, count: int) -> Instance:
+    """The instance with so many of the group in place of one."""
+    group, pods, groups = lone.groups[key], dict(lone.pods), dict(lone.groups)
+    first = replace(group, bound=(), succeeded={})
+    for number in range(2, count + 1):
+        names = {each: Key(each.namespace, f"{each.name}~{number}") for each in group.pending}
+        copy_key = GroupKey(key.api_group, key.namespace, f"{key.name}~{number}")
+        parts = tuple(
+            replace(part, pending=tuple(names[each] for each in part.pending), bound=(), succeeded=0)
+            for part in group.sub_groups
+        )
+        groups[copy_key] = replace(first, key=copy_key, pending=tuple(names.values()), sub_groups=parts)
+        for old, new in names.items():
+            pods[new] = replace(lone.pods[old], name=new.name, group=copy_key)
+    return replace(lone, pods=dict(sorted(pods.items())), groups=dict(sorted(groups.items())))

@@ -1,0 +1,256 @@
+"""Whether one group fits with some rules set aside: decided by counting and search, and once more by a solver.
+
+A *yes* is a placement, judged by the executable rules (``placer.verify``) without those that were set aside. A *no* is
+counted, or every place was tried, or a solver proved it; it counts only after another of these said the same: the CP
+model after counting and search, the integer program after the CP model. What no second decision confirms is not
+claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from placer.deadline import Deadline
+from placer.dense import Dense, Solution
+from placer.dense.build import make_dense
+from placer.explain.lifts import LIFTED, RULES_OF, alone, lift, lift_arrays
+from placer.instance import Group, GroupKey, Instance, Key, Pod
+from placer.methods.events import BoundFound, Event, Improved, SearchOptions
+from placer.methods.greedy.backtrack import Effort
+from placer.methods.greedy.multi_start import squeeze_in
+from placer.methods.greedy.state import GreedyLayout, GreedyState
+from placer.methods.numa.binding_order import aligned
+from placer.outcome import Outcome
+from placer.placement import Placement
+from placer.reasons.cause import Cause
+from placer.reasons.explanation import Causes
+from placer.reasons.relaxations import LOOKS, undecided
+from placer.verify import verify
+
+__all__ = ["Decision", "LoneGroup"]
+
+#: Nodes that a quick search looks at beside the greedy's ways.
+QUICK = 400
+
+#: Most seconds for one solver's decision.
+SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a group fits.
+
+    Parameters
+    ----------
+    fits
+        None: it was not decided, or no second decision confirmed it.
+    by
+        Who decided, and who confirmed it; ``rules`` is :mod:`placer.verify`.
+    placement
+        Where it fits; None where it does not.
+    cause
+        Where it does not, what ``placer.reasons`` says.
+    """
+
+    fits: bool | None
+    by: tuple[str, ...] = ()
+    placement: Placement | None = None
+    cause: Cause | None = None
+
+
+def _pods_ask(asks: Callable[[Instance, Pod], bool]) -> Callable[[Instance, Group], bool]:
+    return lambda instance, group: any(asks(instance, instance.pods[key]) for key in group.pending)
+
+
+def _is_limited(_: Instance, group: Group) -> bool:
+    topologies = (group.topology, *(policy.topology for policy in group.policies))
+    return any(each is not None and each.hard for each in topologies)
+
+
+def _calls(instance: Instance, pod: Pod) -> bool:
+    return instance.network is not None and pod.workload is not None
+
+
+#: Cause to whether a group asks for anything of its rules; one that is not here concerns every group.
+_ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
+    "InvalidGroup": lambda _, group: group.invalid is not None,
+    "Unsupported": _pods_ask(lambda _, pod: bool(pod.unsupported)),
+    "QueueCapability": _pods_ask(lambda _, pod: pod.queue is not None),
+    "TopologyTooNarrow": _is_limited,
+    "NumaAlignment": _pods_ask(lambda instance, pod: bool(instance.aligning_nodes) and pod.numa is not None),
+    "NetworkCost": _pods_ask(_calls),
+    "Bandwidth": _pods_ask(_calls),
+}
+
+
+class LoneGroup:
+    """One group, alone with what runs, and whether it fits with rules set aside.
+
+    Parameters
+    ----------
+    instance
+        May have more that waits, which is left out.
+    key
+        The group.
+    deadline
+        When nothing more is decided.
+    """
+
+    def __init__(self, instance: Instance, key: GroupKey, deadline: Deadline) -> None:
+        self.instance, self.key, self.deadline = alone(instance, key), key, deadline
+        self._known: dict[frozenset[str], Decision] = {}
+        self._confirmed: dict[frozenset[str], Decision] = {}
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """Causes that can be lifted here, in the order of the catalogue: those that are not asked for are left out."""
+        group, plain = self.instance.groups[self.key], _World(self.instance, self.key, frozenset())
+        asks = [code for code in RULES_OF if code not in LIFTED or self._asks(code)]
+        return (
+            tuple(
+                code
+                for code in asks
+                if code in LIFTED or lift_arrays(plain.arrays, frozenset({code})) is not plain.arrays
+            )
+            if group.pending
+            else ()
+        )
+
+    def _asks(self, code: str) -> bool:
+        """Whether the group asks for anything of a rule that is lifted by name."""
+        off = set(RULES_OF[code]) <= self.instance.policy.rules_off
+        asked = _ASKED.get(code)
+        return not off and (asked is None or asked(self.instance, self.instance.groups[self.key]))
+
+    def fits(self, codes: frozenset[str] = frozenset()) -> Decision:
+        """Whether the group fits with these causes lifted, as the first decision has it; a *yes* is verified."""
+        if codes not in self._known:
+            self._known[codes] = _World(self.instance, self.key, codes).decide(self.deadline)
+        return self._known[codes]
+
+    def found(self, codes: frozenset[str] = frozenset()) -> Decision:
+        """Whether a place is found quickly; never says that there is none."""
+        return _World(self.instance, self.key, codes).searched(QUICK) or Decision(None)
+
+    def confirmed(self, codes: frozenset[str] = frozenset()) -> Decision:
+        """The same decided twice: where the second decision cannot tell, ``fits`` is None."""
+        if codes not in self._confirmed:
+            first = self.fits(codes)
+            if first.fits is False:
+                first = _World(self.instance, self.key, codes).confirm(first, self.deadline)
+            self._confirmed[codes] = first
+        return self._confirmed[codes]
+
+
+class _World:
+    """The cluster with one group that waits and some rules set aside for it."""
+
+    def __init__(self, instance: Instance, key: GroupKey, codes: frozenset[str]) -> None:
+        self.original, self.key, self.codes = instance, key, codes
+        self.instance = lift(instance, key, codes)
+
+    @cached_property
+    def arrays(self) -> Dense:
+        """Of the instance, with what is lifted in the arrays."""
+        return lift_arrays(make_dense(self.instance), self.codes)
+
+    @cached_property
+    def group(self) -> int | None:
+        """Index of the group; None where no placement could make it ready."""
+        return next((index for index, each in enumerate(self.arrays.groups) if each.key == self.key), None)
+
+    def decide(self, deadline: Deadline) -> Decision:
+        """Count, then search, then ask the CP model."""
+        if deadline.over:
+            return Decision(None)
+        cause = Causes(self.instance, self.arrays, Solution(), True).of(self.key)
+        if cause is not None and cause.code != "NotDecided":
+            return Decision(False, ("objects" if self.group is None else "counting and search",), cause=cause)
+        return self.searched(LOOKS) or self._asked_cp_first(deadline)
+
+    def _asked_cp_first(self, deadline: Deadline) -> Decision:
+        """The decision of the CP model, where counting and search have none."""
+        fits, solution = self._asked_cp(deadline) if self.group is not None else (None, None)
+        if solution is not None:
+            return self._judged(solution, "cp-sat") or Decision(None)
+        return Decision(False, ("cp-sat",), cause=undecided()) if fits is False else Decision(None, cause=undecided())
+
+    def searched(self, looks: int) -> Decision | None:
+        """A place for the group that a search finds which looks at so many nodes; None where it finds none."""
+        if self.group is None:
+            return None
+        state = GreedyState(GreedyLayout(self.arrays))
+        return self._judged(state.solution(), "search") if squeeze_in(state, self.group, Effort(looks)) else None
+
+    def _asked_cp(self, deadline: Deadline) -> tuple[bool | None, Solution | None]:
+        from placer.methods.exact.readiness import ready_solution
+
+        return ready_solution(self.arrays, Deadline(min(deadline.at, Deadline.within(SECONDS).at)))
+
+    def _judged(self, solution: Solution, by: str) -> Decision | None:
+        """The decision that a solution makes; None where the rules that stand do not allow it."""
+        placement = aligned(self.instance, self.arrays.placement(solution))
+        return Decision(True, (by, "rules"), placement) if self.allows(placement) else None
+
+    def allows(self, placement: Placement) -> bool:
+        """Whether a placement makes the group ready and keeps every rule but those that are set aside.
+
+        Rules are those of the instance before anything was lifted, apart from what the group itself asks for.
+        """
+        asks = self.codes & {"InvalidGroup", "GangIncomplete", "Unsupported"}
+        off = {rule for code in self.codes - asks for rule in RULES_OF[code]}
+        judged = lift(self.original, self.key, frozenset(asks))
+        judged = replace(judged, policy=replace(judged.policy, rules_off=judged.policy.rules_off | off))
+        ready = Outcome(judged, placement).ready(judged.groups[self.key])
+        return ready and not verify(judged, placement)
+
+    def confirm(self, first: Decision, deadline: Deadline) -> Decision:
+        """Have a *no* said once more, by another way than the first."""
+        if self.group is None:
+            return replace(first, fits=False, by=(*first.by, "rules")) if self._never_ready() else Decision(None)
+        if "cp-sat" in first.by:
+            fits, by = self._asked_milp(deadline), "milp"
+        else:
+            (fits, solution), by = self._asked_cp(deadline), "cp-sat"
+            if fits and solution is not None:
+                return self._judged(solution, by) or Decision(None)
+        return replace(first, by=(*first.by, by)) if fits is False else Decision(None, cause=first.cause)
+
+    def _never_ready(self) -> bool:
+        """Whether the group is not ready even with every pod placed that may be placed at all (C4, closed queues)."""
+        node = next(iter(self.instance.nodes), "")
+        placed = [key for key in self.instance.groups[self.key].pending if self._may(key)]
+        group = self.instance.groups[self.key]
+        placed = self._in_whole_sub_groups(placed)
+        return not placed or not Outcome(self.instance, Placement.of(dict.fromkeys(placed, node))).ready(group)
+
+    def _in_whole_sub_groups(self, keys: list[Key]) -> list[Key]:
+        """Pods whose subgroup can reach its size (C6)."""
+        group, pods = self.instance.groups[self.key], self.instance.pods
+        whole = {
+            at
+            for at, part in enumerate(group.sub_groups)
+            if part.placed_before + sum(pods[key].sub_group == at for key in keys) >= group.policies[part.policy].size
+        }
+        return [key for key in keys if pods[key].sub_group is None or pods[key].sub_group in whole]
+
+    def _may(self, key: Key) -> bool:
+        pod = self.instance.pods[key]
+        closed = "C11" not in self.instance.policy.rules_off and self.instance.closed_queue(pod.queue) is not None
+        return not pod.unsupported and not closed
+
+    def _asked_milp(self, deadline: Deadline) -> bool | None:
+        """What the integer program says: False where the group is proved not to be admitted, True where it is."""
+        from placer.methods.milp.search import search
+
+        told: list[Event] = []
+        seconds = min(SECONDS, deadline.left)
+        if seconds <= 0:
+            return None
+        search(self.arrays, SearchOptions(seconds=seconds), told.append)
+        need = sum(group.need_weight for group in self.arrays.groups)
+        if any(isinstance(each, BoundFound) and each.level == 0 and each.bound < need for each in told):
+            return False
+        return True if any(isinstance(each, Improved) and each.solution for each in told) else None

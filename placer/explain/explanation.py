@@ -1,0 +1,160 @@
+"""Why groups wait, and what would admit each of them: causes, other causes, changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from placer.codes import REASONS
+from placer.deadline import Deadline
+from placer.dense.build import make_dense
+from placer.errors import UsageError, VerificationFailed
+from placer.explain.cases import Case, Placed, place
+from placer.explain.causes import Correction, GroupCause, corrections
+from placer.explain.changes import TriedChange, changes
+from placer.explain.decisions import LoneGroup
+from placer.explain.lifts import RULES_OF
+from placer.explain.question import Question
+from placer.instance import GroupKey, Instance
+from placer.outcome import Outcome
+from placer.reasons import reasons
+from placer.result import Reason
+
+__all__ = ["Explanation", "explain", "find_group"]
+
+#: Groups that wait, which a message names where none was found.
+NAMED = 8
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why one group waits.
+
+    Parameters
+    ----------
+    group
+        Its key.
+    admitted
+        Whether it does not wait at all.
+    corrections
+        Correction sets, the smallest first; empty for an admitted group, and where nothing was decided in time.
+    changes
+        What would admit it.
+    reason
+        What ``solve`` says of it; None for an admitted group.
+    """
+
+    group: GroupKey
+    admitted: bool
+    corrections: tuple[Correction, ...] = ()
+    changes: tuple[TriedChange, ...] = ()
+    reason: Reason | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        sets = [[_cause_dict(cause) for cause in causes] for causes in self.corrections]
+        return {
+            "group": self.group.as_dict(),
+            "causes": sets[0] if sets else [],
+            "otherCauses": sets[1:],
+            "changes": [_change_dict(each) for each in self.changes],
+        }
+
+
+def _cause_dict(cause: GroupCause) -> dict[str, Any]:
+    return {"code": cause.code, "rules": list(cause.rules), "message": cause.message}
+
+
+def _change_dict(tried: TriedChange) -> dict[str, Any]:
+    return {
+        "message": tried.change.message,
+        "with": list(tried.objects),
+        "without": list(tried.change.without),
+        "admitted": True,
+        "loses": [{"namespace": key.namespace, "name": key.name} for key in tried.loses],
+    }
+
+
+def find_group(instance: Instance, words: str) -> GroupKey:
+    """Find a group by ``NAMESPACE/NAME``; a name alone is in ``default``. A pod stands for its group.
+
+    Raises
+    ------
+    UsageError
+        There is none with a pending pod, or there are several.
+    """
+    namespace, slash, name = words.partition("/")
+    place = (namespace, name) if slash else ("default", namespace)
+    named = {key for key in instance.groups if key[1:] == place}
+    found = {key for key in named if instance.groups[key].pending} or named or _of_pod(instance, place)
+    if len(found) == 1:
+        return found.pop()
+    what = "more than one group" if found else "no group, and no pod that waits,"
+    raise UsageError(f"--group {words}: {what} has that name; {_waiting(instance)}")
+
+
+def _waiting(instance: Instance) -> str:
+    """Some groups that wait, in words."""
+    names = sorted(f"{group.key.namespace}/{group.key.name}" for group in instance.groups.values() if group.pending)
+    some = ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
+    return f"one of {some}" if names else "none waits"
+
+
+def _of_pod(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
+    """The group of a pod that waits; none where none has that namespace and name."""
+    return {pod.group for pod in instance.pending if pod.key == place and pod.group is not None}
+
+
+def explain(case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline) -> list[Explanation]:
+    """Explain groups.
+
+    Parameters
+    ----------
+    case
+        The input.
+    keys
+        Groups asked about; None: all that wait.
+    deadline
+        When nothing more is decided or tried. Each of several groups has its share of what is left.
+
+    Raises
+    ------
+    VerificationFailed
+        The placement that is explained breaks a rule: a bug.
+    """
+    placed = place(case.instance)
+    if placed is None:
+        raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
+    told = _reasons(placed, deadline)
+    if keys is None:
+        waiting = [key for key, group in case.instance.groups.items() if group.pending and key not in placed.admitted]
+        keys = waiting
+    found = []
+    for at, key in enumerate(keys):
+        share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
+        found.append(_explained(case, key, placed, told.get(key), share))
+    return found
+
+
+def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:
+    dense = make_dense(placed.instance)
+    return reasons(placed.instance, dense, dense.solution(placed.placement), deadline=deadline)
+
+
+def _explained(case: Case, key: GroupKey, placed: Placed, reason: Reason | None, deadline: Deadline) -> Explanation:
+    if key in placed.admitted or not case.instance.groups[key].pending:
+        return Explanation(key, admitted=True)
+    lone = LoneGroup(case.instance, key, deadline)
+    fits = lone.confirmed().fits
+    sets = [(_outcompeted(case, key, placed, reason),)] if fits else corrections(lone) or []
+    question = Question(case, key, placed, tuple(sets), deadline)
+    return Explanation(key, False, tuple(sets), tuple(changes(question)), reason)
+
+
+def _outcompeted(case: Case, key: GroupKey, placed: Placed, reason: Reason | None) -> GroupCause:
+    """The cause of a group that fits alone: those that were admitted; its rules are those that bind beside them."""
+    beside = LoneGroup(Outcome(case.instance, placed.placement).carried_out(), key, Deadline()).fits()
+    rules = RULES_OF.get(beside.cause.code, ()) if beside.cause is not None else ()
+    message = reason.message if reason is not None and reason.code == "Outcompeted" else REASONS["Outcompeted"].meaning
+    return GroupCause("Outcompeted", rules, message)

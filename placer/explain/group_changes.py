@@ -1,0 +1,218 @@
+"""Changes of what the group itself asks for: its tier limit, its minimum, its calls, its priority, its faults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from placer.explain.cases import Change
+from placer.instance import Group, NetworkTopology, Pod
+from placer.reasons.cause import plural
+
+if TYPE_CHECKING:
+    from placer.explain.question import Question
+
+__all__ = ["calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
+
+#: How much these changes disturb, the least first.
+CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7
+
+#: Costs of calls that are tried; a call over an unknown link counts as 100, and no cost is above the last.
+COSTS = (1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
+
+_PRIORITY_CLASS = "placer-what-if"
+_GANGS = ("scheduling.volcano.sh", "scheduling.x-k8s.io")
+
+
+class _GroupObject:
+    """The object that states a group: its PodGroup, or Volcano's Job where the PodGroup is made from that."""
+
+    def __init__(self, question: Question) -> None:
+        case, key = question.case, question.key
+        self.document = case.document("PodGroup", key.namespace, key.name, key.api_group)
+        self.words = case.words("PodGroup", key.namespace, key.name, key.api_group)
+        self.minimum = "spec.minMember"
+        if self.document is None:
+            self.document = case.document("Job", key.namespace, key.name, "batch.volcano.sh")
+            self.words = case.words("Job", key.namespace, key.name, "batch.volcano.sh")
+            self.minimum = "spec.minAvailable"
+
+    def set(self, path: str, value: object) -> str:
+        """Words of ``--set``; None as the value leaves the field out."""
+        return f"{self.words}:{path}={'' if value is None else value}"
+
+
+def wider_tier(question: Question) -> Iterator[Change]:
+    """The lowest tier above the limit that lets the group in, of the group or of one kind of its subgroups."""
+    written = _GroupObject(question)
+    for path, topology in _limits(question.group, written.document):
+        tier = next((each for each in _tiers_above(question, topology) if _fits_under(question, path, each)), None)
+        if tier is not None:
+            edits = [written.set(f"{path}.highestTierName", None)] if topology.tier_name else []
+            edits.append(written.set(f"{path}.highestTierAllowed", tier))
+            message = f"allow tier {tier} in place of {topology.asked.removeprefix('highest ')}"
+            yield Change(message, (TIER, tier), set_=tuple(edits))
+
+
+def _limits(group: Group, document: Mapping[str, Any] | None) -> list[tuple[str, NetworkTopology]]:
+    """Where a hard limit is written, with the limit."""
+    if document is None:
+        return []
+    parts = group.policies if "subGroupPolicy" in (document.get("spec") or {}) else ()
+    scopes = [(f"spec.subGroupPolicy[{at}].networkTopology", policy.topology) for at, policy in enumerate(parts)]
+    every = [("spec.networkTopology", group.topology), *scopes]
+    return [(path, found) for path, found in every if found is not None and found.limit is not None]
+
+
+def _tiers_above(question: Question, topology: NetworkTopology) -> list[int]:
+    tree = question.instance.topology
+    tiers = {each.tier for each in tree.hyper_nodes.values()} | {tree.root_tier}
+    return sorted(tier for tier in tiers if tier > (topology.highest_tier or 0))
+
+
+def _fits_under(question: Question, path: str, tier: int) -> bool:
+    wide, group = NetworkTopology(hard=True, highest_tier=tier), question.group
+    if path == "spec.networkTopology":
+        return question.fits(question.with_group(replace(group, topology=wide)))
+    at = int(re.findall(r"\[(\d+)\]", path)[0])
+    policies = tuple(replace(each, topology=wide) if i == at else each for i, each in enumerate(group.policies))
+    return question.fits(question.with_group(replace(group, policies=policies)))
+
+
+def fewer_members(question: Question) -> Iterator[Change]:
+    """The largest minimum below what is asked for that can be met."""
+    group, written = question.group, _GroupObject(question)
+    if written.document is None or group.policies or not group.key.api_group:
+        return
+    low, high = group.placed_before, group.min_member
+    if high - low < 2:
+        return
+    if not question.fits(question.with_group(_with_minimum(group, low + 1))):
+        return
+    low += 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if question.fits(question.with_group(_with_minimum(group, middle))):
+            low = middle
+        else:
+            high = middle
+    message = f"start with {plural(low, 'member')} in place of {group.min_member}"
+    yield Change(message, (MEMBERS, group.min_member - low), set_=(written.set(written.minimum, low),))
+
+
+def _with_minimum(group: Group, least: int) -> Group:
+    """A lower minMember; minimums of roles are not checked any more where it is below their sum."""
+    roles = group.min_task_member if least >= sum(group.min_task_member.values()) else {}
+    return replace(group, min_member=least, min_task_member=roles)
+
+
+def corrected(question: Question) -> Iterator[Change]:
+    """What contradicts itself, is missing, or asks for what is not modelled, set right."""
+    if question.group.invalid is not None:
+        yield from _valid(question, _GroupObject(question))
+    asking = [pod for pod in question.pods if pod.unsupported]
+    fields = sorted({_field(text) for pod in asking for text in pod.unsupported})
+    if asking and all(fields):
+        edits = tuple(edit for pod in asking for edit in _without_fields(pod))
+        yield Change(f"do without {', '.join(fields)}", (MEMBERS, len(edits)), set_=edits)
+
+
+def _valid(question: Question, written: _GroupObject) -> Iterator[Change]:
+    """A PodGroup that is missing, or one that says one thing in place of two."""
+    key, group = question.key, question.group
+    if written.document is not None:
+        edits = _without_names(written)
+        if edits:
+            yield Change("leave out highestTierName beside highestTierAllowed", (CORRECT, 0), set_=edits)
+    elif key.api_group in _GANGS:
+        made = {
+            "apiVersion": f"{key.api_group}/{'v1beta1' if key.api_group == _GANGS[0] else 'v1alpha1'}",
+            "kind": "PodGroup",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "spec": {"minMember": len(group.pending) + group.placed_before},
+        }
+        yield Change(f"create PodGroup {key.namespace}/{key.name}", (CORRECT, 0), with_=(made,))
+
+
+def _without_fields(pod: Pod) -> list[str]:
+    return [f"pod/{pod.namespace}/{pod.name}:{field}=" for field in sorted({_field(text) for text in pod.unsupported})]
+
+
+def _without_names(written: _GroupObject) -> tuple[str, ...]:
+    spec: Mapping[str, Any] = (written.document or {}).get("spec") or {}
+    places = [("spec.networkTopology", spec.get("networkTopology"))]
+    places += [
+        (f"spec.subGroupPolicy[{at}].networkTopology", each.get("networkTopology"))
+        for at, each in enumerate(spec.get("subGroupPolicy") or ())
+    ]
+    return tuple(
+        written.set(f"{path}.highestTierName", None)
+        for path, value in places
+        if value and "highestTierName" in value and "highestTierAllowed" in value
+    )
+
+
+def _field(text: str) -> str:
+    """Field that a refusal names, without what stands in brackets; empty where it names none."""
+    found = re.match(r"spec(?:\.\w+)+", text)
+    return found[0] if found else ""
+
+
+def calls(question: Question) -> Iterator[Change]:
+    """The lowest cost, or the highest bandwidth, of the group's calls that lets it in."""
+    if question.instance.network is None:
+        return
+    for app in sorted({pod.app_group for pod in question.pods if pod.app_group is not None}):
+        document = question.case.document("AppGroup", app.namespace, app.name)
+        words = question.case.words("AppGroup", app.namespace, app.name)
+        mine = {pod.workload for pod in question.pods if pod.app_group == app}
+        for path, entry, ends in _dependencies(document or {}):
+            if not mine.isdisjoint(ends):
+                yield from _easier(question.codes, f"{words}:{path}", entry, " -> ".join(ends))
+
+
+def _easier(codes: frozenset[str], path: str, entry: Mapping[str, Any], calls: str) -> Iterator[Change]:
+    """What a dependency asks for made easier step by step."""
+    edits: list[tuple[str, int]] = []
+    if "NetworkCost" in codes:
+        edits += [("maxNetworkCost", cost) for cost in COSTS if cost > int(entry.get("maxNetworkCost") or 0)]
+    if "Bandwidth" in codes and "minBandwidth" in entry:
+        edits.append(("minBandwidth", 0))
+    for field, value in edits:
+        yield Change(f"let {field} of {calls} be {value}", (CALLS, value), set_=(f"{path}.{field}={value}",))
+
+
+def _dependencies(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, str]]]:
+    """Every dependency of an AppGroup: its path, itself, and the workloads at its ends."""
+    for at, each in enumerate((document.get("spec") or {}).get("workloads") or ()):
+        origin = each["workload"].get("selector") or each["workload"]["name"]
+        for place, entry in enumerate(each.get("dependencies") or ()):
+            other = entry["workload"].get("selector") or entry["workload"]["name"]
+            yield f"spec.workloads[{at}].dependencies[{place}]", entry, (origin, other)
+
+
+def higher_priority(question: Question) -> Iterator[Change]:
+    """Priorities just above those of groups that were admitted in its place."""
+    if "Outcompeted" not in question.codes:
+        return
+    admitted = question.placed.admitted
+    levels = {question.placed.instance.groups[key].priority for key in admitted}
+    for level in sorted(each for each in levels if each >= question.group.priority):
+        yield _with_priority(question, level + 1)
+
+
+def _with_priority(question: Question, priority: int) -> Change:
+    key, written = question.key, _GroupObject(question)
+    message, rank = f"raise the priority to {priority}", (PRIORITY, priority)
+    if key.api_group == _GANGS[0] and written.document is not None:
+        made = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": _PRIORITY_CLASS},
+            "value": priority,
+        }
+        return Change(message, rank, with_=(made,), set_=(written.set("spec.priorityClassName", _PRIORITY_CLASS),))
+    edits = tuple(f"pod/{pod.namespace}/{pod.name}:spec.priority={priority}" for pod in question.pods)
+    return Change(message, rank, set_=edits)

@@ -1,0 +1,129 @@
+"""A job that is not submitted yet: whether it fits now, when something changes, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from placer.deadline import Deadline
+from placer.errors import UsageError
+from placer.explain.cases import Case, Placed, with_free_zones, without_pods
+from placer.explain.causes import Correction, corrections
+from placer.explain.changes import changes
+from placer.explain.decisions import Decision, LoneGroup
+from placer.explain.explanation import Explanation
+from placer.explain.question import Question
+from placer.instance import GroupKey, Instance
+from placer.outcome import Outcome
+from placer.placement import Placement
+
+__all__ = ["JobAnswer", "JobFits", "empty", "explain_job", "job_groups"]
+
+
+class JobFits(StrEnum):
+    """When a job fits."""
+
+    NOW = "now"  #: beside what runs, others that wait left out
+    CHANGE = "change"  #: not beside what runs, but on the empty cluster
+    NEVER = "never"  #: not even where only DaemonSet and static pods run
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """When one group of a job fits.
+
+    Parameters
+    ----------
+    answer
+        None where it was not decided in time.
+    explanation
+        What keeps it out, in the cluster as it is; of a job that never fits, on the empty one; with changes that
+        admit it. Of one that fits now there is nothing.
+    tier, hyper_node
+        Where it fits now: the smallest HyperNode that holds all of it, None for the virtual root, and its tier.
+    decided_by
+        Who decided and who confirmed it.
+    """
+
+    answer: JobFits | None
+    explanation: Explanation
+    tier: int | None = None
+    hyper_node: str | None = None
+    decided_by: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        plain = self.explanation.as_dict()
+        where = {"tier": self.tier, "hyperNode": self.hyper_node} if self.answer is JobFits.NOW else {}
+        return {**plain, "answer": self.answer and str(self.answer), **where, "decidedBy": list(self.decided_by)}
+
+
+def empty(instance: Instance) -> Instance:
+    """The instance with nothing but DaemonSet and static pods on its nodes."""
+    gone = {key for key, pod in instance.pods.items() if pod.node is not None and not pod.daemon}
+    freed = without_pods(instance, frozenset(gone))
+    nodes = {name: with_free_zones(node) for name, node in instance.nodes.items()}
+    return replace(freed, nodes=nodes)
+
+
+def job_groups(case: Case, without: Case) -> list[GroupKey]:
+    """Groups whose pods wait in a case and are not there without the job.
+
+    Raises
+    ------
+    UsageError
+        The job makes no pod that waits.
+    """
+    there = without.instance.pods
+    found = dict.fromkeys(pod.group for pod in case.instance.pending if pod.key not in there and pod.group is not None)
+    if not found:
+        raise UsageError("--job: found no pod that would wait, expected Pods, or a workload that makes them")
+    return list(found)
+
+
+def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline) -> list[JobAnswer]:
+    """Say of each group of a job when it fits, others that wait left out.
+
+    Parameters
+    ----------
+    case
+        The input with the job.
+    keys
+        Its groups; each is asked about beside those before it that fit now.
+    deadline
+        When nothing more is decided.
+    """
+    found, instance = [], case.instance
+    for at, key in enumerate(keys):
+        share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
+        lone = LoneGroup(instance, key, share)
+        decision = lone.confirmed()
+        if decision.fits and decision.placement is not None:
+            found.append(_now(instance, key, decision))
+            instance = Outcome(instance, decision.placement).carried_out()
+        else:
+            found.append(_later(case, lone, decision, share))
+    return found
+
+
+def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:
+    nodes = set((decision.placement or Placement()).node_of.values())
+    nodes |= {instance.pods[pod].node or "" for pod in instance.groups[key].bound}
+    where = instance.topology.smallest_common(nodes)
+    explanation = Explanation(key, admitted=True)
+    return JobAnswer(JobFits.NOW, explanation, instance.topology.tier(where), where, decision.by)
+
+
+def _later(case: Case, lone: LoneGroup, decision: Decision, deadline: Deadline) -> JobAnswer:
+    """What is to be said of a group that is not known to fit now."""
+    on_empty = LoneGroup(empty(lone.instance), lone.key, deadline)
+    ever = on_empty.confirmed() if decision.fits is False else Decision(None)
+    never = ever.fits is False
+    sets: Sequence[Correction] = corrections(on_empty if never else lone) or ()
+    asked = Question(case.with_only(lone.key), lone.key, Placed(lone.instance, Placement()), tuple(sets), deadline)
+    tried = tuple(changes(asked)) if decision.fits is False else ()
+    explanation = Explanation(lone.key, admitted=False, corrections=tuple(sets), changes=tried)
+    answer = None if ever.fits is None else JobFits.NEVER if never else JobFits.CHANGE
+    return JobAnswer(answer, explanation, decided_by=ever.by if never else decision.by)

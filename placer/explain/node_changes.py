@@ -1,0 +1,240 @@
+"""Changes of nodes: uncordoned, without a taint, with a label, or more of them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from placer.explain.cases import Change, with_free_zones
+from placer.instance import Instance, Node, Pod, Taint
+from placer.quantity import Resources
+from placer.reasons.cause import plural
+from placer.words import and_list
+
+if TYPE_CHECKING:
+    from placer.explain.question import Question
+
+__all__ = ["added_nodes", "freed_nodes"]
+
+#: How much these changes disturb, the least first.
+UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
+
+#: Nodes that are left out one by one, to see whether the group fits without them.
+DROPPED = 12
+
+#: Most nodes that are added.
+MOST_ADDED = 4096
+
+
+def freed_nodes(question: Question) -> Iterator[Change]:
+    """Nodes that are there and closed to the group: cordoned, tainted, or without a label it selects."""
+    ways: tuple[tuple[int, _Way], ...] = ((UNCORDON, _uncordoned), (UNTAINT, _untainted), (LABEL, _labelled))
+    for rank, way in ways:
+        opened = _opened(question, way)
+        chosen = _few(question, opened)
+        if chosen:
+            yield _WORDS[rank](question, chosen, opened)
+
+
+#: What is done to a node so that it takes a pod; None where that does not help.
+_Way = Callable[[Node, Pod], Node | None]
+
+
+def _uncordoned(node: Node, _: Pod) -> Node | None:
+    return replace(node, unschedulable=False) if node.unschedulable else None
+
+
+def _untainted(node: Node, pod: Pod) -> Node | None:
+    left = tuple(taint for taint in node.taints if _tolerates(pod, taint))
+    return replace(node, taints=left) if len(left) < len(node.taints) else None
+
+
+def _tolerates(pod: Pod, taint: Taint) -> bool:
+    return any(each.tolerates(taint) for each in pod.constraints.tolerations)
+
+
+def _labelled(node: Node, pod: Pod) -> Node | None:
+    missing = {key: value for key, value in pod.constraints.selector if node.labels.get(key) != value}
+    return replace(node, labels={**node.labels, **missing}) if missing else None
+
+
+def _opened(question: Question, way: _Way) -> dict[str, Node]:
+    """Nodes that the way opens to some pod of the group, by name."""
+    found: dict[str, Node] = {}
+    for name, node in question.instance.nodes.items():
+        for pod in question.kinds:
+            if pod.constraints.admits(node):
+                continue
+            better = way(node, pod)
+            if better is not None and pod.constraints.admits(better):
+                found.setdefault(name, better)
+    return found
+
+
+def _few(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
+    """Few of the nodes that let the group in: those that a placement uses, without those it can do without."""
+    decision = question.decide(_with_nodes(question.instance, opened)) if opened else None
+    if decision is None or decision.placement is None:
+        return ()
+    there = set(decision.placement.node_of.values())
+    used = [name for name in opened if name in there]
+    for name in used[:DROPPED]:
+        less = {each: opened[each] for each in used if each != name}
+        if question.fits(_with_nodes(question.instance, less)):
+            used.remove(name)
+    return tuple(used)
+
+
+def _with_nodes(instance: Instance, nodes: Mapping[str, Node]) -> Instance:
+    return replace(instance, nodes=dict(sorted({**instance.nodes, **nodes}.items())))
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
+    return ("Node " if len(names) == 1 else "Nodes ") + and_list(shown)
+
+
+def _uncordon(_: Question, names: Sequence[str], __: Mapping[str, Node]) -> Change:
+    edits = tuple(f"node/{name}:spec.unschedulable=false" for name in names)
+    return Change(f"uncordon {_named(names)}", (UNCORDON, len(names)), set_=edits)
+
+
+def _untaint(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
+    edits, said = [], set()
+    for name in names:
+        gone = set(question.instance.nodes[name].taints) - set(opened[name].taints)
+        said |= {f"{taint.key}:{taint.effect}" for taint in gone}
+        document = question.case.document("Node", "", name) or {}
+        written = document.get("spec", {}).get("taints") or []
+        places = [
+            at
+            for at, each in enumerate(written)
+            if (each.get("key"), each.get("effect")) in {(t.key, t.effect) for t in gone}
+        ]
+        edits += [f"node/{name}:spec.taints[{at}]=" for at in reversed(places)]
+    message = f"take the taint {and_list(sorted(said))} from {_named(names)}"
+    return Change(message, (UNTAINT, len(names)), set_=tuple(edits))
+
+
+def _label(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
+    edits, said = [], set()
+    for name in names:
+        old = question.instance.nodes[name].labels
+        for key, value in opened[name].labels.items():
+            if old.get(key) != value:
+                said.add(f"{key}={value}")
+                edits.append(f"node/{name}:metadata.labels[{key}]={json.dumps(value)}")
+    return Change(f"label {_named(names)} {and_list(sorted(said))}", (LABEL, len(names)), set_=tuple(edits))
+
+
+_WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: _label}
+
+
+# ---------------------------------------------------------------------------------------------------------- more nodes
+
+
+def added_nodes(question: Question) -> Iterator[Change]:
+    """The fewest nodes more of a class, in one domain of the lowest tier, that let the group in."""
+    for template in _templates(question):
+        count = _fewest(question, template)
+        if count:
+            where = question.instance.topology.leaf.get(template)
+            place = f" in {where}" if where else ""
+            documents = _documents(question, template, count)
+            if documents:
+                yield Change(f"add {plural(count, 'node')} like {template}{place}", (ADD, count), with_=documents)
+                return
+
+
+def _templates(question: Question) -> list[str]:
+    """Nodes that any pod of the group may use and that, were they empty, would have room for one: the best first.
+
+    Those of the domain that the causes name come first, then those with most free.
+    """
+    instance, best = question.instance, []
+    for name, node in instance.nodes.items():
+        fits = [pod for pod in question.kinds if pod.constraints.admits(node) and pod.requests.fits(node.allocatable)]
+        if fits:
+            held = instance.held.get(name, Resources())
+            best.append((-len(fits), sum(held.values()) > 0, sum(held.values()), name))
+    return [name for *_, name in sorted(best)[:1]]
+
+
+def _fewest(question: Question, template: str) -> int:
+    """How many copies of a node it takes; 0 where many do not help."""
+    most = min(MOST_ADDED, max(1, len(question.pods)))
+    if not question.fits(_with_copies(question.instance, template, most)):
+        return 0
+    low, high = 0, most  # few are likelier than many: the first steps go up by two's
+    step = 1
+    while low + step < high:
+        if question.fits(_with_copies(question.instance, template, low + step)):
+            high = low + step
+            break
+        low, step = low + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        if question.fits(_with_copies(question.instance, template, middle)):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _names(instance: Instance, template: str, count: int) -> list[str]:
+    stem = f"{template[:240]}-new"
+    return [f"{stem}-{number}" for number in range(1, count + 1) if f"{stem}-{number}" not in instance.nodes]
+
+
+def _with_copies(instance: Instance, template: str, count: int) -> Instance:
+    """The instance with empty copies of a node in its leaf domain."""
+    node, tree = with_free_zones(instance.nodes[template]), instance.topology
+    names = _names(instance, template, count)
+    copies = {name: replace(node, name=name, labels=_labels(node.labels, name)) for name in names}
+    leaf = tree.leaf.get(template)
+    if leaf is not None:
+        domain = tree.hyper_nodes[leaf]
+        grown = replace(domain, nodes=tuple(sorted((*domain.nodes, *names))))
+        tree = replace(tree, hyper_nodes={**tree.hyper_nodes, leaf: grown})
+    return replace(_with_nodes(instance, copies), topology=tree)
+
+
+def _labels(labels: Mapping[str, str], name: str) -> dict[str, str]:
+    """Labels of a copy: its own hostname, all else as the template has it."""
+    return {key: name if key == "kubernetes.io/hostname" else value for key, value in labels.items()}
+
+
+def _documents(question: Question, template: str, count: int) -> tuple[dict[str, Any], ...]:
+    """The copies as objects, with what else must know them."""
+    case, instance = question.case, question.instance
+    node = case.document("Node", "", template)
+    if node is None:
+        return ()
+    names, found = _names(instance, template, count), []
+    zones = case.document("NodeResourceTopology", "", template)
+    for name in names:
+        labels = _labels(node.get("metadata", {}).get("labels") or {}, name)
+        copied = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        found.append(copied | {key: copy.deepcopy(node[key]) for key in ("spec", "status") if key in node})
+        found += [_empty_zones(zones, name)] if zones is not None else []
+    leaf = instance.topology.leaf.get(template)
+    domain = case.document("HyperNode", "", leaf) if leaf is not None else None
+    if domain is not None:
+        members = domain["spec"].setdefault("members", [])
+        members += [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in names]
+        found.append(domain)
+    return tuple(found)
+
+
+def _empty_zones(zones: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The NodeResourceTopology of a copy, on which nothing runs."""
+    copied = copy.deepcopy(dict(zones))
+    copied["metadata"] = {"name": name}
+    for zone in copied.get("zones") or ():
+        for resource in zone.get("resources") or ():
+            if "allocatable" in resource:
+                resource["available"] = resource["allocatable"]
+    return copied

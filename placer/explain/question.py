@@ -1,0 +1,86 @@
+"""One group that waits, and the cluster in which changes are screened for it before they are tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from placer.deadline import Deadline
+from placer.explain.cases import Case, Placed
+from placer.explain.decisions import Decision, LoneGroup
+from placer.explain.lifts import RULES_OF
+from placer.instance import Group, GroupKey, Instance, Pod
+from placer.outcome import Outcome
+
+if TYPE_CHECKING:
+    from placer.explain.causes import Correction
+
+__all__ = ["Question"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A group that is not admitted.
+
+    Parameters
+    ----------
+    case
+        The input.
+    key
+        The group.
+    placed
+        What is placed as things stand.
+    corrections
+        Its correction sets.
+    deadline
+        When nothing more is screened.
+    """
+
+    case: Case
+    key: GroupKey
+    placed: Placed
+    corrections: tuple[Correction, ...]
+    deadline: Deadline
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Causes of any of the sets; of a group that fits alone also what keeps it out beside the placement."""
+        causes = [cause for causes in self.corrections for cause in causes]
+        rules = {rule for cause in causes if cause.code == "Outcompeted" for rule in cause.rules}
+        binding = {code for code, those in RULES_OF.items() if not rules.isdisjoint(those)}
+        return frozenset(cause.code for cause in causes) | binding
+
+    @cached_property
+    def instance(self) -> Instance:
+        """Where changes are screened: as things stand; where the group fits alone, with the placement carried out."""
+        if "Outcompeted" in self.codes:
+            return Outcome(self.placed.instance, self.placed.placement).carried_out()
+        return self.placed.instance
+
+    @cached_property
+    def group(self) -> Group:
+        """The group."""
+        return self.instance.groups[self.key]
+
+    @cached_property
+    def pods(self) -> tuple[Pod, ...]:
+        """Its pending pods."""
+        return tuple(self.instance.pods[key] for key in self.group.pending)
+
+    @cached_property
+    def kinds(self) -> tuple[Pod, ...]:
+        """One pod of each kind of it that differs in requests or constraints."""
+        return tuple({(pod.requests, pod.constraints): pod for pod in self.pods}.values())
+
+    def decide(self, instance: Instance, codes: frozenset[str] = frozenset()) -> Decision:
+        """Whether a place is found for the group in a changed instance with causes lifted, quickly."""
+        return LoneGroup(instance, self.key, self.deadline).found(codes)
+
+    def fits(self, instance: Instance) -> bool:
+        """Whether it is found to fit there."""
+        return self.decide(instance).fits is True
+
+    def with_group(self, group: Group) -> Instance:
+        """The instance with the group changed."""
+        return replace(self.instance, groups={**self.instance.groups, self.key: group})

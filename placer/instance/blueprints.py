@@ -1,0 +1,177 @@
+"""Blueprints: how the pods of one template come about, all alike but for what carries their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from placer.kube.base import Labels, Metadata, NamespacedObject, OwnerReference
+from placer.kube.pod import (
+    ClaimVolume,
+    PodManifest,
+    PodSpec,
+    PodTemplateSpec,
+    SchedulingGroup,
+    TolerationEntry,
+    VolumeEntry,
+)
+
+__all__ = ["Blueprint", "Marks", "owner_reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Labels or annotations that a controller adds to those of the template.
+
+    Parameters
+    ----------
+    fixed
+        The same on every pod.
+    numbered
+        Name to divisor: the value is the pod's number, divided, rounded down.
+    named
+        Those whose value is the name of the pod.
+    """
+
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    numbered: Mapping[str, int] = field(default_factory=dict)
+    named: tuple[str, ...] = ()
+
+    def of(self, name: str, number: int) -> Labels:
+        """Those of one pod."""
+        found = dict(self.fixed)
+        for key, divisor in self.numbered.items():
+            found[key] = str(number // divisor)
+        return found | dict.fromkeys(self.named, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """How the pods of one template come about.
+
+    Parameters
+    ----------
+    owner
+        The workload.
+    path
+        Where the template stands in the workload's text, keys and indices.
+    template
+        The template.
+    stem
+        What stands before the number in the pods' names.
+    numbers
+        The numbers of the pods.
+    labels, annotations
+        What the controller adds.
+    scheduler_name, priority_class_name
+        Taken where the template names none; None: left out.
+    hostname
+        Whether the pod's name becomes its host name.
+    claims
+        Volumes backed by claims, name of the volume to name of the claim; ``{pod}`` in the latter is the pod's name.
+    maker
+        What the pods name as their controller; None: the owner itself. Pods of a JobSet are made by Jobs of it.
+    pod_group
+        PodGroup of Kubernetes that the pods are members of; None: the one that the template names, if any.
+    node_selector, tolerations
+        What the controller adds to those of the template.
+    subdomain
+        The pods' subdomain where the template names none; None: left out.
+    """
+
+    owner: NamespacedObject
+    path: tuple[str | int, ...]
+    template: PodTemplateSpec
+    stem: str
+    numbers: Sequence[int]
+    labels: Marks = field(default_factory=Marks)
+    annotations: Marks = field(default_factory=Marks)
+    scheduler_name: str | None = None
+    priority_class_name: str | None = None
+    hostname: bool = False
+    claims: Mapping[str, str] = field(default_factory=dict)
+    maker: OwnerReference | None = None
+    pod_group: str | None = None
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[TolerationEntry, ...] = ()
+    subdomain: str | None = None
+
+    @property
+    def template_labels(self) -> Labels:
+        """Labels that the template itself gives its pods."""
+        return (self.template.metadata.labels if self.template.metadata is not None else None) or {}
+
+    @property
+    def template_annotations(self) -> Labels:
+        """Annotations that the template itself gives its pods."""
+        return (self.template.metadata.annotations if self.template.metadata is not None else None) or {}
+
+    def name(self, number: int) -> str:
+        """Name of a pod."""
+        return f"{self.stem}-{number}"
+
+    def names(self) -> Iterator[tuple[int, str]]:
+        """Numbers and names of all pods."""
+        return ((number, self.name(number)) for number in self.numbers)
+
+    def claims_of(self, name: str) -> dict[str, str]:
+        """Volumes backed by claims, of one pod."""
+        return {volume: claim.replace("{pod}", name) for volume, claim in self.claims.items()}
+
+    def pods(self) -> Iterator[PodManifest]:
+        """Make the pods; they share their spec, and with it everything that is looked up once per template."""
+        shared = self._spec(self.name(0))
+        single = any("{pod}" in claim for claim in self.claims.values())
+        owners = (self.maker or owner_reference(self.owner),)
+        created = self.owner.metadata.creation_timestamp
+        for number, name in self.names():
+            metadata = Metadata(
+                name=name,
+                namespace=self.owner.metadata.namespace,
+                labels=self.template_labels | self.labels.of(name, number),
+                annotations=self.template_annotations | self.annotations.of(name, number),
+                creation_timestamp=created,
+                owner_references=owners,
+            )
+            spec = self._spec(name) if single else shared
+            yield PodManifest(api_version="v1", kind="Pod", metadata=metadata, spec=spec)
+
+    def _spec(self, name: str) -> PodSpec:
+        """Spec of a pod."""
+        spec = self.template.spec
+        added = {volume: _claim_volume(volume, claim) for volume, claim in self.claims_of(name).items()}
+        kept = tuple(volume for volume in spec.volumes or () if volume.name not in added)
+        return msgspec.structs.replace(
+            spec,
+            scheduler_name=spec.scheduler_name or self.scheduler_name,
+            priority_class_name=spec.priority_class_name or self.priority_class_name,
+            volumes=(*kept, *added.values()) or None,
+            **self._added,
+        )
+
+    @property
+    def _added(self) -> dict[str, Any]:
+        """Fields of a pod's spec to which the controller adds something of its own."""
+        spec = self.template.spec
+        found: dict[str, Any] = {}
+        if self.node_selector:
+            found["node_selector"] = {**(spec.node_selector or {}), **self.node_selector}
+        if self.tolerations:
+            found["tolerations"] = (*(spec.tolerations or ()), *self.tolerations)
+        if self.pod_group is not None:
+            found["scheduling_group"] = SchedulingGroup(pod_group_name=self.pod_group)
+        return found
+
+
+def owner_reference(owner: NamespacedObject) -> OwnerReference:
+    """Reference to the workload that made an object."""
+    return OwnerReference(
+        api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.metadata.uid, controller=True
+    )
+
+
+def _claim_volume(volume: str, claim: str) -> VolumeEntry:
+    return VolumeEntry(name=volume, persistent_volume_claim=ClaimVolume(claim_name=claim))

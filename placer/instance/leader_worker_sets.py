@@ -1,0 +1,185 @@
+"""LeaderWorkerSets: the pods and PodGroups that their controller, and the StatefulSets that it makes, would make.
+
+A replica is a leader ``<set>-<index>`` and workers ``<set>-<index>-1``, ``-2``, ...; it is a gang of its size. Where
+workers start only once their leader is ready they do not exist yet, and the gang is the leader.
+
+Source: sigs.k8s.io/lws ``pkg/controllers`` (StatefulSets) and ``pkg/webhooks/pod_webhook.go`` (labels of pods), v0.10.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from placer.instance.blueprints import Blueprint, Marks, owner_reference
+from placer.instance.findings import Finding
+from placer.instance.gangs import GROUP_INDEX, LEADER_WORKER_SET, names_group
+from placer.kube.base import Metadata, OwnerReference
+from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
+from placer.kube.scheduling import (
+    GangPolicy,
+    UpstreamPodGroupManifest,
+    UpstreamPodGroupSpec,
+    UpstreamSchedulingPolicy,
+)
+
+__all__ = ["LeaderWorkerSetExpansion"]
+
+_PREFIX = "leaderworkerset.sigs.k8s.io/"
+_EXCLUSIVE, _SUB_EXCLUSIVE = f"{_PREFIX}exclusive-topology", f"{_PREFIX}subgroup-exclusive-topology"
+
+
+@dataclass(frozen=True)
+class LeaderWorkerSetExpansion:
+    """What a LeaderWorkerSet would make.
+
+    Parameters
+    ----------
+    workers_set
+        The set.
+    """
+
+    workers_set: LeaderWorkerSetManifest
+
+    @cached_property
+    def blueprints(self) -> tuple[Blueprint, ...]:
+        """Blueprints of each replica: its leader, and its workers by subgroup."""
+        return tuple(each for index in range(self._replicas) for each in self._replica(index))
+
+    @cached_property
+    def pod_groups(self) -> tuple[UpstreamPodGroupManifest, ...]:
+        """The PodGroup of each replica; none for a template that names one itself."""
+        names = dict.fromkeys(each.pod_group for each in self.blueprints if each.pod_group)
+        size = 1 if self._waits else self._size
+        return tuple(self._pod_group(name, size) for name in names)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Workers that are not made yet."""
+        if not self._waits or self._size == 1 or not self._replicas:
+            return ()
+        subject = f"LeaderWorkerSet {self.workers_set.namespace}/{self.workers_set.name}"
+        message = "workers wait for their leaders to be ready: their pods do not exist yet, and none is made"
+        return (Finding("DependsOn", subject, message),)
+
+    @property
+    def _replicas(self) -> int:
+        replicas = self.workers_set.spec.replicas
+        return 1 if replicas is None else replicas
+
+    @property
+    def _size(self) -> int:
+        return self.workers_set.spec.leader_worker_template.size or 1
+
+    @property
+    def _waits(self) -> bool:
+        return self.workers_set.spec.startup_policy == "LeaderReady"
+
+    @property
+    def _sub_group_size(self) -> int | None:
+        policy = self.workers_set.spec.leader_worker_template.sub_group_policy
+        return policy.sub_group_size if policy is not None else None
+
+    def _replica(self, index: int) -> Iterator[Blueprint]:
+        template = self.workers_set.spec.leader_worker_template
+        of_leader = "leaderTemplate" if template.leader_template is not None else "workerTemplate"
+        yield self._blueprint(index, range(index, index + 1), of_leader, self._leader_sub_group)
+        if not self._waits:
+            by_sub_group: dict[int | None, list[int]] = {}
+            for worker in range(1, self._size):
+                by_sub_group.setdefault(self._sub_group(worker), []).append(worker)
+            for sub_group, workers in by_sub_group.items():
+                yield self._blueprint(index, workers, "workerTemplate", sub_group, workers=True)
+
+    @property
+    def _leader_sub_group(self) -> int | None:
+        policy = self.workers_set.spec.leader_worker_template.sub_group_policy
+        excluded = policy is not None and policy.sub_group_policy_type == "LeaderExcluded"
+        return None if self._sub_group_size is None or excluded else 0
+
+    def _sub_group(self, worker: int) -> int | None:
+        """Subgroup of a worker; a leader that comes out even with none is beside the first."""
+        size = self._sub_group_size
+        if size is None:
+            return None
+        return (worker - 1) // size if (self._size - 1) % size == 0 else worker // size
+
+    def _blueprint(
+        self, index: int, numbers: range | list[int], field: str, sub_group: int | None, *, workers: bool = False
+    ) -> Blueprint:
+        """Pods of one StatefulSet and subgroup: that of all leaders is called as the set is, that of workers as their
+        leader.
+        """
+        owner = self.workers_set
+        template = owner.spec.leader_worker_template
+        leader = f"{owner.name}-{index}"
+        spec = template.leader_template if field == "leaderTemplate" else None
+        labels = self._labels(index, sub_group) | ({} if workers else {f"{_PREFIX}worker-index": "0"})
+        numbered = {"apps.kubernetes.io/pod-index": 1} | ({f"{_PREFIX}worker-index": 1} if workers else {})
+        stem = leader if workers else owner.name
+        named = spec or template.worker_template
+        claims = [each.metadata.name for each in template.volume_claim_templates or ()]
+        network = owner.spec.network_config
+        shared = network is None or network.subdomain_policy != "UniquePerReplica"
+        return Blueprint(
+            owner=owner,
+            path=("spec", "leaderWorkerTemplate", field),
+            template=named,
+            stem=stem,
+            numbers=numbers,
+            labels=Marks(labels, numbered, ("statefulset.kubernetes.io/pod-name",)),
+            annotations=Marks(self._annotations(leader if workers else None)),
+            hostname=True,
+            claims={name: f"{name}-{{pod}}" for name in claims},
+            maker=OwnerReference(api_version="apps/v1", kind="StatefulSet", name=stem, controller=True),
+            pod_group=None if names_group(named) else leader,
+            subdomain=owner.name if shared else leader,
+        )
+
+    def _labels(self, index: int, sub_group: int | None) -> dict[str, str]:
+        """Labels that all pods of a replica and subgroup have."""
+        leader = f"{self.workers_set.name}-{index}"
+        labels = {
+            LEADER_WORKER_SET: self.workers_set.name,
+            GROUP_INDEX: str(index),
+            f"{_PREFIX}group-key": _sha1(f"{self.workers_set.namespace}/{leader}"),
+        }
+        if sub_group is not None:
+            key = _sha1(f"{leader}/{sub_group}")
+            labels |= {f"{_PREFIX}subgroup-index": str(sub_group), f"{_PREFIX}subgroup-key": key}
+        return labels
+
+    def _annotations(self, leader: str | None) -> dict[str, str]:
+        said = self.workers_set.metadata.annotations or {}
+        found = {f"{_PREFIX}size": str(self._size)}
+        if leader is not None:
+            found[f"{_PREFIX}leader-name"] = leader
+        if said.get(_EXCLUSIVE):
+            found[_EXCLUSIVE] = said[_EXCLUSIVE]
+        if self._sub_group_size is not None:
+            found[f"{_PREFIX}subgroup-size"] = str(self._sub_group_size)
+            if said.get(_SUB_EXCLUSIVE):
+                found[_SUB_EXCLUSIVE] = said[_SUB_EXCLUSIVE]
+        return found
+
+    def _pod_group(self, name: str, size: int) -> UpstreamPodGroupManifest:
+        owner = self.workers_set
+        return UpstreamPodGroupManifest(
+            api_version="scheduling.k8s.io/v1beta1",
+            kind="PodGroup",
+            metadata=Metadata(
+                name=name,
+                namespace=owner.metadata.namespace,
+                creation_timestamp=owner.metadata.creation_timestamp,
+                owner_references=(owner_reference(owner),),
+            ),
+            spec=UpstreamPodGroupSpec(
+                scheduling_policy=UpstreamSchedulingPolicy(gang=GangPolicy(min_count=size)),
+            ),
+        )
+
+
+def _sha1(text: str) -> str:
+    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()

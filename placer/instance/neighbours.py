@@ -1,0 +1,139 @@
+"""Pod affinity, anti-affinity and spread (C12, C13, C14): reading what pods ask for.
+
+Terms are brought to one canonical form, in which ``matchLabelKeys`` and ``mismatchLabelKeys`` are requirements like
+any other. Source: kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and
+``plugins/podtopologyspread``; apiserver ``registry/core/pod`` (``applyMatchLabelKeysAndMismatchLabelKeys``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from placer.instance.eligibility import Requirements, label_requirements, required_node_terms, tolerations_of
+from placer.instance.problem import (
+    NO_NEIGHBOURS,
+    AffinityTerm,
+    Constraints,
+    Neighbours,
+    PodSelector,
+    Requirement,
+    SpreadLimit,
+    Toleration,
+)
+
+if TYPE_CHECKING:
+    from placer.kube.base import Labels, LabelSelector
+    from placer.kube.core import NamespaceManifest
+    from placer.kube.pod import PodAffinity, PodAffinityTerm, PodManifest, PodSpec, SpreadConstraint
+
+__all__ = ["NeighboursPool", "forbidding", "read_namespaces", "required_terms"]
+
+#: Bears every taint.
+_EVERYTHING = (Toleration(operator="Exists"),)
+
+
+def read_namespaces(written: Iterable[NamespaceManifest]) -> dict[str, Mapping[str, str]]:
+    """Read the labels of namespaces, by name."""
+    return {each.name: each.metadata.labels or {} for each in sorted(written, key=lambda each: each.name)}
+
+
+def required_terms(affinity: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
+    """Terms of pod affinity or anti-affinity that must hold."""
+    return (affinity.required or ()) if affinity is not None else ()
+
+
+def forbidding(spec: PodSpec) -> Iterator[tuple[int, SpreadConstraint]]:
+    """Spread constraints that forbid, with their places.
+
+    ``whenUnsatisfiable`` is required, and what it says when left out is the stricter of the two.
+    """
+    for index, spread in enumerate(spec.topology_spread_constraints or ()):
+        if spread.when_unsatisfiable != "ScheduleAnyway":
+            yield index, spread
+
+
+class NeighboursPool:
+    """Reads what pods ask of others; pods that ask for the same share one object."""
+
+    def __init__(self) -> None:
+        self._known: dict[Neighbours, Neighbours] = {}
+
+    def of(self, pod: PodManifest) -> Neighbours:
+        """Read what a pod asks of others."""
+        spec = pod.spec
+        if spec.affinity is None and spec.topology_spread_constraints is None:
+            return NO_NEIGHBOURS
+        affinity = spec.affinity
+        made = Neighbours(
+            affinity=_terms(affinity.pod_affinity if affinity is not None else None, pod),
+            anti_affinity=_terms(affinity.pod_anti_affinity if affinity is not None else None, pod),
+            spread=_spread(pod),
+        )
+        return self._known.setdefault(made, made) if made else NO_NEIGHBOURS
+
+
+def _terms(affinity: PodAffinity | None, pod: PodManifest) -> tuple[AffinityTerm, ...]:
+    """Required terms; one without a topology key is none, since no API server admits it and it is refused (C4)."""
+    return tuple(
+        sorted(
+            {
+                AffinityTerm(term.topology_key, _selector_of_term(term, pod))
+                for term in required_terms(affinity)
+                if term.topology_key
+            },
+            key=repr,
+        )
+    )
+
+
+def _selector_of_term(term: PodAffinityTerm, pod: PodManifest) -> PodSelector:
+    own = not term.namespaces and term.namespace_selector is None
+    labels = pod.metadata.labels or {}
+    return PodSelector(
+        (pod.namespace,) if own else tuple(sorted(set(term.namespaces or ()))),
+        None if term.namespace_selector is None else label_requirements(term.namespace_selector),
+        _requirements(
+            term.label_selector,
+            (*_same(term.match_label_keys, "In", labels), *_same(term.mismatch_label_keys, "NotIn", labels)),
+        ),
+    )
+
+
+def _requirements(selector: LabelSelector | None, more: Requirements) -> Requirements | None:
+    return None if selector is None else tuple(sorted({*label_requirements(selector), *more}))
+
+
+def _same(keys: tuple[str, ...] | None, operator: str, labels: Labels) -> Requirements:
+    """Requirements on the pod's own label values; a key that it lacks asks for nothing."""
+    return tuple(Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
+
+
+def _spread(pod: PodManifest) -> tuple[SpreadLimit, ...]:
+    asked = [each for _, each in forbidding(pod.spec) if each.topology_key]
+    keys = tuple(sorted({each.topology_key for each in asked if each.topology_key}))
+    return tuple(sorted({_limit(each, pod, keys) for each in asked}, key=repr))
+
+
+def _limit(written: SpreadConstraint, pod: PodManifest, keys: tuple[str, ...]) -> SpreadLimit:
+    labels = pod.metadata.labels or {}
+    requirements = _requirements(written.label_selector, _same(written.match_label_keys, "In", labels))
+    return SpreadLimit(
+        topology_key=written.topology_key or "",
+        # Unlike elsewhere, an empty selector counts nothing here.
+        pods=PodSelector((pod.namespace,), None, requirements or None),
+        max_skew=written.max_skew or 1,
+        min_domains=written.min_domains or 1,
+        keys=keys,
+        counted=_counted(written, pod.spec),
+    )
+
+
+def _counted(written: SpreadConstraint, spec: PodSpec) -> Constraints:
+    """What nodes must have to count, by the two policies."""
+    honours_affinity = written.node_affinity_policy != "Ignore"
+    return Constraints(
+        tolerations=tolerations_of(spec) if written.node_taints_policy == "Honor" else _EVERYTHING,
+        selector=tuple(sorted((spec.node_selector or {}).items())) if honours_affinity else (),
+        required=required_node_terms(spec) if honours_affinity else (),
+    )

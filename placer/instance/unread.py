@@ -1,0 +1,236 @@
+"""Objects that are there and cannot be read: a finding for each, and what depends on them waits.
+
+An API server takes objects that placer's schemas do not: a quantity beyond all bounds, an operator ``Gt`` with a word,
+custom resources whose definitions check little. One tenant's object must not keep all others from being placed, and
+none may be placed as if the object were not there. The same holds of a kind that a cluster does not serve and that its
+objects refer to: an object called ``*`` stands for all of it.
+
+============================  =========================================================================================
+what cannot be read           what waits, or gets nothing new
+============================  =========================================================================================
+pending Pod                   the groups whose names it bears, in its labels and annotations
+Pod on a node                 nothing where its requests can be read; else its node, on which it may take anything
+Node                          it is not there
+NodeResourceTopology          its node
+PodGroup, Queue,              groups that name it, through a parent queue too
+PriorityClass
+HyperNode                     groups with a hard limit of tiers, of their own or of a subgroup
+PersistentVolume(Claim)       groups with a pod that claims it
+AppGroup                      groups with a pod of its namespace, or that names it and no other of that name
+NetworkTopology, ConfigMap    groups with a pod of an AppGroup, unless another one is in use
+Namespace                     groups in it
+all of a kind                 groups that name a Queue or PodGroup, have a limit of tiers or a pod of an AppGroup
+any other                     groups with a pod that it owns; of a DaemonSet no room is held for pods to come
+============================  =========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from placer.instance.app_groups import APP_GROUP_LABEL
+from placer.instance.findings import Findings
+from placer.instance.gangs import COSCHEDULING, VOLCANO
+from placer.instance.keys import GroupKey, Key
+from placer.instance.problem import Group, Node, Pod, Queue
+from placer.instance.unsupported import claimed
+from placer.kube.base import controller
+from placer.kube.pod import TERMINAL_PHASES
+
+if TYPE_CHECKING:
+    from placer.instance.gangs import PodEntry
+    from placer.kube.pod import PodManifest
+    from placer.manifests import Objects, UnreadObject
+
+__all__ = ["hold_back", "note_unread", "without_unread_room"]
+
+#: Name of what stands for all objects of a kind.
+_ALL = "*"
+#: API group of PodGroups to the sequence that holds them.
+_GROUPS = {VOLCANO: "pod_groups", COSCHEDULING: "coscheduling_pod_groups"}
+
+
+def note_unread(objects: Objects, findings: Findings) -> None:
+    """Note every object that cannot be read; from now on ``findings`` tells references to it from those to nothing."""
+    for each in objects.unread:
+        findings.unread.setdefault(each.label, set())
+        findings.add("Unreadable", each.label, f"{_said(each.label)}, and what depends on it waits: {each.wrong}")
+
+
+def _said(label: str) -> str:
+    """What is wrong with an object, or with all of its kind.
+
+    Examples
+    --------
+    >>> _said("Queue a"), _said("HyperNode *")
+    ('Queue a cannot be read', 'no HyperNode can be read')
+    """
+    kind = label.removesuffix(f" {_ALL}")
+    return f"{label} cannot be read" if kind == label else f"no {kind} can be read"
+
+
+def without_unread_room(nodes: Mapping[str, Node], objects: Objects) -> dict[str, Node]:
+    """The nodes, those not ready on which it is not known what is left: nothing new is placed there."""
+    unknown = set(_nodes_in_doubt(objects.unread))
+    return {name: replace(node, ready=False) if name in unknown else node for name, node in nodes.items()}
+
+
+def _nodes_in_doubt(unread: Iterable[UnreadObject]) -> Iterator[str]:
+    for each in unread:
+        if each.attribute == "node_resource_topologies":
+            yield each.name
+        elif each.attribute == "pods" and not each.holds_room:
+            node = each.at("spec", "nodeName")
+            if isinstance(node, str) and each.at("status", "phase") not in TERMINAL_PHASES:
+                yield node
+
+
+def hold_back(
+    groups: Mapping[GroupKey, Group],
+    pods: Mapping[Key, Pod],
+    entries: Iterable[PodEntry],
+    queues: Mapping[str, Queue],
+    objects: Objects,
+    findings: Findings,
+    rules_off: Container[str] = (),
+) -> dict[GroupKey, Group]:
+    """Make groups invalid that depend on what cannot be read.
+
+    Parameters
+    ----------
+    groups, pods, queues
+        Of the instance.
+    entries
+        Of the same pods, with what was read of them.
+    objects
+        With those that are set aside.
+    findings
+        Knows which objects name one that cannot be read.
+    rules_off
+        Rules that do not hold: what only they look at keeps no group back.
+
+    Returns
+    -------
+    dict
+        All groups, in their order.
+    """
+    if not objects.unread:
+        return dict(groups)
+    manifests = {each.key: each.pod for each in entries}
+    doubts = _Doubts(objects, queues, findings, rules_off)
+    found = {}
+    for key, group in groups.items():
+        why = next(doubts.of(group, [(pods[pod], manifests[pod]) for pod in group.pending]), None)
+        found[key] = replace(group, invalid=_said(why)) if why is not None and group.pending else group
+    return found
+
+
+class _Doubts:
+    """What a group may depend on that cannot be read."""
+
+    def __init__(
+        self, objects: Objects, queues: Mapping[str, Queue], findings: Findings, rules_off: Container[str]
+    ) -> None:
+        self._queues, self._findings = queues, findings
+        self._by_attribute: dict[str, list[UnreadObject]] = {}
+        for each in objects.unread:
+            self._by_attribute.setdefault(each.attribute, []).append(each)
+        self._queues_matter = "C11" not in rules_off
+        self._named_by = {subject: target for target, subjects in findings.unread.items() for subject in subjects}
+        self._borne = dict(_names_borne(self._by_attribute.get("pods", ())))
+        # One that can be read is in use then, and what another tenant writes beside it decides nothing.
+        self._network = [] if objects.network_topologies else list(self._all("network_topologies"))
+        self._network += (each for by, each in self._named_by.items() if by.startswith(("NetworkTopology ", "Policy")))
+
+    def of(self, group: Group, pods: Iterable[tuple[Pod, PodManifest]]) -> Iterator[str]:
+        """Labels of the objects in question, those that the group itself names first."""
+        label = str(group.key)
+        if label in self._findings.unread:
+            yield label
+        yield from self._named(label)
+        yield from self._kind(_GROUPS.get(group.key.api_group, ""))
+        yield from self._of_queue(group.queue)
+        for borne in (self._borne.get(group.key[1:]), self._any("namespaces", group.key.namespace)):
+            if borne is not None:
+                yield borne
+        if _is_limited(group):
+            yield from self._all("hyper_nodes")
+        for pod, written in pods:
+            yield from self._of_pod(pod, written)
+
+    def _of_pod(self, pod: Pod, written: PodManifest) -> Iterator[str]:
+        yield from self._named(f"Pod {pod.key}")
+        yield from self._of_queue(pod.queue)
+        for _, claim in claimed(written):
+            label = f"PersistentVolumeClaim {claim}"
+            if label in self._findings.unread:
+                yield label
+            yield from self._named(label)
+        yield from self._of_app_group(pod, written)
+        owner = controller(written.metadata)
+        label = f"{owner.kind} {pod.namespace}/{owner.name}" if owner is not None else ""
+        if label in self._findings.unread:
+            yield label
+
+    def _of_app_group(self, pod: Pod, written: PodManifest) -> Iterator[str]:
+        labels = written.metadata.labels or {}
+        if APP_GROUP_LABEL in labels:
+            yield from self._kind("app_groups")
+        said = set(labels.values()) if pod.app_group is None else set()
+        for each in self._by_attribute.get("app_groups", ()):
+            if each.namespace == pod.namespace or each.name in said:
+                yield each.label
+        if pod.app_group is not None:
+            yield from self._network
+
+    def _of_queue(self, name: str | None) -> Iterator[str]:
+        """Every queue from this one to its root that cannot be read."""
+        seen: set[str] = set()
+        if name is not None and self._queues_matter:
+            yield from self._kind("queues")
+        while name is not None and name not in seen:
+            seen.add(name)
+            label = f"Queue {name}"
+            if label in self._findings.unread:
+                yield label
+            yield from self._named(label)
+            name = self._queues[name].parent if name in self._queues else None
+
+    def _named(self, subject: str) -> Iterator[str]:
+        """What an object names that cannot be read."""
+        if subject in self._named_by:
+            yield self._named_by[subject]
+
+    def _kind(self, attribute: str) -> Iterator[str]:
+        """What stands for all objects of a kind, where none of them can be read."""
+        return (each.label for each in self._by_attribute.get(attribute, ()) if each.name == _ALL)
+
+    def _all(self, attribute: str) -> Iterator[str]:
+        return (each.label for each in self._by_attribute.get(attribute, ()))
+
+    def _any(self, attribute: str, name: str) -> str | None:
+        return next((each.label for each in self._by_attribute.get(attribute, ()) if each.name == name), None)
+
+
+def _is_limited(group: Group) -> bool:
+    """Whether the group, or a subgroup of it, may not leave a tier."""
+    topologies = (group.topology, *(policy.topology for policy in group.policies))
+    return any(each is not None and each.hard for each in topologies)
+
+
+def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Namespace and each text among the labels and annotations of pods that cannot be read, with the pod's label.
+
+    Any of them may be the name of its group; a pod is a group of its own name, too.
+    """
+    for each in pods:
+        if each.at("status", "phase") in TERMINAL_PHASES:
+            continue
+        yield (each.namespace, each.name), each.label
+        for place in ("labels", "annotations"):
+            said = each.at("metadata", place)
+            for value in said.values() if isinstance(said, dict) else ():
+                if isinstance(value, str):
+                    yield (each.namespace, value), each.label

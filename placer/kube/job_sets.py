@@ -1,0 +1,125 @@
+"""jobset.x-k8s.io JobSet: batch Jobs that belong together.
+
+Source: sigs.k8s.io/jobset ``api/jobset/v1alpha2``, v0.12, and its KEP-969 for ``spec.scheduling``.
+"""
+
+from __future__ import annotations
+
+from placer.kube.apps import JobSpec
+from placer.kube.base import Count, Name, NamespacedObject, Schema, TemplateMetadata
+from placer.kube.scheduling import UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
+
+__all__ = [
+    "ChildJobTemplate",
+    "Coordinator",
+    "DependsOnJob",
+    "JobSetCondition",
+    "JobSetJobScheduling",
+    "JobSetManifest",
+    "JobSetNetwork",
+    "JobSetScheduling",
+    "JobSetSpec",
+    "JobSetStatus",
+    "JobSetTargetScheduling",
+    "ReplicatedJob",
+    "StartupPolicy",
+]
+
+
+class ChildJobTemplate(Schema, frozen=True, kw_only=True):
+    """The batch Job that a replicated job makes copies of."""
+
+    metadata: TemplateMetadata | None = None
+    spec: JobSpec
+
+
+class DependsOnJob(Schema, frozen=True, kw_only=True):
+    """A replicated job that must be ready or complete before this one gets its Jobs."""
+
+    name: Name
+
+
+class ReplicatedJob(Schema, frozen=True, kw_only=True):
+    """Equal Jobs, so many of them; replicas left out are 1."""
+
+    name: Name
+    replicas: Count | None = None
+    template: ChildJobTemplate
+    depends_on: tuple[DependsOnJob, ...] | None = None
+
+
+class JobSetNetwork(Schema, frozen=True, kw_only=True, rename={"enable_dns_hostnames": "enableDNSHostnames"}):
+    """Under which names the pods reach each other."""
+
+    enable_dns_hostnames: bool | None = None
+    subdomain: str | None = None
+
+
+class Coordinator(Schema, frozen=True, kw_only=True):
+    """The pod that the others turn to."""
+
+    replicated_job: str | None = None
+    job_index: Count | None = None
+    pod_index: Count | None = None
+
+
+class StartupPolicy(Schema, frozen=True, kw_only=True):
+    """``InOrder``: a replicated job gets its Jobs when those of the one before are ready."""
+
+    startup_policy_order: str | None = None
+
+
+class JobSetJobScheduling(Schema, frozen=True, kw_only=True):
+    """How each Job of a replicated job is scheduled, by itself."""
+
+    scheduling_policy: UpstreamSchedulingPolicy | None = None
+    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+
+
+class JobSetTargetScheduling(Schema, frozen=True, kw_only=True):
+    """How some replicated jobs are scheduled, together."""
+
+    target_replicated_jobs: tuple[Name, ...] | None = None
+    scheduling_policy: UpstreamSchedulingPolicy | None = None
+    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+    job: JobSetJobScheduling | None = None
+
+
+class JobSetScheduling(Schema, frozen=True, kw_only=True):
+    """How the whole set is scheduled, and parts of it."""
+
+    scheduling_policy: UpstreamSchedulingPolicy | None = None
+    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+    replicated_jobs: tuple[JobSetTargetScheduling, ...] | None = None
+
+
+class JobSetSpec(Schema, frozen=True, kw_only=True):
+    """What a set runs."""
+
+    replicated_jobs: tuple[ReplicatedJob, ...] | None = None
+    network: JobSetNetwork | None = None
+    coordinator: Coordinator | None = None
+    startup_policy: StartupPolicy | None = None
+    scheduling: JobSetScheduling | None = None
+    suspend: bool | None = None
+
+
+class JobSetCondition(Schema, frozen=True, kw_only=True):
+    """One condition of a set; ``Completed`` and ``Failed`` mean that it makes no more Jobs."""
+
+    type: str
+    status: str
+
+
+class JobSetStatus(Schema, frozen=True, kw_only=True):
+    """What the controller reports of a set."""
+
+    conditions: tuple[JobSetCondition, ...] | None = None
+    restarts: Count | None = None
+
+
+class JobSetManifest(NamespacedObject, frozen=True, kw_only=True):
+    """jobset.x-k8s.io/v1alpha2 JobSet."""
+
+    spec: JobSetSpec
+    status: JobSetStatus | None = None

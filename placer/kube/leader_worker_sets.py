@@ -1,0 +1,58 @@
+"""leaderworkerset.x-k8s.io LeaderWorkerSet: replicas of a leader and its workers, each a gang.
+
+Source: sigs.k8s.io/lws ``api/leaderworkerset/v1``, v0.10.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from placer.kube.apps import ClaimTemplate
+from placer.kube.base import Count, NamespacedObject, Positive, Schema
+from placer.kube.pod import PodTemplateSpec
+
+__all__ = [
+    "LeaderWorkerNetwork",
+    "LeaderWorkerSetManifest",
+    "LeaderWorkerSetSpec",
+    "LeaderWorkerSubGroups",
+    "LeaderWorkerTemplate",
+]
+
+
+class LeaderWorkerSubGroups(Schema, frozen=True, kw_only=True):
+    """How the pods of a replica are split; the leader is in the first subgroup, or in none."""
+
+    sub_group_policy_type: Literal["LeaderWorker", "LeaderExcluded"] | None = None
+    sub_group_size: Positive | None = None
+
+
+class LeaderWorkerTemplate(Schema, frozen=True, kw_only=True):
+    """One replica: a leader and ``size`` - 1 workers; a leader without a template is as the workers are."""
+
+    size: Positive | None = None
+    leader_template: PodTemplateSpec | None = None
+    worker_template: PodTemplateSpec
+    sub_group_policy: LeaderWorkerSubGroups | None = None
+    volume_claim_templates: tuple[ClaimTemplate, ...] | None = None
+
+
+class LeaderWorkerNetwork(Schema, frozen=True, kw_only=True):
+    """Whether all replicas share a subdomain (``Shared``, the default) or each has its own (``UniquePerReplica``)."""
+
+    subdomain_policy: str | None = None
+
+
+class LeaderWorkerSetSpec(Schema, frozen=True, kw_only=True):
+    """Equal replicas, so many of them; 1 where it is left out."""
+
+    replicas: Count | None = None
+    startup_policy: Literal["LeaderCreated", "LeaderReady"] | None = None
+    leader_worker_template: LeaderWorkerTemplate
+    network_config: LeaderWorkerNetwork | None = None
+
+
+class LeaderWorkerSetManifest(NamespacedObject, frozen=True, kw_only=True):
+    """leaderworkerset.x-k8s.io/v1 LeaderWorkerSet."""
+
+    spec: LeaderWorkerSetSpec

@@ -1,0 +1,88 @@
+"""scheduling.k8s.io PodGroup and Workload: gangs as Kubernetes itself knows them.
+
+A PodGroup (v1alpha2 of 1.36, v1beta1 of 1.37, which was v1alpha3 before) is a gang by itself, and a Workload the
+template of some. In v1alpha1 (1.35) there is no PodGroup: pods name a Workload, one of its pod groups and a key, and
+those of one key are one gang.
+
+Source: kubernetes ``staging/src/k8s.io/api/scheduling`` v1alpha1, v1alpha2 and v1beta1, and KEP-4671.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from placer.kube.base import Name, NamespacedObject, Positive, Present, Schema
+
+__all__ = [
+    "GangPolicy",
+    "UpstreamPodGroupManifest",
+    "UpstreamPodGroupSpec",
+    "UpstreamSchedulingConstraints",
+    "UpstreamSchedulingPolicy",
+    "UpstreamTopologyConstraint",
+    "WorkloadManifest",
+    "WorkloadPodGroup",
+    "WorkloadSchedulingSpec",
+]
+
+
+class GangPolicy(Schema, frozen=True, kw_only=True):
+    """All or nothing: how many pods at least."""
+
+    min_count: Positive | None = None
+
+
+class UpstreamSchedulingPolicy(Schema, frozen=True, kw_only=True):
+    """How the pods of a group are scheduled: one by one (``basic``), or as a gang; exactly one of them."""
+
+    basic: Present | None = None
+    gang: GangPolicy | None = None
+
+
+class UpstreamTopologyConstraint(Schema, frozen=True, kw_only=True):
+    """All pods of the group on nodes with one value of a label."""
+
+    key: Name
+
+
+class UpstreamSchedulingConstraints(Schema, frozen=True, kw_only=True):
+    """Where the pods of a group may be beside each other."""
+
+    topology: tuple[UpstreamTopologyConstraint, ...] | None = None
+
+
+class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
+    """What a group needs."""
+
+    scheduling_policy: UpstreamSchedulingPolicy | None = None
+    scheduling_constraints: UpstreamSchedulingConstraints | None = None
+    priority_class_name: str | None = None
+    priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    parent_composite_pod_group_name: str | None = None
+
+
+class UpstreamPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):
+    """scheduling.k8s.io PodGroup."""
+
+    spec: UpstreamPodGroupSpec | None = None
+
+
+class WorkloadPodGroup(Schema, frozen=True, kw_only=True):
+    """A pod group inside a Workload of v1alpha1; pods of one ``podGroupReplicaKey`` are one gang of it."""
+
+    name: Name
+    policy: UpstreamSchedulingPolicy | None = None
+
+
+class WorkloadSchedulingSpec(Schema, frozen=True, kw_only=True):
+    """Pod groups of v1alpha1. Templates of later versions decide nothing: PodGroups are made from them."""
+
+    pod_groups: tuple[WorkloadPodGroup, ...] | None = None
+
+
+class WorkloadManifest(NamespacedObject, frozen=True, kw_only=True):
+    """scheduling.k8s.io Workload."""
+
+    spec: WorkloadSchedulingSpec | None = None

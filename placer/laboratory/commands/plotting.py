@@ -1,0 +1,85 @@
+"""``plot``: figures of many runs."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from placer.errors import UsageError
+from placer.terminal import OK, add_command, writable
+
+if TYPE_CHECKING:
+    from placer.laboratory.figures.content import Figure
+
+__all__ = ["add_plot"]
+
+NAMES = ("profile", "placed", "size", "gap")
+
+TEXT = """Draws lines of `placer sweep -o`, several files as one sweep, or what `placer compare --json` printed.
+profile: the share of instances on which a policy places so much of what the best one does. placed: placed weight over
+the optimum, or its bound, by family. size: time and memory by number of nodes, with the slope. gap: what is not placed
+yet, over time. Each figure needs the extra `plot`; its numbers as a table (.csv) do not."""
+
+
+def add_plot(commands: Any) -> None:
+    """Add ``plot`` and its flags."""
+    parser = add_command(commands, "plot", "figures from sweep's lines or compare's JSON", _plot)
+    parser.description = TEXT
+    parser.add_argument("file", nargs="+", metavar="FILE", help="see above")
+    parser.add_argument("--figure", choices=NAMES, default="profile", help="what to draw (profile)")
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        default="-",
+        help="where to draw: .pdf, .svg, .png; .csv is a table; - is the table on standard output (default)",
+    )
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from placer.laboratory.figures.content import make_figure
+    from placer.laboratory.figures.measured import read_runs
+
+    target = None if options.output == "-" else Path(options.output)
+    if target is not None:
+        writable([target], (".pdf", ".svg", ".png", ".csv"))
+    figure = make_figure(options.figure, read_runs(options.file))
+    if target is not None:
+        _write(figure, target)
+    _tell(figure, target, options.json)
+    return OK
+
+
+def _write(figure: Figure, target: Path) -> None:
+    from placer.laboratory.figures.drawing import draw
+
+    if target.suffix != ".csv":
+        draw(figure, target)
+        return
+    try:
+        with target.open("w", encoding="utf-8", newline="") as file:
+            _write_table(figure, file)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
+
+
+def _write_table(figure: Figure, file: TextIO) -> None:
+    csv.writer(file, lineterminator="\n").writerows(figure.table())
+
+
+def _tell(figure: Figure, target: Path | None, as_json: bool) -> None:
+    """Print the figure's numbers, or what was drawn; what is left out beside them."""
+    if as_json:
+        print(json.dumps({"file": None if target is None else str(target), **figure.as_dict()}, indent=2))
+        return
+    if target is None:
+        _write_table(figure, sys.stdout)
+    else:
+        count = sum(len(series.points) for panel in figure.panels for series in panel.series)
+        print(f"{target}: {figure.panels[0].title}; {count:,} points")
+    for text in figure.left_out:
+        print(f"left out: {text}", file=sys.stderr if target is None else sys.stdout)

@@ -1,0 +1,127 @@
+"""Figures drawn with matplotlib, an extra, as PDF, SVG or PNG; the same numbers give the same file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from placer.errors import UsageError
+from placer.extras import how_to_install
+from placer.laboratory.figures.content import Figure, Panel, Series
+
+__all__ = ["draw"]
+
+#: Colours that people who see few of them can tell apart (Okabe and Ito); beside them markers and dashes tell the same.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = "osD^vPX"
+DASHES = ("-", "--", "-.", ":")
+
+#: Inches of a panel.
+WIDTH, HEIGHT = 6.4, 4.2
+#: ... and of a name on an upright axis, at least, and of each line of it.
+ROW, LINE = 0.32, 0.11
+#: Below this a logarithmic axis that has a zero is linear.
+LINEAR = 0.01
+
+
+def draw(figure: Figure, target: str | Path) -> None:
+    """Draw a figure into a file.
+
+    Parameters
+    ----------
+    figure
+        What is drawn.
+    target
+        The ending says the format: ``.pdf``, ``.svg`` or ``.png``. In an SVG texts are texts, and each series is a
+        group whose id is ``series:`` and its name.
+
+    Raises
+    ------
+    UsageError
+        matplotlib is not installed; the file cannot be written.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure as Canvas
+    except ImportError:
+        raise UsageError(f"figures need matplotlib, found none: {how_to_install('plot')}") from None
+    path = Path(target)
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "placer", "font.size": 9}):
+        size = WIDTH * len(figure.panels), max(HEIGHT, 1 + max(map(_height_of_names, figure.panels)))
+        canvas = Canvas(figsize=size, layout="constrained")
+        for axes, panel in zip(canvas.subplots(1, len(figure.panels), squeeze=False)[0], figure.panels, strict=True):
+            _draw_panel(axes, panel)
+        date = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None} if path.suffix == ".pdf" else {}
+        try:
+            canvas.savefig(path, dpi=200, metadata=date)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _height_of_names(panel: Panel) -> float:
+    """Inches that the names of an upright axis need: rows are equal, so the longest name says how high each is."""
+    lines = max((name.count("\n") + 1 for name in panel.x.names), default=0)
+    return len(panel.x.names) * max(ROW, LINE * lines)
+
+
+def _draw_panel(axes: Any, panel: Panel) -> None:
+    names = [series.name for series in panel.series if not series.of]
+    for series in panel.series:
+        place = names.index(series.of or series.name)
+        _DRAWN[series.kind](axes, series, place, len(names))
+    axes.set_title(panel.title)
+    if panel.x.names:
+        axes.set_yticks(range(len(panel.x.names)), panel.x.names, fontsize=6)
+        axes.set_ylim(len(panel.x.names) - 0.5, -0.5)
+        axes.set_xlabel(panel.y.label)
+    else:
+        axes.set_xlabel(panel.x.label)
+        axes.set_ylabel(panel.y.label)
+    _scale(axes, panel)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7)
+
+
+def _scale(axes: Any, panel: Panel) -> None:
+    """Make axes logarithmic that are meant to be."""
+    if panel.x.log:
+        axes.set_xscale("log")
+    if panel.y.log and min(point.y for series in panel.series for point in series.points) > 0:
+        axes.set_yscale("log")
+    elif panel.y.log:
+        axes.set_yscale("symlog", linthresh=LINEAR)
+
+
+def _look(series: Series, place: int) -> dict[str, Any]:
+    return {"color": COLOURS[place % len(COLOURS)], "label": series.name, "gid": f"series:{series.name}"}
+
+
+def _heights(series: Series) -> tuple[list[float], list[float]]:
+    return [point.x for point in series.points], [point.y for point in series.points]
+
+
+def _draw_steps(axes: Any, series: Series, place: int, _: int) -> None:
+    axes.step(*_heights(series), where="post", linestyle=DASHES[place % len(DASHES)], **_look(series, place))
+
+
+def _draw_line(axes: Any, series: Series, place: int, _: int) -> None:
+    axes.plot(*_heights(series), linestyle=DASHES[place % len(DASHES)], linewidth=1, **_look(series, place))
+
+
+def _draw_points(axes: Any, series: Series, place: int, _: int) -> None:
+    marker = MARKERS[place % len(MARKERS)]
+    axes.plot(*_heights(series), linestyle="none", marker=marker, markersize=4, **_look(series, place))
+
+
+def _draw_dots(axes: Any, series: Series, place: int, count: int) -> None:
+    """Dots with intervals, those of one name one below the other; shares near 100 % would all look alike as bars."""
+    marker, shift = MARKERS[place % len(MARKERS)], 0.6 * ((place + 0.5) / count - 0.5)
+    look = _look(series, place)
+    heights, middles = [point.x + shift for point in series.points], [point.y for point in series.points]
+    axes.plot(middles, heights, linestyle="none", marker=marker, markersize=4, **look)
+    lows = [point.y if point.low is None else point.low for point in series.points]
+    highs = [point.y if point.high is None else point.high for point in series.points]
+    axes.hlines(heights, lows, highs, color=look["color"], linewidth=1)
+
+
+_DRAWN = {"steps": _draw_steps, "line": _draw_line, "points": _draw_points, "dots": _draw_dots}

@@ -1,0 +1,504 @@
+"""Policies of the reader's own, beside those that are known by name: ``NAME=package.module:function``, ``NAME=FILE``.
+
+A function is called as :class:`PolicyFunction` says, in a process of its own. Its module is looked for where Python
+looks (what is installed, ``PYTHONPATH``) and last in the directory of the call; that directory comes last so that
+nothing that lies there takes the place of a library. A file holds a Placement or v1 Bindings; it is read once, before
+anything runs. Of either :attr:`~OwnFunction.digest` tells the content: a sweep runs again what was changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import re
+import sys
+import sysconfig
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from placer.document import PlacementDocument, stated_bounds, stated_weight_bound, statement
+from placer.errors import BadInstance, Fault, StrictFindings, UsageError, finding_text
+from placer.instance import Finding, Instance, Key
+from placer.legible import shown
+from placer.methods.process import ProcessEnd, run_apart
+from placer.placement import Binding, Placement
+from placer.read import read_whole_placement
+from placer.result import Bound
+from placer.score import score
+from placer.verify import verify
+
+__all__ = ["OwnFunction", "OwnPlacement", "OwnPolicy", "PolicyFunction", "Proposal", "load", "parse", "propose"]
+
+
+class PolicyFunction(Protocol):
+    """What a function must be like to be a policy.
+
+    It gets the instance, a copy of its own, and says where pending pods go. Where it has parameters of these names, it
+    gets these, too, as keywords: ``seed`` (0 .. 2^31 - 1, the only chance that it should have), ``time_limit`` (seconds
+    that are left of the time limit; None: there is none; nothing cuts a function off) and ``workers`` (cores that it
+    may use; None: all). Other parameters need defaults.
+
+    Examples
+    --------
+    First fit: each pod on the first node that it may use and that has room. What it knows nothing of (gangs, tiers,
+    ports ...) it may break; verify counts that.
+
+    >>> def first_fit(instance):
+    ...     free = {name: dict(node.allocatable) for name, node in instance.nodes.items()}
+    ...     for name, held in instance.held.items():
+    ...         for resource, amount in held.items():
+    ...             free[name][resource] = free[name].get(resource, 0) - amount
+    ...     found = {}
+    ...     for pod in instance.pending:
+    ...         for name, node in instance.nodes.items():
+    ...             fits = all(free[name].get(resource, 0) >= amount for resource, amount in pod.requests.items())
+    ...             if fits and pod.constraints.admits(node):
+    ...                 for resource, amount in pod.requests.items():
+    ...                     free[name][resource] -= amount
+    ...                 found[pod.key] = name
+    ...                 break
+    ...     return found
+
+    In a file fits.py of the directory of the call it is ``placer compare cluster.json --policies
+    volcano,mine=fits:first_fit,auto``.
+    """
+
+    def __call__(self, instance: Instance) -> Placement | Mapping[Key, str] | Mapping[str, str]:
+        """Decide.
+
+        Parameters
+        ----------
+        instance
+            The problem (:class:`placer.instance.Instance`): ``nodes``, ``pending``, ``groups``, ``topology``,
+            ``held`` ...
+
+        Returns
+        -------
+        Placement or Mapping
+            A :class:`placer.placement.Placement`, or pod to name of its node, in the order in which they are to be
+            bound. A pod is its key (``pod.key``, or any pair of namespace and name), or ``"namespace/name"``. Pods that
+            are left out stay pending.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFunction:
+    """A function of the reader's.
+
+    Parameters
+    ----------
+    target
+        ``package.module:function``.
+    folder
+        Where its module is looked for last, absolute: the directory of the call.
+    digest
+        SHA-256 of its name, of its module's source, and of the sources that this imports from beside it or below.
+    """
+
+    target: str
+    folder: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlacement:
+    """A placement of the reader's.
+
+    Parameters
+    ----------
+    file
+        Where it was read.
+    placement
+        What it binds.
+    stated
+        What a Placement of placer says beside its bindings; None where it is none.
+    findings
+        What in the file is not judged.
+    strict
+        Findings are errors.
+    digest
+        SHA-256 of the file.
+    """
+
+    file: str
+    placement: Placement
+    stated: PlacementDocument | None
+    findings: tuple[Finding, ...]
+    strict: bool
+    digest: str
+
+
+OwnPolicy = OwnFunction | OwnPlacement
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a policy would bind, not judged.
+
+    Parameters
+    ----------
+    placement
+        Pods to nodes, in the order in which they are bound. It may break rules.
+    notes
+        What of the policy is not mimicked, or what of a file is to be told.
+    bounds
+        What a file states to be proved, one per value of the objective; else empty.
+    weight_bound
+        The same of the placed weight.
+    """
+
+    placement: Placement
+    notes: tuple[str, ...] = ()
+    bounds: tuple[Bound | None, ...] = ()
+    weight_bound: Bound | None = None
+
+
+# ------------------------------------------------------------------------------------------------- what was written
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FUNCTION = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)")
+_EXPECTED = "package.module:function, or the file of a Placement or of v1 Bindings"
+
+
+def parse(words: Iterable[str], known: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
+    """Tell the reader's own policies from names.
+
+    Parameters
+    ----------
+    words
+        Names, and ``NAME=TARGET`` of the reader's own.
+    known
+        Names that are taken.
+
+    Returns
+    -------
+    dict, list of str
+        Each name once, with the target of the reader's own (None of any other); and every fault.
+
+    Examples
+    --------
+    >>> parse(["greedy", "mine=fits:first_fit"], ["greedy"])
+    ({'greedy': None, 'mine': 'fits:first_fit'}, [])
+    >>> parse(["greedy=fits:first_fit"], ["greedy"])[1]
+    ["policy 'greedy=fits:first_fit': found a name that placer has a policy of, expected another one"]
+    """
+    found: dict[str, str | None] = {}
+    faults: list[str] = []
+    for word in words:
+        name, own, target = word.partition("=")
+        if own:
+            faults += [f"policy {word!r}: {fault}" for fault in _faults(name, target, known)]
+        if own and found.get(name, target) != target:
+            faults.append(f"policy {word!r}: found {name}={found[name]}, too, expected one meaning of {name}")
+        found.setdefault(name, target if own else None)
+    return found, faults
+
+
+def _faults(name: str, target: str, known: Sequence[str]) -> Iterable[str]:
+    if not _NAME.fullmatch(name):
+        yield f"found the name {name!r}, expected letters, digits, '.', '_' and '-', a letter or digit first"
+    if name in known:
+        yield "found a name that placer has a policy of, expected another one"
+    if not target or target == "-":
+        yield f"found {'standard input' if target else 'nothing'} behind the name, expected {_EXPECTED}"
+    elif not Path(target).is_file() and not _FUNCTION.fullmatch(target):
+        found = "a folder" if Path(target).is_dir() else "no file of that name"
+        yield f"found {found}, expected {_EXPECTED}"
+
+
+def load(targets: Mapping[str, str | None], *, strict: bool = False) -> dict[str, OwnPolicy]:
+    """Read the files and import the functions of the reader's own policies, each function in a process of its own.
+
+    Parameters
+    ----------
+    targets
+        What :func:`parse` returned; names without a target are passed over.
+    strict
+        What a file says and is not judged is an error.
+
+    Raises
+    ------
+    UsageError
+        A module cannot be imported, or has no such function; all that is so.
+    BadInstance, StrictFindings
+        A file holds no placement, or, if ``strict``, unknown keys.
+    """
+    own: dict[str, OwnPolicy] = {}
+    faults: list[str] = []
+    for name, target in targets.items():
+        if target is None:
+            continue
+        if Path(target).is_file():
+            own[name] = _read(target, strict=strict)
+            continue
+        folder = str(Path.cwd())
+        digest, fault = _examined(target, folder)
+        own[name] = OwnFunction(target, folder, digest)
+        faults += [f"policy {name}: {fault}"] if fault else []
+    if faults:
+        raise UsageError("; ".join(faults))
+    return own
+
+
+def _read(file: str, *, strict: bool) -> OwnPlacement:
+    from placer.manifests import read_texts
+
+    try:
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    except OSError as error:
+        raise BadInstance([Fault(file, None, "", "", error.strerror or str(error), "a file to read")]) from error
+    (text,) = read_texts([file])
+    if not bytes(text.data).strip():
+        raise BadInstance([Fault(file, None, "", "", "nothing", "a Placement or v1 Bindings")])
+    placement, unread = read_whole_placement(text, strict=strict)
+    return OwnPlacement(file, placement, statement(text), unread.findings, strict, digest)
+
+
+def _examined(target: str, folder: str) -> tuple[str, str]:
+    """Digest of a function, and what is wrong with it; empty where it can be called."""
+    ended = run_apart(f"{__name__}:examine", (target, folder), lambda _: None)
+    if ended.how is ProcessEnd.INTERRUPTED:
+        raise KeyboardInterrupt
+    if ended.value is None:
+        return "", f"the process that imported {target} ended with {ended.detail}"
+    digest, fault = ended.value
+    return digest, fault
+
+
+# ---------------------------------------------------------------------------------------------------------- functions
+
+
+def examine(target: str, folder: str, emit: Callable[[Any], None]) -> tuple[str, str]:  # noqa: ARG001  # nothing to tell
+    """Import a function: its digest, and what is wrong with it, empty where it can be called."""
+    try:
+        function, digest = _imported(target, folder)
+        _keywords(target, function, {})
+    except UsageError as error:
+        return "", str(error)
+    return digest, ""
+
+
+def _imported(target: str, folder: str) -> tuple[Callable[..., Any], str]:
+    """Import a function in this process, which must not have its module yet; with its digest."""
+    name, _, function = target.partition(":")
+    # Bytecode goes by the second in which a source was written: one that was changed within it would not be noticed.
+    sys.dont_write_bytecode = True
+    sys.path.append(folder)
+    before = set(sys.modules)
+    try:
+        module = importlib.import_module(name)
+    except BaseException as error:  # the reader's code, which may raise anything, and exit
+        raise UsageError(_not_imported(name, folder, error)) from error
+    found = getattr(module, function, None)
+    where = getattr(module, "__file__", None) or "built in"
+    if found is None:
+        raise UsageError(f"{target}: found no {function} in the module {name} ({where}), expected a function")
+    if not callable(found):
+        raise UsageError(f"{target}: found {_kind(found)} in {where}, expected a function")
+    return found, _digest(function, module, before)
+
+
+def _not_imported(name: str, folder: str, error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+        return f"module {name}: found no {error.name}, expected it to be installed, on PYTHONPATH or in {folder}"
+    return f"module {name}: cannot be imported: {_told(error)}"
+
+
+def _digest(function: str, module: ModuleType, before: set[str]) -> str:
+    """SHA-256 of the sources that decide; those of libraries are told by their version elsewhere."""
+    root = _root(module)
+    files = {str(module.__file__)} if getattr(module, "__file__", None) else set[str]()
+    if root is not None:
+        new = (sys.modules[name] for name in set(sys.modules) - before)
+        origins = (getattr(each, "__file__", None) for each in new)
+        files |= {origin for origin in origins if origin is not None and Path(origin).is_relative_to(root)}
+    digest = hashlib.sha256(function.encode())
+    for file in sorted(files):
+        digest.update(hashlib.sha256(Path(file).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _root(module: ModuleType) -> Path | None:
+    """Folder of the reader's own sources: of the package, or the one that the module lies in; None: a library's."""
+    top = sys.modules[module.__name__.partition(".")[0]]
+    file = getattr(top, "__file__", None) or getattr(module, "__file__", None)
+    if file is None:
+        return None
+    root = Path(file).parent
+    return None if root in _libraries() else root
+
+
+def _libraries() -> set[Path]:
+    return {Path(path) for name, path in sysconfig.get_paths().items() if name in ("stdlib", "purelib", "platlib")}
+
+
+def _is_library(file: Path) -> bool:
+    return any(file.is_relative_to(library) for library in _libraries())
+
+
+#: What a function may ask for, as keywords.
+GIVEN = ("seed", "time_limit", "workers")
+
+
+def _keywords(target: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What of that which is given the function has parameters for; one that it cannot be called with is a fault."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # built in: it does not say
+        return {}
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    asked = {each.name for each in list(signature.parameters.values())[1:] if each.kind in by_name}
+    keywords = {name: given.get(name) for name in GIVEN if name in asked}
+    try:
+        signature.bind(None, **keywords)
+    except TypeError as error:
+        called = ", ".join(("instance", *keywords))
+        expected = f"a function of the instance and, if wanted, {', '.join(GIVEN)}"
+        raise UsageError(f"{target}: called with ({called}) found {error}, expected {expected}") from error
+    return keywords
+
+
+def propose(
+    own: OwnPolicy,
+    instance: Instance,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    workers: int | None = None,
+    began: float | None = None,
+) -> Proposal:
+    """Ask a policy of the reader's own, in a process that is for nothing else: it imports the reader's module.
+
+    Parameters
+    ----------
+    own
+        Which.
+    instance
+        The problem; a function may do with it what it likes.
+    seed, time_limit, workers
+        For a function that asks for them; the limit is counted from ``began``.
+    began
+        ``time.monotonic()``; None: now.
+
+    Raises
+    ------
+    UsageError
+        The function was changed since it was looked at, raises, or returns something else than pods and nodes of the
+        instance.
+    StrictFindings
+        The placement was made for other input, and findings are errors.
+    """
+    if isinstance(own, OwnPlacement):
+        return _of_file(own, instance)
+    function, digest = _imported(own.target, own.folder)
+    if digest != own.digest:
+        raise UsageError(f"{own.target}: found other sources than when this began, expected the same")
+    now = time.monotonic()
+    left = None if time_limit is None else max(0.0, time_limit - now + (now if began is None else began))
+    keywords = _keywords(own.target, function, {"seed": seed, "time_limit": left, "workers": workers})
+    try:
+        found = function(instance, **keywords)
+    except BaseException as error:  # the reader's code, which may raise anything, and exit
+        raise UsageError(f"{own.target}: {_told(error)}") from error
+    return Proposal(_placement(own.target, found, instance))
+
+
+def _told(error: BaseException) -> str:
+    """What an error of the reader's code says, and where in that code: the last line of it that was reached."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename != __file__ and not frame.filename.startswith("<") and not _is_library(Path(frame.filename))
+    ]
+    where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+    return f"found {type(error).__name__}: {shown(str(error), 300)}{where}, expected no error"
+
+
+def _placement(target: str, found: object, instance: Instance) -> Placement:
+    """What a function returned as a placement; what is none, or names what is not there, is a fault."""
+    entries = _entries(found)
+    if entries is None:
+        raise UsageError(f"{target}: returned {_kind(found)}, expected a Placement or a mapping of pods to nodes")
+    wrong = [fault for pod, node, _ in entries for fault in _wrong(pod, node, instance)]
+    if wrong:
+        more = f"; and {len(wrong) - _TOLD:,} more" if len(wrong) > _TOLD else ""
+        raise UsageError(f"{target}: returned {'; '.join(wrong[:_TOLD])}{more}")
+    bindings = tuple(Binding(Key(*_pair(pod)), node, zones) for pod, node, zones in entries)
+    return Placement(bindings, found.one_by_one if isinstance(found, Placement) else ())
+
+
+def _entries(found: object) -> list[tuple[Any, Any, tuple[str, ...]]] | None:
+    """Pod, node and NUMA zones of what a function returned; None where it is no placement."""
+    if isinstance(found, Mapping):
+        return [(pod, node, ()) for pod, node in found.items()]
+    if not isinstance(found, Placement):
+        return None
+    bindings = (each if isinstance(each, Binding) else Binding(each, "") for each in found.bindings)
+    return [(each.pod, each.node, each.numa_zones) for each in bindings]
+
+
+#: Names that a function returned and the instance does not have: so many are told.
+_TOLD = 5
+
+
+def _pair(pod: object) -> tuple[str, str]:
+    """Namespace and name, however they are written; empty where they are not."""
+    if isinstance(pod, str):
+        namespace, slash, name = pod.partition("/")
+        return (namespace, name) if slash else ("", "")
+    if isinstance(pod, tuple) and len(pod) == 2 and all(isinstance(part, str) for part in pod):
+        return pod
+    return "", ""
+
+
+def _wrong(pod: object, node: object, instance: Instance) -> Iterable[str]:
+    """What of a pod and its node the instance does not have; that a pod does not wait is for verify to say (C1)."""
+    if Key(*_pair(pod)) not in instance.pods:
+        expected = 'the key of a pod (pod.key, or "namespace/name")' if _pair(pod) == ("", "") else "one of its pods"
+        yield f"{_value(pod)} for a pod, expected {expected}"
+    if not isinstance(node, str) or node not in instance.nodes:
+        yield f"{_value(node)} for a node, expected the name of one of its nodes"
+
+
+def _value(value: object) -> str:
+    return shown(str(value) if isinstance(value, Key) else repr(value), 60)
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+# -------------------------------------------------------------------------------------------------------------- files
+
+#: How a bound is told apart that a file states from one that was proved in this call.
+STATED = "stated in"
+
+_OTHER_INPUT = "the Placement was made for other input than this; its bounds are left out"
+
+
+def _of_file(own: OwnPlacement, instance: Instance) -> Proposal:
+    """The placement, with the bounds that its file states of this very input; of one that breaks a rule without."""
+    said, findings = own.stated, list(own.findings)
+    if said is not None and said.instance.sha256 != instance.digest:
+        findings.append(Finding("PlacementOfOtherInput", own.file, f"{own.file}: {_OTHER_INPUT}"))
+        said = None
+    if findings and own.strict:
+        faults = [Fault(own.file, None, each.object, each.code, each.message, "no finding") for each in findings]
+        raise StrictFindings(faults)
+    notes = tuple(finding_text(each.code, each.object, each.message) for each in findings)
+    if said is None or verify(instance, own.placement):
+        return Proposal(own.placement, notes)
+    bounds = tuple(_stated(bound, own.file) for bound in stated_bounds(said, score(instance, own.placement)))
+    return Proposal(own.placement, notes, bounds, _stated(stated_weight_bound(said), own.file))
+
+
+def _stated(bound: Bound | None, file: str) -> Bound | None:
+    return None if bound is None else Bound(bound.value, f"{bound.by} ({STATED} {file})")

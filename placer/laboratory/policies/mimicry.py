@@ -1,0 +1,306 @@
+"""One policy on one instance, with the configuration of a cluster's own scheduler where there is one.
+
+A KubeSchedulerConfiguration has profiles; which policy one belongs to is told by its plug-ins. A volcano-scheduler.conf
+belongs to `volcano`, or to `volcano-labels` where it has the plug-in network-topology. Either may stand in the
+ConfigMap that a cluster keeps it in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placer.errors import UsageError
+from placer.instance import Instance
+from placer.instance.workload_sorts import ALGORITHMS
+from placer.laboratory.policies.coscheduling import Coscheduling
+from placer.laboratory.policies.faults import ConfigReader
+from placer.laboratory.policies.framework import (
+    ClusterState,
+    FloatArray,
+    Scheduler,
+    SchedulingCycle,
+    Score,
+    Settlement,
+    Task,
+    priority_sort,
+    schedule,
+)
+from placer.laboratory.policies.kube import Order, PodByPod, Profile, filters_of, read_profile, scores_of
+from placer.laboratory.policies.network_aware import Overhead, TopologicalSort, normalised
+from placer.laboratory.policies.numa_match import NumaMatch
+from placer.laboratory.policies.volcano.session import Session
+from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, FRAGMENT, read_settings
+from placer.manifests.syntax import YamlError, documents
+from placer.placement import Placement
+
+__all__ = ["POLICIES", "PROFILES", "SORTED", "Mimicry", "mimic", "read_config", "run"]
+
+
+#: Profiles of kube-scheduler without a configuration: as the plug-ins' own samples have them. The sample of
+#: NetworkOverhead takes away the filter of NodeResourcesFit with its score; here only the score, as KEP-260 says.
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    "kube-default": {},
+    "coscheduling": {
+        "plugins": {
+            "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+            "queueSort": {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "*"}]},
+        }
+    },
+    "network-overhead": {
+        "plugins": {
+            "multiPoint": {"enabled": [{"name": "NetworkOverhead", "weight": 5}]},
+            "queueSort": {"enabled": [{"name": "TopologicalSort"}], "disabled": [{"name": "*"}]},
+            "score": {"disabled": [{"name": "NodeResourcesFit"}]},
+        }
+    },
+    "numa-match": {"plugins": {"multiPoint": {"enabled": [{"name": "NodeResourceTopologyMatch"}]}}},
+}
+_VOLCANO: Mapping[str, Mapping[str, Any]] = {"volcano": DEFAULT, "volcano-labels": DEFAULT_LABELS}
+POLICIES = ("as-is", *PROFILES, *_VOLCANO)
+
+#: A policy with one of the six sorts, whatever AppGroups and configuration say: ``network-overhead:TarjanSort``.
+SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Mimicry:
+    """What a policy binds.
+
+    Parameters
+    ----------
+    placement
+        Pods to nodes in the order in which they are bound. It may break rules of ours.
+    notes
+        What its configuration says and is not mimicked, or is read in one of several ways, each with its field.
+    """
+
+    placement: Placement
+    notes: tuple[str, ...] = ()
+
+
+def run(
+    instance: Instance, policy_name: str, *, seed: int = 0, arguments: Mapping[str, Any] | None = None
+) -> Placement:
+    """Place pods as another scheduler would: the placement of :func:`mimic`."""
+    return mimic(instance, policy_name, seed=seed, arguments=arguments).placement
+
+
+def mimic(
+    instance: Instance, policy_name: str, *, seed: int = 0, arguments: Mapping[str, Any] | None = None
+) -> Mimicry:
+    """Place pods as another scheduler would, and say what of it is not mimicked.
+
+    Parameters
+    ----------
+    instance
+        The problem. Pods that ask for what is not modelled (C4) stay pending under every policy.
+    policy_name
+        One of :data:`POLICIES` or :data:`SORTED`.
+    seed
+        Of its random choices: ties, and where a search that looks at part of the nodes begins. The same instance, seed
+        and arguments give the same placement.
+    arguments
+        The policy's configuration as plain values: a profile of a KubeSchedulerConfiguration, or the whole of a
+        volcano-scheduler.conf (:func:`placer.laboratory.policies.mimicry.read_config` reads both). None: the defaults.
+
+    Returns
+    -------
+    Mimicry
+        The placement, and notes.
+
+    Raises
+    ------
+    UsageError
+        There is no such policy.
+    BadInstance
+        The arguments are not as they should be; every fault, with object, field, found and expected.
+    """
+    if policy_name not in POLICIES and policy_name not in SORTED:
+        raise UsageError(f"policy: found {policy_name}, expected one of {', '.join((*POLICIES, *SORTED))}")
+    policy_name, _, algorithm = policy_name.partition(":")
+    if policy_name == "as-is":
+        return Mimicry(Placement())
+    state, written = ClusterState(instance, seed), arguments
+    reader = ConfigReader("arguments", policy_name)
+    if policy_name in _VOLCANO:
+        session = Session(state, _VOLCANO[policy_name] if written is None else written, reader)
+        return Mimicry(schedule(session), tuple(reader.remarks))
+    profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
+    scheduler: Scheduler[Task | Settlement] = pod_by_pod(state, profile, reader, algorithm)
+    reader.raise_any()
+    return Mimicry(schedule(scheduler), tuple(reader.remarks))
+
+
+def pod_by_pod(state: ClusterState, profile: Profile, reader: ConfigReader, algorithm: str = "") -> PodByPod:
+    """kube-scheduler with the plug-ins of a profile; the reader takes the faults of their arguments, and remarks.
+
+    ``algorithm`` is the one of the six sorts that TopologicalSort goes by; empty: as its arguments or the AppGroups
+    say.
+    """
+    filters, scores = filters_of(profile, state, reader), scores_of(profile, state, reader)
+    gang: Coscheduling | None = None
+    order: Order = priority_sort
+
+    def add(name: str, plugin: Overhead | NumaMatch, normalise: Callable[[FloatArray], FloatArray] | None) -> None:
+        if name in profile.filters:
+            filters.append(plugin.filter)
+        if name in profile.scores:
+            scores.append(Score(name, profile.scores[name], plugin.score, normalise))
+
+    if "NetworkOverhead" in profile.plugins:
+        add("NetworkOverhead", Overhead(state, profile.arguments.get("NetworkOverhead"), reader), normalised)
+    name = "NodeResourceTopologyMatch"
+    if name in profile.plugins:
+        add(name, NumaMatch(state, profile.arguments.get(name, {}), reader), None)
+    if "Coscheduling" in profile.plugins:
+        gang = Coscheduling(state, profile.arguments.get("Coscheduling", {}), reader)
+    if gang is not None and profile.queue_sort == "Coscheduling":
+        order = gang.order
+    elif profile.queue_sort == "TopologicalSort":
+        order = TopologicalSort(state, profile.arguments.get("TopologicalSort"), reader, algorithm)
+    step = SchedulingCycle(state, filters, scores, profile.percentage)
+    return PodByPod(state, step, order, gang if "Coscheduling" in profile.permit else None)
+
+
+_DEFAULT = "default-scheduler"
+_KUBE = "KubeSchedulerConfiguration"
+_VERSIONS = tuple(f"kubescheduler.config.k8s.io/{version}" for version in ("v1", "v1beta3", "v1beta2"))
+_VOLCANO_CONF = "volcano-scheduler.conf"
+#: Fields of a KubeSchedulerConfiguration that are about how its process runs, and decide no placement.
+_OPERATION = (
+    *("apiVersion", "kind", "parallelism", "leaderElection", "clientConnection", "delayCacheUntilActive"),
+    *("healthzBindAddress", "metricsBindAddress", "enableProfiling", "enableContentionProfiling"),
+    *("podInitialBackoffSeconds", "podMaxBackoffSeconds"),
+)
+#: Plug-in to the policy that is about it; the first that a profile has counts.
+_ABOUT = {
+    "NetworkOverhead": "network-overhead",
+    "TopologicalSort": "network-overhead",
+    "NodeResourceTopologyMatch": "numa-match",
+    "Coscheduling": "coscheduling",
+}
+
+
+def read_config(text: str | bytes, file: str = "-", *, scheduler_name: str | None = None) -> dict[str, dict[str, Any]]:
+    """Read the configuration of a scheduler.
+
+    Parameters
+    ----------
+    text
+        YAML or JSON.
+    file
+        Where it is from, for messages.
+    scheduler_name
+        Only the profile of this name; None: every profile.
+
+    Returns
+    -------
+    dict
+        Policy to its arguments, as :func:`mimic` takes them. Of several profiles for one
+        policy it is that of the default scheduler, else the first; the others' names go with it, so that the policy
+        tells of them.
+
+    Raises
+    ------
+    BadInstance
+        Every fault: the object (kind of configuration), field, what was found and what was expected. What is sound and
+        not mimicked, such as a plug-in that is not known here, is none: the policy runs without it and says so.
+    """
+    written = _parsed(text, file)
+    if isinstance(written, Mapping) and written.get("kind") == "ConfigMap":
+        written = _parsed(_content(written, ConfigReader(file, "ConfigMap")), file)
+    if isinstance(written, Mapping) and ("profiles" in written or written.get("kind") == _KUBE):
+        return _kube(written, ConfigReader(file, _KUBE), scheduler_name)
+    reader = ConfigReader(file, _VOLCANO_CONF)
+    if not isinstance(written, Mapping):
+        # The form in which plug-ins are documented: a tier by itself, to be put among those that are there.
+        written = {FRAGMENT: written}
+    elif "tiers" not in written:
+        reader.note("", ", ".join(written) or "nothing", f"a {_KUBE}, or a {_VOLCANO_CONF} with tiers")
+    reader.raise_any()
+    labels = read_settings(written, reader).keys is not None
+    reader.raise_any()
+    return {"volcano-labels" if labels else "volcano": dict(written)}
+
+
+def _content(config_map: Mapping[str, Any], reader: ConfigReader) -> str:
+    """The configuration in a ConfigMap: Volcano's by its key, else the only entry."""
+    data = reader.mapping(config_map.get("data"), "data")
+    key = _VOLCANO_CONF if _VOLCANO_CONF in data else next(iter(data), "")
+    if not data or (len(data) > 1 and key != _VOLCANO_CONF):
+        reader.note("data", ", ".join(data) or "nothing", f"one configuration, or {_VOLCANO_CONF}")
+    text = reader.text(data.get(key), f"data[{key}]")
+    reader.raise_any()
+    return text
+
+
+def _parsed(text: str | bytes, file: str) -> Mapping[str, Any] | list[Any]:
+    reader = ConfigReader(file, "")
+    values: list[Any] = []
+    try:
+        found = documents(text.encode() if isinstance(text, str) else text)
+        values = [json.loads("".join(document.pieces)) for document in found if document.pieces]
+    except YamlError as error:
+        reader.note(error.place, error.found, error.expected)
+    else:
+        if len(values) != 1:
+            reader.note("", f"{len(values)} documents", "one")
+        elif not isinstance(values[0], Mapping) and not _is_tiers(values[0]):
+            reader.fault("", values[0], "a mapping")
+    reader.raise_any()
+    parsed: Mapping[str, Any] | list[Any] = values[0]
+    return parsed
+
+
+def _is_tiers(value: object) -> bool:
+    """Whether a value is a list of tiers: what stands below ``tiers`` in a volcano-scheduler.conf."""
+    return isinstance(value, list) and bool(value) and all(isinstance(tier, Mapping) for tier in value)
+
+
+def _kube(written: Mapping[str, Any], reader: ConfigReader, scheduler_name: str | None) -> dict[str, dict[str, Any]]:
+    if written.get("apiVersion", _VERSIONS[0]) not in _VERSIONS:
+        reader.fault("apiVersion", written["apiVersion"], f"one of {', '.join(_VERSIONS)}")
+    if written.get("kind", _KUBE) != _KUBE:
+        reader.fault("kind", written["kind"], _KUBE)
+    common = {key: value for key, value in written.items() if key not in (*_OPERATION, "profiles")}
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    names: list[str] = []
+    for index, entry in enumerate(reader.items(written.get("profiles"), "profiles") or ({},)):
+        at = f"profiles[{index}]"
+        profile = reader.mapping(entry, at)
+        names.append(reader.text(profile.get("schedulerName"), f"{at}.schedulerName", _DEFAULT))
+        if scheduler_name in (None, names[-1]):
+            whole = {**common, **profile, "schedulerName": names[-1]}
+            found[_policy(_checked(whole, reader, at))].append(whole)
+    if scheduler_name not in (None, *names):
+        reader.note("profiles", ", ".join(names), f"a profile with schedulerName {scheduler_name}")
+    reader.raise_any()
+    return {policy: _chosen(profiles) for policy, profiles in found.items()}
+
+
+def _chosen(profiles: list[dict[str, Any]]) -> dict[str, Any]:
+    """One of several profiles for one policy; with it the names of the others."""
+    default = (each for each in profiles if each["schedulerName"] == _DEFAULT)
+    chosen = next(default, profiles[0])
+    others = [each["schedulerName"] for each in profiles if each is not chosen]
+    return {**chosen, "profiles": others} if others else chosen
+
+
+def _checked(profile: Mapping[str, Any], reader: ConfigReader, at: str) -> Profile:
+    """Read a profile and the arguments of its plug-ins, on a cluster without nodes."""
+    before = len(reader.faults)
+    read = read_profile(profile, reader, f"{at}.")
+    if len(reader.faults) == before:
+        inner = ConfigReader(reader.file, reader.object)
+        pod_by_pod(ClusterState(Instance({}, {}, {}), seed=0), read, inner)
+        reader.take(inner, f"{at}.")
+    return read
+
+
+def _policy(profile: Profile) -> str:
+    """The policy that a profile belongs to."""
+    return next((policy for name, policy in _ABOUT.items() if name in profile.plugins), "kube-default")

@@ -1,0 +1,55 @@
+"""InterPodAffinity and PodTopologySpread as kube-scheduler and Volcano filter by them: pod after pod.
+
+A pod is judged beside all that is there when its turn comes, so that a spread must hold at every moment, unlike C14,
+which looks at the end. Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``
+(``Filter``), which Volcano's ``predicates`` call, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from placer.dense.neighbours import NeighbourKinds
+from placer.laboratory.policies.framework import BoolArray, ClusterState, Filter, IntArray, Task
+from placer.methods.partial.neighbour_rooms import NeighbourRooms
+
+__all__ = ["neighbour_filters"]
+
+#: Plug-in to the rules that it filters by.
+PLUGINS = {"InterPodAffinity": ("C12", "C13"), "PodTopologySpread": ("C14",)}
+
+
+def neighbour_filters(state: ClusterState, plugins: Collection[str] = tuple(PLUGINS)) -> list[Filter]:
+    """The filters of some of the two plug-ins; none where no pod asks anything of others.
+
+    Parameters
+    ----------
+    state
+        The cluster; its changes are listened to.
+    plugins
+        Those that are on.
+    """
+    kinds = NeighbourKinds(state.instance, state.instance.pending, state.names)
+    kind_of = np.array([kinds.of(task.pod) for task in state.tasks], dtype=np.int64)
+    rows = kinds.rows(range(int(kind_of.max(initial=-1)) + 1))
+    for name, rules in PLUGINS.items():
+        for rule in rules if name not in plugins else ():
+            rows = (rows.without(rule) or rows) if rows is not None else None
+    if rows is None:
+        return []
+    rooms = NeighbourRooms(rows, list(range(int(kind_of.max()) + 1)))
+
+    def listen(task: Task, node: int, sign: int) -> None:
+        if kind_of[task.index] >= 0:
+            rooms.take(int(kind_of[task.index]), node, sign)
+
+    def admits(task: Task, nodes: IntArray) -> BoolArray:
+        counts = np.ones(len(nodes), dtype=np.int64)
+        if kind_of[task.index] >= 0:
+            rooms.close(int(kind_of[task.index]), nodes, counts)
+        return counts > 0
+
+    state.listeners.append(listen)
+    return [admits]

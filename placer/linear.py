@@ -1,0 +1,345 @@
+"""Linear expressions and integer programs in whole numbers, for every solver; what columns mean is said elsewhere.
+
+A :class:`LinearExpression` grows term by term, whatever its variables are. An :class:`IntegerProgram` has bounds on its
+optimum that need no trust in a solver, and points of its relaxation: maximise c v where G v <= h (or = h) and
+0 <= v <= u, all numbers integers. For any prices y, at least 0 for the rows with <=,
+
+    c v  <=  y h + sum over columns j of u(j) max(0, c(j) - sum over rows i of y(i) G(i, j))
+
+holds for every v of the program: y G v <= y h, and what a column gains beyond its prices it gains at most u(j) times.
+So the solver (OR-Tools' GLOP) is asked for prices only. They are rounded to fractions with one denominator, and the
+right hand side is worked out in whole numbers: what floats lose makes the bound weaker, never wrong.
+
+Points, with some columns whole and others not, come from HiGHS; they are proposals, and prove nothing.
+
+Source: weak duality; used like this in Neumaier and Shcherbina, "Safe bounds in linear and mixed-integer linear
+programming" (2004), here with integers in the place of directed rounding.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import highspy
+    from ortools.math_opt import sparse_containers_pb2
+    from ortools.math_opt.python import mathopt
+
+__all__ = ["ColumnSum", "IntegerProgram", "LinearExpression", "Relaxed", "Row", "certified"]
+
+V = TypeVar("V", bound=Hashable)
+
+#: What a variable may be worth: integers, or the fractions of a relaxation.
+Number = TypeVar("Number", int, float)
+
+
+@dataclass
+class LinearExpression(Generic[V]):
+    """A sum of terms, coefficient times variable, and a constant; it can still grow.
+
+    Terms stand as they came, a variable that was added twice stands twice: solvers take two lists in one call, and
+    merging is left to those who need each variable once.
+
+    Parameters
+    ----------
+    variables, coefficients
+        The terms, side by side.
+    constant
+        What is added to them.
+
+    Examples
+    --------
+    >>> total = LinearExpression[str]().add(2, "x", "y").add(3, "x")
+    >>> total.merged()
+    {'x': 5, 'y': 2}
+    >>> total.at({"x": 1, "y": 10}.__getitem__)
+    25
+    """
+
+    variables: list[V] = field(default_factory=list)
+    coefficients: list[int] = field(default_factory=list)
+    constant: int = 0
+
+    def add(self, coefficient: int, *variables: V) -> LinearExpression[V]:
+        """Add ``coefficient`` times each variable; return the expression."""
+        if coefficient:
+            self.variables.extend(variables)
+            self.coefficients.extend([coefficient] * len(variables))
+        return self
+
+    def plus(self, factor: int, *others: LinearExpression[V]) -> LinearExpression[V]:
+        """Add ``factor`` times each of the other expressions; return the expression."""
+        for other in others if factor else ():
+            self.constant += factor * other.constant
+            self.variables.extend(other.variables)
+            self.coefficients.extend(factor * coefficient for coefficient in other.coefficients)
+        return self
+
+    def merged(self) -> dict[V, int]:
+        """Variable to coefficient, each variable once, in the order in which they came first; the constant apart."""
+        found: dict[V, int] = {}
+        for variable, coefficient in zip(self.variables, self.coefficients, strict=True):
+            found[variable] = found.get(variable, 0) + coefficient
+        return found
+
+    def at(self, value_of: Callable[[V], Number]) -> Number:
+        """Value of the expression, constant included, where ``value_of`` gives the values of the variables."""
+        terms = zip(self.variables, self.coefficients, strict=True)
+        return self.constant + sum(coefficient * value_of(variable) for variable, coefficient in terms)
+
+
+#: A linear expression over columns, which are numbers.
+ColumnSum: TypeAlias = LinearExpression[int]
+
+#: The same, or column to coefficient.
+Terms: TypeAlias = ColumnSum | Mapping[int, int]
+
+#: Denominator for prices that are no simple fractions.
+FINE = 2**40
+
+#: A price is also taken for the nearest fraction with a denominator up to this: data are integers, and so the prices of
+#: a basis are often simple fractions, with which the bound is exact.
+SIMPLE = 1000
+
+
+@dataclass(frozen=True)
+class Row:
+    """``sum of coefficient * column <= room``, or ``= room`` where it is ``equal``."""
+
+    columns: tuple[int, ...]
+    coefficients: tuple[int, ...]
+    room: int
+    equal: bool = False
+
+    @classmethod
+    def of(cls, terms: Terms, room: int, *, equal: bool = False) -> Row:
+        """Make a row; an expression's columns are put in ascending order."""
+        merged = dict(sorted(terms.merged().items())) if isinstance(terms, LinearExpression) else terms
+        kept = {column: coefficient for column, coefficient in merged.items() if coefficient}
+        return cls(tuple(kept), tuple(kept.values()), room, equal)
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """What the linear relaxation says.
+
+    Parameters
+    ----------
+    bound
+        What the objective never exceeds, whatever the solver did; without prices that of the columns alone.
+    point
+        Where the solver thinks the optimum is; None: it has no prices.
+    prices
+        Of the rows, as the solver has them; zeros where it has none.
+    """
+
+    bound: int
+    point: tuple[float, ...] | None
+    prices: tuple[float, ...]
+
+
+class IntegerProgram:
+    """Columns and rows, to which more can be added between solves.
+
+    Attributes
+    ----------
+    upper
+        Most that each column can be, at least 0.
+    rows
+        All rows.
+    """
+
+    def __init__(self) -> None:
+        self.upper: list[int] = []
+        self.rows: list[Row] = []
+
+    def column(self, upper: int) -> int:
+        """Add a column of 0 .. ``upper``; return its number."""
+        self.upper.append(upper)
+        return len(self.upper) - 1
+
+    def at_most(self, total: Terms, room: int) -> None:
+        """Add the row ``total <= room``, unless that is always so."""
+        row = Row.of(total, room)
+        terms = zip(row.columns, row.coefficients, strict=True)
+        if sum(max(0, many) * self.upper[column] for column, many in terms) > room:
+            self.rows.append(row)
+
+    def equal(self, total: Terms, value: int) -> None:
+        """Add the row ``total = value``."""
+        self.rows.append(Row.of(total, value, equal=True))
+
+    def maximum(self, gains: Mapping[int, int], extra: Sequence[Row] = (), seconds: float = math.inf) -> Relaxed:
+        """Bound the maximum of an objective.
+
+        Parameters
+        ----------
+        gains
+            Column to what a unit of it is worth; others are worth nothing.
+        extra
+            Rows for this solve only.
+        seconds
+            How long the solver may take; cut short it gives worse prices or none.
+        """
+        from ortools.math_opt.python import mathopt
+
+        rows = [*self.rows, *extra]
+        model = _glop_model(self.upper, rows, gains)
+        time = None if seconds == math.inf else datetime.timedelta(seconds=max(0.01, seconds))
+        solved = mathopt.solve(model, mathopt.SolverType.GLOP, params=mathopt.SolveParameters(time_limit=time))
+        if solved.has_dual_feasible_solution() and solved.has_primal_feasible_solution():
+            by_row, by_column = solved.dual_values(), solved.variable_values()
+            prices = [by_row[handle] for handle in model.linear_constraints()]
+            if all(map(math.isfinite, prices)):
+                point = tuple(by_column[handle] for handle in model.variables())
+                return Relaxed(certified(self.upper, rows, gains, prices), point, tuple(prices))
+        none = (0.0,) * len(rows)
+        return Relaxed(certified(self.upper, rows, gains, none), None, none)
+
+    def minimum(self, value: ColumnSum, seconds: float = math.inf) -> int | None:
+        """Return a number that an expression (its constant apart) is never below; None: the solver has no prices."""
+        relaxed = self.maximum({column: -many for column, many in sorted(value.merged().items())}, (), seconds)
+        return None if relaxed.point is None else -relaxed.bound
+
+    def point(
+        self, value: ColumnSum, whole: Collection[int], seconds: float, nodes: int, gap: float
+    ) -> list[float] | None:
+        """Look for a point at which an expression is small; None where none is found.
+
+        Parameters
+        ----------
+        value
+            What is minimised.
+        whole
+            Columns that are whole there; the others may be fractions.
+        seconds, nodes
+            How long the solver may take, and how many nodes of its tree.
+        gap
+            How near to the least is near enough, as a share of it.
+        """
+        import highspy
+
+        solver = highspy.Highs()
+        for name, setting in (
+            ("output_flag", False),
+            ("time_limit", max(0.01, seconds)),
+            ("mip_max_nodes", nodes),
+            ("mip_rel_gap", gap),
+        ):
+            solver.setOptionValue(name, setting)
+        chosen = set(whole)
+        solver.passModel(_highs_model(self.upper, self.rows, value.merged(), chosen))
+        solver.run()
+        if solver.getInfo().primal_solution_status != highspy.kSolutionStatusFeasible:
+            return None
+        values: list[float] = list(solver.getSolution().col_value)
+        return [float(round(each)) if index in chosen else each for index, each in enumerate(values)]
+
+
+def _glop_model(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int]) -> mathopt.Model:
+    """The program as GLOP takes it; made as a message, which is much faster than term by term."""
+    from ortools.math_opt import model_pb2
+    from ortools.math_opt.python import mathopt
+
+    proto = model_pb2.ModelProto()
+    proto.variables.ids.extend(range(len(upper)))
+    proto.variables.lower_bounds.extend([0.0] * len(upper))
+    proto.variables.upper_bounds.extend(map(float, upper))
+    proto.variables.integers.extend([False] * len(upper))
+    proto.linear_constraints.ids.extend(range(len(rows)))
+    proto.linear_constraints.upper_bounds.extend(float(row.room) for row in rows)
+    proto.linear_constraints.lower_bounds.extend(float(row.room) if row.equal else -math.inf for row in rows)
+    _fill_matrix(proto.linear_constraint_matrix, rows)
+    terms = sorted((column, many) for column, many in gains.items() if many)
+    proto.objective.maximize = True
+    proto.objective.linear_coefficients.ids.extend(column for column, _ in terms)
+    proto.objective.linear_coefficients.values.extend(float(many) for _, many in terms)
+    return mathopt.Model.from_model_proto(proto)
+
+
+def _fill_matrix(matrix: sparse_containers_pb2.SparseDoubleMatrixProto, rows: Sequence[Row]) -> None:
+    """The coefficients, row by row and in each by column, as the message wants them."""
+    for number, row in enumerate(rows):
+        terms = sorted(zip(row.columns, row.coefficients, strict=True))
+        matrix.row_ids.extend([number] * len(terms))
+        matrix.column_ids.extend(column for column, _ in terms)
+        matrix.coefficients.extend(float(many) for _, many in terms)
+
+
+def _highs_model(
+    upper: Sequence[int], rows: Sequence[Row], value: Mapping[int, int], whole: Collection[int]
+) -> highspy.HighsLp:
+    """The program as HiGHS takes it: the same HiGHS as in ``milp``, because two of them in one process crash."""
+    import highspy
+
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(upper), len(rows)
+    lp.col_cost_ = [float(value.get(column, 0)) for column in range(len(upper))]
+    lp.col_lower_ = [0.0] * len(upper)
+    lp.col_upper_ = [float(most) for most in upper]
+    kind = highspy.HighsVarType
+    lp.integrality_ = [kind.kInteger if column in whole else kind.kContinuous for column in range(len(upper))]
+    _fill_rows(lp, rows)
+    return lp
+
+
+def _fill_rows(lp: highspy.HighsLp, rows: Sequence[Row]) -> None:
+    """The rows with their bounds and coefficients."""
+    import highspy
+
+    lp.row_lower_ = [float(row.room) if row.equal else -math.inf for row in rows]
+    lp.row_upper_ = [float(row.room) for row in rows]
+    matrix = lp.a_matrix_
+    matrix.format_, matrix.num_col_, matrix.num_row_ = highspy.MatrixFormat.kRowwise, lp.num_col_, lp.num_row_
+    matrix.start_ = [0, *accumulate(len(row.columns) for row in rows)]
+    matrix.index_ = [column for row in rows for column in row.columns]
+    matrix.value_ = [float(many) for row in rows for many in row.coefficients]
+
+
+def certified(upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int], prices: Sequence[float]) -> int:
+    """Bound the maximum by prices, in whole numbers.
+
+    Parameters
+    ----------
+    upper, rows, gains
+        The program and its objective.
+    prices
+        Of the rows; negative ones are taken as 0 where the row is no equation.
+
+    Returns
+    -------
+    int
+        The least of the bounds of several roundings of the prices; each of them holds.
+    """
+    fair = [price if row.equal else max(0.0, price) for row, price in zip(rows, prices, strict=True)]
+    return min(_bound(upper, rows, gains, whole, unit) for whole, unit in _rounded(fair))
+
+
+def _rounded(prices: Sequence[float]) -> Iterator[tuple[list[int], int]]:
+    """The prices as integers over a common denominator: as they are, and as simple fractions if there is one."""
+    yield [round(price * FINE) for price in prices], FINE
+    simple = [Fraction(price).limit_denominator(SIMPLE) for price in prices]
+    unit = math.lcm(*(price.denominator for price in simple))
+    if unit <= FINE:
+        yield [int(price * unit) for price in simple], unit
+
+
+def _bound(
+    upper: Sequence[int], rows: Sequence[Row], gains: Mapping[int, int], prices: Sequence[int], unit: int
+) -> int:
+    left = [0] * len(upper)
+    for column, gain in gains.items():
+        left[column] = gain * unit
+    total = 0
+    for row, price in zip(rows, prices, strict=True):
+        if price:
+            total += price * row.room
+            for column, coefficient in zip(row.columns, row.coefficients, strict=True):
+                left[column] -= price * coefficient
+    return (total + sum(gain * most for gain, most in zip(left, upper, strict=True) if gain > 0)) // unit

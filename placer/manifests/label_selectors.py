@@ -1,0 +1,84 @@
+"""Label selectors as ``kubectl -l`` takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["LabelTest", "matches", "parse_label_selector"]
+
+_KEY = r"[A-Za-z0-9][A-Za-z0-9._/-]*"
+_VALUE = r"[A-Za-z0-9._-]*"
+_TEST = re.compile(
+    rf"\s*(?:(?P<absent>!)\s*(?P<no>{_KEY})"
+    rf"|(?P<key>{_KEY})\s+(?P<set>in|notin)\s*\(\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*\)"
+    rf"|(?P<label>{_KEY})\s*(?:(?P<sign>==?|!=)\s*(?P<value>{_VALUE}))?)\s*(?:,|$)"
+)
+
+
+class LabelTest(NamedTuple):
+    """One condition on the labels of an object.
+
+    Parameters
+    ----------
+    key
+        The label.
+    values
+        Those that it may have, or must not have; None: any.
+    wanted
+        Whether the label must be there with one of ``values``; else it must not.
+    """
+
+    key: str
+    values: frozenset[str] | None
+    wanted: bool
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels meets the condition; one without the label meets every negative one."""
+        value = labels.get(self.key)
+        there = value is not None and (self.values is None or value in self.values)
+        return there == self.wanted
+
+
+def parse_label_selector(text: str) -> tuple[LabelTest, ...]:
+    """Read a selector: ``rack=r7``, ``rack!=r7``, ``rack in (r7, r8)``, ``rack notin (r7)``, ``rack``, ``!rack``.
+
+    Parameters
+    ----------
+    text
+        Conditions with commas; all of them must hold.
+
+    Raises
+    ------
+    ValueError
+        The text is no selector, or an empty one.
+
+    Examples
+    --------
+    >>> parse_label_selector("rack in (r7), !spare")
+    (LabelTest(key='rack', values=frozenset({'r7'}), wanted=True), LabelTest(key='spare', values=None, wanted=False))
+    """
+    tests: list[LabelTest] = []
+    position, more = 0, True
+    while more:
+        match = _TEST.match(text, position)
+        if match is None:
+            raise ValueError(text)
+        tests.append(_test(match))
+        position, more = match.end(), match[0].endswith(",")
+    return tuple(tests)
+
+
+def _test(match: re.Match[str]) -> LabelTest:
+    if match["absent"]:
+        return LabelTest(match["no"], None, False)
+    if match["set"]:
+        return LabelTest(match["key"], frozenset(re.split(r"\s*,\s*", match["values"])), match["set"] == "in")
+    values = None if match["sign"] is None else frozenset((match["value"],))
+    return LabelTest(match["label"], values, match["sign"] != "!=")
+
+
+def matches(tests: tuple[LabelTest, ...], labels: Mapping[str, str]) -> bool:
+    """Whether labels meet every condition."""
+    return all(test.holds(labels) for test in tests)

@@ -1,0 +1,322 @@
+"""Column generation over fillings of nodes, for queues of independent pods on nodes that differ.
+
+The program: for each kind of nodes and each filling of such a node one column, how many nodes are filled like that; for
+each shape of pods how many are placed, no more than the fillings have and no more than there are. Its linear relaxation
+is solved over the fillings in hand; the prices of its rows say what a pod is worth, a knapsack per kind of nodes finds
+fillings that are worth more than a node of the kind costs, and these come in. Prices jump wildly at first, so
+knapsacks are asked at prices between those of the program and the best ones so far, best by the bound that they give.
+
+Its solution is nearly whole: there are no more fractions than rows, and thousands of nodes. The whole parts are taken,
+and the few nodes that are left get whole numbers of the same fillings.
+
+Source: Gilmore and Gomory, "A Linear Programming Approach to the Cutting-Stock Problem" (1961, 1963); the smoothing of
+prices: Wentges, "Weighted Dantzig-Wolfe decomposition for linear mixed-integer programming" (1997).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense, Solution
+from placer.linear import ColumnSum, IntegerProgram, Row
+from placer.methods.decomposed.node_fillings import Filling, FillingProblem, Pricing, make_filling_problem
+
+__all__ = ["refilled"]
+
+IntArray = npt.NDArray[np.int64]
+
+#: Share of the best prices so far in those that knapsacks are asked at; the next one where no filling that is found
+#: there is worth its node.
+SMOOTHING = (0.7, 0.35, 0.0)
+
+#: Near enough to the bound, as a share of it.
+GAP = 2e-4
+
+#: The first fillings: each kind of nodes is filled in so many portions.
+PORTIONS = 4
+
+#: What the last knapsacks may take, in usual ones: what these do not find is not looked for any more.
+THOROUGH = 4
+
+#: The nodes that are left get whole numbers within this share of the time and so many nodes of the tree, so near to the
+#: bound.
+WHOLE_SHARE, WHOLE_NODES, WHOLE_GAP = 0.15, 100, 1e-4
+
+#: Deterministic time that a linear program counts as.
+PROGRAM_WORK = 0.01
+
+
+def refilled(
+    dense: Dense, solution: Solution, priority: int, seconds: float, work: float, workers: int, seed: int
+) -> tuple[Solution, float]:
+    """Place the independent pods anew, all nodes at once.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    solution
+        Keeps all rules; its other pods stay where they are.
+    priority
+        Whose pods are decided: those of higher priorities come first, those of lower ones take what is left.
+    seconds, work
+        What it may take; ``work`` is deterministic time.
+    workers
+        Knapsacks at once.
+    seed
+        Of the solver.
+
+    Returns
+    -------
+    tuple[Solution, float]
+        A solution that keeps all rules; it may be worse. The deterministic time it took.
+    """
+    problem = make_filling_problem(dense, solution, priority)
+    if problem is None:
+        return solution, 0.0
+    with ThreadPoolExecutor(workers) as threads:
+        search = _ColumnGeneration(problem, seconds, work, threads, seed)
+        search.generate()
+        return search.rounded(dense), search.limit.spent
+
+
+@dataclass
+class _Limit:
+    """What the search may take, and what it has taken."""
+
+    end: float
+    work: float
+    spent: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.end or self.spent >= self.work
+
+
+@dataclass(frozen=True)
+class _Master:
+    """The relaxation over the fillings in hand, solved.
+
+    Parameters
+    ----------
+    value
+        Its optimum.
+    prices
+        int64, shape (shapes,): what one more pod of a shape in a filling would be worth.
+    costs
+        float64, shape (kinds,): what one more node of a kind would be worth.
+    filled
+        Per filling how many nodes are filled like that.
+    """
+
+    value: float
+    prices: IntArray
+    costs: npt.NDArray[np.float64]
+    filled: npt.NDArray[np.float64]
+
+
+class _ColumnGeneration:
+    """Fillings in hand, and what the relaxation over them says."""
+
+    def __init__(
+        self, problem: FillingProblem, seconds: float, work: float, threads: ThreadPoolExecutor, seed: int
+    ) -> None:
+        self.problem, self.threads, self.seed = problem, threads, seed
+        self.end = time.monotonic() + seconds
+        self.limit = _Limit(self.end - WHOLE_SHARE * seconds if seconds < math.inf else math.inf, work)
+        self.pricing = Pricing(problem)
+        self.fillings: list[Filling] = []
+        self.known: set[tuple[int, bytes]] = set()
+        for filling in problem.fillings:
+            self.add(filling.kind, filling.pods)
+
+    def add(self, kind: int, pods: IntArray) -> bool:
+        """Take a filling in hand; say whether it is new."""
+        key = (kind, pods.tobytes())
+        if key in self.known or not pods.any():
+            return False
+        self.known.add(key)
+        self.fillings.append(Filling(kind, pods))
+        return True
+
+    def generate(self) -> None:
+        """Look for fillings until none is missing, the bound is near or the time is over."""
+        center, least = self._portions(), math.inf
+        while not self.limit.over:
+            master = self.master(self.problem.size, self.problem.counts)
+            if master is None:
+                return
+            new = False
+            for smoothing in SMOOTHING:
+                prices = np.rint(smoothing * center + (1 - smoothing) * master.prices).astype(np.int64)
+                new, bound = self._priced(prices, master, 1)
+                if bound < least:
+                    least, center = bound, prices
+                if new or self.limit.over:
+                    break
+            near = least - master.value <= GAP * least
+            if near or not (new or self._priced(master.prices, master, THOROUGH)[0]):
+                return
+
+    def _priced(self, prices: IntArray, master: _Master, effort: int) -> tuple[bool, float]:
+        """Ask all kinds for a filling; say whether one is new and worth its node, and what bound the prices give."""
+
+        def ask(kind: int) -> tuple[int, IntArray, float]:
+            bound, worth = self.pricing.relaxed(kind, prices)
+            most = self.problem.most[:, kind]
+            return bound, *self.pricing.best(kind, prices, most, worth, self.seed, effort)
+
+        new = False
+        bound = float(self.problem.size @ np.maximum(0, self.problem.gain - prices))
+        for kind, (most, pods, work) in enumerate(self.threads.map(ask, range(len(self.problem.nodes)))):
+            self.limit.spent += work
+            bound += len(self.problem.nodes[kind]) * most
+            if master.prices @ pods > master.costs[kind] * (1 + 1e-9):
+                new |= self.add(kind, pods)
+        return new, bound
+
+    def _portions(self) -> IntArray:
+        """Fill all nodes in portions by what room is worth altogether; return what pods are worth then."""
+        problem = self.problem
+        prices, worth = self._aggregated()
+        left, nodes = problem.size.copy(), problem.counts
+        portions = -(-nodes // PORTIONS)
+        while nodes.any() and not self.limit.over:
+            kind = int(np.argmax(nodes))
+            most = np.minimum(problem.most[:, kind], left)
+            pods, work = self.pricing.best(kind, prices, most, worth[kind], self.seed)
+            self.limit.spent += work
+            self.add(kind, pods)
+            some = np.flatnonzero(pods)
+            many = int(min(portions[kind], nodes[kind], *(left[some] // pods[some]))) if len(some) else int(nodes[kind])
+            left -= many * pods
+            nodes[kind] -= many
+        return prices
+
+    def _aggregated(self) -> tuple[IntArray, npt.NDArray[np.float64]]:
+        """Prices of pods and of room where the nodes of a kind are one: int64 (shapes,), float64 (kinds, resources)."""
+        problem, program = self.problem, IntegerProgram()
+        shapes, kinds = problem.most.shape
+        whole = problem.most * problem.counts
+        placed = [program.column(size) for size in problem.size.tolist()]
+        there = [
+            {
+                kind: program.column(min(placeable, int(whole[shape, kind])))
+                for kind in np.flatnonzero(whole[shape]).tolist()
+            }
+            for shape, placeable in enumerate(problem.size.tolist())
+        ]
+        for column, on in zip(placed, there, strict=True):
+            program.rows.append(Row.of({column: 1, **dict.fromkeys(on.values(), -1)}, 0))
+        for kind, room in enumerate((problem.room * problem.counts[:, None]).tolist()):
+            for resource, amount in enumerate(room):
+                asked = {
+                    on[kind]: int(problem.request[shape, resource]) for shape, on in enumerate(there) if kind in on
+                }
+                program.rows.append(Row.of(asked, amount))
+        self._queue_rows(program, placed, np.zeros(shapes, dtype=np.int64))
+        solved = program.maximum(dict(zip(placed, problem.gain.tolist(), strict=True)))
+        prices, rest = np.maximum(0.0, np.array(solved.prices)), problem.room.size
+        return np.rint(prices[:shapes]).astype(np.int64), prices[shapes : shapes + rest].reshape(kinds, -1)
+
+    def _queue_rows(self, program: IntegerProgram, placed: Sequence[int], before: IntArray) -> None:
+        """C11: what the placed pods of a queue take, ``before`` of each shape being placed already."""
+        for amounts, room in self.problem.queues:
+            taken = sum(amount * int(before[shape]) for shape, amount in amounts.items())
+            program.rows.append(Row.of({placed[shape]: amount for shape, amount in amounts.items()}, room - taken))
+
+    def _program(self, size: IntArray, nodes: IntArray) -> tuple[IntegerProgram, list[int], list[int]]:
+        """The program over the fillings in hand for so many pods and nodes, the columns of shapes and of fillings."""
+        program = IntegerProgram()
+        placed = [program.column(many) for many in size.tolist()]
+        filled = [program.column(int(nodes[filling.kind])) for filling in self.fillings]
+        offered: list[dict[int, int]] = [{} for _ in placed]
+        kinds: list[dict[int, int]] = [{} for _ in range(len(nodes))]
+        for filling, column in zip(self.fillings, filled, strict=True):
+            kinds[filling.kind][column] = 1
+            for shape in np.flatnonzero(filling.pods).tolist():
+                offered[shape][column] = -int(filling.pods[shape])
+        program.rows += [Row.of({column: 1, **terms}, 0) for column, terms in zip(placed, offered, strict=True)]
+        program.rows += [Row.of(terms, many) for terms, many in zip(kinds, nodes.tolist(), strict=True)]
+        self._queue_rows(program, placed, self.problem.size - size)
+        return program, placed, filled
+
+    def master(self, size: IntArray, nodes: IntArray) -> _Master | None:
+        """Solve the relaxation; None where the solver does not."""
+        self.limit.spent += PROGRAM_WORK
+        program, placed, filled = self._program(size, nodes)
+        solved = program.maximum(dict(zip(placed, self.problem.gain.tolist(), strict=True)))
+        if solved.point is None:
+            return None
+        point, prices = np.array(solved.point), np.maximum(0.0, np.array(solved.prices))
+        shapes = len(placed)
+        return _Master(
+            float(point[:shapes] @ self.problem.gain),
+            np.rint(prices[:shapes]).astype(np.int64),
+            prices[shapes : shapes + len(nodes)],
+            point[filled] if filled else np.zeros(0),
+        )
+
+    def rounded(self, dense: Dense) -> Solution:
+        """Whole numbers of fillings, and the pods that they are."""
+        problem = self.problem
+        master = self.master(problem.size, problem.counts)
+        filled = (
+            np.zeros(len(self.fillings), dtype=np.int64)
+            if master is None
+            else np.floor(master.filled + 1e-6).astype(np.int64)
+        )
+        pods = np.array([filling.pods for filling in self.fillings]).reshape(len(self.fillings), len(problem.size))
+        kinds = np.array([filling.kind for filling in self.fillings], dtype=np.int64)
+        left = np.maximum(0, problem.size - filled @ pods)
+        nodes = problem.counts - np.bincount(kinds, weights=filled, minlength=len(problem.nodes)).astype(np.int64)
+        program, placed, columns = self._program(left, nodes)
+        worth = ColumnSum()
+        for column, gain in zip(placed, problem.gain.tolist(), strict=True):
+            worth.add(-gain, column)
+        seconds = max(0.5, self.end - time.monotonic())
+        point = program.point(worth, columns, seconds, WHOLE_NODES, WHOLE_GAP)
+        if point is not None:
+            filled = filled + np.rint([point[column] for column in columns]).astype(np.int64)
+        return self._placed(dense, filled)
+
+    def _placed(self, dense: Dense, filled: IntArray) -> Solution:
+        """Give pods to nodes; a filling may have more pods of a shape than there are, or than their queue takes."""
+        problem, solution = self.problem, self.problem.held.copy()
+        waiting = _Waiting(dense, problem)
+        nodes = [iter(each.tolist()) for each in problem.nodes]
+        for filling, many in zip(self.fillings, filled.tolist(), strict=True):
+            for node in itertools.islice(nodes[filling.kind], many):
+                for shape in np.flatnonzero(filling.pods).tolist():
+                    for index in waiting.some(shape, int(filling.pods[shape])):
+                        solution[index, node] = solution.get((index, node), 0) + 1
+        return solution
+
+
+class _Waiting:
+    """Pods that are not placed yet, and what is left of their queues."""
+
+    def __init__(self, dense: Dense, problem: FillingProblem) -> None:
+        self.pods = [
+            [index for index in classes for _ in range(dense.classes[index].size)][::-1] for classes in problem.classes
+        ]
+        self.room = [room for _, room in problem.queues]
+        self.rows: list[list[tuple[int, int]]] = [[] for _ in self.pods]
+        for number, (amounts, _) in enumerate(problem.queues):
+            for shape, amount in amounts.items():
+                self.rows[shape].append((number, amount))
+
+    def some(self, shape: int, most: int) -> list[int]:
+        """Take at most so many pods of a shape, by class, older classes first."""
+        many = min(most, len(self.pods[shape]), *(self.room[row] // amount for row, amount in self.rows[shape]))
+        for row, amount in self.rows[shape]:
+            self.room[row] -= amount * many
+        return [self.pods[shape].pop() for _ in range(many)]

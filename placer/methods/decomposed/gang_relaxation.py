@@ -1,0 +1,266 @@
+"""Gangs that are placed pod by pod inside the search: an instance without all or nothing, and the way back.
+
+A step looks at a few nodes, and so it can admit no gang of dozens of pods whose room lies in pieces on the whole
+cluster. Where such gangs may have a part of their pods, each piece of room is worth something to whichever pod fits,
+and a gang is built over many steps. Pods of one shape that nothing ties to a domain are the same to every node,
+whatever gang they are of; so they are one class, and which gangs are whole is decided afterwards, for all of them at
+once: the set that is worth most of those for which enough pods of each shape are placed. Only whole gangs go back.
+
+Pods of a subgroup with a tier limit stay together, each subgroup by itself; without one its gang is lost, so it counts
+as much as the gang.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+
+from ortools.sat.python import cp_model
+
+from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution
+from placer.instance import GroupKey
+from placer.placement import MAXIMISED
+
+__all__ = ["GangRelaxation", "relaxable"]
+
+#: Deterministic time to choose gangs; a few dozen of them take a thousandth of it.
+CHOOSING_WORK = 0.5
+
+
+def relaxable(dense: Dense, level: int) -> bool:
+    """Say whether a relaxation may help with a value: ``admitted``, where no call, NUMA zone or neighbour ties pods."""
+    before = dense.levels[: level + 1]
+    return (
+        before[-1][0] == "admitted"
+        and all(name in MAXIMISED for name, _ in before)
+        and dense.network is None
+        and dense.numa is None
+        and dense.neighbours is None
+    )
+
+
+class GangRelaxation:
+    """An instance in which gangs may have a part of their pods, for ``admitted`` of one priority.
+
+    Gangs that need all of their pods are relaxed: of this priority each that neither runs in part nor has a tier limit
+    but no subgroups, of higher priorities those of them that are whole. All others are as they were; lower priorities
+    are left out.
+
+    Parameters
+    ----------
+    dense
+        The instance; :func:`relaxable`.
+    level
+        Index of the value.
+    solution
+        Keeps all rules.
+
+    Attributes
+    ----------
+    dense
+        The relaxed instance: its values are those before the value, and then ``placed`` of the priority.
+    gangs
+        The groups of the instance that are relaxed.
+    """
+
+    def __init__(self, dense: Dense, level: int, solution: Solution) -> None:
+        self.whole, self.priority = dense, dense.levels[level][1] or 0
+        placed = _placed(solution)
+        self.gangs = [group for group in range(len(dense.groups)) if self._relaxes(group, placed)]
+        relaxed = frozenset(self.gangs)
+        # Class of the relaxed instance to that of the instance, as far as it has one alone; the others by kind.
+        self.kept, merged = self._parted(relaxed)
+        alone = [[index] for index in self.kept]
+        self.class_of = {index: number for number, each in enumerate((*alone, *merged)) for index in each}
+        self.dense = self._dense(level, merged, relaxed)
+
+    def _parted(self, relaxed: frozenset[int]) -> tuple[list[int], list[list[int]]]:
+        """Classes that stay alone, and those that become one, by kind; lower priorities are in neither."""
+        kinds: dict[Hashable, list[int]] = {}
+        kept: list[int] = []
+        for index, one in enumerate(self.whole.classes):
+            if one.group in relaxed and not self._tied(one):
+                kinds.setdefault(self._kind(index), []).append(index)
+            elif self.whole.groups[one.group].priority >= self.priority:
+                kept.append(index)
+        return kept, list(kinds.values())
+
+    def _relaxes(self, number: int, placed: Counter[int]) -> bool:
+        """Whether a group may have a part of its pods."""
+        dense, group = self.whole, self.whole.groups[number]
+        scope, size = dense.scopes[group.scope], sum(dense.classes[index].size for index in group.classes)
+        if group.priority < self.priority or scope.bound or (scope.limit is not None and not group.sub_groups):
+            return False
+        all_placed = sum(placed[index] for index in group.classes) == size
+        needs_all = group.need_weight == self._total(group.classes)
+        return needs_all and (group.priority == self.priority or all_placed)
+
+    def _tied(self, one: PodClass) -> bool:
+        """Whether a tier limit ties pods of a class to others."""
+        dense = self.whole
+        inner = None if one.sub_group < 0 else dense.scopes[dense.sub_groups[one.sub_group].scope].limit
+        return inner is not None or dense.scopes[dense.groups[one.group].scope].limit is not None
+
+    def _kind(self, index: int) -> Hashable:
+        """Classes of one kind are the same to every rule of nodes and queues, and count the same."""
+        one, dense = self.whole.classes[index], self.whole
+        return dense.groups[one.group].priority, *one.shape, one.weight, one.daemon, tuple(dense.rows_of[index])
+
+    def _dense(self, level: int, merged: list[list[int]], relaxed: frozenset[int]) -> Dense:
+        whole = self.whole
+        groups = _numbers(whole.classes[index].group for index in self.kept)
+        subs = _numbers({whole.classes[index].sub_group for index in self.kept} - {-1})
+        pools = _numbers((whole.groups[whole.classes[each[0]].group].priority for each in merged), len(groups))
+        classes = (*self._kept_classes(groups, subs, relaxed), *self._merged_classes(merged, pools))
+        scopes = [replace(scope, classes=self._alone(scope.classes)) for scope in whole.scopes]
+        made = [self._group(group, subs, group in relaxed) for group in groups]
+        for priority, number in pools.items():
+            mine = tuple(index for index, one in enumerate(classes) if one.group == number)
+            made.append(_pool(priority, mine, len(scopes)))
+            scopes.append(DenseScope(mine, None, wanted=False))
+        return replace(
+            whole,
+            classes=classes,
+            groups=tuple(made),
+            sub_groups=tuple(self._sub_group(sub, groups) for sub in subs),
+            scopes=tuple(scopes),
+            queue_rows=tuple(map(self._queue_row, whole.queue_rows)),
+            levels=(*whole.levels[:level], ("placed", whole.levels[level][1])),
+            constant_locality=0,
+            constant_span=0,
+            constant_network=0,
+        )
+
+    def _kept_classes(
+        self, groups: dict[int, int], subs: dict[int, int], relaxed: frozenset[int]
+    ) -> Iterator[PodClass]:
+        """Classes that are still alone, with the numbers that their groups and subgroups have now."""
+        for index in self.kept:
+            one = self.whole.classes[index]
+            group, sub = groups[one.group], subs.get(one.sub_group, -1)
+            yield replace(one, group=group, sub_group=sub, weight=self._weight(index, relaxed))
+
+    def _merged_classes(self, merged: list[list[int]], pools: dict[int, int]) -> Iterator[PodClass]:
+        """One class of all pods of one kind."""
+        for each in merged:
+            first = self.whole.classes[each[0]]
+            pods = tuple(chain.from_iterable(self.whole.classes[index].pods for index in each))
+            yield replace(first, pods=pods, group=pools[self.whole.groups[first.group].priority], sub_group=-1)
+
+    def _queue_row(self, row: QueueRow) -> QueueRow:
+        numbers = {self.class_of[index] for index in row.classes if index in self.class_of}
+        return replace(row, classes=tuple(sorted(numbers)))
+
+    def _weight(self, index: int, relaxed: frozenset[int]) -> int:
+        """Weight of a pod: a subgroup that stays together weighs as much as its gang."""
+        one, whole = self.whole.classes[index], self.whole
+        if one.group not in relaxed or one.sub_group < 0:
+            return one.weight
+        gang, sub = (self._total(each.classes) for each in (whole.groups[one.group], whole.sub_groups[one.sub_group]))
+        return one.weight * gang // max(1, sub)
+
+    def _total(self, classes: Iterable[int]) -> int:
+        """Weight of all pods of some classes."""
+        return sum(self.whole.classes[index].weight * self.whole.classes[index].size for index in classes)
+
+    def _alone(self, classes: Iterable[int]) -> tuple[int, ...]:
+        """Those of some classes that are still a class alone, as numbered in the relaxed instance."""
+        numbers = (self.class_of.get(index, len(self.kept)) for index in classes)
+        return tuple(number for number in numbers if number < len(self.kept))
+
+    def _group(self, index: int, sub_number: dict[int, int], relaxed: bool) -> DenseGroup:
+        group = self.whole.groups[index]
+        subs = tuple(sub_number[sub] for sub in group.sub_groups if sub in sub_number)
+        kept = replace(group, classes=self._alone(group.classes), sub_groups=subs)
+        return replace(kept, short=0, short_by_role=(), short_by_policy=(), need_weight=0) if relaxed else kept
+
+    def _sub_group(self, index: int, group_number: dict[int, int]) -> DenseSubGroup:
+        sub = self.whole.sub_groups[index]
+        return replace(sub, group=group_number[sub.group], classes=self._alone(sub.classes))
+
+    def relaxed(self, solution: Solution) -> Solution:
+        """A solution of the instance as one of the relaxed instance, without what lower priorities have."""
+        found: Counter[tuple[int, int]] = Counter()
+        for (index, node), count in solution.items():
+            if index in self.class_of:
+                found[self.class_of[index], node] += count
+        return Solution(found)
+
+    def restored(self, solution: Solution) -> Solution | None:
+        """The whole gangs of a solution of the relaxed instance, and all that was not relaxed, in the instance.
+
+        Pods are shared out so that gangs which are worth most become whole; those of the others are left out.
+
+        Returns
+        -------
+        Solution | None
+            None where gangs of a higher priority would not all be whole.
+        """
+        chosen = self._chosen(_placed(solution))
+        if chosen is None:
+            return None
+        dense, relaxed = self.whole, frozenset(self.gangs)
+        found: Counter[tuple[int, int]] = Counter()
+        places: dict[int, list[int]] = defaultdict(list)
+        for (number, node), count in sorted(solution.items()):
+            if number >= len(self.kept):
+                places[number] += [node] * count
+                continue
+            index = self.kept[number]
+            group = dense.classes[index].group
+            if group not in relaxed or group in chosen:
+                found[index, node] += count
+        for group in sorted(chosen):
+            for index in dense.groups[group].classes:
+                if self.class_of[index] >= len(self.kept):
+                    for _ in range(dense.classes[index].size):
+                        found[index, places[self.class_of[index]].pop()] += 1
+        return Solution(found)
+
+    def _chosen(self, placed: Counter[int]) -> frozenset[int] | None:
+        """Gangs that become whole, so many pods of each class being placed."""
+        dense, model = self.whole, cp_model.CpModel()
+        whole = {group: model.new_bool_var("") for group in self.gangs}
+        for number, terms in self._asked(whole).items():
+            model.add(sum(size * variable for size, variable in terms) <= placed[number])
+        mine = []
+        for group, variable in whole.items():
+            if dense.groups[group].priority > self.priority:
+                model.add(variable == 1)
+            else:
+                mine.append(dense.groups[group].need_weight * variable)
+        model.maximize(sum(mine))
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = CHOOSING_WORK
+        if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        return frozenset(group for group, variable in whole.items() if solver.value(variable))
+
+    def _asked(self, whole: dict[int, cp_model.IntVar]) -> dict[int, list[tuple[int, cp_model.IntVar]]]:
+        """Class of the relaxed instance to how many of its pods each gang asks for."""
+        asked: dict[int, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
+        for group, variable in whole.items():
+            for index in self.whole.groups[group].classes:
+                asked[self.class_of[index]].append((self.whole.classes[index].size, variable))
+        return asked
+
+
+def _numbers(found: Iterable[int], first: int = 0) -> dict[int, int]:
+    """Each of some numbers to its place among them, from ``first`` on."""
+    return {each: place for place, each in enumerate(sorted(set(found)), first)}
+
+
+def _pool(priority: int, classes: tuple[int, ...], scope: int) -> DenseGroup:
+    """The group of all pods of a priority that are placed one by one."""
+    return DenseGroup(GroupKey("pods", "", f"one by one {priority}"), classes, (), 0, (), (), priority, 0.0, 0, scope)
+
+
+def _placed(solution: Solution) -> Counter[int]:
+    """Class to its pods that are placed."""
+    found: Counter[int] = Counter()
+    for (index, _), count in solution.items():
+        found[index] += count
+    return found

@@ -1,0 +1,249 @@
+"""C12, C13 and C14 of the exact model: rows over the domains of node labels.
+
+With y[R, d] the pods of the classes of a set R in a domain d, those that are there before included:
+
+* C13, a term with owners O and matched classes M, of which A = O and M are both: y[A, d] + b[d] <= 1,
+  y[O - A, d] <= most b[d], y[M - A, d] <= most (1 - b[d] - y[A, d]); b[d] says whether a pod that only owns is there.
+* C14: m <= y[M, d] for every domain that counts, and y[M, d] - m <= maxSkew where an owner is.
+* C12: y[O, d] <= most (s[d] + sum of f[c] over the c in d), for every key; s[d] <= y[M - O, d] says whether a pod that
+  does not ask for the same makes room, f[c] whether the first is in c, a domain of each key; at most one f is 1.
+
+What C12 leaves open is the order: a pod may need one that needs it. A solution without an order is excluded.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from ortools.sat.python.cp_model import IntVar
+
+from placer.dense import Solution
+from placer.dense.affinity_orders import Attraction
+from placer.dense.neighbours import DenseNeighbours, Repulsion, SpreadRow
+from placer.methods.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
+
+__all__ = ["NeighbourRows"]
+
+#: Domain to the counts there.
+ByDomain = Mapping[int, list[IntVar]]
+
+
+class NeighbourRows:
+    """Adds the rules to a model, and excludes what has no order.
+
+    Parameters
+    ----------
+    variables
+        The model.
+    neighbours
+        The rows.
+
+    Attributes
+    ----------
+    unsure
+        Whether more may have been excluded than the rules ask for.
+    """
+
+    def __init__(self, variables: ExactVariables, neighbours: DenseNeighbours) -> None:
+        self.variables, self.neighbours, self.model = variables, neighbours, variables.model
+        self.dense = variables.dense
+        self.unsure = False
+        self._items: dict[int, list[int]] = defaultdict(list)
+        for item, each in enumerate(variables.bundles.items):
+            self._items[each.classes[0]].append(item)
+
+    def _counts(self, classes: Iterable[int]) -> list[tuple[int, IntVar]]:
+        """First node of its place and count, of every item of some classes; items are of one kind of neighbours."""
+        found = []
+        for index in classes:
+            for item in self._items.get(index, ()):
+                for place, variable in self.variables.counts[item].items():
+                    found.append((self.variables.places[place].nodes[0], variable))
+        return found
+
+    def _by_domain(self, key: int, classes: Iterable[int]) -> ByDomain:
+        found: dict[int, list[IntVar]] = defaultdict(list)
+        domain = self.neighbours.domain[key]
+        for node, variable in self._counts(classes):
+            if domain[node] >= 0:
+                found[int(domain[node])].append(variable)
+        return found
+
+    @staticmethod
+    def _most(variables: Iterable[IntVar]) -> int:
+        return sum(list(variable.proto.domain)[-1] for variable in variables)
+
+    def _at_most(self, row: Linear, most: int) -> None:
+        if row.variables:
+            self.model.add(solver_form(row) <= most - row.constant)
+
+    # C12
+
+    def attract(self, row: Attraction) -> None:
+        """Owners are where others of those that match are, or where the first is."""
+        firsts = self._firsts(row)
+        for place, key in enumerate(row.keys):
+            owners, others = self._by_domain(key, row.owners), self._by_domain(key, row.others)
+            held = {combination[place] for combination in row.held}
+            for domain in sorted({*owners, *held} - row.ground[place]):
+                support = Linear()
+                if others.get(domain):
+                    there = Linear().add(1, *others[domain])
+                    made = self.variables.integer(1, partial(reaches, there, 1))
+                    self._at_most(Linear().add(1, made).add(-1, *others[domain]), 0)
+                    support.add(1, made)
+                support.add(1, *(first for at, first in firsts.items() if at[place] == domain))
+                if owners.get(domain):
+                    mine = owners[domain]
+                    self.model.add(solver_form(Linear().add(1, *mine).plus(-self._most(mine), support)) <= 0)
+                if domain in held:
+                    self.model.add(solver_form(support) >= 1)
+
+    def _firsts(self, row: Attraction) -> dict[tuple[int, ...], IntVar]:
+        """Domains of each key to whether the first is there; none where there can be no first."""
+        at = self._by_combination(row, row.firsts)
+        held = row.held_firsts if row.open else frozenset()
+        chosen = _First(self, row, at)
+        found = {}
+        for where in sorted({*at, *held}):
+            first = self.variables.integer(1, partial(chosen.at, where))
+            if where not in held:
+                self._at_most(Linear().add(1, first).add(-1, *at[where]), 0)
+            found[where] = first
+        if len(found) > 1:
+            self.model.add_at_most_one(found.values())
+        return found
+
+    def _by_combination(self, row: Attraction, classes: Iterable[int]) -> dict[tuple[int, ...], list[IntVar]]:
+        found: dict[tuple[int, ...], list[IntVar]] = defaultdict(list)
+        for node, variable in self._counts(classes):
+            found[tuple(int(self.neighbours.domain[key][node]) for key in row.keys)].append(variable)
+        return {where: counts for where, counts in found.items() if min(where) >= 0}
+
+    # C13
+
+    def repel(self, row: Repulsion) -> None:
+        """Of those that mean each other one pod in a domain, and none where another keeps it off."""
+        both = self._by_domain(row.key, row.mutual)
+        owning = self._by_domain(row.key, set(row.owners) - set(row.mutual))
+        meant = self._by_domain(row.key, set(row.matched) - set(row.mutual))
+        for domain in sorted({*both, *owning, *meant}):
+            mutual, owners, others = (each.get(domain, []) for each in (both, owning, meant))
+            barred = Linear().add(1, *mutual)
+            if owners:
+                there = Linear().add(1, *owners)
+                kept = self.variables.integer(1, partial(reaches, there, 1))
+                self._at_most(Linear().add(1, *owners).add(-self._most(owners), kept), 0)
+                barred.add(1, kept)
+            if len(barred.variables) > 1 or any(list(each.proto.domain)[-1] > 1 for each in mutual):
+                self._at_most(barred, 1)
+            if others and barred.variables:
+                most = self._most(others)
+                self._at_most(Linear().add(1, *others).plus(most, barred), most)
+
+    # C14
+
+    def spread(self, row: SpreadRow) -> None:
+        """Where an owner is, there are at most ``skew`` more than in the domain with fewest."""
+        owners = self._by_domain(row.key, row.owners)
+        counts = self._counted(row)
+        fewest = self._fewest(row, counts)
+        for domain in sorted({*owners, *row.held}):
+            here = counts.get(domain)
+            if here is None or (len(counts) == 1 and not row.floor):
+                continue
+            excess = Linear([*here.variables], [*here.coefficients], here.constant)
+            if fewest is not None:
+                excess.add(-1, fewest)
+            if domain in row.held:
+                self._at_most(excess, row.skew)
+                continue
+            there = Linear().add(1, *owners[domain])
+            some = self.variables.integer(1, partial(reaches, there, 1))
+            self._at_most(Linear().add(1, *owners[domain]).add(-self._most(owners[domain]), some), 0)
+            if excess.variables:
+                self.model.add(solver_form(excess) <= row.skew - excess.constant).only_enforce_if(some)
+            elif excess.constant > row.skew:
+                self.model.add(some == 0)
+
+    def _counted(self, row: SpreadRow) -> dict[int, Linear]:
+        """Domain to how many pods are counted there."""
+        found = {domain: Linear(constant=count) for domain, count in row.before.items()}
+        domain = self.neighbours.domain[row.key]
+        for node, variable in self._counts(row.matched):
+            if row.counted[node]:
+                found[int(domain[node])].add(1, variable)
+        return found
+
+    def _fewest(self, row: SpreadRow, counts: Mapping[int, Linear]) -> IntVar | None:
+        """The least of the counts; None where it is 0 in any case."""
+        most = min((each.constant + self._most(each.variables) for each in counts.values()), default=0)
+        if row.floor or not most:
+            return None
+        every = list(counts.values())
+        fewest = self.variables.integer(most, lambda values: min(value_at(each, values) for each in every))
+        for each in every:
+            self._at_most(Linear([fewest, *each.variables], [1, *(-one for one in each.coefficients)]), each.constant)
+        return fewest
+
+    # Orders
+
+    def exclude(self, solution: Solution, values: Sequence[int]) -> None:
+        """Exclude how the classes of all attractions are placed in a solution; ``values`` are those of the model."""
+        self.unsure |= self.neighbours.order(list(solution)) is not None
+        classes = {index for row in self.neighbours.attractions for index in (*row.owners, *row.matched)}
+        differs = []
+        for _, variable in self._counts(sorted(classes)):
+            value, most = values[variable.index], list(variable.proto.domain)[-1]
+            if value < most:
+                more = self.variables.integer(1, partial(reaches, Linear().add(1, variable), value + 1))
+                self.model.add(variable >= value + 1).only_enforce_if(more)
+                differs.append(more)
+            if value > 0:
+                less = self.variables.integer(1, partial(reaches, Linear().add(-1, variable), 1 - value))
+                self.model.add(variable <= value - 1).only_enforce_if(less)
+                differs.append(less)
+        self.model.add_bool_or(differs)
+
+
+class _First:
+    """Where the first of an attraction is, in a solution: the same place for all of its variables."""
+
+    def __init__(self, rows: NeighbourRows, row: Attraction, firsts: Mapping[tuple[int, ...], list[IntVar]]) -> None:
+        self._row, self._firsts = row, firsts
+        self._owners = rows._by_combination(row, row.owners)
+        self._others = [rows._by_domain(key, row.others) for key in row.keys]
+
+    def at(self, where: tuple[int, ...], values: list[int]) -> int:
+        """Whether the first is in some domains, as 1 or 0."""
+        return int(self.of(values) == where)
+
+    def of(self, values: list[int]) -> tuple[int, ...] | None:
+        """The domains that have no other support; None where all have."""
+        here = {*_there(self._owners, values), *self._row.held}
+        bare = [self._bare(here, place, values) for place in range(len(self._row.keys))]
+        if not any(bare):
+            return None
+        able = sorted({*_there(self._firsts, values), *self._row.held_firsts})
+        return next((where for where in able if _covers(where, bare)), None)
+
+    def _bare(self, owners: set[tuple[int, ...]], place: int, values: list[int]) -> set[int]:
+        """Domains of a key with owners and nothing else that matches."""
+        support = set(_there(self._others[place], values))
+        return {where[place] for where in owners} - self._row.ground[place] - support
+
+
+K = TypeVar("K")
+
+
+def _there(counts: Mapping[K, list[IntVar]], values: list[int]) -> list[K]:
+    """Where any count is above 0."""
+    return [where for where, variables in counts.items() if any(values[each.index] for each in variables)]
+
+
+def _covers(where: tuple[int, ...], bare: Sequence[set[int]]) -> bool:
+    """Whether some domains, one per key, are all that have no other support."""
+    return all(domains <= {domain} for domain, domains in zip(where, bare, strict=True))

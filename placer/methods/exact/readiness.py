@@ -1,0 +1,78 @@
+"""Whether one group can be ready at all: the exact model asked for that alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ortools.sat.python import cp_model
+
+from placer.deadline import Deadline
+from placer.dense import Dense, Solution
+from placer.methods.events import TooLarge
+from placer.methods.exact.search import ExactModel
+from placer.methods.exact.variables import solver_form
+
+__all__ = ["ready_solution"]
+
+#: Solutions of the model that kubelets refuse (C10) are excluded one by one; so many at most.
+MOST_REFUSED = 50
+
+
+def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[bool | None, Solution | None]:
+    """Find a solution in which every group is ready, or prove that there is none.
+
+    Parameters
+    ----------
+    dense
+        An instance whose first level is ``admitted`` of its only priority, and which has one group.
+    deadline
+        When the solver ends.
+    seed
+        Of the solver, which has one thread.
+
+    Returns
+    -------
+    bool or None, Solution or None
+        True with a solution that kubelets admit in some order; False where it is proved that there is none; None where
+        there was no time, or the model would be too large.
+    """
+    try:
+        model = ExactModel(_by_admission(dense), seconds=max(0.0, deadline.left))
+    except TooLarge:
+        return None, None
+    value = model.objective.level(0)
+    needed = sum(group.need_weight for group in dense.groups)
+    if not value.variables:
+        return (None if value.constant >= needed else False), None
+    model.proto.add(solver_form(value) >= needed - value.constant)
+    return _admitted(model, deadline, seed)
+
+
+def _admitted(model: ExactModel, deadline: Deadline, seed: int) -> tuple[bool | None, Solution | None]:
+    """Solve until there is a solution that kubelets admit, or none is left."""
+    for _ in range(MOST_REFUSED):
+        status, found = _solved(model, deadline, seed)
+        if found is None:
+            return (False if status == cp_model.INFEASIBLE and not model.unsure else None), None
+        admitted = model.admitted(found)
+        if admitted is not None:
+            return True, admitted
+        if not model.exclude(found):
+            break
+    return None, None
+
+
+def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.CpSolverStatus, Solution | None]:
+    """Status of the solver, and its solution where it has one."""
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers, solver.parameters.random_seed = 1, seed
+    solver.parameters.max_time_in_seconds = min(1e6, max(0.01, deadline.left))
+    status = solver.solve(model.proto)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return status, model.read(list(solver.response_proto.solution))
+    return status, None
+
+
+def _by_admission(dense: Dense) -> Dense:
+    """The same with no level but the first, so that the model tells apart only what readiness needs."""
+    return replace(dense, levels=dense.levels[:1])

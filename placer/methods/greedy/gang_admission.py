@@ -1,0 +1,547 @@
+"""Gangs and the AppGroups that they make up.
+
+In this order: one gang, all that makes it ready or nothing (C5, C6, C7, C11), then its optional pods, as many as still
+fit; an AppGroup as a whole, its pods placed near to each other; ruin and recreate over AppGroups (C8, C9, O3).
+
+Source: Schrimpf, Schneider, Stamm-Wilbrandt and Dueck, "Record Breaking Optimization Results Using the Ruin and
+Recreate Principle", Journal of Computational Physics 159 (2000): pods of some AppGroups are taken away and placed once
+more, with what is around them now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from placer.dense import DenseGroup
+from placer.methods.greedy.best_fit import anchor, candidates, choose, choose_tied, demand_of, tops
+from placer.methods.greedy.communicating import Way, carry_out, drafts_of, lots_of, place_communicating, place_one
+from placer.methods.greedy.local_search import move_pods
+from placer.methods.greedy.state import GreedyState, PodBlock, least, running_sums
+
+__all__ = ["Style", "admit", "extend", "place_app", "ruin_and_recreate"]
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a gang is placed.
+
+    Parameters
+    ----------
+    whole
+        Try all pods of an elastic gang before only as many as it needs.
+    reuse
+        Fill nodes in use before empty ones (O4); else least room left over alone decides.
+    tries
+        Domains tried per tier and scope, at least 1. Candidates are found by counting, and the tightest come first: in
+        a full cluster a dozen of them may hold each shape alone, and not all of them together.
+    forward
+        How often a subgroup that found no place is moved to the front, and the whole gang is tried again.
+    """
+
+    whole: bool = False
+    reuse: bool = True
+    tries: int = 32
+    forward: int = 4
+
+
+def admit(state: GreedyState, group: int, style: Style) -> bool:
+    """Make a group ready of which nothing new is placed yet; False, and nothing placed, where no place was found."""
+    needed, whole = state.layout.needed(group), state.layout.whole(group)
+    if needed is None:
+        return False
+    elastic = state.layout.elastic(group)
+    if (style.whole or not elastic) and _place(state, group, whole, style):
+        return True
+    return elastic and (_place(state, group, needed, style) or _place_any(state, group, style))
+
+
+def _place(state: GreedyState, group: int, blocks: Sequence[PodBlock], style: Style) -> bool:
+    """Place exactly these pods in the first domain, of those that could hold them, where that works out."""
+    gang = state.dense.groups[group]
+    if not _queues_allow(state, blocks):
+        return False
+    mark = state.mark()
+    domains = candidates(state, gang.scope, state.layout.domains.root, demand_of(state, blocks), blocks)
+    for domain in _first_of_each_tier(state, domains, style.tries):
+        if _place_blocks(state, gang, blocks, domain, style) is None:
+            return True
+        state.undo(mark)
+    return False
+
+
+def _place_any(state: GreedyState, group: int, style: Style) -> bool:
+    """Place some choice of pods that makes an elastic group ready: what found no place is left out next time."""
+    gang, layout = state.dense.groups[group], state.layout
+    if len(gang.classes) == 1:
+        return False  # there is but one choice
+    mark = state.mark()
+    rooms = _rooms(state, gang)
+    for domain in _first_of_each_tier(state, rooms, style.tries):
+        most = rooms[domain]
+        blocks = least(state.dense, gang, layout.class_prices, most)
+        while blocks is not None:
+            failed = None
+            if _queues_allow(state, blocks):
+                failed = _place_blocks(state, gang, blocks, domain, style)
+                if failed is None:
+                    return True
+                state.undo(mark)
+            _leave_out(blocks, failed, most)
+            blocks = least(state.dense, gang, layout.class_prices, most)
+    return False
+
+
+def _rooms(state: GreedyState, gang: DenseGroup) -> dict[int, dict[int, int]]:
+    """Domains with room for some choice of pods that makes the group ready, by counting each class on its own.
+
+    Returns
+    -------
+    Domain to how many pods of each class fit there, in the order of :func:`candidates`.
+    """
+    root = state.layout.domains.root
+    domains = list(candidates(state, gang.scope, root, {}))
+    tree = state.layout.domains
+    most = np.empty((len(gang.classes), len(domains)), dtype=np.int64)
+    for row, index in enumerate(gang.classes):
+        hopes = state.hopes(state.layout.shape_of[index]) if state.tied(index) else state.able(index)
+        total = running_sums(hopes)
+        limit = min(state.dense.classes[index].size, state.queue_limit(index))
+        most[row] = np.minimum(total[tree.end[domains]] - total[tree.begin[domains]], limit)
+        state.work += len(total)
+    found: dict[int, dict[int, int]] = {}
+    suffices: dict[tuple[int, ...], bool] = {}
+    for column in np.flatnonzero(most.sum(axis=0) >= gang.short):
+        counts = tuple(most[:, column].tolist())
+        room = dict(zip(gang.classes, counts, strict=True))
+        if counts not in suffices:
+            suffices[counts] = least(state.dense, gang, state.layout.class_prices, room) is not None
+        if suffices[counts]:
+            found[domains[column]] = room
+    return found
+
+
+def _leave_out(blocks: Sequence[PodBlock], failed: PodBlock | None, most: dict[int, int]) -> None:
+    """Use less of what found no place: none of a subgroup, else one pod less of the dearest class."""
+    if failed is not None and failed.sub_group >= 0:
+        most.update({index: 0 for index, _ in failed.items})
+    else:
+        index, count = (failed or blocks[0]).items[0]
+        most[index] = count - 1
+
+
+def _first_of_each_tier(state: GreedyState, domains: Iterable[int], tries: int) -> Iterator[int]:
+    tier = state.layout.domains.tier
+    seen: dict[int, int] = {}
+    for domain in domains:
+        number = int(tier[domain])
+        seen[number] = seen.get(number, 0) + 1
+        if seen[number] <= tries:
+            yield domain
+
+
+def _queues_allow(state: GreedyState, blocks: Sequence[PodBlock]) -> bool:
+    """Whether the queues have room for all the pods together (C11)."""
+    if not state.queue_room:
+        return True
+    asked: dict[int, int] = {}
+    for block in blocks:
+        for index, count in block.items:
+            for row, amount in state.dense.rows_of[index]:
+                asked[row] = asked.get(row, 0) + amount * count
+    return all(amount <= state.queue_room[row] for row, amount in asked.items())
+
+
+def _place_blocks(
+    state: GreedyState, gang: DenseGroup, blocks: Sequence[PodBlock], domain: int, style: Style
+) -> PodBlock | None:
+    """Place blocks in a domain, the hardest first; one that fails moves to the front and all is tried again.
+
+    Returns
+    -------
+    None where all are placed; else the block that failed, with some of the others placed.
+    """
+    order = sorted(blocks, key=lambda block: (_depth(state, block), *_hardness(state, block)))
+    mark = state.mark()
+    for _ in range(1 + min(len(blocks), style.forward)):
+        failed = next((block for block in order if not _place_block(state, gang, block, domain, style)), None)
+        if failed is None or failed is order[0]:
+            return failed
+        state.undo(mark)
+        order.remove(failed)
+        order.insert(0, failed)
+    return failed
+
+
+def _depth(state: GreedyState, block: PodBlock) -> int:
+    """How many others have to be there before some pod of a block may be near them (C12)."""
+    return max((state.depth(index) for index, _ in block.items), default=0)
+
+
+def _hardness(state: GreedyState, block: PodBlock) -> tuple[int, int, int]:
+    """Sort key: subgroups with the lowest limit first, then those that take most; pods of no subgroup last."""
+    price = sum(state.layout.class_prices[index] * count for index, count in block.items)
+    if block.sub_group < 0:
+        return int(state.layout.domains.tier.max()) + 1, -price, block.sub_group
+    limit = state.dense.scopes[state.dense.sub_groups[block.sub_group].scope].limit
+    return int(state.layout.domains.tier.max()) if limit is None else limit, -price, block.sub_group
+
+
+def _place_block(state: GreedyState, gang: DenseGroup, block: PodBlock, domain: int, style: Style) -> bool:
+    """Place one block in a domain, as low as its own scope wants; undone where it fails."""
+    if block.sub_group >= 0:
+        scope = state.dense.sub_groups[block.sub_group].scope
+        if state.dense.scopes[scope].wanted:
+            domains = candidates(state, scope, domain, demand_of(state, (block,)), (block,))
+            return any(
+                pack(state, block.items, inner, scope, style)
+                for inner in _first_of_each_tier(state, domains, style.tries)
+            )
+    wanted = state.dense.scopes[gang.scope].wanted
+    return pack(state, block.items, domain, gang.scope if wanted else None, style)
+
+
+def pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scope: int | None, style: Style) -> bool:
+    """Place classes in a domain, one after the other; all or nothing.
+
+    ``scope`` is the one whose leaves shall be few; None: it does not matter.
+    """
+    mark = state.mark()
+    communicating = [item for item in items if item[0] in state.dense.workload_of]
+    way = Way(state.layout.slice_of(domain), style.reuse, scope)
+    if communicating and place_communicating(state, communicating, way, whole=True):
+        return False
+    silent = [item for item in items if item[0] not in state.dense.workload_of]
+    for index, count in sorted(silent, key=lambda item: state.depth(item[0])):
+        if count > state.queue_limit(index) or not _choose(state, index, count, domain, scope, style):
+            state.undo(mark)
+            return False
+    return True
+
+
+def _choose(state: GreedyState, index: int, count: int, domain: int, scope: int | None, style: Style) -> bool:
+    """Place pods of a class on nodes of a domain; False, and none of them placed, where there is no room."""
+    leaves = None if scope is None else state.touched_leaves(scope)
+    shape = state.layout.shape_of[index]
+    chosen = choose(state, shape, count, state.layout.slice_of(domain), leaves=leaves, reuse=style.reuse)
+    if chosen is not None:
+        state.take(index, *chosen)
+    return chosen is not None
+
+
+def extend(state: GreedyState, group: int, style: Style) -> None:
+    """Place what is left of a ready group, as much as fits: subgroups whole or at their size, other pods one by one."""
+    gang = state.dense.groups[group]
+    if not any(state.left(index) for index in gang.classes):
+        return
+    for sub in gang.sub_groups:
+        if not _has_started(state, sub):
+            _start_sub_group(state, gang, sub, style)
+    for index in sorted(gang.classes, key=lambda index: (-state.layout.class_prices[index], index)):
+        sub = state.dense.classes[index].sub_group
+        if state.left(index) and (sub < 0 or _has_started(state, sub)):
+            _fill(state, gang, index, style)
+
+
+def _has_started(state: GreedyState, sub: int) -> bool:
+    part = state.dense.sub_groups[sub]
+    return not part.short or any(state.placed[index] for index in part.classes)
+
+
+def _start_sub_group(state: GreedyState, gang: DenseGroup, sub: int, style: Style) -> None:
+    """Place a subgroup that has nothing yet: all its pods where they fit, else at least as many as it may have (C6)."""
+    part = state.dense.sub_groups[sub]
+    prices = state.layout.class_prices
+    dearest = sorted(part.classes, key=lambda index: (-prices[index], index))
+    whole = tuple((index, state.left(index)) for index in dearest)
+    outers = tops(state, gang.scope, state.layout.domains.root)
+    for outer in outers:
+        block = PodBlock(sub, whole)
+        for domain in candidates(state, part.scope, outer, demand_of(state, (block,)), (block,)):
+            if pack(state, whole, domain, part.scope, style):
+                return
+    for outer in outers:
+        for domain in tops(state, part.scope, outer):
+            if any(_at_least(state, order, domain, part.short, style) for order in (dearest, dearest[::-1])):
+                return
+
+
+def _at_least(state: GreedyState, classes: Sequence[int], domain: int, least: int, style: Style) -> bool:
+    """Place as many pods as fit of one class after the other; undone where they are fewer than ``least``."""
+    mark = state.mark()
+    for index in classes:
+        _place_some(state, index, domain, None, style)
+    if sum(state.placed[index] for index in classes) >= least:
+        return True
+    state.undo(mark)
+    return False
+
+
+def _place_some(state: GreedyState, index: int, domain: int, scope: int | None, style: Style) -> None:
+    """Place as many pods of a class in a domain as its queues and the room allow; few leaves of ``scope``, if any."""
+    begin, end = state.layout.slice_of(domain)
+    if state.communication is not None and index in state.dense.workload_of:
+        while state.left(index) and place_one(state, index, Way((begin, end), style.reuse, scope)):
+            pass
+        return
+    shape = state.layout.shape_of[index]
+    if state.tied(index):
+        _place_tied(state, index, (begin, end), style)
+        return
+    count = min(state.left(index), state.queue_limit(index), int(state.fits(shape)[begin:end].sum()))
+    if count > 0:
+        _choose(state, index, count, domain, scope, style)
+
+
+def _place_tied(state: GreedyState, index: int, where: tuple[int, int], style: Style) -> None:
+    """Place as many pods as go of a class that pods on other nodes let in or keep off (C12, C13, C14)."""
+    count = min(state.left(index), state.queue_limit(index))
+    shape = state.layout.shape_of[index]
+    chosen = choose_tied(state, shape, count, where, reuse=style.reuse, some=True) if count > 0 else None
+    if chosen is not None:
+        state.take(index, *chosen)
+
+
+def _fill(state: GreedyState, gang: DenseGroup, index: int, style: Style) -> None:
+    """Place as many pods of one class as its scopes, its queues and the room allow, nearest first."""
+    sub = state.dense.classes[index].sub_group
+    scopes = [gang.scope] + ([state.dense.sub_groups[sub].scope] if sub >= 0 else [])
+    wanted = [scope for scope in scopes if state.dense.scopes[scope].wanted]
+    for domain in _nearest_first(state, scopes, index):
+        _place_some(state, index, domain, wanted[-1] if wanted else None, style)
+        if not state.left(index):
+            return
+
+
+def _nearest_first(state: GreedyState, scopes: list[int], index: int) -> Iterator[int]:
+    """Domains for one more pod, narrow ones before those around them; the caller places pods after each."""
+    root = state.layout.domains.root
+    for outer in _roomiest_first(state, tops(state, scopes[0], root), index):
+        inner = [outer] if len(scopes) == 1 else _roomiest_first(state, tops(state, scopes[1], outer), index)
+        for top in inner:
+            before = state.placed[index]
+            yield from _upward(state, scopes[-1], top, index)
+            limited = any(state.dense.scopes[scope].limit is not None for scope in scopes)
+            if limited and state.placed[index] > before:  # what is placed now ties the scopes to this domain
+                return
+
+
+def _upward(state: GreedyState, scope: int, top: int, index: int) -> Iterator[int]:
+    """From where the scope is up to ``top``; where it is nowhere, first the lowest domain that takes all pods."""
+    if state.dense.scopes[scope].wanted:
+        domain = anchor(state, scope)
+        if domain is None:
+            block = PodBlock(state.dense.classes[index].sub_group, ((index, state.left(index)),))
+            yield from islice(candidates(state, scope, top, demand_of(state, (block,)), (block,)), 1)
+        else:
+            tree = state.layout.domains
+            inside = set(state.layout.inside(top).domains.tolist())
+            while domain in inside and domain != top:
+                yield domain
+                domain = int(tree.parent[domain])
+    yield top
+
+
+def _roomiest_first(state: GreedyState, domains: list[int], index: int) -> list[int]:
+    if len(domains) < 2:
+        return domains
+    fit = running_sums(state.able(index))
+    tree = state.layout.domains
+    return sorted(domains, key=lambda domain: (int(fit[tree.begin[domain]] - fit[tree.end[domain]]), domain))
+
+
+#: Areas in which an AppGroup is tried that does not find a place group by group.
+HOMES = 3
+
+
+def place_app(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
+    """Place groups of one AppGroup, of which nothing new is placed yet.
+
+    Where some of them find no place, one area after the other is taken first for as many as go there.
+
+    Returns
+    -------
+    The gangs that were made ready, and the groups that were not.
+    """
+    mark = state.mark()
+    ready, failed = _in_turn(state, groups, style)
+    if not failed or all(state.layout.is_lone(group) for group in groups):
+        return ready, failed
+    best = _weight(state, groups), state.since(mark), ready, failed
+    for area in _homes(state):
+        state.undo(mark)
+        ready, failed = _at_home(state, groups, style, area)
+        weight = _weight(state, groups)
+        if weight > best[0]:
+            best = weight, state.since(mark), ready, failed
+    state.undo(mark)
+    for index, node, count in best[1]:
+        state.take(index, [node], [count])
+    return best[2], best[3]
+
+
+def _in_turn(state: GreedyState, groups: Sequence[int], style: Style) -> tuple[list[int], list[int]]:
+    """Place gangs one after the other, then all lone pods together."""
+    layout = state.layout
+    ready: list[int] = []
+    failed: list[int] = []
+    for group in groups:
+        if not layout.is_lone(group):
+            (ready if admit(state, group, style) else failed).append(group)
+    items = [(state.dense.groups[group].classes[0], 1) for group in groups if layout.is_lone(group)]
+    left = place_communicating(state, items, Way((0, len(state.price)), style.reuse), whole=False) if items else []
+    return ready, failed + [state.dense.classes[index].group for index in left]
+
+
+def _at_home(state: GreedyState, groups: Sequence[int], style: Style, area: int) -> tuple[list[int], list[int]]:
+    """Place what goes there in one area, then the rest anywhere."""
+    assert state.communication is not None
+    state.communication.home = np.arange(state.communication.calls.areas) == area
+    ready, failed = _in_turn(state, groups, style)
+    state.communication.home = None
+    more, failed = _in_turn(state, failed, style)
+    return ready + more, failed
+
+
+def _homes(state: GreedyState) -> list[int]:
+    """The areas with most room."""
+    assert state.communication is not None
+    room = np.bincount(state.communication.calls.area, weights=state.price, minlength=state.communication.calls.areas)
+    return [int(area) for area in np.lexsort((np.arange(len(room)), -room))[:HOMES]]
+
+
+def _weight(state: GreedyState, groups: Sequence[int]) -> int:
+    classes = state.dense.classes
+    return sum(
+        classes[index].weight * state.placed[index] for group in groups for index in state.dense.groups[group].classes
+    )
+
+
+#: Other AppGroups that make way, one at a time, for one that is not placed entirely.
+OTHERS = 8
+
+
+def ruin_and_recreate(state: GreedyState, limit: int) -> None:
+    """Place more of AppGroups that are not placed entirely, then cheaper what is.
+
+    Parameters
+    ----------
+    state
+        What is placed; is changed where that is better.
+    limit
+        ``GreedyState.work`` beyond which it ends.
+    """
+    _RuinAndRecreate(state, limit).run()
+
+
+class _RuinAndRecreate:
+    def __init__(self, state: GreedyState, limit: int) -> None:
+        assert state.communication is not None
+        self.state, self.communication, self.limit = state, state.communication, limit
+        #: AppGroup to its groups, and to their classes.
+        self.groups: dict[int, list[int]] = defaultdict(list)
+        for group in range(len(state.dense.groups)):
+            app = state.layout.app(group)
+            if app is not None:
+                self.groups[app].append(group)
+        self.classes = {
+            app: [index for group in groups for index in state.dense.groups[group].classes]
+            for app, groups in self.groups.items()
+        }
+
+    def run(self) -> None:
+        """First AppGroups with pods left, alone and with others, then all of them."""
+        apps = [app for app in self.groups if self._movable(app)]
+        for app in list(filter(self._left, apps)):
+            for others in [[], *([other] for other in self._neighbours(app))]:
+                self._more([app, *others])
+        for app in apps:
+            if self.state.work <= self.limit and all(map(self.state.layout.is_lone, self.groups[app])):
+                self._cheaper(app)
+
+    def _movable(self, app: int) -> bool:
+        """Whether a node that its pods leave never refuses those that stay (C10)."""
+        return all(self.state.may_leave(index) for index in self.classes[app])
+
+    def _left(self, app: int) -> bool:
+        return any(self.state.left(index) for index in self.classes[app])
+
+    def _neighbours(self, app: int) -> list[int]:
+        """Other AppGroups, those with most pods in the areas where this one is."""
+        here = {area for workload in self._workloads([app]) for area in self.communication.placed[workload]}
+        shared = {other: self._pods_in(other, here) for other in self.groups if other != app and self._movable(other)}
+        placed = [other for other in shared if any(self.state.placed[index] for index in self.classes[other])]
+        return sorted(placed, key=lambda other: (-shared[other], other))[:OTHERS]
+
+    def _pods_in(self, app: int, areas: Collection[int]) -> int:
+        """Placed pods of an AppGroup in some areas; in any, where there are none of these."""
+        placed = (self.communication.placed[workload].items() for workload in self._workloads([app]))
+        return sum(pods for there in placed for area, pods in there if not areas or area in areas)
+
+    def _workloads(self, apps: Sequence[int]) -> set[int]:
+        of = self.state.dense.workload_of
+        return {of[index] for app in apps for index in self.classes[app] if index in of}
+
+    def _placed(self, apps: Sequence[int]) -> tuple[int, ...]:
+        """Placed weight by priority, higher first."""
+        placed: dict[int, int] = defaultdict(int)
+        for index in (index for app in apps for index in self.classes[app]):
+            pods = self.state.dense.classes[index]
+            placed[self.state.dense.groups[pods.group].priority] += pods.weight * self.state.placed[index]
+        return tuple(placed[priority] for priority in sorted(placed, reverse=True))
+
+    def _clear(self, app: int) -> None:
+        for index in self.classes[app]:
+            for node, count in list(self.state.where.get(index, {}).items()):
+                self.state.take(index, [node], [-count])
+
+    def _more(self, apps: Sequence[int]) -> None:
+        """Place AppGroups once more, the first one first, if it has pods left; undone where no more is placed."""
+        if not self._left(apps[0]) or self.state.work > self.limit:
+            return
+        before, mark = self._placed(apps), self.state.mark()
+        for app in apps:
+            self._clear(app)
+        for app in apps:
+            groups = sorted(self.groups[app], key=lambda group: -self.state.dense.groups[group].priority)
+            admitted, _ = place_app(self.state, groups, Style())
+            for group in admitted:
+                extend(self.state, group, Style())
+        self._judge(apps, mark, better=self._placed(apps) > before)
+
+    def _cheaper(self, app: int) -> None:
+        """Place what is placed of an AppGroup once more; undone where that is not cheaper."""
+        items = [(index, self.state.placed[index]) for index in self.classes[app] if self.state.placed[index]]
+        if not items:
+            return
+        before, mark = (self._placed([app]), -self.communication.cost), self.state.mark()
+        self._clear(app)
+        place_cheaply(self.state, items, self.limit)
+        self._judge([app], mark, better=(self._placed([app]), -self.communication.cost) > before)
+
+    def _judge(self, apps: Sequence[int], mark: int, *, better: bool) -> None:
+        """Undo what is no better, and what leaves callers with too many callees too far (C8)."""
+        if not better or not self.communication.balanced(self._workloads(apps)):
+            self.state.undo(mark)
+
+
+def place_cheaply(state: GreedyState, items: Sequence[tuple[int, int]], limit: int) -> None:
+    """Place pods again that all had a place, in the way of those at hand that is cheapest (O3).
+
+    Nothing is placed where none of them has a place for all; ``limit`` as in :func:`~.moves.move_pods`.
+    """
+    assert state.communication is not None
+    way, mark, lots = Way((0, len(state.price))), state.mark(), lots_of(state, items)
+    best: tuple[int, list[tuple[int, int, int]]] | None = None
+    for parts in drafts_of(state, lots, way, whole=True):
+        if not carry_out(state, lots, parts, way):
+            move_pods(state, {index for index, _ in items}, limit)
+            if best is None or state.communication.cost < best[0]:
+                best = state.communication.cost, state.since(mark)
+        state.undo(mark)
+    for index, node, count in best[1] if best is not None else ():
+        state.take(index, [node], [count])

@@ -1,0 +1,53 @@
+"""What memory a container has left: above its limit the kernel kills all of it, the parent of a search included.
+
+Source: Linux ``cgroup-v2`` (``memory.max``, ``memory.current``, ``memory.stat``) and ``cgroup-v1/memory``; the
+directory is the one that a container sees as its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["limit_memory", "memory_left"]
+
+_ROOT = Path("/sys/fs/cgroup")
+#: Limit, use, and statistics with the name of what the kernel gives back first, of versions 2 and 1.
+_FILES = (
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
+)
+#: A limit of version 1 from which on there is none: the largest multiple of a page.
+_NONE = 2**62
+
+
+def memory_left(root: Path = _ROOT) -> int | None:
+    """Give the bytes that the container may still take; None where nothing limits it, or it does not say.
+
+    Parameters
+    ----------
+    root
+        Where the control group's files are.
+    """
+    for limit_file, use_file, statistics, cache in _FILES:
+        try:
+            limit, use = (int((root / each).read_text()) for each in (limit_file, use_file))
+            lines = (root / statistics).read_text().splitlines()
+        except (OSError, ValueError):  # not this version; "max"
+            continue
+        if limit >= _NONE:
+            return None
+        counts = dict(line.split(maxsplit=1) for line in lines if " " in line)
+        return max(0, limit - use + int(counts.get(cache, 0)))
+    return None
+
+
+def limit_memory(most: int) -> None:
+    """Let this process, and each that it starts, take at most so many bytes of memory for its data.
+
+    What is beyond fails as an allocation, which ends the process and no other.
+    """
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, hard))

@@ -1,0 +1,365 @@
+"""What pods that are placed leave to others by what they ask of each other: C12, C13 and C14 of a partial solution.
+
+Everything is counted by row and domain. A pod may come where all rows hold with it and with what is there; what is
+there is always in an order that admits each pod, since each comes after those that it needs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense.affinity_orders import Attraction
+from placer.dense.neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
+
+__all__ = ["NeighbourRooms"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class NeighbourRooms:
+    """Counts of placed pods by row and domain.
+
+    Parameters
+    ----------
+    neighbours
+        The rows.
+    kinds
+        Per class its kind of neighbours.
+    """
+
+    def __init__(self, neighbours: DenseNeighbours, kinds: list[int]) -> None:
+        self.neighbours, self._kinds = neighbours, kinds
+        self._repulsions = _by_class(neighbours.repulsions)
+        self._attractions = _by_class(neighbours.attractions)
+        self._spreads = _by_class(neighbours.spreads)
+        sizes = neighbours.sizes
+        self._repelling = [_Counts(sizes[row.key]) for row in neighbours.repulsions]
+        self._matching = [[_Counts(sizes[key]) for key in row.keys] for row in neighbours.attractions]
+        self._counted = [_Counts(sizes[row.key]) for row in neighbours.spreads]
+        for row, counts in zip(neighbours.spreads, self._counted, strict=True):
+            for domain, count in row.before.items():
+                counts.matched[domain] = count
+        for attraction, by_key in zip(neighbours.attractions, self._matching, strict=True):
+            for ground, each in zip(attraction.ground, by_key, strict=True):
+                each.matched[sorted(ground)] = 1
+        #: Class to node to pods of it, of classes that attractions are about.
+        self._nodes: dict[int, dict[int, int]] = defaultdict(dict)
+        #: Where spread and affinity are left out, for searches that look at them in the end.
+        self.lenient = False
+
+    @contextmanager
+    def leniently(self) -> Iterator[None]:
+        """Leave out for the block what further pods may still bring about."""
+        before, self.lenient = self.lenient, True
+        try:
+            yield
+        finally:
+            self.lenient = before
+
+    def concerns(self, index: int) -> bool:
+        """Whether anything is asked of a class, or by it."""
+        return self._kinds[index] >= 0
+
+    def take(self, index: int, node: int, count: int) -> None:
+        """Count pods in, or out where ``count`` is negative."""
+        if self._kinds[index] < 0:
+            return
+        for number, owns, meant in self._repulsions.get(index, ()):
+            self._repelling[number].add(int(self._domain(self.neighbours.repulsions[number])[node]), count, owns, meant)
+        if index in self._attractions:
+            there = self._nodes[index]
+            there[node] = there.get(node, 0) + count
+            if not there[node]:
+                del there[node]
+        for number, owns, meant in self._attractions.get(index, ()):
+            row = self.neighbours.attractions[number]
+            for key, counts in zip(row.keys, self._matching[number], strict=True):
+                counts.add(int(self.neighbours.domain[key][node]), count, owns, meant)
+        for number, owns, meant in self._spreads.get(index, ()):
+            spread = self.neighbours.spreads[number]
+            domain = int(self._domain(spread)[node])
+            self._counted[number].add(domain, count, owns, meant and bool(spread.counted[node]))
+
+    def _domain(self, row: Repulsion | SpreadRow) -> IntArray:
+        return self.neighbours.domain[row.key]
+
+    def close(self, index: int, nodes: IntArray | None, counts: IntArray) -> None:
+        """Lower counts of further pods of a class, on each node alone.
+
+        Parameters
+        ----------
+        index
+            The class.
+        nodes
+            Where; None: all nodes.
+        counts
+            int64: how many pods fit on each of them otherwise; is changed.
+        """
+        kind = self._kinds[index]
+        if kind < 0:
+            return
+        where = slice(None) if nodes is None else nodes
+        closed = self.neighbours.closed(kind)
+        if closed is not None:
+            counts[closed[where]] = 0
+        for number, owns, meant in self._repulsions.get(index, ()):
+            self._repel(number, owns, meant, where, counts)
+        if self.lenient:
+            return
+        for number, owns, meant in self._attractions.get(index, ()):
+            if owns:
+                self._attract(number, meant, where, counts)
+        for number, owns, meant in self._spreads.get(index, ()):
+            self._spread(number, owns, meant, where, counts)
+
+    def _repel(self, number: int, owns: bool, meant: bool, where: slice | IntArray, counts: IntArray) -> None:
+        """C13: no domain of those that it means, or that mean it; of a class that means itself one pod."""
+        held, domain = self._repelling[number], self._domain(self.neighbours.repulsions[number])[where]
+        blocked = np.zeros(len(held.matched), dtype=bool)
+        if owns:
+            blocked |= held.matched > 0
+        if meant:
+            blocked |= held.owners > 0
+        if owns and meant:
+            counts[domain >= 0] = np.minimum(counts[domain >= 0], 1)
+        if blocked.any():
+            counts[(domain >= 0) & blocked[domain]] = 0
+
+    def _attract(self, number: int, meant: bool, where: slice | IntArray, counts: IntArray) -> None:
+        """C12: domains that have a match; anywhere for the first."""
+        row = self.neighbours.attractions[number]
+        if meant and self.may_be_first(number):
+            return
+        for key, held in zip(row.keys, self._matching[number], strict=True):
+            domain = self.neighbours.domain[key][where]
+            counts[(domain < 0) | (held.matched[domain] == 0)] = 0
+
+    def may_be_first(self, number: int) -> bool:
+        """Whether a pod of some class may still be the first of an attraction."""
+        row = self.neighbours.attractions[number]
+        return row.open and not any(held.matched.any() for held in self._matching[number])
+
+    def first_of(self, index: int) -> Attraction | None:
+        """The attraction that a class asks for, where a pod of it would be the first."""
+        for number, owns, meant in self._attractions.get(index, ()):
+            if owns and meant and self.may_be_first(number):
+                return self.neighbours.attractions[number]
+        return None
+
+    def _spread(self, number: int, owns: bool, meant: bool, where: slice | IntArray, counts: IntArray) -> None:
+        """C14: so many more that a domain with owners, itself among them, does not get too far ahead."""
+        row, held = self.neighbours.spreads[number], self._counted[number]
+        domain = self._domain(row)[where]
+        room = self._spread_room(row, held, meant)
+        if not owns:
+            room = np.where(held.owners > 0, room, ANY_NUMBER)
+        most = np.where(domain >= 0, room[domain], ANY_NUMBER)
+        if meant and not owns:
+            most = np.where(row.counted[where], most, ANY_NUMBER)
+        np.minimum(counts, np.maximum(most, 0), out=counts)
+
+    @staticmethod
+    def _spread_room(row: SpreadRow, held: _Counts, meant: bool) -> IntArray:
+        """How many more pods each domain may have: int64, shape (domains,)."""
+        counting = np.array(list(row.before), dtype=np.int64)
+        found: IntArray = np.full(len(held.matched), ANY_NUMBER, dtype=np.int64)
+        now = held.matched[counting]
+        if row.floor or not len(counting):
+            fewest = np.zeros(len(counting), dtype=np.int64)
+        elif len(counting) == 1:
+            return found
+        else:
+            # What counts for a domain are the others: its own pods raise its own count.
+            least, second = np.partition(now, 1)[:2]
+            fewest = np.where((now == least) & ((now == least).sum() == 1), second, least)
+        if meant:
+            found[counting] = row.skew + fewest - now
+        else:
+            low = now.min(initial=0) if not row.floor else 0
+            found[counting] = np.where(now - low <= row.skew, ANY_NUMBER, 0)
+        return found
+
+    def beside(self, nodes: IntArray, number: Mapping[int, int]) -> DenseNeighbours:
+        """The rows of a subproblem beside all that is placed here.
+
+        Parameters
+        ----------
+        nodes
+            Nodes of the subproblem, ascending.
+        number
+            Class to its number in the subproblem; what is placed of it here stays.
+        """
+        whole = self.neighbours
+        return replace(
+            whole,
+            domain=tuple(each[nodes] for each in whole.domain),
+            shut={rule: self._all_shut_beside(rule, nodes) for rule in whole.shut},
+            repulsions=tuple(filter(_binds, (self._repulsion_beside(row, number) for row in whole.repulsions))),
+            attractions=tuple(filter(_binds, (self._attraction_beside(row, number) for row in whole.attractions))),
+            spreads=tuple(filter(_binds, self._spreads_beside(nodes, number))),
+        )
+
+    def _all_shut_beside(self, rule: str, nodes: IntArray) -> tuple[BoolArray | None, ...]:
+        return tuple(self._shut_beside(rule, kind, nodes) for kind in range(len(self.neighbours.shut[rule])))
+
+    def _spreads_beside(self, nodes: IntArray, number: Mapping[int, int]) -> Iterator[SpreadRow]:
+        for row in range(len(self.neighbours.spreads)):
+            yield self._spread_beside(row, nodes, number)
+
+    def _shut_beside(self, rule: str, kind: int, nodes: IntArray) -> BoolArray | None:
+        """Nodes that are closed to a kind by pods that stay, too (C13)."""
+        shut = self.neighbours.shut[rule][kind]
+        found = None if shut is None else shut[nodes]
+        if rule != "C13" or kind not in self._of_kind:
+            return found
+        for number, owns, meant in self._repulsions.get(self._of_kind[kind], ()):
+            held, key = self._repelling[number], self.neighbours.repulsions[number].key
+            blocked: BoolArray = ((held.matched > 0) & owns) | ((held.owners > 0) & meant)
+            domain = self.neighbours.domain[key][nodes]
+            closed = (domain >= 0) & blocked[domain]
+            found = closed if found is None else found | closed
+        return found
+
+    @cached_property
+    def _of_kind(self) -> dict[int, int]:
+        """Kind to one of its classes."""
+        return {kind: index for index, kind in enumerate(self._kinds)}
+
+    @staticmethod
+    def _repulsion_beside(it: Repulsion, number: Mapping[int, int]) -> Repulsion:
+        return replace(it, owners=_renumbered(it.owners, number), matched=_renumbered(it.matched, number))
+
+    def _attraction_beside(self, it: Attraction, number: Mapping[int, int]) -> Attraction:
+        """Pods that stay and do not ask for the same make room; those that ask for it must keep what they need."""
+        ground = [set(each) for each in it.ground]
+        held: set[tuple[int, ...]] = set()
+        firsts: set[tuple[int, ...]] = set()
+        for index, there in self._places(it):
+            for where in there:
+                if index not in it.owners:
+                    for domain, each in zip(where, ground, strict=True):
+                        each.update({domain} - {-1})
+                else:
+                    held.add(where)
+                    firsts.update({where} if index in it.firsts else ())
+        return replace(
+            it,
+            owners=_renumbered(it.owners, number),
+            matched=_renumbered(it.matched, number),
+            ground=tuple(map(frozenset, ground)),
+            held=frozenset(held),
+            held_firsts=frozenset(firsts),
+        )
+
+    def _places(self, row: Attraction) -> Iterator[tuple[int, set[tuple[int, ...]]]]:
+        """Class to the domains, one per key, in which pods of it are."""
+        for index in {*row.owners, *row.matched}:
+            nodes = self._nodes.get(index, {})
+            yield index, {tuple(int(self.neighbours.domain[key][node]) for key in row.keys) for node in nodes}
+
+    def _spread_beside(self, row: int, nodes: IntArray, number: Mapping[int, int]) -> SpreadRow:
+        """Pods that stay are counted; owners that stay must not be too many."""
+        it, held = self.neighbours.spreads[row], self._counted[row]
+        return replace(
+            it,
+            owners=_renumbered(it.owners, number),
+            matched=_renumbered(it.matched, number),
+            counted=it.counted[nodes],
+            before={domain: int(held.matched[domain]) for domain in it.before},
+            held=frozenset(np.flatnonzero(held.owners > 0).tolist()),
+        )
+
+    @property
+    def even(self) -> bool:
+        """Whether all that is placed keeps C14 in the end."""
+        return all(_even(row, held) for row, held in zip(self.neighbours.spreads, self._counted, strict=True))
+
+    @cached_property
+    def near(self) -> frozenset[int]:
+        """Classes that must be near others (C12)."""
+        return frozenset(index for row in self.neighbours.attractions for index in row.owners)
+
+    def kind(self, node: int) -> tuple[object, ...]:
+        """What tells a node from others for any further pod, by the rows.
+
+        Where each domain of a key is one node, it is what stands there and not which one it is.
+        """
+        single, domain = self.neighbours.single, self.neighbours.domain
+        found: list[object] = [None if alone else int(each[node]) for alone, each in zip(single, domain, strict=True)]
+        for key, counts in self._all_counts:
+            place = int(domain[key][node])
+            found.append((int(counts.owners[place]), int(counts.matched[place])) if place >= 0 else None)
+        found += (bool(row.counted[node]) for row in self.neighbours.spreads)
+        return (*found, self._shut[:, node].tobytes())
+
+    @cached_property
+    def _all_counts(self) -> list[tuple[int, _Counts]]:
+        """Key and counts of every row."""
+        rows = self.neighbours
+        found = [(row.key, counts) for row, counts in zip(rows.repulsions, self._repelling, strict=True)]
+        found += [(row.key, counts) for row, counts in zip(rows.spreads, self._counted, strict=True)]
+        for row, by_key in zip(rows.attractions, self._matching, strict=True):
+            found += zip(row.keys, by_key, strict=True)
+        return found
+
+    @cached_property
+    def _shut(self) -> BoolArray:
+        """Distinct sets of closed nodes: bool, shape (sets, nodes)."""
+        rows = {id(row): row for rule in self.neighbours.shut.values() for row in rule if row is not None}
+        nodes = len(self.neighbours.domain[0]) if self.neighbours.domain else 0
+        return np.array(list(rows.values()), dtype=bool).reshape(len(rows), nodes)
+
+
+class _Counts:
+    """Per domain of a row: pods of owners and of matched classes."""
+
+    def __init__(self, domains: int) -> None:
+        self.owners: IntArray = np.zeros(domains, dtype=np.int64)
+        self.matched: IntArray = np.zeros(domains, dtype=np.int64)
+
+    def add(self, domain: int, count: int, owns: bool, meant: bool) -> None:
+        """Count pods on a node of a domain, -1: of none."""
+        if domain >= 0:
+            self.owners[domain] += count if owns else 0
+            self.matched[domain] += count if meant else 0
+
+
+def _binds(row: Repulsion | Attraction | SpreadRow) -> bool:
+    """Whether a row of a subproblem says anything beside what is closed: of its classes, or of owners that stay."""
+    if isinstance(row, Repulsion):
+        return bool(row.owners and row.matched)
+    return bool(row.owners or (row.matched and row.held))
+
+
+def _renumbered(classes: Iterable[int], number: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(number[index] for index in classes if index in number)
+
+
+def _even(row: SpreadRow, held: _Counts) -> bool:
+    """C14 of all domains with owners."""
+    counting = np.array(list(row.before), dtype=np.int64)
+    fewest = 0 if row.floor or not len(counting) else int(held.matched[counting].min())
+    there = (held.owners > 0) & (held.matched - fewest > row.skew)
+    there[sorted(row.held)] |= held.matched[sorted(row.held)] - fewest > row.skew
+    return not there.any()
+
+
+def _by_class(
+    rows: Sequence[Repulsion | Attraction | SpreadRow],
+) -> dict[int, list[tuple[int, bool, bool]]]:
+    """Class to the rows about it: number, whether it asks, whether it is meant."""
+    found: dict[int, dict[int, tuple[bool, bool]]] = defaultdict(dict)
+    for number, row in enumerate(rows):
+        for index in row.owners:
+            found[index][number] = True, False
+        for index in row.matched:
+            found[index][number] = number in found[index], True
+    return {index: [(number, *each) for number, each in of.items()] for index, of in found.items()}

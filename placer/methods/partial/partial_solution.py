@@ -1,0 +1,331 @@
+"""The partial solution: what is placed on which node, the room that is left, and the way back to any earlier point."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Counts, Dense, Solution
+from placer.dense.model import ready
+from placer.instance import HostPort
+from placer.methods.partial.neighbour_rooms import NeighbourRooms
+from placer.methods.partial.placed_calls import CallGraph, Communication
+from placer.methods.partial.zone_rooms import ZoneRooms
+
+__all__ = ["Mobility", "PartialSolution", "SharedRoom"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Mobility(IntEnum):
+    """Where a placed pod may be moved without a look at its group: to no other node, within its leaf, to any node."""
+
+    FIXED = 0
+    LEAF = 1
+    FREE = 2
+
+
+class SharedRoom(NamedTuple):
+    """What is left of what pods of all nodes share.
+
+    Parameters
+    ----------
+    queues
+        Per row of ``Dense.queue_rows``, in its unit (C11).
+    links
+        Per limited link, in bit/s (C9).
+    """
+
+    queues: list[int]
+    links: list[int]
+
+
+class PartialSolution:
+    """What is placed so far and the room that is left.
+
+    Example: three pods of class 4 on node 7 and one on node 9 are ``where[4] == {7: 3, 9: 1}``, ``on[7] == {4: 3}``,
+    ``on[9] == {4: 1}`` and ``placed[4] == 4``; ``take(4, [7], [-1])`` takes one away again, and so does ``undo`` to a
+    mark from before it came.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    calls
+        Its call graph, where another partial solution has one already; None: made anew where pods call each other.
+    zones
+        Whether kubelets' NUMA zones are replayed (C10); without, they are left to the caller.
+
+    Attributes
+    ----------
+    room
+        int64, shape (resources, nodes): what is left of each node; counting pods that fit reads whole rows.
+    free
+        The same as seen from a node: int64, shape (nodes, resources).
+    used
+        bool, shape (nodes,): not empty, DaemonSets' pods apart (O4).
+    queue_room
+        Per row of ``Dense.queue_rows``: what is left (C11).
+    placed
+        Per class: pods placed.
+    where
+        Class to node to count.
+    on
+        Node to class to count, in the order in which the classes came.
+    ports
+        Node to host ports of placed pods.
+    communication
+        The calls of placed pods; None where no pod calls another.
+    zones
+        What zones have left; None where no kubelet refuses a pod, or they are left to the caller.
+    neighbours
+        Where pods are that ask something of each other; None where none does.
+    """
+
+    def __init__(self, dense: Dense, calls: CallGraph | None = None, *, zones: bool = True) -> None:
+        self.dense = dense
+        self.room: IntArray = dense.free.T.copy(order="C")
+        self.free: IntArray = self.room.T
+        self.used: BoolArray = dense.node_used.copy()
+        self._busy = [0] * len(dense.nodes)
+        self.queue_room = [row.room for row in dense.queue_rows]
+        self.placed = [0] * len(dense.classes)
+        self.where: dict[int, dict[int, int]] = defaultdict(dict)
+        self.on: dict[int, dict[int, int]] = defaultdict(dict)
+        self.ports: dict[int, list[HostPort]] = defaultdict(list)
+        if calls is None and dense.network is not None:
+            calls = CallGraph(dense.network)
+        self.communication = None if calls is None else Communication(calls)
+        self.zones = ZoneRooms(dense.numa) if zones and dense.numa is not None else None
+        kinds = [each.neighbours for each in dense.classes]
+        self.neighbours = None if dense.neighbours is None else NeighbourRooms(dense.neighbours, kinds)
+        self._log: list[tuple[int, int, int]] = []
+
+    def take(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
+        """Place ``counts`` pods of a class on ``nodes``, distinct ones; take them away where a count is negative."""
+        for node, count in zip(nodes, counts, strict=True):
+            self._enter(index, node, count)
+        self._fill(index, nodes, counts)
+
+    def _enter(self, index: int, node: int, count: int) -> None:
+        """Remember and count pods, everything but the resources of the node."""
+        self._log.append((index, node, count))
+        self._count(index, node, count)
+        if self.zones is not None:
+            self.zones.take(index, node, count)
+
+    def mark(self) -> int:
+        """Return a point to come back to."""
+        return len(self._log)
+
+    def since(self, mark: int) -> list[tuple[int, int, int]]:
+        """What was placed since ``mark``, as (class, node, pods) in that order; taken away: fewer than 0 pods."""
+        return self._log[mark:]
+
+    def undo(self, mark: int) -> None:
+        """Take back everything since ``mark``."""
+        while len(self._log) > mark:
+            index, node, count = self._log.pop()
+            self._count(index, node, -count)
+            if self.zones is not None:
+                self.zones.undo(index, node)
+            self._fill(index, [node], [-count])
+
+    @contextmanager
+    def without(self, pods: Counts) -> Iterator[None]:
+        """Have some pods, all of them placed, away for the block: its body sees what is left if they had not come."""
+        mark = self.mark()
+        for (index, node), count in pods.items():
+            self.take(index, [node], [-count])
+        try:
+            yield
+        finally:
+            self.undo(mark)
+
+    def _count(self, index: int, node: int, count: int) -> None:
+        """Count pods in, or out where ``count`` is negative."""
+        self.placed[index] += count
+        self._count_on_node(index, node, count)
+        for row, amount in self.dense.rows_of[index]:
+            self.queue_room[row] -= amount * count
+        if self.communication is not None and index in self.dense.workload_of:
+            self.communication.take(self.dense.workload_of[index], node, count)
+        if self.neighbours is not None:
+            self.neighbours.take(index, node, count)
+
+    def _count_on_node(self, index: int, node: int, count: int) -> None:
+        """Count what is on the node and whether that uses it, and its host ports."""
+        pods = self.dense.classes[index]
+        there, here = self.where[index], self.on[node]
+        before = there.get(node, 0)
+        now = before + count
+        if now:
+            there[node] = here[index] = now
+        else:
+            del there[node], here[index]
+        if not pods.daemon and (before == 0 or now == 0):
+            self._busy[node] += 1 if now else -1
+            self.used[node] = self.dense.node_used[node] or self._busy[node] > 0
+        for port in pods.host_ports:
+            (self.ports[node].append if count > 0 else self.ports[node].remove)(port)
+
+    def _fill(self, index: int, nodes: Sequence[int], counts: Sequence[int]) -> None:
+        """Take room on distinct nodes, or give it back where counts are negative."""
+        request = self.dense.classes[index].request
+        if len(nodes) == 1:
+            self.room[:, nodes[0]] -= request * counts[0]
+        else:
+            self.room[:, np.asarray(nodes)] -= request[:, None] * np.asarray(counts)
+
+    def closes(self, index: int) -> bool:
+        """Whether :meth:`close` may say anything of pods of a class."""
+        pods = self.dense.classes[index]
+        return bool(pods.host_ports) or self.zones is not None or pods.neighbours >= 0
+
+    def tied(self, index: int) -> bool:
+        """Whether a pod of a class on one node changes how many more other nodes take of it (C12, C13, C14)."""
+        return self.dense.neighbours is not None and index in self.dense.neighbours.tied
+
+    def depth(self, index: int) -> int:
+        """How many others have to be there before pods of a class may be near them (C12)."""
+        return 0 if self.dense.neighbours is None else self.dense.neighbours.depth.get(index, 0)
+
+    def close(self, index: int, nodes: IntArray | None, counts: IntArray, *, zones: bool = True) -> None:
+        """Lower counts of further pods of a class by every rule of one node that is not of resources.
+
+        A rule of what may be together on a node goes here, and nowhere else in the methods that move a partial
+        solution. What eligibility (C3) and calls (C8, C9) say is told apart, because calls close whole areas.
+
+        Parameters
+        ----------
+        index
+            The class.
+        nodes
+            Where; None: all nodes.
+        counts
+            int64: how many fit by resources on each of them, at most 1 where the class has host ports; is changed.
+        zones
+            Whether C10 counts.
+        """
+        for node in self._nodes_with(self.dense.classes[index].host_ports):
+            counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
+        if self.neighbours is not None:
+            self.neighbours.close(index, nodes, counts)
+            if self.zones is not None and self.neighbours.near and not self.neighbours.lenient:
+                self._close_shared(index, nodes, counts, self.neighbours.near)
+        if zones and self.zones is not None:
+            most = self.zones.most(index, nodes, int(counts.max(initial=0)))
+            if most is not None:
+                np.minimum(counts, most, out=counts)
+
+    def ports_of(self, node: int) -> tuple[HostPort, ...]:
+        """Host ports that are taken on a node, by whichever pods."""
+        return (*self.dense.ports.get(node, ()), *self.ports.get(node, ()))
+
+    def _nodes_with(self, ports: Sequence[HostPort]) -> Iterator[int]:
+        """Nodes on which one of some host ports is taken."""
+        for taken in (self.dense.ports, self.ports) if ports else ():
+            for node, others in taken.items():
+                if any(port.clashes(other) for port in ports for other in others):
+                    yield node
+
+    def left(self, index: int) -> int:
+        """Pods of a class that are not placed."""
+        return self.dense.classes[index].size - self.placed[index]
+
+    def shared_room(self) -> SharedRoom:
+        """What queues and links have left now."""
+        return SharedRoom(list(self.queue_room), [] if self.communication is None else self.communication.left())
+
+    def queue_limit(self, index: int) -> int:
+        """How many more pods of a class its queues allow, at most the size of the class (C11)."""
+        rows = self.dense.rows_of[index]
+        return min((self.queue_room[row] // amount for row, amount in rows), default=self.dense.classes[index].size)
+
+    def nodes_of(self, classes: Iterable[int]) -> list[int]:
+        """Nodes that have new pods of the classes."""
+        return [node for index in classes if index in self.where for node in self.where[index]]
+
+    def pods_of(self, workload: int) -> Counter[int]:
+        """Node to new pods of a workload there."""
+        assert self.dense.network is not None
+        found: Counter[int] = Counter()
+        for index in self.dense.network.workloads[workload].classes:
+            found.update(self.where.get(index, {}))
+        return found
+
+    def is_ready(self, group: int) -> bool:
+        """Whether a group is ready as things stand (C5)."""
+        return ready(self.dense, group, {index: self.placed[index] for index in self.dense.groups[group].classes})
+
+    def stands(self, workloads: Iterable[int]) -> bool:
+        """Whether what only holds in the end does: callers that have enough callees near (C8), an order of pods (C10),
+        and what pods ask of pods around them where that was left out (C12, C14).
+
+        Parameters
+        ----------
+        workloads
+            Those that have changed; callers of others are not looked at.
+        """
+        balanced = self.communication is None or self.communication.balanced(workloads)
+        if self.neighbours is not None and self.neighbours.lenient and not self._holds(self.neighbours):
+            return False
+        return balanced and (self.zones is None or self.zones.stand)
+
+    def _holds(self, neighbours: NeighbourRooms) -> bool:
+        """Whether all that is placed keeps C14, and has an order for C12."""
+        counts = {(index, node): count for index, there in self.where.items() for node, count in there.items()}
+        order = {} if self.zones is None else self.zones.order
+        return neighbours.even and self.dense.orderable(Solution(counts, order))
+
+    def _close_shared(self, index: int, nodes: IntArray | None, counts: IntArray, near: frozenset[int]) -> None:
+        """Close nodes on which a pod may need another before it (C12) that its kubelet needs after it (C10)."""
+        crowds = (
+            self.on if index in near else {node: self.on[node] for each in near for node in self.where.get(each, ())}
+        )
+        for node, there in crowds.items():
+            if self._aligned(index, node) and any(each != index and self._aligned(each, node) for each in there):
+                counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
+
+    def _aligned(self, index: int, node: int) -> bool:
+        """Whether the kubelet of a node aligns pods of a class (C10)."""
+        return self.dense.numa is not None and bool(self.dense.numa.of(index, node))
+
+    def kind_of(self, node: int) -> tuple[object, ...]:
+        """What tells a node from others for any further pod, eligibility and place in the tree apart.
+
+        A rule of what may be together on a node has to tell nodes apart here, too.
+        """
+        ports = tuple(sorted(self.ports_of(node)))
+        area = -1 if self.communication is None else int(self.communication.calls.area[node])
+        zones = None if self.zones is None else self.zones.kind(node)
+        others = None if self.neighbours is None else self.neighbours.kind(node)
+        return area, self.free[node].tobytes(), ports, zones, others
+
+    def may_leave(self, index: int) -> bool:
+        """Whether pods that stay are never refused because a pod of a class leaves (C10, C12, C14)."""
+        return self.dense.classes[index].zones < 0 and self.dense.classes[index].neighbours < 0
+
+    def mobility(self, index: int) -> Mobility:
+        """Where a placed pod of a class may be moved by itself, rules of room and calls apart.
+
+        Pods of a group with a tier limit (C7), or one that counts in O2, stay within their leaves, so that neither gets
+        worse. Pods with host ports, NUMA zones or neighbours stay where they are, because whether others may follow
+        them is not told by resources alone.
+        """
+        dense = self.dense
+        pods = dense.classes[index]
+        if pods.host_ports or pods.zones >= 0 or pods.neighbours >= 0:
+            return Mobility.FIXED
+        scopes = [dense.groups[pods.group].scope]
+        if pods.sub_group >= 0:
+            scopes.append(dense.sub_groups[pods.sub_group].scope)
+        tied = any(dense.scopes[scope].wanted or dense.scopes[scope].limit is not None for scope in scopes)
+        return Mobility.LEAF if tied else Mobility.FREE

@@ -1,0 +1,173 @@
+"""What comes of a placement: what is proved of it, which rules it breaks, why groups wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placer.codes import REASONS, ReasonCode
+from placer.document import PlacementDocument, stated_bounds, stated_weight_bound, statement
+from placer.instance import Finding, GroupKey, Instance
+from placer.manifests import Text
+from placer.outcome import Outcome
+from placer.placement import Placement, Value, Violation
+from placer.read import read_whole_placement
+from placer.result import WEIGHT, Judged, Reason, Result, Termination, Verdict
+from placer.score import placed_weight, score
+from placer.verify import verify
+
+__all__ = ["Answer", "answer_of"]
+
+#: Said of a group that would fit by itself while nothing is decided.
+UNDECIDED = "nothing keeps it out by itself: it waits to be decided upon (placer solve)"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An instance, a placement of it, and what is known.
+
+    Parameters
+    ----------
+    outcome
+        The instance with the placement laid over it; as it is, an empty one.
+    decided
+        Whether there is a placement.
+    result
+        Values with bounds, in the form that words are made from. Of a placement of unknown origin there are no bounds.
+    stated
+        Whether the placement's own file says how it came about, and says it of this instance.
+    violations
+        Rules that the placement breaks.
+    reasons
+        Why pods of groups wait; only groups of which some do.
+    findings
+        Of the instance, of the file, and of what it says.
+    """
+
+    outcome: Outcome
+    decided: bool
+    result: Result
+    stated: bool
+    violations: tuple[Violation, ...]
+    reasons: Mapping[GroupKey, Reason]
+    findings: tuple[Finding, ...]
+
+
+def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) -> Answer:
+    """Lay a placement over an instance and judge it; nothing is believed that can be made out here.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    text
+        A Placement or v1 Bindings; None: the cluster as it is.
+    strict
+        Unknown keys of the placement are errors.
+
+    Raises
+    ------
+    BadInstance, StrictFindings
+        The text holds something else; it has unknown keys, and ``strict`` was asked for.
+    """
+    if text is None:
+        return _answer(instance, Placement(), None, (), decided=False)
+    placement, unread = read_whole_placement(text, strict=strict)
+    said = statement(text)
+    findings = list(unread.findings)
+    if said is not None and said.instance.sha256 != instance.digest:
+        words = "the Placement was made for other input than this; its bounds are left out, its reasons made anew"
+        findings.append(Finding("PlacementOfOtherInput", text.name, f"{text.name}: {words}"))
+        said = None
+    return _answer(instance, placement, said, tuple(findings), decided=True)
+
+
+def _answer(
+    instance: Instance,
+    placement: Placement,
+    said: PlacementDocument | None,
+    findings: tuple[Finding, ...],
+    *,
+    decided: bool,
+) -> Answer:
+    outcome = Outcome(instance, placement)
+    violations = tuple(verify(instance, placement))
+    believed = None if violations else said
+    reasons = _reasons(outcome, believed, decided=decided, valid=not violations)
+    objective = _judged(instance, placement, believed)
+    weight = Judged(
+        Value(WEIGHT, placed_weight(instance, placement)), None if believed is None else stated_weight_bound(believed)
+    )
+    met = bool(objective) and all(judged.met for judged in objective)
+    result = Result(
+        instance=instance,
+        placement=placement,
+        verdict=Verdict.OPTIMAL if met else Verdict.FEASIBLE,
+        objective=objective,
+        weight=weight,
+        reasons=reasons,
+        findings=tuple(sorted({*instance.findings, *findings})),
+        trace=(),
+        **_origin(said),
+    )
+    return Answer(outcome, decided, result, believed is not None, violations, reasons, result.findings)
+
+
+def _origin(said: PlacementDocument | None) -> dict[str, Any]:
+    """How the placement came about; of one that does not say it, what can be said of any."""
+    if said is None:
+        seconds = dict.fromkeys(("read", "build", "solve", "verify", "total"), 0.0)
+        return {"method": "another program", "termination": Termination.FINISHED, "seconds": seconds}
+    return {
+        "method": said.method,
+        "termination": said.termination,
+        "seconds": said.seconds.as_dict(),
+        "seed": said.seed,
+        "time_limit": said.limits.seconds,
+        "work_limit": said.limits.work,
+    }
+
+
+def _judged(instance: Instance, placement: Placement, said: PlacementDocument | None) -> tuple[Judged, ...]:
+    """Values as they are made out here, each with the bound that the file states for this very value."""
+    values = score(instance, placement)
+    bounds = (None,) * len(values) if said is None else stated_bounds(said, values)
+    return tuple(Judged(value, bound) for value, bound in zip(values, bounds, strict=True))
+
+
+def _reasons(outcome: Outcome, said: PlacementDocument | None, *, decided: bool, valid: bool) -> dict[GroupKey, Reason]:
+    """Why groups wait: as the file says, else found out here."""
+    groups = outcome.instance.groups.values()
+    waiting = [group.key for group in groups if len(outcome.added(group.pending)) < len(group.pending)]
+    if not waiting:
+        return {}
+    if said is not None:
+        return _stated_reasons(waiting, said)
+    return _found_reasons(outcome, waiting, beside=decided and valid)
+
+
+def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[GroupKey, Reason]:
+    codes: dict[str, ReasonCode] = {code: code for code in REASONS}
+    stated: dict[tuple[str, str, str], Reason] = {
+        (part.kind, part.namespace, part.name): Reason(codes[part.reason.code], part.reason.message)
+        for part in said.groups
+        if part.reason is not None and part.reason.code in codes
+    }
+    names = {key: (key.kind, key.namespace, key.name) for key in waiting}
+    return {key: stated[name] for key, name in names.items() if name in stated}
+
+
+def _found_reasons(outcome: Outcome, waiting: list[GroupKey], *, beside: bool) -> dict[GroupKey, Reason]:
+    """Each group alone beside what runs, and where the placement keeps the rules beside what it binds, too."""
+    from placer.dense import Solution
+    from placer.dense.build import make_dense
+    from placer.reasons import reasons
+    from placer.reasons.explanation import Causes
+
+    dense = make_dense(outcome.instance)
+    if beside:
+        return dict(reasons(outcome.instance, dense, dense.solution(outcome.placement)))
+    causes = Causes(outcome.instance, dense, Solution(), True)
+    found = {key: causes.of(key) for key in waiting}
+    return {key: Reason("NotDecided", UNDECIDED) if cause is None else cause.reason for key, cause in found.items()}

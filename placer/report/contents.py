@@ -1,0 +1,158 @@
+"""The contents of the page as one value, ready for JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from placer.codes import FINDINGS, REASONS, Code
+from placer.document import placement_document
+from placer.gpus import gpus_placed, placeable
+from placer.instance import Instance
+from placer.outcome import Outcome
+from placer.quantity import Resources
+from placer.report.answers import Answer, answer_of
+from placer.report.comparison import OWN, beside
+from placer.report.inputs import ComparedGroup, ComparedMetrics, ComparedRow, ComparedValue, ComparedWeight, Inputs
+from placer.report.inventory import Inventory
+from placer.result import Judged
+from placer.stranded import stranded
+from placer.summary import cluster_size, counts, still_fits
+from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
+from placer.version import __version__
+from placer.words import counted, number_word, value_meaning
+
+__all__ = ["contents"]
+
+
+def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dict[str, Any]:
+    """Gather what the page shows.
+
+    Parameters
+    ----------
+    instance
+        What the texts of the instance say.
+    inputs
+        The files of the call.
+    strict
+        Unknown keys of the placement are errors.
+
+    Returns
+    -------
+    dict
+        Columns of :class:`~placer.report.inventory.Inventory`, and beside them what is said in words. The same input
+        gives the same value: it has no date and no path beyond the names that were given.
+
+    Raises
+    ------
+    BadInstance, StrictFindings
+        The placement cannot be read; it has unknown keys, and ``strict`` was asked for.
+    """
+    answer = answer_of(instance, inputs.placement, strict=strict)
+    inventory = Inventory(answer)
+    return {
+        "placer": __version__,
+        "files": {
+            "instance": [text.name for text in inputs.instance],
+            "placement": None if inputs.placement is None else inputs.placement.name,
+            "comparison": inputs.comparison,
+        },
+        "decided": answer.decided,
+        "verdict": _verdict(answer),
+        "counts": _counts(answer),
+        "values": [_value(judged, answer) for judged in answer.result.objective if is_shown(judged)],
+        **inventory.as_dict(),
+        "stranded": {
+            "before": _stranded(inventory, instance.held),
+            "after": _stranded(inventory, inventory.held_after) if answer.decided else [],
+        },
+        "findings": [each.as_dict() for each in answer.findings],
+        "violations": [{"rule": v.rule, "subjects": list(v.subjects), "message": v.message} for v in answer.violations],
+        "codes": _codes(answer),
+        "comparison": beside(inputs.rows, _own_row(answer), inventory.group_index) if inputs.rows else None,
+    }
+
+
+def _own_row(answer: Answer) -> ComparedRow | None:
+    """The page's own placement as a row, in the figures of ``placer compare``; None where there is none."""
+    if not answer.decided:
+        return None
+    document = placement_document(answer.result)
+    return ComparedRow(
+        policy=OWN,
+        placed_pods=len(answer.outcome.new),
+        placed_groups=len(answer.outcome.made_ready),
+        gpus_placed=gpus_placed(answer.outcome),
+        objective=[ComparedValue(part.name, part.value, part.priority, part.bound) for part in document.objective],
+        violations=dict(sorted(Counter(violation.rule for violation in answer.violations).items())),
+        metrics=ComparedMetrics(ComparedWeight(document.weight.value, document.weight.bound)),
+        groups=[
+            ComparedGroup(part.kind, part.namespace, part.name, part.admitted, part.placed, part.tier, part.hyper_node)
+            for part in document.groups
+        ],
+    )
+
+
+def _verdict(answer: Answer) -> dict[str, str]:
+    """What is known, in a word and a sentence or two."""
+    if not answer.decided:
+        waiting = len(answer.outcome.instance.pending)
+        said = f"{counted(waiting, 'pod')} wait{'s' if waiting == 1 else ''}" if waiting else "no pod waits"
+        return {"word": "AS IS", "sentence": f"what runs now, before anything is decided; {said}", "stopped": ""}
+    if answer.violations:
+        rules = Counter(violation.rule for violation in answer.violations)
+        broken = ", ".join(f"{rule} {count:,}" for rule, count in sorted(rules.items()))
+        said = f"the placement breaks rules: {counted(len(answer.violations), 'violation')} ({broken})"
+        return {"word": "INVALID", "sentence": said, "stopped": ""}
+    if not answer.stated:
+        said = "the placement keeps every rule; how much better one may be is not proved here: placer solve says that"
+        return {"word": "VALID", "sentence": said, "stopped": ""}
+    result = answer.result
+    return {"word": result.verdict.value, "sentence": verdict_sentence(result), "stopped": stopped(result)}
+
+
+def _counts(answer: Answer) -> list[tuple[str, str]]:
+    if answer.decided:
+        return counts(placement_document(answer.result), answer.result)
+    instance = answer.outcome.instance
+    groups = sum(bool(group.pending) for group in instance.groups.values())
+    left = placeable(Outcome(instance, answer.outcome.placement))
+    return [
+        ("cluster", cluster_size(instance)),
+        ("waiting", f"{counted(len(instance.pending), 'pod')} of {counted(groups, 'group')}"),
+        *([("still fits", still_fits(left))] if left else []),
+        *([("set aside", f"pending pods that are not ours: {instance.set_aside}")] if str(instance.set_aside) else []),
+    ]
+
+
+def _value(judged: Judged, answer: Answer) -> dict[str, Any]:
+    """A value, and whether there may be a better one: ``best`` is null where that is not known."""
+    result, bound = answer.result, judged.bound
+    return {
+        "name": name_of(judged, result),
+        "number": number_word(judged.value.name, judged.value.value, None if bound is None else bound.value),
+        "proved": bound_words(judged, result) if answer.decided else "nothing is decided yet",
+        "best": None if bound is None else judged.met,
+        "meaning": value_meaning(judged.value.name),
+    }
+
+
+def _stranded(inventory: Inventory, held: Mapping[str, Resources]) -> list[dict[str, Any]]:
+    index = inventory.node_index
+    found = [each.as_dict() for each in stranded(inventory.instance, held)]
+    return [each | {"nodes": [index[name] for name in each["nodes"]]} for each in found]
+
+
+def _codes(answer: Answer) -> dict[str, dict[str, str]]:
+    """What the codes on the page mean, and what to do."""
+    reasons = {reason.code for reason in answer.reasons.values()}
+    if not answer.decided:
+        reasons -= {"NotDecided"}  # no search ran out of time: there was none, as the message says
+    found = {finding.code for finding in answer.findings}
+    return _meanings(REASONS.items(), reasons) | _meanings(FINDINGS.items(), found)
+
+
+def _meanings(codes: Iterable[tuple[str, Code]], used: Iterable[str]) -> dict[str, dict[str, str]]:
+    wanted = set(used)
+    return {name: {"meaning": code.meaning, "remedy": code.remedy} for name, code in codes if name in wanted}

@@ -1,0 +1,154 @@
+"""Which file of a call is what: an instance, a placement, a comparison, told by what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from placer.errors import BadInstance, Fault, UsageError
+from placer.manifests import Text, read_texts, split
+from placer.manifests.faults import Faults
+
+__all__ = [
+    "ComparedGroup",
+    "ComparedMetrics",
+    "ComparedRow",
+    "ComparedValue",
+    "ComparedWeight",
+    "Inputs",
+    "told_apart",
+]
+
+#: Where the first object of a text is looked for.
+_HEAD = 2**16
+
+
+class ComparedValue(msgspec.Struct, rename="camel", gc=False):
+    """One value of the objective in a row of ``placer compare``."""
+
+    name: str
+    value: int
+    priority: int | None = None
+    bound: int | None = None
+    proved_by: str | None = None
+
+
+class ComparedGroup(msgspec.Struct, rename="camel", gc=False):
+    """What a policy makes of a group with pending pods."""
+
+    kind: str
+    namespace: str
+    name: str
+    admitted: bool
+    placed: int
+    tier: int | None = None
+    hyper_node: str | None = None
+
+
+class ComparedWeight(msgspec.Struct, rename="camel", gc=False):
+    """Placed weight of all priorities."""
+
+    value: int
+    bound: int | None = None
+
+
+class ComparedMetrics(msgspec.Struct, rename="camel", gc=False):
+    """What of the metrics of a row the page shows."""
+
+    weight: ComparedWeight | None = None
+
+
+class ComparedRow(msgspec.Struct, rename="camel"):
+    """A row of ``placer compare --json`` (models/interface.md), as far as the page shows it."""
+
+    policy: str
+    placed_pods: int | None = None
+    placed_groups: int | None = None
+    gpus_placed: int | None = None
+    objective: list[ComparedValue] = []
+    violations: dict[str, int] = {}
+    metrics: ComparedMetrics | None = None
+    groups: list[ComparedGroup] = []
+    seconds: float | None = None
+    error: str | None = None
+
+
+class Inputs(NamedTuple):
+    """The files of a call.
+
+    Parameters
+    ----------
+    instance
+        Texts with the objects of the instance, at least one.
+    placement
+        A Placement, or v1 Bindings; None: the cluster as it is.
+    comparison
+        Name of the file with the rows of ``placer compare``; None: there is none.
+    rows
+        Its rows.
+    """
+
+    instance: list[Text]
+    placement: Text | None
+    comparison: str | None
+    rows: list[ComparedRow]
+
+
+def told_apart(paths: Sequence[str]) -> Inputs:
+    """Read files and tell what each is.
+
+    Parameters
+    ----------
+    paths
+        Files, folders (searched recursively) and ``-`` for standard input.
+
+    Raises
+    ------
+    BadInstance
+        A file cannot be read, or the rows of a comparison are not in order.
+    UsageError
+        There are two placements or two comparisons, or there is no instance.
+    """
+    found: dict[str, list[Text]] = {"instance": [], "placement": [], "comparison": []}
+    for text in read_texts(paths):
+        found[_kind(text)].append(text)
+    for kind in ("placement", "comparison"):
+        if len(found[kind]) > 1:
+            raise UsageError(f"found {len(found[kind])} {kind}s, {', '.join(map(str, found[kind]))}, expected one")
+    if not found["instance"]:
+        raise UsageError(f"found no INSTANCE among {', '.join(paths)}, expected Kubernetes objects")
+    comparison = next(iter(found["comparison"]), None)
+    return Inputs(
+        found["instance"],
+        next(iter(found["placement"]), None),
+        None if comparison is None else comparison.name,
+        [] if comparison is None else _rows(comparison),
+    )
+
+
+def _kind(text: Text) -> str:
+    head = bytes(text.data[:_HEAD]).lstrip()
+    if text.is_json and head.startswith(b"["):  # objects of an instance stand in a List, never in an array
+        return "comparison"
+    return "placement" if _is_placement(text, head) else "instance"
+
+
+def _is_placement(text: Text, head: bytes) -> bool:
+    """Whether all objects of a text are of a placement; those that are not read here are told when they are read."""
+    if not (b"Binding" in head or (b"Placement" in text.data and b"placer.dev" in text.data)):
+        return False
+    raws = split([text], Faults())
+    kinds = {(raw.group, raw.kind) for raw in raws}
+    return bool(kinds) and kinds <= {("placer.dev", "Placement"), ("", "Binding")}
+
+
+def _rows(text: Text) -> list[ComparedRow]:
+    try:
+        rows = msgspec.json.decode(text.data, type=list[ComparedRow])
+    except msgspec.DecodeError as error:
+        raise BadInstance([Fault(text.name, None, "", "", str(error), "rows of placer compare --json")]) from error
+    if not rows:
+        raise BadInstance([Fault(text.name, None, "", "", "an empty list", "rows of placer compare --json")])
+    return rows

@@ -1,0 +1,74 @@
+"""The page: its data, its style and its script in one HTML file that asks nothing of any network.
+
+The style and the script are files of ``static/``, written by hand and served as they are. The page's own
+Content-Security-Policy allows these two by their hashes and nothing else: no request, no other script, no form, no
+markup made from text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["page"]
+
+#: Files of ``static/`` that make the script, in the order in which they are put together.
+SCRIPTS = ("data.js", "elements.js", "tables.js", "picture.js", "details.js", "sections.js", "main.js")
+
+#: Characters that mean something to an HTML parser. All others beyond ASCII, U+2028 and U+2029 too, json escapes.
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def page(contents: Mapping[str, Any]) -> str:
+    """Make the page.
+
+    Parameters
+    ----------
+    contents
+        Of :func:`placer.report.contents.contents`. Names may hold anything: they get into the page only as JSON.
+
+    Returns
+    -------
+    str
+        The whole HTML document, ASCII.
+    """
+    script = '"use strict";\n(() => {\n' + "\n".join(_static(name) for name in SCRIPTS) + "})();\n"
+    style = _static("page.css")
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_hash(script)}'",
+            f"style-src '{_hash(style)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types 'none'",
+        )
+    )
+    parts = {"policy": policy, "style": style, "data": in_element(contents), "script": script}
+    pieces = re.split(r"\{\{(\w+)\}\}", _static("page.html"))  # once: a name in the data may be written like a place
+    return "".join(parts[piece] if index % 2 else piece for index, piece in enumerate(pieces))
+
+
+def in_element(value: Any) -> str:
+    r"""JSON that no HTML parser finds anything in.
+
+    Examples
+    --------
+    >>> in_element({"name": "</script>"})
+    '{"name":"\\u003c/script\\u003e"}'
+    """
+    return json.dumps(value, separators=(",", ":")).translate(_ESCAPES)
+
+
+def _static(name: str) -> str:
+    return (files("placer") / "report" / "static" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,109 @@
+// Puts the page together: search, the sections, what is redrawn for paper.
+
+const FOUND = 12; // results that are listed of each kind
+
+/** Everything that has a name, by kind. */
+const kinds = [
+  { kind: "group", title: "Groups", count: groupCount, name: groupName, index: (row) => row },
+  { kind: "domain", title: "Domains", count: places.length - 1, name: (row) => places[row + 1].name, index: (row) => row + 1 },
+  { kind: "node", title: "Nodes", count: nodeCount, name: (row) => data.nodes.name[row], index: (row) => row },
+  { kind: "pod", title: "Pods", count: podCount, name: podName, index: (row) => row },
+];
+
+function searchBox() {
+  const results = make("div", { id: "results", "aria-live": "polite" });
+  const input = make("input", { id: "search", type: "search", autocomplete: "off", spellcheck: "false", placeholder: "group, domain, node or pod" });
+  input.addEventListener("input", () => clear(results, resultsOf(input.value)));
+  const form = make("form", { role: "search", onsubmit: (event) => { event.preventDefault(); results.querySelector("button")?.click(); } },
+    make("label", { for: "search" }, "Where is "), input, results);
+  return form;
+}
+
+function resultsOf(text) {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted) return [];
+  const lists = kinds.map((each) => ({ each, rows: matches(each, wanted) })).filter(({ rows }) => rows.length);
+  if (!lists.length) return [make("p", {}, "Nothing has that in its name.")];
+  return lists.map(({ each, rows }) => make(
+    "div",
+    {},
+    make("h3", {}, `${each.title} (${rows.length.toLocaleString("en")})`),
+    make("ul", {}, rows.slice(0, FOUND).map((row) => make("li", {}, result(each, row)))),
+  ));
+}
+
+/** Rows whose names have the text in them, those first that are or begin with it. */
+function matches({ count, name }, wanted) {
+  const found = [[], [], []];
+  for (let row = 0; row < count; row += 1) {
+    const text = name(row).toLowerCase();
+    const place = text.indexOf(wanted);
+    if (place >= 0) {
+      const isWhole = text === wanted || text.endsWith(`/${wanted}`);
+      const begins = place === 0 || text[place - 1] === "/";
+      found[isWhole ? 0 : begins ? 1 : 2].push(row);
+    }
+  }
+  return found.flat();
+}
+
+/** A result: what it is called, and in a few words where it is. */
+function result(each, row) {
+  if (each.kind !== "pod") return [linkTo(each.kind, each.index(row), each.name(row)), " ", make("span", { class: "hint" }, hintOf(each.kind, each.index(row)))];
+  const node = data.pods.after[row];
+  const group = data.pods.group[row];
+  const target = node !== NOTHING ? ["node", node] : group !== NOTHING ? ["group", group] : null;
+  const where = node === NOTHING ? "waits" : `on ${data.nodes.name[node]}`;
+  return [target ? linkTo(...target, podName(row)) : nameOf(podName(row)), " ", make("span", { class: "hint" }, where)];
+}
+
+function hintOf(kind, index) {
+  if (kind === "group") {
+    const { domain, message } = data.groups;
+    return [stateOfGroup(index), domain[index], message[index]].filter(Boolean).join("; ").slice(0, 120);
+  }
+  const { share } = kind === "node" ? fillOfNode(index, state.when) : fillOfPlace(places[index], state.when);
+  return `${percent(share)} taken`;
+}
+
+// ------------------------------------------------------------------------------------------------------------ all of it
+
+function filesText() {
+  const { instance, placement, comparison } = data.files;
+  const names = instance.length > 3 ? `${instance.slice(0, 3).join(", ")} and ${instance.length - 3} more` : instance.join(", ");
+  return [names, placement ? `placed by ${placement}` : "as it is, nothing decided", comparison ? `compared in ${comparison}` : ""].filter(Boolean).join("; ");
+}
+
+/** Redraw for paper, which is light and has another width, and back. */
+function wirePrint() {
+  window.addEventListener("beforeprint", () => { printTables(true); ink = null; draw(); });
+  window.addEventListener("afterprint", () => { printTables(false); ink = null; draw(); });
+  matchMedia("print").addEventListener("change", () => { ink = null; draw(); });
+}
+
+function start() {
+  clear(document.getElementById("files"), filesText());
+  document.title = `placer report: ${shown(data.files.instance[0])}`;
+  const main = document.getElementById("main");
+  clear(main, searchBox(), overviewSection(), pictureSection());
+  document.body.append(tip);
+  drawTrail();
+  select("domain", 0, false);
+  wirePicture();
+  performance.mark("picture");
+  requestAnimationFrame(() => setTimeout(rest, 0)); // what is below may wait until the picture is seen
+}
+
+function rest() {
+  const made = [comparisonSection, groupsSection, strandedSection, domainsSection, nodesSection, queuesSection, podsSection, violationsSection, findingsSection]
+    .map((build) => build())
+    .filter(Boolean);
+  append(document.getElementById("main"), made);
+  const links = [...document.querySelectorAll("main > section")].map((each) => make("li", {}, make("a", { href: `#${each.id}` }, each.querySelector("h2").textContent)));
+  document.querySelector("header").append(make("nav", { "aria-label": "Sections" }, make("ul", { class: "sections" }, links)));
+  document.querySelector("header").append(make("p", { class: "made" }, `made by placer ${data.placer}`));
+  wirePrint();
+  performance.mark("tables");
+}
+
+start();

@@ -1,0 +1,379 @@
+// The sections of the page: the answer in words, the picture, and every fact of it in tables.
+
+/** A column of a resource: what is free of it. */
+function freeColumn(resource, free) {
+  return {
+    label: `Free ${resourceName(resource)}`,
+    numeric: true,
+    value: (row) => free(row, resource),
+    cell: (row) => amountText(resource, free(row, resource)),
+  };
+}
+
+function fillColumn(fill) {
+  return {
+    label: "Taken",
+    numeric: true,
+    value: (row) => fill(row).share,
+    cell: (row) => make("span", { class: "barred" }, bar(fill(row).share), make("span", { class: "said" }, percent(fill(row).share))),
+  };
+}
+
+function scarcestColumn(fill) {
+  return { label: "Scarcest", value: (row) => (fill(row).resource === NOTHING ? "" : resourceName(fill(row).resource)) };
+}
+
+function overviewSection() {
+  const { word, sentence, stopped } = data.verdict;
+  const values = data.values.length ? valuesTable() : null;
+  return section(
+    "overview",
+    "The answer",
+    make("p", { class: "verdict" }, make("strong", { class: `word ${word.toLowerCase().replace(" ", "-")}` }, word), ` ${sentence}`),
+    stopped ? make("p", {}, stopped) : null,
+    make("dl", { class: "counts" }, data.counts.map(([term, said]) => make("div", {}, make("dt", {}, term), make("dd", {}, said)))),
+    values,
+  );
+}
+
+const BETTER = { true: "no", false: "perhaps", null: "not known" };
+
+function valuesTable() {
+  const row = (index) => data.values[index];
+  return new Table({
+    id: "values",
+    caption: "Values, in the order in which they are compared: the first that differs decides which placement is better",
+    count: data.values.length,
+    columns: [
+      { label: "Order", numeric: true, value: (index) => index + 1 },
+      { label: "Value", value: (index) => row(index).name },
+      { label: "Here", whole: true, value: (index) => row(index).number },
+      { label: "Is better possible?", value: (index) => BETTER[row(index).best] },
+      { label: "What is proved", wide: true, value: (index) => row(index).proved },
+      { label: "What it measures", wide: true, value: (index) => row(index).meaning },
+    ],
+  }).element;
+}
+
+// ------------------------------------------------------------------------------------------------------------- picture
+
+function pictureSection() {
+  const frame = make("div", { id: "frame" }, canvas);
+  const shown = make("div", { class: "shown" }, trail, frame, spoken, legend());
+  return section("picture", "The cluster", make("div", { class: "switches" }, whenSwitch(), colourSwitch()), make("div", { class: "beside" }, shown, panel));
+}
+
+/** Buttons of which one is pressed. */
+function choice(label, options, chosen, choose) {
+  const buttons = options.map((text, index) => make("button", {
+    type: "button",
+    "aria-pressed": String(index === chosen),
+    onclick: () => {
+      buttons.forEach((button, other) => button.setAttribute("aria-pressed", String(other === index)));
+      choose(index);
+    },
+  }, text));
+  return make("div", { class: "choice", role: "group", "aria-label": label }, buttons);
+}
+
+function whenSwitch() {
+  if (!data.decided) return null;
+  return choice("When", ["Before", "After", "What changes"], 1, (index) => {
+    state.when = index === 0 ? BEFORE : AFTER;
+    state.changes = index === 2;
+    if (state.selected) clear(panel, detailsOf(state.selected.kind, state.selected.index));
+    draw();
+    for (const table of tables) table.refresh();
+  });
+}
+
+function colourSwitch() {
+  return choice("Colours", ["Groups", "How full"], 0, (index) => {
+    state.byFill = index === 1;
+    document.getElementById("legend").classList.toggle("by-fill", state.byFill);
+    draw();
+  });
+}
+
+function legend() {
+  const key = (style, text) => make("span", { class: "key" }, make("span", { class: `swatch ${style}`, "aria-hidden": "true" }), text);
+  const steps = ["empty", "less than 25 %", "25 %", "50 %", "75 %", "full"];
+  return make(
+    "div",
+    { id: "legend" },
+    make("p", { class: "groups" },
+      key("gang-0", `a colour for each ${data.applications.length ? "gang or application" : "group"}, plain or striped`), key("other", "pods in no group, or as before"), key("free", "free"), key("bad", "takes no pods, only some, or is over-full")),
+    make("p", { class: "fills" }, steps.map((text, index) => key(`fill-${index}`, text))),
+    make("p", {}, "A node is as full as its scarcest resource; bands are domains. Click a band to open it, the uppermost to go out."),
+  );
+}
+
+// -------------------------------------------------------------------------------------------------------------- tables
+
+function groupsSection() {
+  if (!groupCount) return section("groups", "Groups", make("p", {}, "There is no group."));
+  const groups = data.groups;
+  const domainOf = new Map(places.filter((place) => place.index).map((place) => [place.name, place.index]));
+  const shownDomain = (row) => {
+    if (groups.domain[row] !== null) return groups.domain[row];
+    return groups.tier[row] === null ? "" : "no common domain";
+  };
+  const table = new Table({
+    id: "groups",
+    caption: "Groups: gangs, and single pods that wait; first those of which pods wait",
+    count: groupCount,
+    order: [...groups.waiting.keys()].sort((one, other) => (groups.waiting[one] === 0) - (groups.waiting[other] === 0) || one - other),
+    columns: [
+      { label: "Group", value: groupName, cell: (row) => linkTo("group", row, groupName(row)) },
+      { label: "State", value: stateOfGroup },
+      { label: "Ran before", numeric: true, value: (row) => groups.before[row] },
+      ...(data.decided ? [{ label: "Placed now", numeric: true, value: (row) => groups.new[row] }] : []),
+      { label: "Waiting", numeric: true, value: (row) => groups.waiting[row] },
+      ...(groups.code.some(Boolean) ? [
+        { label: "Reason", value: (row) => groups.code[row] || "" },
+        { label: "Why it waits", wide: true, value: (row) => groups.message[row] || "" },
+      ] : []),
+      ...(data.domains.kind === "HyperNode" ? [
+        { label: "Domain", value: shownDomain, cell: (row) => (domainOf.has(groups.domain[row]) ? linkTo("domain", domainOf.get(groups.domain[row]), groups.domain[row]) : shownDomain(row)) },
+        { label: "Tier", numeric: true, value: (row) => groups.tier[row] },
+        { label: "Asked for", whole: true, value: (row) => groups.asked[row] },
+        { label: "Leaf switches", numeric: true, value: (row) => groups.leaves[row] },
+      ] : []),
+      { label: "Nodes", numeric: true, value: (row) => groups.nodes[row] },
+      ...(groups.queue.some(Boolean) ? [{ label: "Queue", value: (row) => groups.queue[row] || "" }] : []),
+      ...(groups.priority.some(Boolean) ? [{ label: "Priority", numeric: true, value: (row) => groups.priority[row] }] : []),
+    ],
+  });
+  const codes = [...new Set(groups.code.filter(Boolean))];
+  return section("groups", "Groups", table.element, codes.length ? reasonsList(codes) : null);
+}
+
+/** What the reasons mean that some group has. */
+function reasonsList(codes) {
+  return make("details", { open: true }, make("summary", {}, "What the reasons mean, and what to do"), facts(
+    codes.filter((code) => data.codes[code]).map((code) => [code, `${data.codes[code].meaning} ${data.codes[code].remedy}`]),
+  ));
+}
+
+function domainsSection() {
+  const rows = places.filter((place) => place.index);
+  if (!rows.length) return null;
+  const fill = (row) => fillOfPlace(rows[row], state.when);
+  return section("domains", "Domains", new Table({
+    id: "domains",
+    caption: `Domains (${data.domains.kind === "HyperNode" ? "HyperNodes" : "regions and zones"}) and what is free under each, added up over its nodes that take pods`,
+    count: rows.length,
+    columns: [
+      { label: "Domain", value: (row) => rows[row].name, cell: (row) => linkTo("domain", rows[row].index, rows[row].name) },
+      { label: "Tier", value: (row) => tierText(rows[row]).replace(/^ \((.*)\)$/, "$1") },
+      { label: "In", value: (row) => (rows[row].parent ? places[rows[row].parent].name : "") },
+      { label: "Nodes", numeric: true, value: (row) => rows[row].end - rows[row].start },
+      fillColumn(fill),
+      scarcestColumn(fill),
+      ...countedResources.map((resource) => freeColumn(resource, (row) => freeOfPlace(rows[row], resource, state.when))),
+    ],
+  }).element);
+}
+
+function nodesSection() {
+  const fills = [BEFORE, AFTER].map((when) => data.nodes.name.map((_, node) => fillOfNode(node, when)));
+  const fill = (node) => fills[state.when][node];
+  const inDomain = (node) => (placeOfNode[node] ? places[placeOfNode[node]].name : "");
+  return section("nodes", "Nodes", new Table({
+    id: "nodes",
+    caption: "Nodes and what is free on each",
+    count: nodeCount,
+    columns: [
+      { label: "Node", value: (node) => data.nodes.name[node], cell: (node) => linkTo("node", node, data.nodes.name[node]) },
+      ...(places.length > 1 ? [{ label: "Domain", value: inDomain }] : []),
+      fillColumn(fill),
+      scarcestColumn(fill),
+      ...countedResources.map((resource) => freeColumn(resource, (node) => freeOfNode(node, resource, state.when))),
+      { label: "Pods", numeric: true, value: (node) => podsOfNode(node, state.when).length },
+      { label: "Note", value: (node) => data.nodes.notes[node] || "" },
+    ],
+  }).element);
+}
+
+const POD_STATES = { p: "pending", b: "bound", t: "terminating", n: "nominated" };
+
+function podsSection() {
+  const { group, application, before, after, requests, state: states, zones } = data.pods;
+  const nodeName = (node) => (node === NOTHING ? "" : data.nodes.name[node]);
+  const nodeCell = (node) => (node === NOTHING ? "" : linkTo("node", node, data.nodes.name[node]));
+  const stateOf = (row) => (states[row] === "p" && after[row] !== NOTHING ? "placed now" : POD_STATES[states[row]]);
+  const withZones = Object.keys(zones).length > 0;
+  return section("pods", "Pods", podCount ? new Table({
+    id: "pods",
+    caption: "Pods and their nodes",
+    count: podCount,
+    columns: [
+      { label: "Pod", value: podName, cell: (row) => nameOf(podName(row)) },
+      { label: "Group", value: (row) => (group[row] === NOTHING ? "" : groupName(group[row])), cell: (row) => (group[row] === NOTHING ? "" : linkTo("group", group[row], groupName(group[row]))) },
+      ...(data.applications.length ? [{ label: "Application", value: (row) => data.applications[application[row]] || "" }] : []),
+      { label: "State", value: stateOf },
+      { label: data.decided ? "Node before" : "Node", value: (row) => nodeName(before[row]), cell: (row) => nodeCell(before[row]) },
+      ...(data.decided ? [{ label: "Node after", value: (row) => nodeName(after[row]), cell: (row) => nodeCell(after[row]) }] : []),
+      ...(withZones ? [{ label: "NUMA zones", value: (row) => (zones[row] || []).join(", ") }] : []),
+      { label: "Asks for", value: (row) => requestText(requests[row]) },
+    ],
+  }).element : make("p", {}, "There is no pod."));
+}
+
+function queuesSection() {
+  if (!data.queues.length) return null;
+  const rows = data.queues.flatMap((queue) => {
+    const limited = Object.keys(queue.capability);
+    return (limited.length ? limited : [null]).map((resource) => ({ queue, resource }));
+  });
+  const index = new Map(resources.map((resource, place) => [resource.name, place]));
+  const amount = ({ queue, resource }, what) => {
+    if (resource === null) return null;
+    return what === "most" ? queue.capability[resource] : queue[state.when === AFTER ? "after" : "before"][resource] || 0;
+  };
+  const text = (row, number) => {
+    if (number === null) return "no limit";
+    return index.has(row.resource) ? amountText(index.get(row.resource), number) : number.toLocaleString("en");
+  };
+  const column = (label, value) => ({ label, numeric: true, value: (place) => value(rows[place]), cell: (place) => text(rows[place], value(rows[place])) });
+  return section("queues", "Queues", new Table({
+    id: "queues",
+    caption: "Queues: what their pods hold of what they may (capability), queues below them included",
+    count: rows.length,
+    columns: [
+      { label: "Queue", value: (row) => rows[row].queue.name, cell: (row) => nameOf(rows[row].queue.name) },
+      { label: "Parent", value: (row) => rows[row].queue.parent || "" },
+      { label: "Takes new pods", value: (row) => (rows[row].queue.open ? "yes" : "no, closed") },
+      { label: "Pods that wait", numeric: true, value: (row) => rows[row].queue.waiting },
+      { label: "Resource", value: (row) => rows[row].resource || "" },
+      column("At most", (row) => amount(row, "most")),
+      { ...column("Held", (row) => amount(row, "held")), cell: (place) => (rows[place].resource === null ? "" : text(rows[place], amount(rows[place], "held"))) },
+      { ...column("Left", (row) => (row.resource === null ? null : amount(row, "most") - amount(row, "held"))) },
+    ],
+  }).element);
+}
+
+function strandedSection() {
+  const rows = data.decided ? data.stranded.after : data.stranded.before;
+  const place = new Map(resources.map((resource, index) => [resource.name, index]));
+  const head = "What is free on nodes and no pod of this cluster could use there, running and waiting pods looked at one by one.";
+  if (!rows.length) return section("stranded", "Stranded", make("p", {}, `${head} There is nothing.`));
+  const amount = (row) => amountText(place.get(rows[row].resource), rows[row].amount);
+  return section("stranded", "Stranded", make("p", {}, head), new Table({
+    id: "stranded",
+    caption: `Free and of no use${data.decided ? ", after the placement" : ""}`,
+    count: rows.length,
+    columns: [
+      { label: "Resource", value: (row) => rows[row].resource },
+      { label: "Amount", numeric: true, value: (row) => rows[row].amount, cell: amount },
+      { label: "Why", wide: true, value: (row) => rows[row].reason },
+      { label: "Nodes", numeric: true, value: (row) => rows[row].nodes.length },
+      { label: "Which", wide: true, value: (row) => rows[row].nodes.map((node) => data.nodes.name[node]).join(" "), cell: (row) => whichNodes(rows[row].nodes) },
+    ],
+  }).element);
+}
+
+function whichNodes(nodes) {
+  const links = nodes.slice(0, 4).flatMap((node) => [linkTo("node", node, data.nodes.name[node]), " "]);
+  return nodes.length > 4 ? [...links, `and ${(nodes.length - 4).toLocaleString("en")} more`] : links;
+}
+
+function violationsSection() {
+  if (!data.violations.length) return null;
+  return section("violations", "Broken rules", new Table({
+    id: "violations",
+    caption: "What the placement breaks",
+    count: data.violations.length,
+    columns: [
+      { label: "Rule", value: (row) => data.violations[row].rule },
+      { label: "Of", value: (row) => data.violations[row].subjects.join(", ") },
+      { label: "What", wide: true, value: (row) => data.violations[row].message },
+    ],
+  }).element);
+}
+
+function findingsSection() {
+  if (!data.findings.length) return null;
+  const remedy = (row) => (data.codes[data.findings[row].code] || { remedy: "" }).remedy;
+  return section("findings", "Findings", new Table({
+    id: "findings",
+    caption: "What in the input cannot be as meant",
+    count: data.findings.length,
+    columns: [
+      { label: "Finding", value: (row) => data.findings[row].code },
+      { label: "Of", value: (row) => data.findings[row].object },
+      { label: "What", wide: true, value: (row) => data.findings[row].message },
+      { label: "What to do", wide: true, value: remedy },
+    ],
+  }).element);
+}
+
+// ---------------------------------------------------------------------------------------------------------- comparison
+
+function comparisonSection() {
+  if (!data.comparison) return null;
+  const { policies, values, groups } = data.comparison;
+  const told = (number) => (number === null ? "" : number.toLocaleString("en"));
+  const most = Math.max(1, ...policies.flatMap((each) => [each.weight || 0, each.weightBound || 0]));
+  const withGpus = policies.some((each) => each.gpus);
+  const table = new Table({
+    id: "policies",
+    caption: "What each would bind now. The line across a bar is what is proved: no valid placement that is as good in the order of values is beyond it",
+    count: policies.length,
+    columns: [
+      { label: "Policy", value: (row) => policies[row].name, cell: (row) => nameOf(policies[row].name) },
+      { label: "Amount placed", numeric: true, value: (row) => policies[row].weight, cell: (row) => barOf(policies[row].weight, policies[row].weightBound, most, policies[row].weightText) },
+      { label: "Pods", numeric: true, value: (row) => policies[row].pods, cell: (row) => told(policies[row].pods) },
+      { label: "Groups", numeric: true, value: (row) => policies[row].groups, cell: (row) => told(policies[row].groups) },
+      ...(withGpus ? [{ label: "GPUs", numeric: true, value: (row) => policies[row].gpus, cell: (row) => told(policies[row].gpus) }] : []),
+      ...(policies.some((each) => each.onlyThere !== null) ? [
+        { label: "Ready only there", numeric: true, value: (row) => policies[row].onlyThere, cell: (row) => told(policies[row].onlyThere) },
+        { label: "Ready only here", numeric: true, value: (row) => policies[row].onlyHere, cell: (row) => told(policies[row].onlyHere) },
+      ] : []),
+      { label: "Breaks rules", value: (row) => policies[row].breaks || (policies[row].error ? "" : "none") },
+      { label: "Seconds", numeric: true, value: (row) => policies[row].seconds, cell: (row) => told(policies[row].seconds) },
+      ...(policies.some((each) => each.error) ? [{ label: "Error", wide: true, value: (row) => policies[row].error || "" }] : []),
+    ],
+  });
+  return section("comparison", "Beside others", table.element, valuesBeside(policies, values), groupsBeside(groups));
+}
+
+function barOf(number, bound, most, text) {
+  if (number === null) return "";
+  return make("span", { class: "barred" }, bar(number / most, bound === null ? null : bound / most), make("span", { class: "said" }, text));
+}
+
+/** A row for each value, with a bar for each policy, as long as the value beside the others of the row. */
+function valuesBeside(policies, values) {
+  const most = values.map((value) => Math.max(1, ...value.numbers, ...value.bounds));
+  const proved = values.map(({ boundTexts }) => boundTexts.find((text) => text !== null) || "not proved");
+  return new Table({
+    id: "compared",
+    caption: "Values of each, in the order in which they are compared: the first that differs decides. A line is what is proved of placements that are as good in the values above",
+    count: values.length,
+    columns: [
+      { label: "Value", value: (row) => values[row].name },
+      { label: "Better is", value: (row) => (values[row].more ? "more" : "less") },
+      { label: "Proved", numeric: true, value: (row) => proved[row] },
+      ...policies.map((policy, place) => ({
+        label: policy.name,
+        numeric: true,
+        value: (row) => values[row].numbers[place],
+        cell: (row) => barOf(values[row].numbers[place], values[row].bounds[place], most[row], values[row].texts[place]),
+      })),
+    ],
+  }).element;
+}
+
+function groupsBeside({ columns, names, index, fates, compared }) {
+  if (!names.length) return make("p", {}, `All ${compared} groups fare alike.`);
+  return new Table({
+    id: "fates",
+    caption: `Groups that fare differently (${names.length.toLocaleString("en")} of ${compared.toLocaleString("en")}): pods with a node, and where`,
+    count: names.length,
+    columns: [
+      { label: "Group", value: (row) => names[row], cell: (row) => (index[row] === NOTHING ? nameOf(names[row]) : linkTo("group", index[row], names[row])) },
+      ...columns.map((column, place) => ({ label: column, value: (row) => fateText(fates[row][place]) })),
+    ],
+  }).element;
+}

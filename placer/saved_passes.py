@@ -1,0 +1,82 @@
+"""Snapshots and Placements of passes, kept in a folder so that ``placer solve`` can decide the same again.
+
+A pair is two files whose names begin with the time: the snapshot, packed, and the Placement. Whatever else lies in the
+folder is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from placer.cluster.reading.snapshot import Snapshot
+
+__all__ = ["SavedPasses"]
+
+_SNAPSHOT, _PLACEMENT = "-snapshot.json.gz", "-placement.json"
+_NAME = "%Y-%m-%dT%H-%M-%S.%fZ"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPasses:
+    """Where pairs are kept, and how many.
+
+    Parameters
+    ----------
+    folder
+        Is there and can be written.
+    keep
+        Most pairs, at least 1; None: all.
+    keep_bytes
+        Most bytes of all pairs together; None: any. The newest pair stays whatever its size.
+    """
+
+    folder: Path
+    keep: int | None = None
+    keep_bytes: int | None = None
+
+    def save(self, snapshot: Snapshot, placement: dict[str, Any]) -> list[str]:
+        """Write a pair, then remove the oldest beyond the limits; the names of the two files.
+
+        Raises
+        ------
+        OSError
+            It cannot be written; nothing of it is left behind.
+        """
+        from placer.manifests import dump
+
+        name = datetime.now(UTC).strftime(_NAME)
+        pair = (self.folder / f"{name}{_SNAPSHOT}", self.folder / f"{name}{_PLACEMENT}")
+        try:
+            snapshot.write(pair[0])
+            dump(placement, pair[1])
+            self._prune()
+        except OSError:
+            for path in pair:
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
+            raise
+        return [str(path) for path in pair]
+
+    def _prune(self) -> None:
+        taken = 0
+        for newer, (snapshot, placement) in enumerate(self._newest_first()):
+            taken += sum(path.stat().st_size for path in (snapshot, placement) if path.exists())
+            too_many = self.keep is not None and newer >= self.keep
+            too_large = self.keep_bytes is not None and taken > self.keep_bytes
+            if newer and (too_many or too_large):
+                for path in (snapshot, placement):
+                    path.unlink(missing_ok=True)
+
+    def _newest_first(self) -> Iterator[tuple[Path, Path]]:
+        """Every pair; files that only look like one are none."""
+        for snapshot in sorted(self.folder.glob(f"*{_SNAPSHOT}"), reverse=True):
+            name = snapshot.name.removesuffix(_SNAPSHOT)
+            with suppress(ValueError):
+                datetime.strptime(name, _NAME)
+                yield snapshot, self.folder / f"{name}{_PLACEMENT}"

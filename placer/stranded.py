@@ -1,0 +1,135 @@
+"""What is free and of no use: amounts on nodes where no pod fits that asks for them, and why.
+
+The pods that are asked are those of the instance, running and waiting, without those of DaemonSets: what this cluster
+is used for. Of a resource on a node something is stranded if pods ask for it and none of them could be added there,
+by the node's taints and labels (C3) and by the amounts that are free (C2). Nothing else is looked at, so what is not
+stranded may still be out of reach for a gang.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placer.instance import Constraints, Instance, Node
+from placer.quantity import PODS, Resources, format_amount
+
+__all__ = ["AlikePods", "Stranded", "stranded"]
+
+
+@dataclass(frozen=True, slots=True)
+class AlikePods:
+    """Pods that are alike: what they ask of a node's properties, and how much."""
+
+    constraints: Constraints
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Stranded:
+    """What is stranded of one resource for one reason.
+
+    Parameters
+    ----------
+    resource
+        Its name.
+    amount
+        The sum over the nodes.
+    reason
+        Why no pod can use it, in words.
+    nodes
+        Names of the nodes, in their order.
+    """
+
+    resource: str
+    amount: int
+    reason: str
+    nodes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"resource": self.resource, "amount": self.amount, "reason": self.reason, "nodes": list(self.nodes)}
+
+
+def stranded(instance: Instance, held: Mapping[str, Resources]) -> list[Stranded]:
+    """Find what is stranded, the most frequent reason of each resource first.
+
+    Parameters
+    ----------
+    instance
+        Nodes and pods.
+    held
+        Node to what pods take of it; an untouched node is absent.
+    """
+    least = _least_kinds(instance)
+    sums: dict[tuple[str, str], int] = defaultdict(int)
+    nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
+    nothing = Resources()
+    for name, node in instance.nodes.items():
+        free = node.allocatable - held.get(name, nothing)
+        refusals: dict[Constraints, str | None] = {}
+        for resource, kinds in least.items():
+            if free[resource] > 0:
+                reason = _reason(node, free, resource, kinds, refusals)
+                if reason:
+                    sums[resource, reason] += free[resource]
+                    nodes[resource, reason].append(name)
+    found = [Stranded(what, amount, why, tuple(nodes[what, why])) for (what, why), amount in sums.items()]
+    order = {resource: index for index, resource in enumerate(least)}
+    return sorted(found, key=lambda each: (order[each.resource], -each.amount, each.reason))
+
+
+def _least_kinds(instance: Instance) -> dict[str, list[AlikePods]]:
+    """Resource to the kinds of pods that ask for it, without those that ask for more than another one like it."""
+    kinds = {AlikePods(pod.constraints, pod.requests) for pod in instance.pods.values() if not pod.daemon}
+    found: dict[str, list[AlikePods]] = defaultdict(list)
+    for kind in sorted(kinds, key=lambda kind: (sum(kind.requests.values()), str(kind))):
+        for resource in kind.requests:
+            if resource != PODS and not any(
+                other.constraints == kind.constraints and other.requests.fits(kind.requests)
+                for other in found[resource]
+            ):
+                found[resource].append(kind)
+    return {resource: found[resource] for resource in sorted(found, key=_by_worth)}
+
+
+def _by_worth(resource: str) -> tuple[bool, str]:
+    """Devices before what every node has."""
+    return resource in ("cpu", "memory", "ephemeral-storage"), resource
+
+
+def _reason(
+    node: Node, free: Resources, resource: str, kinds: list[AlikePods], known: dict[Constraints, str | None]
+) -> str:
+    """Why no kind can use what is free of a resource on a node, empty where one can; ``known`` are the node's refusals
+    so far.
+    """
+    for kind in kinds:
+        if kind.constraints not in known:
+            known[kind.constraints] = kind.constraints.refusal(node)
+    may = [kind for kind in kinds if known[kind.constraints] is None]
+    if not may:
+        return known[kinds[0].constraints] or ""
+    lacks = [(_missing(kind, free), kind) for kind in may]
+    missing, kind = min(lacks, key=lambda lack: len(lack[0]))
+    return _words(resource, missing, kind)
+
+
+def _missing(kind: AlikePods, free: Resources) -> list[str]:
+    """Resources of which a pod asks for more than is free."""
+    return [name for name, amount in kind.requests.items() if amount > free[name]]
+
+
+def _words(resource: str, missing: list[str], kind: AlikePods) -> str:
+    """What keeps the pods away that come nearest; empty where nothing does."""
+    if missing in ([], [resource]):
+        return f"too little in one piece: the smallest pods ask for {_amount(kind, resource)}" if missing else ""
+    others = [name for name in missing if name != resource]
+    asked = " and ".join(f"{_amount(kind, name)} of {name}" for name in others)
+    return f"not enough {' and '.join(others)} beside it: the smallest pods ask for {asked}"
+
+
+def _amount(kind: AlikePods, resource: str) -> str:
+    return format_amount(resource, kind.requests[resource])

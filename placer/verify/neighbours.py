@@ -1,0 +1,203 @@
+"""Rules about pods and the pods around them: C12 pod affinity, C13 pod anti-affinity, C14 spread.
+
+A domain of a topology key is the set of the nodes of one value of that label. Source: kube-scheduler
+``plugins/interpodaffinity`` and ``plugins/podtopologyspread``, judged for all pods of a placement at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from placer.instance import Instance, Key, Pod, PodState
+from placer.instance.findings import counted
+from placer.instance.pod_index import domain_of, pairs_apart
+from placer.instance.problem import AffinityTerm, SpreadLimit
+from placer.outcome import Outcome
+from placer.placement import Violation
+from placer.verify.words import count_of, pod_name
+
+__all__ = ["pod_affinity", "pod_anti_affinity", "spread"]
+
+#: Topology key and value: a domain.
+Domain = tuple[str, str]
+
+
+def pod_affinity(outcome: Outcome) -> Iterator[Violation]:
+    """C12: each new pod with required pod affinity is admitted, when its turn in plan order comes, by the bound pods
+    and the new ones before it.
+
+    Its node has the topology key of every term, and the node's domain of every key holds a pod that matches all of its
+    terms; or no such pod is on a node with one of the keys, and the pod matches its terms itself: it is the first.
+    Terminating pods attract nobody. A pod that is not admitted is a violation of amount 1, and counts for those after
+    it all the same.
+    """
+    asking = {outcome.instance.pods[key].neighbours.affinity for key in outcome.new} - {()}
+    if not asking:
+        return
+    attractions = {terms: _Matches(outcome, terms) for terms in asking}
+    matched: dict[Key, list[_Matches]] = defaultdict(list)
+    for each in attractions.values():
+        for key in each.new:
+            matched[key].append(each)
+    for key, node in outcome.new.items():
+        terms = outcome.instance.pods[key].neighbours.affinity
+        refusal = attractions[terms].refusal(key, node) if terms else None
+        if refusal is not None:
+            subjects = (pod_name(key), f"Node {node}")
+            yield Violation("C12", subjects, 1, f"{subjects[0]} may not be on {subjects[1]}: {refusal}")
+        for each in matched[key]:
+            each.add(node)
+
+
+class _Matches:
+    """Where the pods are that match all terms of some pod affinity."""
+
+    def __init__(self, outcome: Outcome, terms: Sequence[AffinityTerm]) -> None:
+        self._nodes = outcome.instance.nodes
+        self._keys = tuple(dict.fromkeys(term.topology_key for term in terms))
+        self._there: set[Domain] = set()
+        self.new: set[Key] = set()
+        for pod in outcome.neighbours.matching_all(term.pods for term in terms):
+            if pod.key in outcome.new:
+                self.new.add(pod.key)
+            elif pod.state is PodState.BOUND and pod.node is not None:
+                self.add(pod.node)
+
+    def add(self, node: str) -> None:
+        """Count a pod that matches."""
+        domains = ((key, domain_of(self._nodes, node, key)) for key in self._keys)
+        self._there.update((key, value) for key, value in domains if value is not None)
+
+    def refusal(self, pod: Key, node: str) -> str | None:
+        """Why a pod is not admitted on a node, beside the pods counted so far; None where it is."""
+        for key in self._keys:
+            value = domain_of(self._nodes, node, key)
+            if value is None:
+                return f"its pod affinity is over {key}, which the node has no label of"
+            if (key, value) not in self._there and (self._there or pod not in self.new):
+                first = "" if pod in self.new else ", and it does not match them itself"
+                return f"no pod that is there before it in {key}={value} matches all terms of its pod affinity{first}"
+        return None
+
+
+def pod_anti_affinity(outcome: Outcome) -> Iterator[Violation]:
+    """C13: no two pods, one of them new, of which a required anti-affinity term of the one matches the other, are in
+    one domain of the term's topology key.
+
+    Terms of bound and terminating pods count as those of new ones. One violation per term and domain; the amount is the
+    number of such pairs.
+    """
+    for term, owners in _owners(outcome).items():
+        matched = outcome.neighbours.matching(term.pods)
+        if not any(pod.key in outcome.new for pod in (*owners, *matched)):
+            continue
+        domains, means = _by_domain(outcome, term, owners), _by_domain(outcome, term, matched)
+        for value in sorted(domains.keys() & means.keys()):
+            there, meant = domains[value], means[value]
+            pairs = pairs_apart(there, meant)
+            pairs -= pairs_apart(_old(outcome, there), _old(outcome, meant))
+            if pairs:
+                where = f"{term.topology_key}={value}"
+                others = counted({pod_name(key) for key in meant})
+                message = (
+                    f"Domain {where}: required pod anti-affinity of {counted({pod_name(key) for key in there})} keeps "
+                    f"off {others}: {count_of(pairs, 'pair')} too many"
+                )
+                yield Violation("C13", (f"Domain {where}", pod_name(min(there))), pairs, message)
+
+
+def _owners(outcome: Outcome) -> dict[AffinityTerm, list[Pod]]:
+    """Anti-affinity term to the pods that have it, among those with a node and those that get one."""
+    found: dict[AffinityTerm, list[Pod]] = defaultdict(list)
+    for pod in outcome.instance.pods.values():
+        if pod.neighbours.anti_affinity and (pod.state.on_node or pod.key in outcome.new):
+            for term in pod.neighbours.anti_affinity:
+                found[term].append(pod)
+    return found
+
+
+def _by_domain(outcome: Outcome, term: AffinityTerm, pods: Iterable[Pod]) -> dict[str, list[Key]]:
+    """Value of the term's key to those of the pods that are there; pods on nodes without it are nowhere."""
+    found: dict[str, list[Key]] = defaultdict(list)
+    for pod in pods:
+        value = domain_of(outcome.instance.nodes, outcome.node_of(pod), term.topology_key)
+        if value is not None:
+            found[value].append(pod.key)
+    return found
+
+
+def _old(outcome: Outcome, keys: Iterable[Key]) -> list[Key]:
+    return [key for key in keys if key not in outcome.new]
+
+
+def spread(outcome: Outcome) -> Iterator[Violation]:
+    """C14: for each spread constraint of a new pod that forbids, the node has its topology key, and in the pod's domain
+    there are at most maxSkew more of the pods it counts than in the domain with fewest.
+
+    Counted are bound and new pods on nodes that count. With fewer than minDomains domains the fewest is 0. One
+    violation per constraint and domain: the amount is what is above maxSkew; nodes without the key: one violation per
+    pod, of amount 1.
+    """
+    limits: dict[SpreadLimit, list[Pod]] = defaultdict(list)
+    for key in outcome.new:
+        pod = outcome.instance.pods[key]
+        for limit in pod.neighbours.spread:
+            limits[limit].append(pod)
+    domains = _CountedDomains(outcome.instance)
+    for limit, pods in limits.items():
+        yield from _skews(outcome, domains, limit, pods)
+
+
+def _skews(outcome: Outcome, domains: _CountedDomains, limit: SpreadLimit, pods: Sequence[Pod]) -> Iterator[Violation]:
+    """What one constraint that some new pods share is broken by."""
+    key, counts = limit.topology_key, domains.counts(outcome, limit)
+    fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
+    mine: dict[str, list[Key]] = defaultdict(list)
+    for pod in pods:
+        value = domain_of(outcome.instance.nodes, outcome.node_of(pod), key)
+        if value is None:
+            subjects = (pod_name(pod.key), f"Node {outcome.node_of(pod)}")
+            message = f"{subjects[0]} is spread over {key}, which {subjects[1]} has no label of"
+            yield Violation("C14", subjects, 1, message)
+        else:
+            mine[value].append(pod.key)
+    for value, there in sorted(mine.items()):
+        excess = counts[value] - fewest - limit.max_skew
+        if excess > 0:
+            message = (
+                f"Domain {key}={value} has {count_of(counts[value], 'pod')} that the spread of "
+                f"{counted({pod_name(each) for each in there})} counts, {counts[value] - fewest} more than the fewest, "
+                f"{fewest}; maxSkew is {limit.max_skew}"
+            )
+            yield Violation("C14", (f"Domain {key}={value}", pod_name(min(there))), excess, message)
+
+
+class _CountedDomains:
+    """Which nodes count for spread constraints, found once for constraints of the same keys and policies."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._nodes: dict[object, list[str]] = {}
+        self._domains: dict[object, dict[str, str]] = {}
+
+    def of(self, limit: SpreadLimit) -> Mapping[str, str]:
+        """Node that counts to its domain."""
+        kind = limit.keys, limit.counted
+        if kind not in self._nodes:
+            self._nodes[kind] = [name for name, node in self._instance.nodes.items() if limit.counts(node)]
+        if (*kind, limit.topology_key) not in self._domains:
+            nodes = self._instance.nodes
+            found = {name: nodes[name].labels[limit.topology_key] for name in self._nodes[kind]}
+            self._domains[*kind, limit.topology_key] = found
+        return self._domains[*kind, limit.topology_key]
+
+    def counts(self, outcome: Outcome, limit: SpreadLimit) -> Counter[str]:
+        """Every domain that counts to the bound and new pods that are counted there."""
+        counting = self.of(limit)
+        found = Counter(dict.fromkeys(counting.values(), 0))
+        for pod in outcome.neighbours.matching(limit.pods):
+            value = counting.get(outcome.node_of(pod) or "")
+            if value is not None and pod.state is not PodState.TERMINATING:
+                found[value] += 1
+        return found

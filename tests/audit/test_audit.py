@@ -1,0 +1,171 @@
+"""What runs, judged: each standing, the best beside it, and the cluster's sums, on cases worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer.audit.groups import Standing, audit
+from placer.audit.sums import largest_gangs
+from placer.cli import main
+from placer.deadline import Deadline
+from tests.explain.hand_made import CASES, app, network, zoned
+from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
+
+Capture = pytest.CaptureFixture[str]
+
+#: Two racks of two nodes with 8 GPUs each.
+RACKS: list[Document] = [
+    *(node(f"{rack}{at}", gpu=8) for rack in "ab" for at in (1, 2)),
+    hyper_node("a", 1, nodes=("a1", "a2")),
+    hyper_node("b", 1, nodes=("b1", "b2")),
+    hyper_node("s", 2, children=("a", "b")),
+]
+SOFT, HARD = {"mode": "soft"}, {"mode": "hard", "highestTierAllowed": 1}
+
+
+def runs(name: str, *on: str, gpu: int = 8, **spec: Any) -> list[Document]:
+    pods = [pod(f"{name}-{at}", group=name, node=where, gpu=gpu) for at, where in enumerate(on)]
+    return [pod_group(name, minMember=len(on), **spec), *pods]
+
+
+def entry(documents: list[Document], name: str = "g") -> dict[str, Any]:
+    found = audit(instance_of(*documents), Deadline.within(60))
+    (one,) = (each.as_dict() for each in found if each.group.name == name)
+    return one
+
+
+def test_as_near_as_can_be() -> None:
+    found = entry([*RACKS, *runs("g", "a1", "a2", networkTopology=HARD)])
+    assert (found["rules"], found["violations"], found["score"]) == ("MATCH", [], 1.0)
+    assert (found["tier"], found["leaves"]) == (1, 1)
+    assert found["best"] == {"tier": 1, "leaves": 1, "networkCost": None, "provedBy": "counting"}
+
+
+def test_further_than_it_could_be() -> None:
+    found = entry([*RACKS, *runs("g", "a1", "b1", networkTopology=SOFT)])
+    assert (found["rules"], found["tier"], found["leaves"]) == ("MATCH", 2, 2)
+    assert {key: found["best"][key] for key in ("tier", "leaves")} == {"tier": 1, "leaves": 1}
+    assert found["score"] == 0.5
+
+
+def test_the_best_is_beside_everybody_else() -> None:
+    """No rack has two nodes free: what is far apart is as near as can be."""
+    others = [*runs("x", "a2"), *runs("y", "b2")]
+    found = entry([*RACKS, *others, *runs("g", "a1", "b1", networkTopology=SOFT)])
+    assert found["score"] == 1.0
+    assert {key: found["best"][key] for key in ("tier", "leaves")} == {"tier": 2, "leaves": 2}
+
+
+def test_a_tier_limit_that_is_broken() -> None:
+    found = entry([*RACKS, *runs("g", "a1", "b1", networkTopology=HARD)])
+    assert found["rules"] == "VIOLATION"
+    assert found["violations"][0].startswith("C7: ")
+    assert found["score"] == 0.5
+
+
+def test_half_a_gang() -> None:
+    half = [pod_group("g", minMember=2), pod("g-0", group="g", node="a1", gpu=8)]
+    found = entry([*RACKS, *half])
+    assert found["rules"] == "VIOLATION"
+    assert [text.split(":")[0] for text in found["violations"]] == ["C5"]
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ([node("n", cpu=1), pod("p", node="n", cpu=2)], "C2"),
+        ([node("n"), pod("p", node="n", spec={"nodeSelector": {"a": "b"}})], "C3"),
+    ],
+)
+def test_a_lone_pod_that_breaks_a_rule(more: list[Document], rule: str) -> None:
+    found = entry(more, "p")
+    assert (found["rules"], found["group"]["kind"], found["violations"][0].split(":")[0]) == ("VIOLATION", "Pod", rule)
+
+
+def test_a_queue_that_is_over_full() -> None:
+    found = entry([*RACKS, queue("q", {"nvidia.com/gpu": 8}), *runs("g", "a1", "a2", queue="q")])
+    assert (found["rules"], found["violations"][0].split(":")[0]) == ("VIOLATION", "C11")
+
+
+def test_what_a_node_became_later_is_no_fault() -> None:
+    cordoned = {**node("n", gpu=8), "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]}}
+    assert entry([cordoned, *runs("g", "n")])["rules"] == "MATCH"
+
+
+def test_without_a_tree_a_limit_cannot_be_looked_at() -> None:
+    found = entry([node("n", gpu=8), *runs("g", "n", networkTopology=HARD)])
+    assert (found["rules"], found["tier"], found["best"], found["score"]) == ("UNOBSERVABLE", None, None, 1.0)
+
+
+def test_a_violation_goes_before_what_cannot_be_looked_at() -> None:
+    half = [pod_group("g", minMember=2, networkTopology=HARD), pod("g-0", group="g", node="n", gpu=8)]
+    assert entry([node("n", gpu=8), *half])["rules"] == "VIOLATION"
+
+
+def test_calls_that_could_be_cheaper() -> None:
+    labels = {"appgroup.diktyo.x-k8s.io": "shop"}
+    costs = network({("z1", "z2"): 10, ("z2", "z1"): 10})
+    there = [*zoned("a", "r1", "z1"), *zoned("b", "r1", "z2"), costs, app(20)]
+    pods = [
+        pod(name, node=on, cpu=1, labels={**labels, "appgroup.diktyo.x-k8s.io.workload": name})
+        for name, on in (("web", "a"), ("db", "b"))
+    ]
+    found = entry([*there, *pods], "web")
+    assert (found["rules"], found["networkCost"], found["best"]["networkCost"], found["score"]) == ("MATCH", 10, 0, 0.0)
+    blind = entry([*zoned("a", "r1", "z1"), *zoned("b", "r1", "z2"), app(20), *pods], "web")
+    assert blind["rules"] == "UNOBSERVABLE"
+
+
+def test_subgroups_with_a_limit_of_their_own() -> None:
+    sub = {
+        "name": "w",
+        "subGroupSize": 2,
+        "labelSelector": {"matchLabels": {"role": "w"}},
+        "matchLabelKeys": ["part"],
+        "networkTopology": HARD,
+    }
+    labels = {"role": "w", "part": "0"}
+    members = [pod(f"g-{at}", group="g", node=on, labels=labels, gpu=8) for at, on in enumerate(("a1", "b1"))]
+    found = entry([*RACKS, pod_group("g", minMember=2, subGroupPolicy=[sub]), *members])
+    (part,) = found["subGroups"]
+    assert (part["rules"], part["tier"], part["leaves"], part["placed"]) == ("VIOLATION", 2, 2, 2)
+    assert found["rules"] == "VIOLATION"
+
+
+def test_without_time_there_is_no_best() -> None:
+    instance = instance_of(*RACKS, *runs("g", "a1", "b1", networkTopology=SOFT))
+    (found,) = audit(instance, Deadline.within(-1))
+    assert (found.standing, found.best, found.score) == (Standing.MATCH, None, None)
+
+
+def test_every_case_made_by_hand_is_judged() -> None:
+    """What runs in them breaks no rule, whatever waits beside it."""
+    for case in CASES:
+        for found in audit(instance_of(*case.documents), Deadline.within(60)):
+            broken = {text.split(":")[0] for text in found.violations}
+            assert broken <= {"C5"}, f"{case.name}: {found}"
+
+
+def test_the_largest_gang_that_still_fits() -> None:
+    found = largest_gangs(instance_of(*RACKS, *runs("x", "a1"), pod("w", gpu=8)))
+    assert [(each.tier, each.pods, each.hyper_node) for each in found] == [(1, 2, "b"), (2, 3, "s"), (3, 3, None)]
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "cluster.json"
+    documents = [*RACKS, *runs("g", "a1", "b1", networkTopology=HARD), pod("p", node="a2", cpu=8)]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    assert main(["audit", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert all(text in out for text in ("VIOLATION", "C7: ", "Largest gang", "Stranded"))
+    assert main(["audit", str(path), "--json"]) == 1
+    assert [each["group"]["name"] for each in json.loads(capsys.readouterr().out)] == ["p", "g"]
+    assert main(["audit", str(path), "--sums", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"stranded", "largestGangs"}
+    allowed = "podgroup/g:spec.networkTopology.highestTierAllowed=2"
+    assert main(["audit", str(path), "--set", allowed]) == 0
+    assert main(["audit", str(path), "--time-limit", "0"]) == 2

@@ -1,0 +1,96 @@
+"""How long reasons, one explanation, copies and an audit take on 1,000 nodes.
+
+Each figure is a JSON line with processor seconds (``seconds``; child processes included) and what is asked of them
+(``goal``). The cluster is made from a seed: racks of 16 nodes with 8 GPUs, gangs of 2 to 16 pods.
+
+``reasons``
+    Why 100 groups wait, on top of the greedy.
+``explain``
+    Causes and changes of one group that does not fit alone, and of one that does.
+``how-many``
+    Copies of a gang of 8 pods within a rack.
+``audit``
+    500 running gangs.
+
+    python -m tests.benchmarks.explain
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from placer.audit.groups import audit
+from placer.deadline import Deadline
+from placer.dense.build import make_dense
+from placer.explain.cases import Case
+from placer.explain.copies import how_many
+from placer.explain.explanation import explain
+from placer.instance import GroupKey
+from placer.manifests import from_documents
+from placer.methods.greedy.multi_start import greedy
+from placer.reasons import reasons
+from tests.support import Document, hyper_node, node, pod, pod_group
+
+NODES, RACK = 1_000, 16
+HARD = {"mode": "hard", "highestTierAllowed": 1}
+
+
+def racks() -> Iterator[Document]:
+    """The nodes and their tree."""
+    names = [f"n{at:04}" for at in range(NODES)]
+    yield from (node(name, cpu=96, memory="1Ti", gpu=8) for name in names)
+    leaves = [names[at : at + RACK] for at in range(0, NODES, RACK)]
+    yield from (hyper_node(f"rack-{at:02}", 1, nodes=tuple(those)) for at, those in enumerate(leaves))
+    yield hyper_node("spine", 2, children=tuple(f"rack-{at:02}" for at in range(len(leaves))))
+
+
+def running(count: int, seed: int) -> Iterator[Document]:
+    """Gangs that run, each of two pods of half a node, a third of them in two racks."""
+    draw = random.Random(seed)
+    room = [f"n{at:04}" for at in range(NODES)]
+    draw.shuffle(room)
+    for at in range(count):
+        yield pod_group(f"run-{at:03}", minMember=2, networkTopology={"mode": "soft"})
+        places = room[2 * at % NODES : 2 * at % NODES + 2]
+        if draw.random() < 2 / 3:
+            places = [places[0]] * 2
+        yield from (pod(f"run-{at:03}-{i}", group=f"run-{at:03}", node=on, gpu=4) for i, on in enumerate(places))
+
+
+def waiting(count: int) -> Iterator[Document]:
+    """Gangs that wait: too many for the racks, each within one of them."""
+    for at in range(count):
+        size = (16, 12, 8, 17)[at % 4]
+        yield pod_group(f"wait-{at:03}", minMember=size, networkTopology=HARD)
+        yield from (pod(f"wait-{at:03}-{i}", group=f"wait-{at:03}", gpu=8) for i in range(size))
+
+
+def told(name: str, goal: float, work: Callable[[], Any]) -> None:
+    """Do it and print a line."""
+    began = os.times()
+    found = work()
+    ended = os.times()
+    print(json.dumps({"what": name, "seconds": round(sum(ended[:4]) - sum(began[:4]), 2), "goal": goal, "of": found}))
+
+
+def main() -> None:
+    """Measure all of it."""
+    full = Case(from_documents([*racks(), *running(500, 1), *waiting(100)]))
+    dense = make_dense(full.instance)
+    solution = greedy(dense)
+    told("reasons", 2.0, lambda: len(reasons(full.instance, dense, solution)))
+    for name in ("wait-000", "wait-003"):
+        key = GroupKey("scheduling.volcano.sh", "default", name)
+        told(f"explain {name}", 5.0, lambda key=key: len(explain(full, [key], Deadline.within(60))[0].changes))  # type: ignore[misc]
+    bare = Case(from_documents([*racks(), *waiting(3)]))
+    third = GroupKey("scheduling.volcano.sh", "default", "wait-002")
+    told("how-many", 10.0, lambda: how_many(bare.instance, third, Deadline.within(60)).as_dict())
+    told("audit", 30.0, lambda: len(audit(full.instance, Deadline.within(120))))
+
+
+if __name__ == "__main__":
+    main()

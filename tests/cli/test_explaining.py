@@ -1,0 +1,167 @@
+"""`placer explain` as users type it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer import cli
+from placer.cli import main
+from tests.explain.hand_made import CASES
+from tests.support import Document, hyper_node, node, pod, pod_group
+
+Capture = pytest.CaptureFixture[str]
+
+JOB: Document = {
+    "apiVersion": "batch.volcano.sh/v1alpha1",
+    "kind": "Job",
+    "metadata": {"name": "train", "namespace": "ml"},
+    "spec": {
+        "minAvailable": 2,
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1},
+        "tasks": [
+            {
+                "name": "w",
+                "replicas": 2,
+                "template": {
+                    "spec": {"containers": [{"name": "m", "resources": {"requests": {"nvidia.com/gpu": "8"}}}]}
+                },
+            }
+        ],
+    },
+}
+
+
+def written(path: Path, documents: list[Any]) -> str:
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    return str(path)
+
+
+def made(tmp_path: Path, name: str) -> str:
+    return written(tmp_path / "cluster.json", list(next(case.documents for case in CASES if case.name == name)))
+
+
+def racks(*sizes: int) -> list[Document]:
+    names = [[f"r{rack}-{number}" for number in range(size)] for rack, size in enumerate(sizes)]
+    found = [node(name, gpu=8) for rack in names for name in rack]
+    return [*found, *(hyper_node(f"r{at}", 1, nodes=tuple(rack)) for at, rack in enumerate(names))]
+
+
+def test_json_is_as_the_page_says(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["explain", made(tmp_path, "cordoned"), "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert list(entry) == ["group", "causes", "otherCauses", "changes"]
+    assert entry["group"] == {"kind": "PodGroup", "namespace": "default", "name": "g"}
+    (cause,) = entry["causes"]
+    assert (list(cause), cause["code"], cause["rules"]) == (["code", "rules", "message"], "NoEligibleNode", ["C3"])
+    change = entry["changes"][0]
+    assert list(change) == ["message", "with", "without", "admitted", "loses"]
+    assert change["with"][0]["spec"]["unschedulable"] is False
+
+
+@pytest.mark.parametrize("name", ["cordoned", "one rack too small", "capability", "full by a gang", "tainted"])
+def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Capture) -> None:
+    path = made(tmp_path, name)
+    assert main(["explain", path, "--group", "default/g"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    options = [shlex.split(line) for line in lines if line.strip().startswith("--") and "<<<" not in line]
+    assert options
+    for words in options:
+        assert main(["solve", path, "--method", "greedy", "--json", *words]) == 0
+        groups = json.loads(capsys.readouterr().out)["groups"]
+        assert [group["admitted"] for group in groups if group["name"] == "g"] == [True]
+
+
+def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=1), pod("g-0", group="g", gpu=8)])
+    assert main(["explain", path, "--group", "g-0"]) == 0
+    assert "does not wait" in capsys.readouterr().out
+    assert main(["explain", path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert main(["explain", path, "--group", "none"]) == 2
+    assert "no group, and no pod that waits, has that name; one of default/g" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["why", "ml/train", "--json"], ["explain", "--group", "ml/train", "--json"]),
+        (["why", "--json"], ["explain", "--json"]),
+        (["audit", "x"], ["audit", "x"]),
+    ],
+)
+def test_as_a_plug_in_of_kubectl(words: list[str], meant: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(cli, "main", lambda: asked.append(sys.argv[1:]) or 0)
+    monkeypatch.setattr(sys, "argv", ["kubectl-placer", *words])
+    assert cli.plugin() == 0
+    assert asked == [meant]
+
+
+def test_a_what_if_is_explained_as_if_it_were_so(tmp_path: Path, capsys: Capture) -> None:
+    path = made(tmp_path, "cordoned")
+    assert main(["explain", path, "--set", "node/a:spec.unschedulable=false", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "answer", "code"),
+    [
+        (racks(2, 1), "now", 0),
+        ([*racks(2, 1), pod("x", node="r0-0", gpu=8)], "change", 5),
+        (racks(1, 1), "never", 5),
+    ],
+)
+def test_a_job_that_is_not_submitted(
+    cluster: list[Document], answer: str, code: int, tmp_path: Path, capsys: Capture
+) -> None:
+    path, job = written(tmp_path / "c.json", cluster), written(tmp_path / "job.json", [JOB])
+    assert main(["explain", path, "--job", job, "--json"]) == code
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["group"]["name"], entry["answer"]) == ("train", answer)
+    assert len(entry["decidedBy"]) == 2
+    assert (entry["causes"] == []) == (answer == "now")
+    if answer == "now":
+        assert (entry["tier"], entry["hyperNode"]) == (1, "r0")
+    if answer == "change":
+        assert ["pod/default/x"] in [each["without"] for each in entry["changes"]]
+    assert main(["explain", path, "--job", job]) == code
+    assert {"now": "fits now in r0 (tier 1)", "change": "does not fit now", "never": "never fits"}[
+        answer
+    ] in capsys.readouterr().out
+
+
+def test_others_that_wait_are_left_out_of_a_job(tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "c.json", [*racks(2), pod("p", gpu=8), pod("q", gpu=8)])
+    assert main(["explain", path, "--job", written(tmp_path / "job.json", [JOB]), "--json"]) == 0
+    assert [entry["group"]["name"] for entry in json.loads(capsys.readouterr().out)] == ["train"]
+
+
+def test_how_many_copies_fit_and_with_a_node_of_each_rack_lost(tmp_path: Path, capsys: Capture) -> None:
+    path, job = written(tmp_path / "c.json", racks(5, 4, 1)), written(tmp_path / "job.json", [JOB])
+    assert main(["explain", path, "--job", job, "--how-many", "--spare", "1@1", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["copies"], entry["bound"], entry["provedBy"]) == (4, 4, "counting")
+    assert entry["spare"] == {"nodes": 1, "tier": 1, "copies": 3, "bound": 3, "provedBy": "counting"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--how-many"], "--how-many: expected --group or --job"),
+        (["--group", "p", "--spare", "1@1"], "--spare: expected --how-many"),
+        (["--group", "p", "--how-many", "--spare", "x"], "expected K@TIER"),
+        (["--group", "p", "--how-many", "--spare", "1@9"], "found no one tier 9, expected one of 1"),
+        (["--time-limit", "0"], "--time-limit: found 0"),
+        (["--context", "c"], "found INSTANCE beside them"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], said: str, tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "c.json", [*racks(1), pod("p", gpu=8)])
+    assert main(["explain", path, *words]) == 2
+    assert said in capsys.readouterr().err

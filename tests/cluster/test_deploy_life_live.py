@@ -1,0 +1,104 @@
+"""From one overlay to another, on a cluster without room, and away: what ``deploy/README.md`` says, tried."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.api import PATIENCE, Api
+from tests.cluster.deployed import Deployed
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
+from tests.support import Document, node
+from tests.test_deploy import DEPLOY, template
+
+PODS = "/api/v1/namespaces/placer/pods"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@pytest.fixture
+def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
+    found = Deployed(cluster, control_plane)
+    yield found
+    found.remove()
+
+
+def rights(cluster: Api) -> set[str]:
+    """Roles of placer, cluster-wide and in its namespace."""
+    found = cluster.items(f"{RBAC}/clusterroles") + cluster.items(f"{RBAC}/namespaces/placer/roles")
+    return {each["metadata"]["name"] for each in found if each["metadata"]["name"].startswith("placer")}
+
+
+def pruning() -> list[str]:
+    """The arguments of ``kubectl apply`` that the page has for switching, but for the folder."""
+    (command,) = re.findall(r"kubectl apply --prune (.*?) -k", (DEPLOY / "README.md").read_text(), re.DOTALL)
+    return ["apply", "--prune", *command.replace("\\\n", " ").split()]
+
+
+def test_switching_back_leaves_no_right_behind(deployed: Deployed, cluster: Api) -> None:
+    deployed.apply("overlays/inqueue", "discover", "measurements")
+    assert "placer-inqueue" in rights(cluster)
+    deployed.kubectl(*pruning(), "-k", str(DEPLOY / "base"))
+    assert rights(cluster) >= {"placer-read", "placer-write", "placer-rollback", "placer-lease", "placer-record"}
+    assert "placer-inqueue" not in rights(cluster)
+    assert "placer-discover" in rights(cluster)  # what belongs to no pass stays
+    deployed.kubectl(*pruning(), "-k", str(DEPLOY / "overlays" / "dry-run"))
+    assert not rights(cluster) & {"placer-write", "placer-lease", "placer-rollback"}
+    bindings = {each["metadata"]["name"] for each in cluster.items(f"{RBAC}/clusterrolebindings")}
+    assert {each for each in bindings if each.startswith("placer")} == {"placer-read", "placer-discover"}
+
+
+def _own_pod() -> Document:
+    """The pod that the CronJob makes, as a server takes it that has no controllers."""
+    spec = {**template()}
+    spec.pop("serviceAccountName")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "pass", "namespace": "placer"},
+        "spec": {**spec, "automountServiceAccountToken": False},
+    }
+
+
+def _wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_a_pass_starts_on_a_full_cluster(
+    deployed: Deployed, cluster: Api, control_plane: ControlPlane, scheduler_program: Path
+) -> None:
+    """A real kube-scheduler makes room for it: the pods that fill the node have a lower priority."""
+    deployed.apply("base")
+    cluster.create(node("n1", cpu=8, memory="16Gi"))
+    cluster.create(*(live_pod(f"full-{number}", node="n1", cpu=4, scheduler="other") for number in range(2)))
+    config = control_plane.kubeconfig("kube-scheduler")
+    control_plane.run(
+        "kube-scheduler",
+        f"--kubeconfig={config}",
+        f"--authentication-kubeconfig={config}",
+        f"--authorization-kubeconfig={config}",
+        "--leader-elect=false",
+        "--secure-port=0",
+    )
+    try:
+        made = cluster.call("POST", PODS, _own_pod())
+        assert made["spec"]["priority"] == 1_000_000_000
+
+        def is_bound() -> bool:
+            for each in cluster.items("/api/v1/namespaces/default/pods"):
+                if each["metadata"].get("deletionTimestamp"):  # a kubelet ends it then
+                    cluster.delete(f"/api/v1/namespaces/default/pods/{each['metadata']['name']}")
+            return bool(cluster.get(f"{PODS}/pass")["spec"].get("nodeName"))
+
+        _wait_for(is_bound)
+        assert len(cluster.items("/api/v1/namespaces/default/pods")) == 1
+    finally:
+        control_plane.end("kube-scheduler")
+        cluster.delete(f"{PODS}/pass")

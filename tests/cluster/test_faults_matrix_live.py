@@ -1,0 +1,102 @@
+"""Every cell of the matrix of faults, against a real API server: what must hold after any of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.aftermath import check_half_bound, could_be_bound, finish
+from tests.cluster.api import Api
+from tests.cluster.fault_matrix import CELLS, PAGE, Cell, page
+from tests.cluster.passes import Passes, gang, leaves
+from tests.cluster.proxy import Proxy, proxied
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
+
+#: Seconds for which something is waited in a pass, in place of those that are for real clusters.
+SHORT = {
+    "placer.cluster.reading.client._READ": 0.5,
+    "placer.cluster.reading.client._FIRST_WAIT": 0.02,
+    "placer.cluster.writing.binding._PATIENCE": 0.4,
+    "placer.cluster.writing.status_writer._PATIENCE": 0.4,
+    "placer.cluster.writing.volcano_pod_groups._PATIENCE": 0.4,
+    "placer.cluster.writing.plan_execution._EVENTS": 3.0,
+    "placer.cluster.reading.watch._EVERY": 0.3,
+    "placer.cluster.reading.watch._LISTING": 2.0,
+    "placer.scheduling_pass._REFUSED": 0.5,
+    "placer.scheduling_pass._WAITING": 3.0,
+}
+FLAGS = ("--settle", "0", "--gang-grace", "2", "--bind-workers", "4")
+NAMESPACE = "/api/v1/namespaces/default"
+GANGS = {"a": 4, "b": 4, "c": 3}
+NAMES = (*GANGS, "huge")
+
+
+def part(cell: Cell) -> Any:
+    """Cells that the test command tries: what happens to bindings, and one fault of each other kind of request."""
+    always = cell.phase == "binding" or (cell.fault == "503" and cell.always) or (cell.fault == "dropped")
+    return pytest.param(cell, id=str(cell), marks=() if always else pytest.mark.exhaustive)
+
+
+@pytest.fixture(scope="module")
+def world(api: Api) -> Iterator[set[str]]:
+    """Names of the pods that can be bound; empty before the first cell, which makes a cluster for them."""
+    yield set()
+    api.wipe()
+
+
+@pytest.fixture
+def matrix(
+    install: Callable[[str], None], control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> Iterator[tuple[Passes, Proxy]]:
+    """Passes at a server that keeps its nodes from cell to cell, and what is in front of it."""
+    install("volcano")
+    passes = Passes(control_plane, capsys)
+    with proxied(control_plane) as proxy:
+        passes.url = proxy.url
+        yield passes, proxy
+
+
+def reset(cluster: Api) -> None:
+    """Leave nothing of the cell before but nodes, HyperNodes and definitions."""
+    for path in (
+        f"{NAMESPACE}/pods",
+        "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups",
+        "/apis/events.k8s.io/v1/namespaces/default/events",
+    ):
+        cluster.call("DELETE", path, {"gracePeriodSeconds": 0})
+    pods = [each for name, least in GANGS.items() for each in gang(name, least, tier=1, cpu=2)]
+    cluster.create(*pods, *gang("huge", 3, cpu=7), live_pod("lone", cpu=1))
+
+
+def test_the_page_lists_the_matrix() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python -m tests.cluster.fault_matrix"
+
+
+@pytest.mark.parametrize("cell", [part(each) for each in CELLS])
+def test_a_pass_that_meets_it(
+    cell: Cell,
+    api: Api,
+    world: set[str],
+    matrix: tuple[Passes, Proxy],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passes, proxy = matrix
+    for name, seconds in SHORT.items():
+        monkeypatch.setattr(name, seconds)
+    if not world:
+        api.wipe()
+        api.make_namespaces("placer")
+        api.create(*leaves(2, 2, cpu=8))
+    reset(api)
+    if not world:
+        world |= could_be_bound(passes, tmp_path, *FLAGS)
+    proxy.rule, proxy.bound = cell.rule(), Counter()
+    passes(*FLAGS, code=cell.code)
+    check_half_bound(api, NAMES, passes.code, told=cell.phase != "condition" and cell.fault != "garbled")
+    finish(api, passes, proxy, world, NAMES, *FLAGS)

@@ -1,0 +1,233 @@
+"""What is recorded of gangs that may stay half-bound, and which of them are rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
+from placer.cluster.reading.client import Response
+from placer.cluster.reading.earlier_passes import HalfBoundGang, Prepared, prepared
+from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, digests, packed, read_record
+from placer.cluster.writing.gang_ledger import write_record
+from placer.errors import ClusterError
+from placer.instance import GroupKey, Key
+from placer.placement import Placement
+from tests.cluster.caches import mine
+from tests.cluster.snapshots import snapshot_of
+from tests.support import Document, node, pod_group
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+
+
+def key(name: str) -> GroupKey:
+    return GroupKey("scheduling.volcano.sh", "default", name)
+
+
+def gang(name: str, count: int, least: int | None = None) -> list[Document]:
+    members = [mine(f"{name}-{number}", group=name) for number in range(count)]
+    return [pod_group(name, minMember=count if least is None else least), *members]
+
+
+def world(*documents: Document) -> Prepared:
+    return prepared(snapshot_of([node("n1", cpu=100), *documents]), ())
+
+
+def plan(made: Prepared) -> BindingPlan:
+    placement = Placement.of({pod.key: "n1" for pod in made.instance.pending})
+    return plan_bindings(made.instance, placement, made.snapshot.identities)
+
+
+# -------------------------------------------------------------------------------------------------------------- record
+
+
+def test_a_record_comes_back_as_it_was_written() -> None:
+    gangs = {
+        key("b"): GangRecord(NOW, digests(["1", "2", "3"]), 2, NOW + timedelta(minutes=2)),
+        key("a"): GangRecord(NOW, frozenset()),
+        GroupKey("", "x", "y"): GangRecord(NOW, digests(["9"])),
+    }
+
+    class Server:
+        def get(self, path: str, *_: object) -> Response:
+            import json
+
+            assert path == "/api/v1/namespaces/placer/configmaps/placer-gangs"
+            return Response(
+                200, json.dumps({"metadata": {"resourceVersion": "4"}, "binaryData": packed(gangs)}).encode()
+            )
+
+    assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs(gangs, "4")
+
+
+def test_one_that_is_none_of_ours_is_an_error_and_none_at_all_is_empty() -> None:
+    class Server:
+        def __init__(self, status: int, text: bytes) -> None:
+            self.answer = Response(status, text)
+
+        def get(self, *_: object) -> Response:
+            return self.answer
+
+    assert read_record(Server(404, b"{}"), "placer", "placer-gangs") == RecordedGangs()
+    text = b'{"metadata": {"resourceVersion": "4"}, "binaryData": {"gangs": "AAAA", "pods": ""}}'
+    with pytest.raises(ClusterError, match="expected what placer wrote"):
+        read_record(Server(200, text), "placer", "placer-gangs")
+
+
+class Ledger:
+    """A ConfigMap that is written to, with answers that come first."""
+
+    def __init__(self, *answers: Response) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def get(self, *_: object) -> Response:
+        self.asked.append("GET")
+        return Response(200, b'{"metadata": {"resourceVersion": "8"}}')
+
+    def send(self, method: str, *_: object, **__: object) -> Response:
+        self.asked.append(method)
+        return self.answers.pop(0)
+
+
+def test_what_is_recorded_already_is_not_written() -> None:
+    before = RecordedGangs({key("a"): GangRecord(NOW)}, "3")
+    assert write_record(Ledger(), "placer", "placer-gangs", before, {key("a"): GangRecord(NOW)}) is before
+
+
+def test_a_conflict_is_read_again_and_a_refusal_is_an_error() -> None:
+    made = Response(200, b'{"metadata": {"resourceVersion": "9"}}')
+    server = Ledger(Response(409, b"{}"), made)
+    wanted = {key("a"): GangRecord(NOW)}
+    assert write_record(server, "placer", "placer-gangs", RecordedGangs({}, "3"), wanted).version == "9"
+    assert server.asked == ["PUT", "GET", "PUT"]
+    with pytest.raises(ClusterError, match="record of half-bound gangs: 403"):
+        write_record(Ledger(Response(403, b"{}")), "placer", "placer-gangs", RecordedGangs(), wanted)
+
+
+def test_recorded_is_what_more_than_one_binding_makes_ready() -> None:
+    made = world(*gang("a", 3), *gang("loose", 3, least=0), *gang("one", 1), mine("lone"))
+    planned, record = recorded_before(made.instance, plan(made), {}, {}, NOW)
+    assert planned == plan(made)
+    assert record == {key("a"): GangRecord(NOW, digests(f"uid-a-{number}" for number in range(3)))}
+
+
+def test_what_is_half_bound_stays_recorded_since_when_and_what_is_ready_does_not() -> None:
+    made = world(*gang("a", 2), *gang("b", 2), *gang("c", 2))
+    earlier = NOW - timedelta(hours=1)
+    before = {
+        key("a"): GangRecord(earlier, digests(["uid-of-before"])),
+        key("b"): GangRecord(earlier, digests(["x"]), 3),
+        key("c"): GangRecord(earlier, digests(["x"])),
+        key("gone"): GangRecord(earlier, digests(["x"]), 2),
+    }
+    half = {key("a"): HalfBoundGang((), earlier, 0)}
+    _, record = recorded_before(made.instance, BindingPlan(), before, half, NOW)
+    assert record == {key("a"): before[key("a")], key("b"): GangRecord(earlier, frozenset(), 3)}
+    _, record = recorded_before(made.instance, plan(made), before, half, NOW)
+    assert record[key("a")].since == earlier
+    assert record[key("a")].pods == digests(["uid-of-before", "uid-a-0", "uid-a-1"])
+    assert record[key("c")].since == NOW
+
+
+def test_a_gang_for_which_the_record_has_no_room_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_PODS", 4)
+    made = world(*gang("a", 3), *gang("b", 3), mine("lone"))
+    planned, record = recorded_before(made.instance, plan(made), {}, {}, NOW)
+    assert list(record) == [key("a")]
+    assert [batch.gangs for batch in planned.batches] == [(key("a"),), (GroupKey("", "default", "lone"),)]
+    assert planned.dropped == {key("b"): "no more than 4 pods of gangs are bound in one pass"}
+
+
+# ----------------------------------------------------------------------------------------------------- after a pass
+
+
+def test_what_was_half_bound_and_is_left_is_so_still_also_when_nothing_of_it_was_planned() -> None:
+    running = [
+        {**each, "spec": {**each["spec"], "nodeName": "n1"}}
+        for each in (mine("a-0", group="a"), mine("b-0", group="b"))
+    ]
+    made = world(pod_group("a", minMember=2), pod_group("b", minMember=2), *running, mine("a-1", group="a"))
+    half = {key(name): HalfBoundGang((Key("default", f"{name}-0"),), NOW, 0) for name in ("a", "b")}
+    left = GangOutcome(key("a"), GangState.LEFT, missing={Key("default", "a-1"): "no"}, reason="no")
+    one, two = with_earlier(made.instance, made.snapshot.identities, [left], half)
+    assert (one.state, [bind.uid for bind in one.before]) == (GangState.HALF_BOUND, ["uid-a-0"])
+    assert (two.key, two.state, [bind.node for bind in two.before]) == (key("b"), GangState.HALF_BOUND, ["n1"])
+    assert two.reason == "1 of minMember 2 placed (1 before, 0 new)"
+
+
+def half_bound(
+    names: Iterable[str], seconds: float = 1000, priority: int = 0
+) -> tuple[list[GangOutcome], dict[GroupKey, HalfBoundGang], dict[GroupKey, GangRecord]]:
+    since = NOW - timedelta(seconds=seconds)
+    return (
+        [GangOutcome(key(name), GangState.HALF_BOUND) for name in names],
+        {key(name): HalfBoundGang((), since, priority) for name in names},
+        {key(name): GangRecord(since) for name in names},
+    )
+
+
+def test_of_two_that_hold_each_others_room_the_less_urgent_goes() -> None:
+    made = world(*gang("a", 2), *gang("b", 2))
+    gangs, half, record = half_bound("ab")
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("b")], [key("a")])  # by name
+    record[key("a")] = GangRecord(NOW - timedelta(seconds=900))  # the younger
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("a")], [key("b")])
+    half[key("b")] = HalfBoundGang((), NOW, -1)  # the lower priority
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("b")], [key("a")])
+
+
+def test_nobody_goes_whose_patience_is_not_over() -> None:
+    made = world(*gang("a", 2), *gang("b", 2))
+    gangs, half, record = half_bound("ab", seconds=299)
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([], [])
+    assert next_to_go(made.instance, gangs, half, record, float("inf"), NOW) == ([], [])
+    assert next_to_go(made.instance, gangs, half, record, 0, NOW) == ([key("a"), key("b")], [])
+
+
+def test_what_nothing_can_complete_goes_and_costs_no_other_its_turn() -> None:
+    running = {**mine("b-0", group="b")}
+    made = world(*gang("a", 2), pod_group("b", minMember=2), running | {"spec": {**running["spec"], "nodeName": "n1"}})
+    gangs, half, record = half_bound("b")
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("b")], [])
+    gangs, half, record = half_bound("a")
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("a")], [])
+
+
+def test_the_time_for_which_a_gang_backs_off_doubles_up_to_an_hour() -> None:
+    record = {key("a"): GangRecord(NOW, digests(["1"]))}
+    times = []
+    for _ in range(8):
+        record = recorded_after([GangOutcome(key("a"), GangState.ROLLED_BACK)], record, [], NOW)
+        until = record[key("a")].until
+        assert until is not None
+        times.append((until - NOW).total_seconds())
+        assert record[key("a")].pods == frozenset()
+    assert times == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    assert recorded_after([GangOutcome(key("a"), GangState.BOUND)], record, [], NOW) == {}
+
+
+def test_after_a_pass_recorded_is_what_is_half_bound_or_may_be() -> None:
+    record = {key(name): GangRecord(NOW - timedelta(hours=1), digests([name])) for name in "abcde"}
+    missing = {Key("default", "x"): "no answer"}
+    after = recorded_after(
+        [
+            GangOutcome(key("a"), GangState.HALF_BOUND),
+            GangOutcome(key("b"), GangState.HALF_BOUND),
+            GangOutcome(key("c"), GangState.SHORT),
+            GangOutcome(key("d"), GangState.LEFT, reason="the pass was to end"),
+            GangOutcome(key("e"), GangState.LEFT, missing=missing, reason="no answer"),
+        ],
+        record,
+        [key("b")],
+        NOW,
+    )
+    assert after == {
+        key("a"): record[key("a")],
+        key("b"): GangRecord(NOW, digests(["b"])),
+        key("e"): record[key("e")],
+    }

@@ -1,0 +1,250 @@
+"""Leader election at a server and a clock that are played here: who leads when, and what is written."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from placer.cluster.reading.client import Response, Unanswered
+from placer.cluster.writing.lease import HANDOVER, LeaderElector, LeaseOptions
+from placer.cluster.writing.plan_execution import _LAST
+from placer.errors import ClusterError
+
+OPTIONS = LeaseOptions()
+
+
+class Clock:
+    """Time that passes while somebody waits; it also stands for the event that is waited for."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.meanwhile: Callable[[], None] = lambda: None  #: what others do in each wait
+
+    def __call__(self) -> float:
+        return self.now
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        self.meanwhile()
+        return False
+
+
+class Leases:
+    """One Lease, kept as an API server keeps it: what is not written over the newest version is a conflict."""
+
+    def __init__(self) -> None:
+        self.record: dict[str, Any] | None = None
+        self.version = 0
+        self.spoilt: Callable[[str], Response | None] = lambda _method: None
+        self.asked: list[str] = []
+
+    def get(self, *_: Any) -> Response:
+        raise AssertionError("a renewal must not be tried again for a minute")
+
+    def send(self, method: str, path: str, body: Any = None, **_: Any) -> Response:
+        assert path.startswith("/apis/coordination.k8s.io/v1/namespaces/placer/leases")
+        self.asked.append(method)
+        spoilt = self.spoilt(method)
+        if spoilt is not None:
+            return spoilt
+        if method == "POST":
+            return Response(409, b"{}") if self.record is not None else self.write(body, 201)
+        if self.record is None:
+            return Response(404, b'{"message": "not found"}')
+        if method == "PUT":
+            if body["metadata"]["resourceVersion"] != str(self.version):
+                return Response(409, b"{}")
+            return self.write(body, 200)
+        return Response(200, json.dumps(self.record).encode())
+
+    def write(self, body: Any, status: int) -> Response:
+        self.version += 1
+        self.record = {**body, "metadata": {**body["metadata"], "resourceVersion": str(self.version)}}
+        return Response(status, json.dumps(self.record).encode())
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.record is not None
+        found: dict[str, Any] = self.record["spec"]
+        return found
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def leases() -> Leases:
+    return Leases()
+
+
+def elector(leases: Leases, clock: Clock, name: str = "me") -> LeaderElector:
+    return LeaderElector(leases, name, OPTIONS, clock)
+
+
+def acquired(leases: Leases, clock: Clock, name: str = "me") -> LeaderElector:
+    found = elector(leases, clock, name)
+    assert acquire(found, clock)
+    return found
+
+
+def acquire(found: LeaderElector, clock: Clock) -> bool:
+    return found.acquire(clock)  # type: ignore[arg-type]
+
+
+def test_the_first_makes_the_lease(leases: Leases, clock: Clock) -> None:
+    mine = acquired(leases, clock)
+    assert (mine.lost, mine.holder) == (None, "me")
+    spec = leases.spec
+    assert {key: spec[key] for key in ("holderIdentity", "leaseDurationSeconds", "leaseTransitions")} == {
+        "holderIdentity": "me",
+        "leaseDurationSeconds": 15,
+        "leaseTransitions": 0,
+    }
+    assert spec["acquireTime"] == spec["renewTime"]
+    assert spec["renewTime"].endswith("Z")
+
+
+def test_a_holder_that_is_seen_to_live_keeps_it(leases: Leases, clock: Clock) -> None:
+    other, mine = acquired(leases, clock, "other"), elector(leases, clock)
+    clock.meanwhile = other._renew
+    began = clock.now
+    assert not acquire(mine, clock)
+    assert clock.now - began <= 2 * OPTIONS.retry_period
+    assert (mine.holder, leases.spec["holderIdentity"]) == ("other", "other")
+    assert mine.lost is not None
+
+
+def test_a_record_that_stands_still_is_taken_over_whatever_its_clock_says(leases: Leases, clock: Clock) -> None:
+    acquired(leases, clock, "other")
+    leases.spec["renewTime"] = "2099-01-01T00:00:00.000000Z"
+    mine, began = elector(leases, clock), clock.now
+    assert acquire(mine, clock)
+    assert clock.now - began == OPTIONS.duration
+    assert (leases.spec["holderIdentity"], leases.spec["leaseTransitions"]) == ("me", 1)
+
+
+def test_it_is_the_holders_duration_that_counts(leases: Leases, clock: Clock) -> None:
+    acquired(leases, clock, "other")
+    leases.spec["leaseDurationSeconds"] = 40
+    began = clock.now
+    assert acquire(elector(leases, clock), clock)
+    assert clock.now - began == 40
+
+
+def test_what_is_released_is_free_at_once(leases: Leases, clock: Clock) -> None:
+    other = acquired(leases, clock, "other")
+    assert other.release()
+    assert other.lost is not None
+    assert "holderIdentity" not in leases.spec
+    began = clock.now
+    acquired(leases, clock)
+    assert clock.now == began
+    assert leases.spec["leaseTransitions"] == 1
+
+
+def test_who_cannot_renew_stops_before_another_may_begin(leases: Leases, clock: Clock) -> None:
+    mine = acquired(leases, clock)
+    clock.now += OPTIONS.renew_deadline - 0.001
+    assert mine.lost is None
+    clock.now += 0.001
+    assert mine.lost is not None
+    assert OPTIONS.renew_deadline + HANDOVER <= OPTIONS.duration
+    assert 0 < _LAST < HANDOVER  # what a gang under way has left
+
+
+def test_a_renewal_counts_from_when_it_was_sent(leases: Leases, clock: Clock) -> None:
+    mine = acquired(leases, clock)
+
+    def slow(_method: str) -> None:
+        clock.now += 4.0
+
+    clock.now += 5.0
+    leases.spoilt = slow
+    mine._renew()
+    leases.spoilt = lambda _method: None
+    clock.now += 6.0
+    assert mine.lost is not None
+
+
+def test_a_renewal_whose_answer_got_lost_is_no_loss(leases: Leases, clock: Clock) -> None:
+    mine = acquired(leases, clock)
+    leases.write(leases.record, 200)  # it was made, and we do not know its version
+    mine._renew()
+    assert mine.lost is None
+    assert leases.spec["leaseTransitions"] == 0
+
+
+@pytest.mark.parametrize("way", ["taken", "deleted"])
+def test_one_that_is_taken_away_is_lost_and_not_taken_back(leases: Leases, clock: Clock, way: str) -> None:
+    mine = LeaderElector(leases, "me", LeaseOptions(retry_period=0.01), clock)
+    assert acquire(mine, clock)
+    if way == "taken":
+        leases.write({**(leases.record or {}), "spec": {**leases.spec, "holderIdentity": "thief"}}, 200)
+    else:
+        leases.record = None
+    with mine.leading():
+        for thread in threading.enumerate():
+            if thread.name == str(OPTIONS):
+                thread.join(5.0)
+        why = "thief has taken it" if way == "taken" else "it was deleted"
+        assert mine.lost == f"{OPTIONS} is not held: {why}"
+    assert (leases.record is None) is (way == "deleted")
+    assert way == "deleted" or leases.spec["holderIdentity"] == "thief"
+
+
+def test_it_is_renewed_while_the_block_lasts_and_released_at_its_end(leases: Leases, clock: Clock) -> None:
+    mine = LeaderElector(leases, "me", LeaseOptions(retry_period=0.01), clock)
+    assert acquire(mine, clock)
+    with mine.leading():
+        end = threading.Event()
+        while leases.asked.count("PUT") < 3:
+            end.wait(0.01)
+        assert mine.lost is None
+    assert "holderIdentity" not in leases.spec
+
+
+def test_a_right_that_is_missing_is_told_at_once(leases: Leases, clock: Clock) -> None:
+    leases.spoilt = lambda _method: Response(403, b'{"message": "forbidden"}')
+    began = clock.now
+    with pytest.raises(ClusterError, match=f"{OPTIONS}: 403 forbidden .*deploy/base"):
+        acquire(elector(leases, clock), clock)
+    assert clock.now == began
+
+
+def test_a_server_in_trouble_is_asked_again_and_given_up(leases: Leases, clock: Clock) -> None:
+    leases.spoilt = lambda _method: Response(503, b"{}")
+    with pytest.raises(ClusterError, match="503"):
+        acquire(elector(leases, clock), clock)
+
+    def silent(_method: str) -> Response:
+        raise Unanswered("no answer")
+
+    leases.spoilt = silent
+    with pytest.raises(ClusterError, match="no answer"):
+        acquire(elector(leases, clock), clock)
+    clock.meanwhile = lambda: setattr(leases, "spoilt", lambda _method: None)
+    assert acquire(elector(leases, clock), clock)
+
+
+def test_of_two_at_once_one_gets_it(leases: Leases, clock: Clock) -> None:
+    """Both see none, both make it: the second one's is a conflict."""
+    one, two = elector(leases, clock, "one"), elector(leases, clock, "two")
+
+    def first(method: str) -> None:
+        if method == "POST":
+            leases.spoilt = lambda _method: None
+            assert acquire(one, clock)
+
+    leases.spoilt = first
+    clock.meanwhile = one._renew
+    assert not acquire(two, clock)
+    assert leases.spec["holderIdentity"] == "one"

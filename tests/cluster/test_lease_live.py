@@ -1,0 +1,174 @@
+"""The Lease on a real API server: passes that write hold it, and without it nothing is decided."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from placer.cluster import Client
+from placer.cluster.writing.lease import LeaderElector, LeaseOptions
+from tests.cluster.api import Api
+from tests.cluster.deployed import Deployed, refused
+from tests.cluster.faults import at_first_binding
+from tests.cluster.passes import Passes, bound, gang
+from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
+from tests.support import node
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/placer/leases"
+FAST = LeaseOptions(duration=6, renew_deadline=5.0, retry_period=0.2)
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placer.cli.running.lease_of", lambda _options: FAST)
+
+
+def other(control_plane: ControlPlane, name: str = "other") -> LeaderElector:
+    client = Client.connect(str(control_plane.kubeconfig("others")))
+    found = LeaderElector(client, name, FAST)
+    assert found.acquire(threading.Event())
+    return found
+
+
+def test_a_pass_holds_it_and_gives_it_back(cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.create(node("n1"), live_pod("a", cpu=1))
+    seen: list[Any] = []
+    at_first_binding(monkeypatch, lambda _: seen.append(cluster.get(f"{LEASES}/placer")["spec"]))
+    told = passes()
+    (held,) = seen
+    assert held["holderIdentity"] == told["leader"]
+    assert told["leader"].endswith(told["pass"])
+    assert (held["leaseDurationSeconds"], held["leaseTransitions"]) == (15, 0)
+    after = cluster.get(f"{LEASES}/placer")["spec"]
+    assert "holderIdentity" not in after
+    again = passes()
+    assert again["seconds"]["lease"] < 5  # nothing is waited for
+    assert cluster.get(f"{LEASES}/placer")["spec"]["leaseTransitions"] == 1
+
+
+def test_without_it_nothing_is_decided_and_it_is_said_who_has_it(
+    cluster: Api, passes: Passes, control_plane: ControlPlane, fast: None
+) -> None:
+    cluster.create(node("n1"), live_pod("a", cpu=1))
+    with other(control_plane).leading():
+        told = passes(code=0)
+        assert (told["leader"], told["pending"], told["bound"]) == ("other", None, 0)
+        assert passes("--dry-run")["bindings"] == {"default/a": "n1"}  # looking needs none
+    assert bound(cluster) == {}
+    assert passes()["bound"] == 1
+
+
+def test_it_is_told_in_words_too(
+    cluster: Api,
+    control_plane: ControlPlane,
+    passes: Passes,
+    fast: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from placer.cli import main
+
+    with other(control_plane).leading():
+        assert main(["run", "--kubeconfig", str(control_plane.kubeconfig())]) == 0
+    assert capsys.readouterr().err == f"placer: nothing was decided: {FAST} is held by other\n"
+
+
+def test_of_a_holder_that_was_killed_it_is_taken_over(
+    cluster: Api, passes: Passes, control_plane: ControlPlane, fast: None
+) -> None:
+    cluster.create(node("n1"), live_pod("a", cpu=1))
+    other(control_plane)  # never renewed, never released
+    told = passes()
+    assert told["bound"] == 1
+    assert told["seconds"]["lease"] >= FAST.duration
+
+
+def test_lost_in_the_middle_the_gang_under_way_is_completed_and_no_other_begun(
+    cluster: Api, passes: Passes, fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.create(*(node(f"n{number}", pods=200, cpu=200) for number in range(2)))
+    cluster.create(*gang("a", 100), *gang("b", 60))
+    taken = threading.Event()
+
+    def take(_path: str) -> None:
+        cluster.patch(f"{LEASES}/placer", {"spec": {"holderIdentity": "thief"}})
+        taken.set()
+
+    at_first_binding(monkeypatch, take)
+    monkeypatch.setattr(Client, "send", _slow(Client.send))
+    told = passes(code=6)
+    assert taken.is_set()
+    assert told["error"].startswith(f"{FAST} is not held: thief has taken it")
+    assert list(told["left"]) == ["PodGroup default/b"]
+    assert {name[0] for name in bound(cluster)} == {"a"}
+    assert len(bound(cluster)) == 100
+    assert cluster.get(f"{LEASES}/placer")["spec"]["holderIdentity"] == "thief"  # what is another's is not released
+
+
+def _slow(send: Any) -> Any:
+    """Bindings that take so long that renewals come between."""
+
+    def work(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Any:
+        if path.endswith("/binding"):
+            threading.Event().wait(0.1)
+        return send(self, method, path, *rest, **options)
+
+    return work
+
+
+def test_renewals_that_are_refused_end_a_pass_before_another_begins(
+    cluster: Api, passes: Passes, proxy: Proxy, fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first binding on no renewal succeeds; a gang that comes after the renew deadline is left."""
+    cluster.create(node("n1", pods=200, cpu=200), *gang("a", 4), *gang("b", 4))
+
+    def rule(method: str, path: str, _times: int) -> Spoil | None:
+        if method == "PUT" and "/leases/" in path:
+            return Spoil(503)
+        return Spoil(503) if path.endswith("a-3/binding") and not over.wait(6.0) else None
+
+    over = threading.Event()
+    proxy.rule = rule
+    told = passes("--bind-workers", "1", "--gang-grace", "12", code=6)
+    over.set()
+    assert "could not be renewed" in told["error"] or "is not held" in told["error"]
+    assert "PodGroup default/b" in told["left"]
+    assert {name[0] for name in bound(cluster)} == {"a"}
+
+
+@pytest.fixture
+def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
+    found = Deployed(cluster, control_plane)
+    yield found
+    found.remove()
+
+
+def test_the_right_to_it_is_that_of_one_lease_in_our_namespace(deployed: Deployed) -> None:
+    deployed.apply("base")
+    placer = deployed.as_account("placer")
+    made = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "placer"}, "spec": {}}
+    placer.call("POST", LEASES, made)
+    found = placer.get(f"{LEASES}/placer")
+    placer.call("PUT", f"{LEASES}/placer", {**found, "spec": {"holderIdentity": "x"}})
+    assert refused(placer.call, "DELETE", f"{LEASES}/placer") == 403
+    assert refused(placer.get, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler") == 403
+    assert refused(placer.get, f"{LEASES}/other") == 403
+
+
+def test_without_the_right_the_pass_says_what_is_missing(deployed: Deployed, passes: Passes) -> None:
+    deployed.apply("overlays/dry-run")
+    passes.config = deployed.kubeconfig("placer")
+    told = passes(code=6)
+    assert f"{FAST}: 403" in told["error"]
+    assert "deploy/base" in told["error"]
+    assert passes("--dry-run")["leader"] is None
+
+
+def test_where_there_is_no_such_namespace_it_is_said(cluster: Api, passes: Passes) -> None:
+    told = passes("--leader-elect-resource-namespace", "nowhere", code=6)
+    assert str(LeaseOptions("nowhere")) + ": 404" in told["error"]

@@ -1,0 +1,57 @@
+"""How many cases the test command of the README tries, and how many ``.ci/run``: some of them, and all."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+__all__ = ["examples", "exhaustive", "register_profiles", "seed_blocks"]
+
+
+def register_profiles() -> None:
+    """Make the profiles ``quick``, which holds unless another is asked for, and ``ci``; neither depends on speed."""
+    for name, percent in (("quick", 20), ("ci", 100)):
+        settings.register_profile(
+            name, max_examples=percent, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        )
+    settings.load_profile("quick")
+
+
+def examples(number: int, *, derandomize: bool = False) -> settings:
+    """Draw so many examples under the profile ``ci``, and a fifth of them under ``quick``.
+
+    Parameters
+    ----------
+    number
+        Examples under ``ci``, where hypothesis itself would draw 100.
+    derandomize
+        Draw the same examples in every run.
+    """
+    return settings(max_examples=number * settings().max_examples // 100, derandomize=derandomize)
+
+
+def exhaustive(*values: object) -> list[object]:
+    """Values for ``parametrize`` that the test command leaves out."""
+    return [pytest.param(value, marks=pytest.mark.exhaustive) for value in values]
+
+
+def seed_blocks(seeds: int, size: int, *, quick: int = 1) -> list[object]:
+    """Blocks of seeds for ``parametrize``, all but the first few of them exhaustive.
+
+    Parameters
+    ----------
+    seeds
+        Seeds in all, from 0 on.
+    size
+        Seeds of a block.
+    quick
+        Blocks that the test command tries too.
+    """
+    return [
+        pytest.param(
+            range(first, first + size),
+            id=f"{first}-{first + size - 1}",
+            marks=[pytest.mark.exhaustive] if first >= quick * size else [],
+        )
+        for first in range(0, seeds, size)
+    ]

@@ -1,0 +1,882 @@
+"""Cases made by hand: who waits, the causes that are right, and a change that must be among those told.
+
+Each is small enough to be tried by hand, and for :mod:`tests.oracle` to try everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support import Document, hyper_node, node, pod, pod_group, policy, queue
+
+__all__ = ["CASES", "HandMade"]
+
+
+@dataclass(frozen=True, eq=False)
+class HandMade:
+    """One case.
+
+    Parameters
+    ----------
+    name
+        What it is about.
+    documents
+        The cluster and what waits.
+    causes
+        Codes of the smallest set.
+    change
+        What the message of some change must say; empty: none helps, and none may be told.
+    others
+        Codes of further sets that must be told.
+    group
+        Who waits.
+    """
+
+    name: str
+    documents: tuple[Document, ...]
+    causes: frozenset[str]
+    change: str = ""
+    others: tuple[frozenset[str], ...] = ()
+    group: str = "default/g"
+
+
+def case(name: str, *documents: Any, causes: str, change: str = "", others: str = "", group: str = "g") -> HandMade:
+    """``causes`` and ``others`` as words; sets in ``others`` are parted by commas."""
+    flat: list[Document] = []
+    for each in documents:
+        flat += each if isinstance(each, list) else [each]
+    sets = tuple(frozenset(words.split()) for words in others.split(",") if words.strip())
+    return HandMade(name, tuple(flat), frozenset(causes.split()), change, sets, f"default/{group}")
+
+
+def nodes(count: int, prefix: str = "n", labels: Mapping[str, str] | None = None, **amounts: object) -> list[Document]:
+    return [node(f"{prefix}{number}", labels, **amounts) for number in range(count)]
+
+
+def gang(count: int, name: str = "g", least: int | None = None, **requests: Any) -> list[Document]:
+    """A PodGroup and its pods; what is no request is of the group."""
+    spec = {key: requests.pop(key) for key in ("queue", "networkTopology", "priorityClassName") if key in requests}
+    members = [pod(f"{name}-{number}", group=name, **requests) for number in range(count)]
+    return [pod_group(name, minMember=count if least is None else least, **spec), *members]
+
+
+def cordoned(name: str, labels: Mapping[str, str] | None = None, **amounts: object) -> Document:
+    return {**node(name, labels, **amounts), "spec": {"unschedulable": True}}
+
+
+def tainted(name: str, *keys: str, **amounts: object) -> Document:
+    taints = [{"key": key, "value": "yes", "effect": "NoSchedule"} for key in keys or ("gpu",)]
+    return {**node(name, **amounts), "spec": {"taints": taints}}
+
+
+def unready(name: str, **amounts: object) -> Document:
+    made = dict(node(name, **amounts))
+    made["status"] = {**made["status"], "conditions": [{"type": "Ready", "status": "False"}]}
+    return made
+
+
+def running(name: str, on: str, group: str | None = None, **requests: object) -> Document:
+    return pod(name, node=on, group=group, **requests)
+
+
+def running_gang(name: str, *on: str, **requests: object) -> list[Document]:
+    return [
+        pod_group(name, minMember=len(on)),
+        *(running(f"{name}-{at}", each, name, **requests) for at, each in enumerate(on)),
+    ]
+
+
+HARD = {"mode": "hard", "highestTierAllowed": 1}
+SELECT = {"nodeSelector": {"pool": "gpu"}}
+
+
+def racks(*sizes: int, **amounts: object) -> list[Document]:
+    """Racks of so many nodes: r0-0, r0-1 ... in HyperNode r0 and so on, all of them in s."""
+    made: list[Document] = []
+    for rack, size in enumerate(sizes):
+        names = tuple(f"r{rack}-{number}" for number in range(size))
+        made += [node(name, **amounts) for name in names]
+        made.append(hyper_node(f"r{rack}", 1, nodes=names, tier_name="rack"))
+    made.append(hyper_node("s", 2, children=tuple(f"r{rack}" for rack in range(len(sizes)))))
+    return made
+
+
+def _eligibility() -> Iterator[HandMade]:
+    yield case("cordoned", cordoned("a", gpu=8), gang(1, gpu=8), causes="NoEligibleNode", change="uncordon Node a")
+    yield case(
+        "all cordoned",
+        cordoned("a", gpu=1),
+        cordoned("b", gpu=1),
+        gang(2, gpu=1),
+        causes="NoEligibleNode",
+        change="uncordon Nodes a and b",
+    )
+    yield case(
+        "one of two cordoned",
+        cordoned("a", gpu=1),
+        node("b", gpu=1),
+        gang(2, gpu=1),
+        causes="InsufficientResources",
+        others="NoEligibleNode",
+        change="uncordon Node a",
+    )
+    yield case(
+        "tainted",
+        tainted("a", gpu=8),
+        gang(1, gpu=8),
+        causes="NoEligibleNode",
+        change="take the taint gpu:NoSchedule from Node a",
+    )
+    yield case(
+        "two taints",
+        tainted("a", "gpu", "team", gpu=8),
+        gang(1, gpu=8),
+        causes="NoEligibleNode",
+        change="take the taint gpu:NoSchedule and team:NoSchedule from Node a",
+    )
+    yield case(
+        "selector",
+        node("a", gpu=8),
+        gang(1, gpu=8, spec=SELECT),
+        causes="NoEligibleNode",
+        change="label Node a pool=gpu",
+    )
+    yield case(
+        "selector of some",
+        node("a", {"pool": "gpu"}, gpu=1),
+        node("b", gpu=1),
+        gang(2, gpu=1, spec=SELECT),
+        causes="InsufficientResources",
+        others="NoEligibleNode",
+        change="label Node b pool=gpu",
+    )
+    yield case(
+        "a label that is true",
+        node("a", gpu=1),
+        gang(1, gpu=1, spec={"nodeSelector": {"fast": "true"}}),
+        causes="NoEligibleNode",
+        change="label Node a fast=true",
+    )
+    yield case(
+        "affinity",
+        node("a", gpu=8),
+        gang(
+            1,
+            gpu=8,
+            spec={
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [
+                                {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["z"]}]}
+                            ]
+                        }
+                    }
+                }
+            },
+        ),
+        causes="NoEligibleNode",
+    )
+    yield case("not ready", unready("a", gpu=8), gang(1, gpu=8), causes="NoEligibleNode")
+    yield case(
+        "not ready beside full",
+        unready("a", gpu=8),
+        node("b", gpu=8),
+        running("x", "b", gpu=8),
+        gang(1, gpu=8),
+        causes="InsufficientResources",
+        others="NoEligibleNode",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "lone pod, cordoned",
+        cordoned("a", cpu=4),
+        pod("p", cpu=2),
+        causes="NoEligibleNode",
+        change="uncordon Node a",
+        group="p",
+    )
+    yield case(
+        "lone pod, tainted",
+        tainted("a", cpu=4),
+        pod("p", cpu=2),
+        causes="NoEligibleNode",
+        change="take the taint",
+        group="p",
+    )
+    yield case(
+        "cordoned and too small", cordoned("a", gpu=4), gang(1, gpu=8), causes="NoEligibleNode InsufficientResources"
+    )
+    yield case(
+        "cordoned and full",
+        cordoned("a", gpu=8),
+        running("x", "a", gpu=8),
+        gang(1, gpu=8),
+        causes="NoEligibleNode InsufficientResources",
+    )
+    yield case(
+        "only one of three is needed",
+        [cordoned(f"c{i}", gpu=1) for i in range(3)],
+        gang(1, gpu=1),
+        causes="NoEligibleNode",
+        change="uncordon Node c",
+    )
+
+
+def _resources() -> Iterator[HandMade]:
+    yield case("too large for any node", node("a", gpu=4), gang(1, gpu=8), causes="InsufficientResources")
+    yield case(
+        "full by a pod",
+        node("a", gpu=8),
+        running("x", "a", gpu=8),
+        gang(1, gpu=8),
+        causes="InsufficientResources",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "full by a gang",
+        nodes(2, gpu=8),
+        running_gang("x", "n0", "n1", gpu=8),
+        gang(2, gpu=8),
+        causes="InsufficientResources",
+        change="wait until PodGroup default/x ends (2 pods)",
+    )
+    yield case(
+        "too few nodes", nodes(2, gpu=8), gang(3, gpu=8), causes="InsufficientResources", change="add 1 node like"
+    )
+    yield case(
+        "two too few", nodes(2, gpu=8), gang(4, gpu=8), causes="InsufficientResources", change="add 2 nodes like"
+    )
+    yield case(
+        "fewer members",
+        nodes(2, gpu=8),
+        gang(4, gpu=8),
+        causes="InsufficientResources",
+        change="start with 2 members in place of 4",
+    )
+    yield case("memory", node("a", memory="4Gi"), gang(1, memory="8Gi"), causes="InsufficientResources")
+    yield case(
+        "cpu in all", nodes(2, cpu=4), gang(3, cpu=4), causes="InsufficientResources", change="start with 2 members"
+    )
+    yield case(
+        "pods per node", node("a", pods=1), gang(2, cpu=1), causes="InsufficientResources", change="add 1 node like a"
+    )
+    yield case("in pieces", nodes(2, gpu=6), gang(3, gpu=4), causes="InsufficientResources", change="add 1 node like")
+    yield case(
+        "two shapes",
+        nodes(1, gpu=8),
+        [pod_group("g", minMember=2), pod("g-0", group="g", gpu=8), pod("g-1", group="g", gpu=4)],
+        causes="InsufficientResources",
+        change="add 1 node like",
+    )
+    yield case(
+        "host port",
+        node("a"),
+        running_port("x", "a"),
+        port_gang(1),
+        causes="InsufficientResources",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "host ports of its own", node("a"), port_gang(2), causes="InsufficientResources", change="add 1 node like a"
+    )
+    yield case(
+        "lone pod without room",
+        node("a", cpu=2),
+        running("x", "a", cpu=2),
+        pod("p", cpu=1),
+        causes="InsufficientResources",
+        change="wait until Pod default/x ends",
+        group="p",
+    )
+    yield case("extended resource", node("a"), gang(1, **{"example.com/fpga": 1}), causes="InsufficientResources")
+    yield case(
+        "the smaller gang is enough",
+        nodes(3, gpu=8),
+        running_gang("x", "n0", "n1", gpu=8),
+        running("y", "n2", gpu=8),
+        gang(1, gpu=8),
+        causes="InsufficientResources",
+        change="wait until Pod default/y ends",
+    )
+    yield case(
+        "a pod terminates",
+        node("a", gpu=8),
+        {
+            **pod("x", node="a", gpu=8),
+            "metadata": {"name": "x", "namespace": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+        },
+        gang(1, gpu=8),
+        causes="InsufficientResources",
+        change="add 1 node like a",
+    )
+
+
+def port_spec() -> dict[str, Any]:
+    return {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
+
+
+def running_port(name: str, on: str) -> Document:
+    return pod(name, node=on, spec=port_spec())
+
+
+def port_gang(count: int) -> list[Document]:
+    return [pod_group("g", minMember=count), *(pod(f"g-{at}", group="g", spec=port_spec()) for at in range(count))]
+
+
+def _topology() -> Iterator[HandMade]:
+    yield case(
+        "one rack too small",
+        racks(1, 1, gpu=8),
+        gang(2, gpu=8, networkTopology=HARD),
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change="allow tier 2 in place of tier 1",
+    )
+    yield case(
+        "a node more in the rack",
+        racks(1, 1, gpu=8),
+        gang(2, gpu=8, networkTopology=HARD),
+        causes="TopologyTooNarrow",
+        change="add 1 node like r",
+    )
+    yield case(
+        "a smaller gang in the rack",
+        racks(2, 1, gpu=8),
+        gang(3, gpu=8, networkTopology=HARD),
+        causes="TopologyTooNarrow",
+        change="start with 2 members in place of 3",
+    )
+    yield case(
+        "held in the rack",
+        racks(2, 1, gpu=8),
+        running("x", "r0-1", gpu=8),
+        gang(2, gpu=8, networkTopology=HARD),
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "cordoned in the rack",
+        [
+            *racks(1, 1, gpu=8)[:-1],
+            cordoned("c", gpu=8),
+            hyper_node("q", 1, nodes=("c",)),
+            hyper_node("s", 2, children=("r0", "r1", "q")),
+        ],
+        gang(3, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 2}),
+        causes="InsufficientResources",
+        others="NoEligibleNode",
+        change="uncordon Node c",
+    )
+    yield case(
+        "both racks full",
+        racks(1, 1, gpu=8),
+        running("x", "r0-0", gpu=8),
+        running("y", "r1-0", gpu=8),
+        gang(2, gpu=8, networkTopology=HARD),
+        causes="InsufficientResources",
+    )
+    yield case(
+        "runs in another rack",
+        racks(1, 1, gpu=8),
+        [
+            pod_group("g", minMember=2, networkTopology=HARD),
+            running("g-0", "r0-0", "g", gpu=8),
+            pod("g-1", group="g", gpu=8),
+        ],
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change="allow tier 2",
+    )
+    yield case(
+        "unknown tier name",
+        racks(2, gpu=8),
+        gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierName": "row"}),
+        causes="TopologyTooNarrow",
+        change="allow tier 1 in place of tierName row",
+    )
+    yield case(
+        "no HyperNode of that tier",
+        nodes(2, gpu=8),
+        hyper_node("s", 3, nodes=("n0", "n1")),
+        gang(2, gpu=8, networkTopology=HARD),
+        causes="TopologyTooNarrow",
+        change="allow tier 3",
+    )
+    yield case(
+        "the whole cluster is too small as well",
+        racks(1, 1, gpu=8),
+        gang(3, gpu=8, networkTopology=HARD),
+        causes="InsufficientResources",
+        others="",
+        change="",
+    )
+    yield case(
+        "nodes outside",
+        nodes(2, gpu=8),
+        hyper_node("r", 1, nodes=("n0",)),
+        gang(2, gpu=8, networkTopology=HARD),
+        causes="TopologyTooNarrow",
+        change="allow tier 2",
+    )
+    yield case(
+        "a subgroup's rack",
+        racks(1, 1, gpu=8),
+        sub_grouped(2, 1),
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change="allow tier 2",
+    )
+
+
+def sub_grouped(size: int, tier: int) -> list[Document]:
+    """One subgroup of so many pods within a tier."""
+    sub = {
+        "name": "w",
+        "subGroupSize": size,
+        "minSubGroups": 1,
+        "labelSelector": {"matchLabels": {"role": "w"}},
+        "matchLabelKeys": ["part"],
+        "networkTopology": {"mode": "hard", "highestTierAllowed": tier},
+    }
+    labels = {"role": "w", "part": "0"}
+    pods = [pod(f"g-{at}", group="g", labels=labels, gpu=8) for at in range(size)]
+    return [pod_group("g", minMember=size, subGroupPolicy=[sub]), *pods]
+
+
+def _gangs() -> Iterator[HandMade]:
+    yield case(
+        "one member is missing",
+        nodes(3, gpu=8),
+        gang(2, least=3, gpu=8),
+        causes="GangIncomplete",
+        change="start with 2 members in place of 3",
+    )
+    yield case(
+        "missing, and no room", node("a", gpu=8), gang(2, least=3, gpu=8), causes="GangIncomplete InsufficientResources"
+    )
+    yield case(
+        "missing, and cordoned", cordoned("a", gpu=16), gang(2, least=3, gpu=8), causes="GangIncomplete NoEligibleNode"
+    )
+    yield case(
+        "missing, and one rack",
+        racks(1, 1, gpu=8),
+        gang(2, least=3, gpu=8, networkTopology=HARD),
+        causes="GangIncomplete TopologyTooNarrow",
+    )
+    yield case("a subgroup is too small", racks(2, gpu=8), [*sub_grouped(2, 1)[:2]], causes="GangIncomplete")
+    yield case(
+        "no PodGroup",
+        node("a", gpu=8),
+        pod("g-0", group="g", gpu=8),
+        causes="InvalidGroup",
+        change="create PodGroup default/g",
+    )
+    yield case(
+        "two limits",
+        racks(2, gpu=8),
+        gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
+        causes="InvalidGroup",
+        change="leave out highestTierName",
+    )
+    yield case(
+        "two limits, and no room",
+        racks(1, gpu=8),
+        gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
+        causes="InvalidGroup InsufficientResources",
+    )
+    yield case(
+        "claims of devices",
+        node("a", gpu=8),
+        pod("p", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}, cpu=1),
+        causes="Unsupported",
+        change="do without spec.resourceClaims",
+        group="p",
+    )
+    yield case(
+        "claims, and cordoned",
+        cordoned("a"),
+        pod("p", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}, cpu=1),
+        causes="Unsupported NoEligibleNode",
+        group="p",
+    )
+    yield case(
+        "claims, and no room",
+        node("a", cpu=1),
+        pod("p", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}, cpu=2),
+        causes="Unsupported InsufficientResources",
+        group="p",
+    )
+
+
+CAP4 = {"nvidia.com/gpu": 4}
+
+
+def _queues() -> Iterator[HandMade]:
+    yield case(
+        "capability",
+        nodes(2, gpu=8),
+        queue("q", {"nvidia.com/gpu": 8}),
+        gang(2, gpu=8, queue="q"),
+        causes="QueueCapability",
+        change="raise nvidia.com/gpu in the capability of Queue q by 8",
+    )
+    yield case(
+        "capability taken",
+        nodes(2, gpu=8),
+        queue("q", {"nvidia.com/gpu": 8}),
+        [pod_group("x", minMember=1, queue="q"), running("x-0", "n0", "x", gpu=8)],
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability",
+        change="raise nvidia.com/gpu in the capability of Queue q by 8",
+    )
+    yield case(
+        "a gang of the queue ends",
+        nodes(2, gpu=8),
+        queue("q", {"nvidia.com/gpu": 8}),
+        [pod_group("x", minMember=1, queue="q"), running("x-0", "n0", "x", gpu=8)],
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability",
+        change="wait until PodGroup default/x ends (1 pod)",
+    )
+    yield case(
+        "closed",
+        node("a", gpu=8),
+        {**queue("q"), "status": {"state": "Closed"}},
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability",
+        change="open Queue q",
+    )
+    yield case(
+        "the parent's capability",
+        node("a", gpu=8),
+        queue("root", CAP4),
+        queue("q", None, "root"),
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability",
+        change="capability of Queue root by 4",
+    )
+    yield case(
+        "capability and room",
+        node("a", gpu=4),
+        queue("q", CAP4),
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability InsufficientResources",
+    )
+    yield case(
+        "capability and cordoned",
+        cordoned("a", gpu=8),
+        queue("q", CAP4),
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability NoEligibleNode",
+    )
+    yield case(
+        "capability and one rack",
+        racks(1, 1, gpu=8),
+        queue("q", {"nvidia.com/gpu": 8}),
+        gang(2, gpu=8, queue="q", networkTopology=HARD),
+        causes="QueueCapability TopologyTooNarrow",
+        others="QueueCapability InsufficientResources",
+    )
+    yield case(
+        "closed and full",
+        node("a", gpu=8),
+        running("x", "a", gpu=8),
+        {**queue("q"), "status": {"state": "Closed"}},
+        gang(1, gpu=8, queue="q"),
+        causes="QueueCapability InsufficientResources",
+    )
+    yield case(
+        "four causes",
+        racks(1, 1, gpu=4),
+        [cordoned("z", gpu=4)],
+        queue("q", CAP4),
+        gang(3, least=4, gpu=4, queue="q", networkTopology=HARD),
+        causes="GangIncomplete QueueCapability InsufficientResources",
+    )
+    yield case(
+        "fewer members fit the queue",
+        nodes(3, gpu=8),
+        queue("q", {"nvidia.com/gpu": 16}),
+        gang(3, gpu=8, queue="q"),
+        causes="QueueCapability",
+        change="start with 2 members in place of 3",
+    )
+
+
+def _outcompeted() -> Iterator[HandMade]:
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
+    rival = gang(1, name="rival", gpu=8, priorityClassName="high")
+    yield case(
+        "outcompeted",
+        node("a", gpu=8),
+        high,
+        rival,
+        gang(1, gpu=8),
+        causes="Outcompeted",
+        change="raise the priority to 101",
+    )
+    yield case(
+        "outcompeted, a node more",
+        node("a", gpu=8),
+        high,
+        rival,
+        gang(1, gpu=8),
+        causes="Outcompeted",
+        change="add 1 node like a",
+    )
+    yield case(
+        "outcompeted, uncordon",
+        node("a", gpu=8),
+        cordoned("b", gpu=8),
+        high,
+        rival,
+        gang(1, gpu=8),
+        causes="Outcompeted",
+        change="uncordon Node b",
+    )
+    yield case(
+        "outcompeted in the rack",
+        racks(2, 1, gpu=8),
+        high,
+        gang(2, name="rival", gpu=8, priorityClassName="high", networkTopology=HARD),
+        gang(2, gpu=8, networkTopology=HARD),
+        causes="Outcompeted",
+        change="raise the priority to 101",
+    )
+    yield case(
+        "outcompeted in the queue",
+        nodes(2, gpu=8),
+        queue("q", {"nvidia.com/gpu": 8}),
+        high,
+        gang(1, name="rival", gpu=8, queue="q", priorityClassName="high"),
+        gang(1, gpu=8, queue="q"),
+        causes="Outcompeted",
+        change="raise nvidia.com/gpu in the capability of Queue q by 8",
+    )
+    yield case(
+        "a lone pod outcompeted",
+        node("a", gpu=8),
+        high,
+        rival,
+        pod("p", gpu=8),
+        causes="Outcompeted",
+        change="raise the priority to 101",
+        group="p",
+    )
+    yield case(
+        "fewer members beside others",
+        nodes(3, gpu=8),
+        high,
+        rival,
+        gang(3, gpu=8),
+        causes="Outcompeted",
+        change="start with 2 members in place of 3",
+    )
+
+
+def _calls() -> Iterator[HandMade]:
+    far = [*zoned("a", "r1", "z1"), *zoned("b", "r1", "z2")]
+    costs = network({("z1", "z2"): 10, ("z2", "z1"): 10})
+    yield case(
+        "too far from what it calls",
+        far,
+        costs,
+        app(5),
+        running_of("db", "b", cpu=8),
+        web(cpu=4),
+        causes="NetworkCost",
+        others="InsufficientResources",
+        change="let maxNetworkCost of web -> db be 10",
+        group="web",
+    )
+    yield case(
+        "near enough, when a pod ends",
+        far,
+        costs,
+        app(5),
+        running_of("db", "b", cpu=1),
+        running("x", "b", cpu=7),
+        web(cpu=4),
+        causes="NetworkCost",
+        others="InsufficientResources",
+        change="wait until Pod default/x ends",
+        group="web",
+    )
+    yield case(
+        "far, and cordoned",
+        [{**far[0], "spec": {"unschedulable": True}}, far[1]],
+        costs,
+        app(5),
+        running_of("db", "b", cpu=8),
+        web(cpu=4),
+        causes="InsufficientResources",
+        change="",
+        others="NoEligibleNode NetworkCost",
+        group="web",
+    )
+    thin = network({("z1", "z2"): 1, ("z2", "z1"): 1}, capacity=100)
+    yield case(
+        "a thin link",
+        far,
+        thin,
+        app(5, bandwidth=200),
+        running_of("db", "b", cpu=8),
+        web(cpu=4),
+        causes="Bandwidth",
+        others="InsufficientResources",
+        change="let minBandwidth of web -> db be 0",
+        group="web",
+    )
+    yield case(
+        "far over a thin link",
+        far,
+        network({("z1", "z2"): 10, ("z2", "z1"): 10}, capacity=100),
+        app(5, bandwidth=200),
+        running_of("db", "b", cpu=8),
+        web(cpu=4),
+        causes="InsufficientResources",
+        others="NetworkCost Bandwidth",
+        group="web",
+    )
+    yield case(
+        "costs off by policy, but no room",
+        far,
+        costs,
+        app(5),
+        policy(rules={"C8": "off"}),
+        running_of("db", "b", cpu=8),
+        running("x", "a", cpu=8),
+        web(cpu=4),
+        causes="InsufficientResources",
+        change="wait until Pod default/x ends",
+        group="web",
+    )
+
+
+def zoned(name: str, region: str, zone: str) -> list[Document]:
+    return [node(name, {"topology.kubernetes.io/region": region, "topology.kubernetes.io/zone": zone}, cpu=8)]
+
+
+def network(costs: Mapping[tuple[str, str], int], capacity: int | None = None) -> Document:
+    origins: dict[str, list[dict[str, Any]]] = {}
+    for (origin, destination), cost in costs.items():
+        entry: dict[str, Any] = {"destination": destination, "networkCost": cost}
+        if capacity is not None:
+            entry["bandwidthCapacity"] = capacity
+        origins.setdefault(origin, []).append(entry)
+    listed = [{"origin": origin, "costList": entries} for origin, entries in origins.items()]
+    weights = {
+        "name": "UserDefined",
+        "topologyList": [{"topologyKey": "topology.kubernetes.io/zone", "originList": listed}],
+    }
+    return {
+        "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
+        "kind": "NetworkTopology",
+        "metadata": {"name": "nt-default", "namespace": "default"},
+        "spec": {"weights": [weights], "configmapName": "none"},
+    }
+
+
+def app(cost: int, bandwidth: int | None = None) -> Document:
+    def workload(name: str) -> dict[str, str]:
+        return {"kind": "Deployment", "name": name, "selector": name, "apiVersion": "apps/v1", "namespace": "default"}
+
+    calls: dict[str, Any] = {"workload": workload("db"), "maxNetworkCost": cost}
+    if bandwidth is not None:
+        calls["minBandwidth"] = bandwidth
+    return {
+        "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
+        "kind": "AppGroup",
+        "metadata": {"name": "shop", "namespace": "default"},
+        "spec": {
+            "numMembers": 2,
+            "topologySortingAlgorithm": "KahnSort",
+            "workloads": [{"workload": workload("web"), "dependencies": [calls]}, {"workload": workload("db")}],
+        },
+    }
+
+
+def _labels(workload: str) -> dict[str, str]:
+    return {"appgroup.diktyo.x-k8s.io": "shop", "appgroup.diktyo.x-k8s.io.workload": workload}
+
+
+def running_of(workload: str, on: str, **requests: object) -> Document:
+    return pod(workload, node=on, labels=_labels(workload), **requests)
+
+
+def web(**requests: object) -> Document:
+    return pod("web", labels=_labels("web"), **requests)
+
+
+def _zones() -> Iterator[HandMade]:
+    yield case("no zone is large enough", numa_node("a", 4, 4), guaranteed(6), causes="NumaAlignment", group="p")
+    yield case(
+        "a zone is taken",
+        numa_node("a", 4, 8, available=(4, 2)),
+        running("x", "a", cpu=1),
+        guaranteed(6),
+        causes="NumaAlignment",
+        change="add 1 node like a",
+        group="p",
+    )
+    yield case(
+        "aligned, and cordoned",
+        numa_node("a", 4, 4, spec={"unschedulable": True}),
+        guaranteed(6),
+        causes="NoEligibleNode NumaAlignment",
+        group="p",
+    )
+    yield case(
+        "zones, and no room",
+        numa_node("a", 4, 4),
+        running("x", "a", cpu=4),
+        guaranteed(6),
+        causes="InsufficientResources NumaAlignment",
+        group="p",
+    )
+
+
+def numa_node(
+    name: str, *zones: int, available: tuple[int, ...] = (), spec: Mapping[str, Any] | None = None
+) -> list[Document]:
+    """A node whose kubelet aligns pods to one zone."""
+    made = [
+        {
+            "name": f"node-{at}",
+            "type": "Node",
+            "resources": [{"name": "cpu", "capacity": str(cpu), "allocatable": str(cpu), "available": str(free)}],
+        }
+        for at, (cpu, free) in enumerate(zip(zones, available or zones, strict=True))
+    ]
+    resource = {
+        "apiVersion": "topology.node.k8s.io/v1alpha2",
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": name},
+        "attributes": [
+            {"name": "topologyManagerPolicy", "value": "single-numa-node"},
+            {"name": "topologyManagerScope", "value": "container"},
+        ],
+        "zones": made,
+    }
+    return [{**node(name, cpu=sum(zones)), **({"spec": spec} if spec else {})}, resource]
+
+
+def guaranteed(cpu: int) -> Document:
+    amounts = {"cpu": str(cpu), "memory": "1Gi"}
+    return pod("p", spec={"containers": [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]})
+
+
+CASES = (
+    *_eligibility(),
+    *_resources(),
+    *_topology(),
+    *_gangs(),
+    *_queues(),
+    *_outcompeted(),
+    *_calls(),
+    *_zones(),
+)

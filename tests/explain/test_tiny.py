@@ -1,0 +1,47 @@
+"""Correction sets of drawn tiny instances against all sets there are, by brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+
+import pytest
+
+from placer.deadline import Deadline
+from placer.explain.causes import corrections
+from placer.explain.decisions import LoneGroup
+from placer.instance import GroupKey, Instance
+from tests.explain.test_hand_made import fits
+from tests.tiny import Tiny, tiny, tiny_network
+
+
+def smallest(instance: Instance, key: GroupKey, codes: tuple[str, ...]) -> Iterator[frozenset[str]]:
+    """Every smallest set of causes that lets the group in, the least first."""
+    found: list[frozenset[str]] = []
+    for size in range(len(codes) + 1):
+        for those in map(frozenset, combinations(codes, size)):
+            if not any(one <= those for one in found) and fits(instance, key, those):
+                found.append(those)
+                yield those
+
+
+@pytest.mark.parametrize(("make", "seeds"), [(tiny, 30), (tiny_network, 4)])  # brute force takes longer over calls
+def test_the_sets_told_are_smallest_ones(make: Callable[[int], Tiny], seeds: int) -> None:
+    decided = 0
+    for seed in range(seeds):
+        instance = make(seed).instance
+        for key, group in instance.groups.items():
+            if not group.pending or group.need == 0:
+                continue
+            lone = LoneGroup(instance, key, Deadline.within(60))
+            alone = lone.confirmed().fits
+            assert alone is None or alone == fits(instance, key, ()), f"seed {seed}: {key}"
+            if alone is not False:
+                continue
+            told = [frozenset(cause.code for cause in causes) for causes in corrections(lone) or ()]
+            there = list(smallest(instance, key, lone.codes))
+            assert told, f"seed {seed}: {key}: {there}"
+            assert set(told) <= set(there), f"seed {seed}: {key}"
+            assert len(told[0]) == len(there[0]), f"seed {seed}: {key}: {told[0]} and {there[0]}"
+            decided += 1
+    assert decided >= 2

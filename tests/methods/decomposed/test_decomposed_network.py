@@ -1,0 +1,180 @@
+"""Parts and steps of instances with calls: what they gain, what they hold, and how they are chosen."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from placer.dense import Dense, Solution, score_solution
+from placer.dense.build import make_dense
+from placer.laboratory.generate import generate
+from placer.methods.decomposed import large_neighbourhood, search
+from placer.methods.decomposed.destroy import DestroyOperators
+from placer.methods.decomposed.incumbent_state import IncumbentState
+from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
+from placer.methods.decomposed.repair import RepairTask, repair
+from placer.methods.decomposed.subproblem import Subproblem, make_subproblem
+from placer.methods.events import SearchOptions
+from placer.methods.exact import search as exact
+from placer.methods.greedy.multi_start import greedy
+from placer.placement import MAXIMISED, Placement
+from placer.verify import verify
+from tests.examples import seed_blocks
+from tests.methods.decomposed.test_decomposed import OutOfOrder, so_many
+from tests.support import instance_of
+from tests.tiny import tiny_network
+
+
+def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]:
+    """Tiny instances with a solution to start from: nothing, or the greedy's."""
+    for seed in seeds:
+        dense, chance = make_dense(tiny_network(seed).instance), random.Random(seed)
+        yield seed, dense, chance.choice([Solution(), greedy(dense)]), chance
+
+
+def planted() -> tuple[Dense, Solution]:
+    """Four AppGroups on nine nodes in nine zones, and where they were planted."""
+    options = {"app_groups": 4, "workloads": (5, 5), "replicas": (1, 4), "regions": 3, "zones": 3, "nodes": 9}
+    made = generate("network", seed=8, **options)
+    assert made.planted is not None
+    dense = make_dense(instance_of(*made.documents))
+    return dense, dense.solution(Placement.of(made.planted))
+
+
+# A subproblem of an instance
+
+
+@pytest.mark.parametrize("seeds", seed_blocks(300, 50, quick=2))
+def test_a_part_says_what_the_whole_says(seeds: range) -> None:
+    """What a step gains in the subproblem it gains in the whole, on every value, and no rule is broken there."""
+    changed, calling = 0, 0
+    for seed, dense, solution, chance in starts(seeds):
+        subproblem, incumbent = some_subproblem(dense, solution, chance)
+        if not subproblem.dense.classes:
+            continue
+        level = chance.randrange(len(dense.levels))
+        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, level, 600.0, 1.0, seed))
+        assert repaired.fault is None, seed
+        assert repaired.solution is not None
+        old = incumbent.values
+        incumbent.change(subproblem.named(subproblem.start), subproblem.named(repaired.solution))
+        assert verify(tiny_network(seed).instance, dense.placement(incumbent.solution)) == [], seed
+        assert list(repaired.gains) == [new - was for new, was in zip(incumbent.values, old, strict=True)], seed
+        changed += any(repaired.gains)
+        calling += any(repaired.gains) and subproblem.dense.network is not None
+    assert changed >= 5
+    assert calling >= 3
+
+
+def some_subproblem(dense: Dense, solution: Solution, chance: random.Random) -> tuple[Subproblem, IncumbentState]:
+    incumbent = IncumbentState(dense, solution)
+    nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
+    groups = range(len(dense.groups))
+    pending = chance.sample(groups, (1 + len(groups)) // 2)
+    still = chance.sample(groups, chance.randint(0, len(groups) // 3))
+    waits = [group for group in pending if group not in still]
+    return make_subproblem(incumbent, nodes, waits, locked=still, slack=chance.random() < 0.5), incumbent
+
+
+def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_link() -> None:
+    """The subproblem is everything: it had all that is used, and with slack all there is."""
+    dense, solution = planted()
+    assert dense.network is not None
+    incumbent, everything = IncumbentState(dense, solution), (range(len(dense.nodes)), range(len(dense.groups)))
+    own = make_subproblem(incumbent, *everything, slack=False).dense.network
+    ample = make_subproblem(incumbent, *everything).dense.network
+    assert own is not None
+    assert ample is not None
+    left = incumbent.shared_room().links
+    assert list(own.room) == [room - each for room, each in zip(dense.network.room, left, strict=True)]
+    assert sum(own.room) > 0
+    assert ample.room == dense.network.room
+
+
+def test_calls_are_counted_as_if_it_were_made_anew() -> None:
+    for _, dense, solution, chance in starts(range(60)):
+        incumbent = IncumbentState(dense, Solution())
+        incumbent.change(Solution(), solution)
+        drop = Solution({at: chance.randint(1, count) for at, count in solution.items() if chance.random() < 0.5})
+        incumbent.change(drop, Solution())
+        counted, fresh = incumbent.communication, IncumbentState(dense, incumbent.solution).communication
+        if dense.network is None or counted is None or fresh is None:
+            assert counted is fresh
+            continue
+        assert counted.left() == fresh.left()
+        assert counted.costs == fresh.costs
+        assert (counted.pull == fresh.pull).all()
+        assert [dict(each) for each in counted.placed] == [dict(each) for each in fresh.placed]
+        assert [dict(each) for each in counted.on] == [dict(each) for each in fresh.on]
+        cost = dense.network.total_cost(incumbent.solution.items()) - dense.network.total_cost(())
+        assert counted.cost == cost
+
+
+# Choosing
+
+
+def test_every_operator_chooses_allowed_nodes_once() -> None:
+    """Where one AppGroup is looked at alone, all other groups are fixed, and the subproblem decides about it only."""
+    dense, solution = planted()
+    level = [name for name, _ in dense.levels].index("networkCost")
+    incumbent = IncumbentState(dense, solution)
+    operators, blocked = DestroyOperators(incumbent, level, random.Random(1)), np.arange(len(dense.nodes)) == 4
+    seen = Counter[tuple[int, bool]]()
+    for _ in range(40):
+        operator, nodes, pending, fixed, _ = operators.choose([4, 6], blocked, {0, 1})
+        seen[operator, bool(fixed)] += 1
+        assert len(set(nodes.tolist())) == len(nodes)
+        assert not blocked[nodes].any()
+        assert not {0, 1} & set(pending)
+        assert fixed.isdisjoint(pending)
+        subproblem = make_subproblem(incumbent, nodes.tolist(), pending, locked={0, 1} | fixed)
+        assert len(subproblem.apps) <= 1 or not fixed
+        assert not fixed or len(nodes) == 6
+    assert {operator for operator, _ in seen} == set(range(len(operators.operators)))
+    assert any(fixed for _, fixed in seen)
+
+
+# Steps
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("seeds", seed_blocks(60, 20))
+def test_steps_keep_every_rule_and_never_lose_a_value(seeds: range, workers: int, small_steps: None) -> None:
+    del small_steps
+    for seed, dense, solution, chance in starts(seeds):
+        for level in range(len(dense.levels)):
+            steps = LargeNeighbourhoodSearch(dense, level, solution, seed, chance, OutOfOrder(workers, chance))
+            before = steps.incumbent.values
+            steps.run(so_many(8), lambda _: False)
+            solution = steps.incumbent.solution.copy()
+            assert verify(tiny_network(seed).instance, dense.placement(solution)) == [], seed
+            for (name, _), old, new in zip(dense.levels[: level + 1], before, steps.incumbent.values, strict=False):
+                if old != new:
+                    assert (new > old) == (name in MAXIMISED)
+                    break
+
+
+def test_steps_bring_pods_that_call_each_other_together() -> None:
+    """From where they were planted, which the limits allow but nothing recommends."""
+    dense, solution = planted()
+    level = [name for name, _ in dense.levels].index("networkCost")
+    before = score_solution(dense, solution)
+    steps = LargeNeighbourhoodSearch(dense, level, solution, 0, random.Random(0), WorkerPool("inline", 1))
+    steps.run(so_many(30), lambda _: False)
+    assert steps.incumbent.values[:level] == before[:level]
+    assert steps.incumbent.values[level] < before[level] / 2
+
+
+def test_a_small_cluster_whose_model_is_too_large_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All nine nodes are too many for one model; steps shrink to what is not."""
+    dense, solution = planted()
+    monkeypatch.setattr(exact, "MOST_VARIABLES", 400)
+    made: list[int] = []
+    monkeypatch.setattr(large_neighbourhood, "repair", lambda step: made.append(len(step.dense.nodes)) or repair(step))
+    end = search(dense, SearchOptions(work=3.0, hint=solution), lambda _: None)
+    assert end == "time"
+    assert min(made) < large_neighbourhood.LEAST

@@ -1,0 +1,190 @@
+"""Gangs placed pod by pod: only whole ones come back, the best set of them, and no rule is broken on the way."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, combinations
+
+import pytest
+
+from placer.dense import Dense, Solution, beats, score_solution
+from placer.dense.build import make_dense
+from placer.instance import Instance, SubGroupPolicy
+from placer.laboratory.generate import generate
+from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
+from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
+from placer.methods.decomposed.lexicographic import DecomposedSearch
+from placer.methods.events import Improved, SearchOptions
+from placer.methods.greedy.multi_start import greedy
+from placer.verify import verify
+from tests.examples import seed_blocks
+from tests.methods.decomposed.test_decomposed import so_many
+from tests.support import instance_of
+from tests.tiny import crowded, tiny
+from tests.world import World, hard
+
+
+def relaxations(seeds: range) -> Iterator[tuple[int, Instance, int, Solution, GangRelaxation]]:
+    """Relaxations of small instances, for each value for which there is one, and what they begin with."""
+    for seed in seeds:
+        for instance in (tiny(seed).instance, crowded(seed).instance):
+            dense = make_dense(instance)
+            for level in range(len(dense.levels)):
+                if relaxable(dense, level):
+                    lowest = dense.levels[level][1] or 0
+                    start = random.Random(seed).choice([Solution(), greedy(dense)])
+                    start = start.only(lambda index, _: _priority(dense, index) >= lowest)  # noqa: B023
+                    yield seed, instance, level, start, GangRelaxation(dense, level, start)
+
+
+def _priority(dense: Dense, index: int) -> int:
+    return dense.groups[dense.classes[index].group].priority
+
+
+@pytest.mark.parametrize("seeds", seed_blocks(60, 20))
+def test_only_whole_gangs_come_back_and_no_value_is_lost(seeds: range, small_steps: None) -> None:
+    del small_steps
+    better = relaxed = 0
+    for seed, instance, level, start, relaxation in relaxations(seeds):
+        dense, last = relaxation.whole, len(relaxation.dense.levels) - 1
+        assert relaxation.restored(relaxation.relaxed(start)) is not None
+        before = score_solution(dense, start)[: level + 1]
+        relaxed += len(relaxation.gangs) > 0
+        steps = LargeNeighbourhoodSearch(
+            relaxation.dense, last, relaxation.relaxed(start), seed, random.Random(seed), WorkerPool("inline", 1)
+        )
+        steps.run(so_many(6), lambda _: False)
+        for found in (relaxation.relaxed(start), steps.incumbent.solution):
+            whole = relaxation.restored(found)
+            assert whole is not None
+            assert verify(instance, dense.placement(whole)) == [], seed
+            after = score_solution(dense, whole)
+            assert not beats(dense, before[:level], after[:level], level), seed
+            better += beats(dense, after, before, level + 1)
+    assert better > 3
+    assert relaxed > 10
+
+
+def pieces() -> World:
+    """Six nodes of 8 GPUs, each half taken, and a gang that needs what is left of all of them."""
+    world = World()
+    world.nodes("a b c d e f", gpu=8)
+    for node in "abcdef":
+        world.running(f"old-{node}", node, gpu=4)
+    gang = world.gang("whole", least=6)
+    world.pods_of("g0 g1 g2 g3 g4 g5", gang, gpu=4)
+    return world
+
+
+def test_a_gang_is_built_over_steps_none_of_which_could_admit_it(small_steps: None) -> None:
+    del small_steps
+    dense = make_dense(pieces().instance())
+    rigid = LargeNeighbourhoodSearch(dense, 0, Solution(), 1, random.Random(1), WorkerPool("inline", 1))
+    rigid.run(so_many(12), lambda _: False)
+    assert rigid.incumbent.solution == {}
+    relaxation = GangRelaxation(dense, 0, Solution())
+    steps = LargeNeighbourhoodSearch(
+        relaxation.dense, 0, relaxation.relaxed(Solution()), 1, random.Random(1), WorkerPool("inline", 1)
+    )
+    steps.run(so_many(12), lambda _: False)
+    whole = relaxation.restored(steps.incumbent.solution)
+    assert whole is not None
+    assert sum(whole.values()) == 6
+    part = steps.incumbent.solution.only(lambda _, node: node > 0)
+    assert relaxation.restored(part) == {}
+
+
+def test_pods_are_shared_out_to_the_gangs_that_are_worth_most() -> None:
+    """Against every set of gangs, for all numbers of pods that may be placed."""
+    world = World()
+    world.nodes("a b c d e f", gpu=8)
+    sizes = {"three": (3, 0), "two": (2, 1), "five": (4, 1), "one": (0, 2)}
+    for name, (small, large) in sizes.items():
+        gang = world.gang(name, least=small + large)
+        for kind, count, gpu in (("s", small, 1), ("l", large, 2)):
+            if count:
+                world.pods_of(" ".join(f"{name}-{kind}{number}" for number in range(count)), gang, gpu=gpu)
+    dense = make_dense(world.instance())
+    relaxation = GangRelaxation(dense, 0, Solution())
+    by_gpu = {int(one.request.max()): number for number, one in enumerate(relaxation.dense.classes)}
+    assert len(relaxation.dense.classes) == 2
+    for small in range(10):
+        for large in range(5):
+            counts = Counter({(by_gpu[1], 0): min(small, 4), (by_gpu[1], 1): max(0, small - 4), (by_gpu[2], 2): large})
+            whole = relaxation.restored(Solution(+counts))
+            sets = chain.from_iterable(combinations(sizes.values(), many) for many in range(5))
+            fitting = [each for each in sets if sum(s for s, _ in each) <= small and sum(b for _, b in each) <= large]
+            most = max(sum(s + 2 * b for s, b in each) for each in fitting)
+            assert whole is not None
+            assert sum(count * int(dense.requests[index].max()) for (index, _), count in whole.items()) == most
+
+
+def test_a_subgroup_with_a_limit_stays_together_and_weighs_what_its_gang_does() -> None:
+    world = World()
+    world.nodes("a b", gpu=8)
+    world.hyper("left", 1, "a")
+    world.hyper("right", 1, "b")
+    world.hyper("top", 2, "left right")
+    gang = world.gang("g", 5, policies=[SubGroupPolicy("part", 2, 0, hard(1))])
+    world.pods_of("p0 p1", gang, part="0")
+    world.pods_of("q0 q1 q2", gang)
+    dense = make_dense(world.instance())
+    relaxation = GangRelaxation(dense, 0, Solution())
+    together, apart = relaxation.dense.sub_groups[0], relaxation.dense.classes[-1]
+    assert together.short == 2
+    assert sum(relaxation.dense.classes[index].weight * 2 for index in together.classes) == dense.groups[0].need_weight
+    assert (apart.size, apart.sub_group, apart.weight) == (3, -1, dense.classes[0].weight)
+    pair = together.classes[0]
+    loose = len(relaxation.dense.classes) - 1
+    assert relaxation.restored(Solution({(loose, 0): 3})) == {}
+    whole = relaxation.restored(Solution({(loose, 0): 3, (pair, 1): 2}))
+    assert whole is not None
+    assert sorted(whole.values()) == [2, 3]
+
+
+def test_higher_priorities_that_are_whole_stay_so_and_others_are_as_they_were() -> None:
+    world = World()
+    world.nodes("a b", gpu=4)
+    for name, priority in (("high", 9), ("also", 9), ("mine", 5), ("low", 1)):
+        world.pods_of(f"{name}-0 {name}-1", world.gang(name, 2, priority=priority))
+    dense = make_dense(world.instance())
+    level = dense.levels.index(("admitted", 5))
+    of = {group.key.name: number for number, group in enumerate(dense.groups)}
+    start = Solution({(dense.groups[of["high"]].classes[0], 0): 2, (dense.groups[of["low"]].classes[0], 1): 2})
+    relaxation = GangRelaxation(dense, level, start)
+    assert set(relaxation.gangs) == {of["high"], of["mine"]}
+    assert relaxation.dense.levels == (*dense.levels[:level], ("placed", 5))
+    begun = relaxation.relaxed(start)
+    assert sum(begun.values()) == 2  # what the lowest has is left out
+    assert relaxation.restored(Solution()) is None
+    assert relaxation.restored(begun) == {(dense.groups[of["high"]].classes[0], 0): 2}
+
+
+def test_where_calls_or_kubelets_decide_nothing_is_relaxed() -> None:
+    dense = make_dense(pieces().instance())
+    assert relaxable(dense, 0)
+    assert not relaxable(dense, 1)
+    numa = make_dense(instance_of(*generate("numa", nodes=4, zones=(2,), seed=3).documents))
+    assert numa.numa is not None
+    assert not relaxable(numa, 0)
+
+
+def test_the_search_admits_by_it_what_no_step_could(small_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    del small_steps
+    run = LargeNeighbourhoodSearch.run
+    monkeypatch.setattr(LargeNeighbourhoodSearch, "run", lambda self, _, heard: run(self, so_many(12), heard))
+    dense = make_dense(pieces().instance())
+    found: list[Solution] = []
+    told = DecomposedSearch(
+        dense,
+        SearchOptions(work=1.0, workers=1, hint=Solution()),
+        lambda event: found.append(event.solution) if isinstance(event, Improved) else None,
+        WorkerPool("inline", 1),
+    )
+    told.neighbourhoods(0, 0.001)
+    assert not any(map(len, found))
+    told.gangs_relaxed(0, 0.001)
+    assert sum(found[-1].values()) == 6
+    assert not told.gangs_relaxed(1, 0.001)

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from placer.methods import process
+from placer.methods.process import ProcessEnd, run_apart
+
+
+@pytest.fixture(autouse=True)
+def _searches_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent.parent))
+
+
+#: Makes what notes events in a list, and once one is there the time is over.
+OverAfter = Callable[[list[Any]], Callable[[object], None]]
+
+
+@pytest.fixture
+def over_after(monkeypatch: pytest.MonkeyPatch) -> OverAfter:
+    """A clock that goes far ahead with the first event: no test waits, and none depends on how soon it comes."""
+
+    def make(events: list[Any]) -> Callable[[object], None]:
+        clock = SimpleNamespace(monotonic=lambda: time.monotonic() + (3600 if events else 0))
+        monkeypatch.setattr(process, "time", clock)
+        return events.append
+
+    return make
+
+
+def test_events_arrive_in_order_and_the_value_returns() -> None:
+    events: list[object] = []
+    ended = run_apart("searches:honest", (7,), events.append)
+    assert (ended.how, ended.value) == (ProcessEnd.RETURNED, "finished")
+    assert events == [("found", 7), ("found", 8)]
+
+
+@pytest.mark.parametrize("search", ["hangs", "hangs_deaf"])
+def test_a_search_that_hangs_is_killed_and_its_events_stay(search: str, over_after: OverAfter) -> None:
+    events: list[object] = []
+    ended = run_apart(f"searches:{search}", (), over_after(events), deadline=time.monotonic() + 600)
+    assert ended.how is ProcessEnd.KILLED
+    assert events == ["before"]
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [
+        ("aborts", f"signal {int(signal.SIGABRT)}"),
+        ("is_killed", f"signal {int(signal.SIGKILL)}"),
+        ("raises", "exit status 1: ValueError: a fault in the search"),
+    ],
+)
+def test_a_search_that_dies_says_how_and_its_events_stay(search: str, words: str) -> None:
+    events: list[object] = []
+    ended = run_apart(f"searches:{search}", (), events.append)
+    assert ended.how is ProcessEnd.DIED
+    assert words in ended.detail
+    assert events == ["before"]
+
+
+def test_what_lies_in_the_users_directory_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in place of the standard library nor of ours."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("pickle.py", "struct.py", "placer.py"):
+        (tmp_path / name).write_text("raise SystemExit('a module of the user was run')\n")
+    ended = run_apart("searches:honest", (7,), lambda _: None)
+    assert (ended.how, ended.value, ended.detail) == (ProcessEnd.RETURNED, "finished", "")
+
+
+def test_one_that_stops_before_it_reads_does_not_hold_us_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task is larger than a pipe holds, and the time is over after a moment."""
+    stopped = tmp_path / "python"
+    stopped.write_text("#!/bin/sh\nexec sleep 3600\n")
+    stopped.chmod(0o755)
+    monkeypatch.setattr(process.sys, "executable", str(stopped))
+    ended = run_apart("searches:honest", ("x" * 5_000_000,), lambda _: None, deadline=time.monotonic() + 0.2)
+    assert ended.how is ProcessEnd.KILLED
+
+
+def test_in_a_container_one_that_takes_too_much_dies_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take nine tenths of what is left, and asks for four times as much."""
+    monkeypatch.setattr(process, "memory_left", lambda: 2**30)
+    events: list[object] = []
+    ended = run_apart("searches:eats", (), events.append)
+    assert (ended.how, events) == (ProcessEnd.DIED, ["before"])
+    assert "MemoryError" in ended.detail
+    monkeypatch.setattr(process, "memory_left", lambda: None)
+    assert run_apart("searches:eats", (), events.append).value == "ate 256"
+
+
+def test_one_is_ended_when_the_container_has_nothing_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where others took it: before the kernel ends us all."""
+    events: list[object] = []
+    monkeypatch.setattr(process, "memory_left", lambda: 2**20 if events else 2**34)
+    ended = run_apart("searches:hangs", (), events.append)
+    assert (ended.how, ended.detail) == (ProcessEnd.DIED, "the container's memory is nearly used up")
+    assert events == ["before"]
+
+
+def test_noise_and_large_events_do_no_harm(capfd: pytest.CaptureFixture[str]) -> None:
+    events: list[str] = []
+    assert run_apart("searches:prints", (), events.append).how is ProcessEnd.RETURNED
+    assert [len(event) for event in events] == [5_000_000]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_interrupt_ends_the_search_and_keeps_its_events() -> None:
+    """In a process of its own: the signal must reach nobody else's main thread."""
+    program = (
+        "import os, signal, threading\n"
+        "from placer.methods.process import run_apart\n"
+        "events = []\n"
+        "def pressed(event):\n"
+        "    events.append(event)\n"
+        "    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "print(run_apart('searches:hangs', (), pressed).how.value, events)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "interrupted ['before']\n"
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["before", "after"])
+def test_an_interrupt_while_the_task_is_handed_over_ends_the_search(
+    begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt may fall into the start of the thread that writes the task, which then never began, or did."""
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            if begun:
+                super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(process.threading, "Thread", Interrupted)
+    assert run_apart("searches:honest", (7,), lambda _: None).how is ProcessEnd.INTERRUPTED
+
+
+def test_a_program_that_the_search_started_is_killed_with_it(over_after: OverAfter) -> None:
+    """A solver may be one, such as CBC."""
+    pids: list[int] = []
+    ended = run_apart("searches:starts_a_program", (), over_after(pids), deadline=time.monotonic() + 600)
+    assert ended.how is ProcessEnd.KILLED
+    _wait_for(lambda: not _runs(pids[0]))
+
+
+@pytest.mark.parametrize("search", ["tells_its_pid", "starts_a_program"])
+def test_the_search_dies_with_its_parent(search: str, tmp_path: Path) -> None:
+    """A parent that is killed outright cannot clean up: the child must notice by itself, and end what it started."""
+    note = tmp_path / "pid"
+    program = (
+        "from placer.methods.process import run_apart\n"
+        f"run_apart('searches:{search}', (), lambda pid: open({str(note)!r}, 'w').write(str(pid)))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    parent = subprocess.Popen([sys.executable, "-c", program], env=environment)
+    _wait_for(lambda: note.exists() and note.read_text() != "")
+    child = int(note.read_text())
+    parent.kill()
+    parent.wait()
+    _wait_for(lambda: not _runs(child))
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process still runs (one that has ended but was not reaped does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _wait_for(condition: object) -> None:
+    assert callable(condition)
+    end = time.monotonic() + 600
+    while not condition():
+        assert time.monotonic() < end, "waited for ten minutes"
+        time.sleep(0.05)

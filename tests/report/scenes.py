@@ -1,0 +1,121 @@
+"""What the page is shown with: a small cluster in which a gang runs, one is placed, one waits; hostile names; size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from placer.instance import Constraints, Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
+from placer.quantity import Resources
+from tests.support import Document, hyper_node, node, pod, pod_group, queue
+
+__all__ = ["HOSTILE", "UNREADABLE", "fleet", "hostile", "large", "write"]
+
+#: Names that mean something to a parser of HTML, of JSON or of text, or to the eye.
+HOSTILE = (
+    "</script><img src=x onerror=window.hacked=1>",
+    "<svg onload=window.hacked=1>",
+    "\"'><b>bold</b>&amp;{{script}}",
+    "</style><style>*{display:none}",
+    "\u202egnp.exe\u2066\u200b",
+    "line\u2028break\u2029",
+    "-->]]><!--",
+    "__proto__",
+    "a" * 253,
+    "名前\U0001f600",
+)
+
+#: A name with control characters, which reading refuses; a page made from other data shows it all the same.
+UNREADABLE = "a\ttab\x07a bell\x00nothing\ud800half"
+
+
+def fleet() -> list[Document]:
+    """Three leaves of four nodes of 8 GPUs below a spine; leaf-3 has a fifth one, which is cordoned.
+
+    Gang runs holds leaf-1. Gang x, which wants one leaf, fits leaf-2 or leaf-3; gang y asks for 5 pods of 8 GPUs within
+    one leaf, which no leaf has.
+    """
+    names = {f"leaf-{leaf}": tuple(f"n{leaf}{index}" for index in range(4)) for leaf in (1, 2, 3)}
+    with_closed = names | {"leaf-3": (*names["leaf-3"], "n34")}
+    near = {"mode": "hard", "highestTierAllowed": 1}
+    return [
+        *(node(name, cpu=32, memory="64Gi", gpu=8, pods=20) for each in names.values() for name in each),
+        {**node("n34", cpu=32, memory="64Gi", gpu=8, pods=20), "spec": {"unschedulable": True}},
+        *(hyper_node(leaf, 1, nodes=each, tier_name="rack") for leaf, each in with_closed.items()),
+        hyper_node("spine", 2, children=tuple(names)),
+        queue("research", {"gpu": 80}),
+        pod_group("runs", minMember=4, queue="research", networkTopology=near),
+        *(pod(f"runs-{index}", group="runs", node=f"n1{index}", gpu=8, cpu=8) for index in range(4)),
+        pod_group("x", minMember=3, queue="research", networkTopology=near),
+        *(pod(f"x-{index}", group="x", gpu=4, cpu=8) for index in range(3)),
+        pod_group("y", minMember=5, queue="research", networkTopology=near),
+        *(pod(f"y-{index}", group="y", gpu=8, cpu=8) for index in range(5)),
+        pod("alone", node="n20", cpu=30, memory="1Gi"),
+    ]
+
+
+def hostile() -> list[Document]:
+    """A cluster in which everything that has a name has one of :data:`HOSTILE`."""
+    return [
+        *(node(name, cpu=8, gpu=4) for name in HOSTILE),
+        *(hyper_node(name, 1, nodes=(name,), tier_name=name) for name in HOSTILE),
+        *(queue(name, {"gpu": 4}) for name in HOSTILE),
+        *(pod_group(name, namespace=name, minMember=2, queue=name) for name in HOSTILE),
+        *(pod(f"{name[:200]}-0", namespace=name, group=name, gpu=9) for name in HOSTILE),
+        *(pod(f"{name[:200]}-1", namespace=name, node=name, gpu=1) for name in HOSTILE),
+    ]
+
+
+def write(folder: Path, name: str, documents: Iterable[Mapping[str, Any]]) -> str:
+    """Write an instance; the name of the file."""
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)}))
+    return str(path)
+
+
+def large(nodes: int, pods: int) -> Instance:
+    """So many nodes, eight below a leaf and sixteen leaves below a spine, and so many pods, in gangs of eight.
+
+    Nine in ten of the pods run. It is made without files, for reading takes most of the time.
+    """
+    names = [f"node-{index:05}.cluster.example.org" for index in range(nodes)]
+    leaves, spines = -(-nodes // 8), -(-nodes // 128)
+    domains = {
+        **{
+            f"leaf-{leaf}": HyperNode(
+                f"leaf-{leaf}", 1, "", f"spine-{leaf // 16}", (), tuple(names[leaf * 8 : leaf * 8 + 8])
+            )
+            for leaf in range(leaves)
+        },
+        **{
+            f"spine-{spine}": HyperNode(
+                f"spine-{spine}",
+                2,
+                "",
+                "core",
+                tuple(f"leaf-{leaf}" for leaf in range(spine * 16, min(leaves, spine * 16 + 16))),
+            )
+            for spine in range(spines)
+        },
+        "core": HyperNode("core", 3, "", None, tuple(f"spine-{spine}" for spine in range(spines))),
+    }
+    room = Resources({"cpu": 96_000, "memory": 2**39, "nvidia.com/gpu": 16, "pods": 110})
+    asked = Resources({"cpu": 6_000, "memory": 2**34, "nvidia.com/gpu": 1, "pods": 1})
+    groups, all_pods = {}, {}
+    for number in range(pods // 8):
+        key = GroupKey("scheduling.volcano.sh", f"team-{number % 40}", f"training-job-{number:05}")
+        members = tuple(Key(key.namespace, f"{key.name}-worker-{index}") for index in range(8))
+        runs = number < pods * 9 // 80
+        groups[key] = Group(key, 8, pending=() if runs else members, bound=members if runs else ())
+        for index, member in enumerate(members):
+            on = names[(number * 8 + index) % nodes] if runs else None
+            state = PodState.BOUND if runs else PodState.PENDING
+            all_pods[member] = Pod(*member, state, asked, Constraints(), node=on, group=key)
+    return Instance(
+        {name: Node(name, room, {}) for name in names},
+        dict(sorted(all_pods.items())),
+        dict(sorted(groups.items())),
+        TopologyTree(domains, root_tier=4),
+    )

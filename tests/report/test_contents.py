@@ -1,0 +1,349 @@
+"""What stands in the page is what verify, score and the instance say; files are told apart by what is in them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from itertools import combinations, permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer.cli import main
+from placer.errors import BadInstance, UsageError
+from placer.instance import Instance
+from placer.report import contents, page, told_apart
+from placer.report.page import SCRIPTS, in_element
+from placer.stranded import stranded
+from tests.report.scenes import HOSTILE, UNREADABLE, fleet, write
+from tests.support import instance_of, node, pod
+
+STATIC = Path(__file__).parent.parent.parent / "placer" / "report" / "static"
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reports")
+    write(folder, "fleet", fleet())
+    assert (
+        main(["solve", str(folder / "fleet.json"), "--method", "greedy", "-o", str(folder / "placed.json"), "--quiet"])
+        == 0
+    )
+    return folder
+
+
+def gather(*paths: Path | str) -> dict[str, Any]:
+    from placer.read import read
+
+    inputs = told_apart([str(path) for path in paths])
+    return contents(read(*inputs.instance), inputs)
+
+
+def bindings(folder: Path, name: str, **nodes: str) -> Path:
+    path = folder / f"{name}.json"
+    items = [
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": "default", "name": pod.replace("_", "-")},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": on},
+        }
+        for pod, on in nodes.items()
+    ]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return path
+
+
+def group(found: dict[str, Any], name: str) -> dict[str, Any]:
+    index = found["groups"]["name"].index(name)
+    return {key: column[index] for key, column in found["groups"].items()}
+
+
+# ------------------------------------------------------------------------------------------------------------ the data
+
+
+def test_a_placement_of_placer_brings_its_bounds_and_reasons(folder: Path) -> None:
+    found = gather(folder / "fleet.json", folder / "placed.json")
+    said = json.loads((folder / "placed.json").read_text())
+    assert found["verdict"]["word"] == said["verdict"]
+    assert [value["best"] for value in found["values"]][:2] == [True, True]
+    (reason,) = [each["reason"] for each in said["groups"] if each["name"] == "y"]
+    assert (group(found, "y")["code"], group(found, "y")["message"]) == (reason["code"], reason["message"])
+    assert reason["code"] in found["codes"]
+    assert group(found, "x")["new"] == 3
+    assert group(found, "runs") | {"before": 4, "new": 0, "tier": 1, "domain": "leaf-1"} == group(found, "runs")
+
+
+def test_amounts_are_those_of_the_instance(folder: Path) -> None:
+    found = gather(folder / "fleet.json", folder / "placed.json")
+    gpu = [each["name"] for each in found["resources"]].index("nvidia.com/gpu")
+
+    def taken(when: str) -> int:
+        return sum(found["amounts"][vector][gpu] for vector in found["nodes"][when])
+
+    assert (taken("before"), taken("after")) == (32, 44)
+    assert sum(found["amounts"][vector][gpu] for vector in found["nodes"]["allocatable"]) == 13 * 8
+    moved = [b != a for b, a in zip(found["pods"]["before"], found["pods"]["after"], strict=True)]
+    assert sum(moved) == 3
+    (queue,) = found["queues"]
+    assert (queue["before"]["nvidia.com/gpu"], queue["after"]["nvidia.com/gpu"], queue["waiting"]) == (32, 44, 5)
+
+
+def test_without_a_placement_groups_are_told_why_they_wait_by_themselves(folder: Path) -> None:
+    found = gather(folder / "fleet.json")
+    assert found["verdict"]["word"] == "AS IS"
+    assert group(found, "y")["code"] == "TopologyTooNarrow"
+    assert "decided upon" in group(found, "x")["message"]
+    assert set(found["codes"]) == {"TopologyTooNarrow"}
+    assert found["pods"]["before"] == found["pods"]["after"]
+
+
+def test_bindings_of_others_are_judged(folder: Path) -> None:
+    good = gather(folder / "fleet.json", bindings(folder, "good", x_0="n21", x_1="n22", x_2="n23"))
+    assert good["verdict"]["word"] == "VALID"
+    assert {value["best"] for value in good["values"]} == {None}
+    assert group(good, "y")["code"] == "TopologyTooNarrow"
+    wide = gather(folder / "fleet.json", bindings(folder, "wide", x_0="n21", x_1="n22", x_2="n30"))
+    assert wide["verdict"]["word"] == "INVALID"
+    assert [each["rule"] for each in wide["violations"]] == ["C7"]
+
+
+def test_a_placement_of_other_input_proves_nothing_here(folder: Path) -> None:
+    other = write(folder, "other", [*fleet(), node("n99")])
+    found = gather(other, folder / "placed.json")
+    assert "PlacementOfOtherInput" in [each["code"] for each in found["findings"]]
+    assert {value["best"] for value in found["values"]} == {None}
+    assert found["verdict"]["word"] == "VALID"
+
+
+def test_a_bound_counts_only_beside_the_value_it_was_stated_for(folder: Path) -> None:
+    said = json.loads((folder / "placed.json").read_text())
+    said["objective"][0]["value"] += 1
+    (folder / "false.json").write_text(json.dumps(said))
+    found = gather(folder / "fleet.json", folder / "false.json")
+    assert found["values"][0]["best"] is None
+    assert found["values"][1]["best"] is True
+
+
+def test_the_same_input_gives_the_same_page(folder: Path) -> None:
+    paths = folder / "fleet.json", folder / "placed.json"
+    assert page(gather(*paths)) == page(gather(*paths))
+
+
+def test_regions_and_zones_stand_in_for_a_tree() -> None:
+    from placer.report.inventory import DomainColumns
+
+    labels = [("r1", "z1"), ("r1", "z2"), ("r2", "z1"), ("r2", "z3"), ("", "")]
+    nodes = [
+        node(
+            f"n{index}",
+            labels={
+                f"topology.kubernetes.io/{key}": value for key, value in (("region", region), ("zone", zone)) if value
+            },
+        )
+        for index, (region, zone) in enumerate(labels)
+    ]
+    domains = DomainColumns.of(instance_of(*nodes))
+    assert domains.names == ["r1", "r1/z1", "z2", "r2", "r2/z1", "z3"]
+    assert domains.parents == [-1, 0, 0, -1, 3, 3]
+    assert domains.of_node == {"n0": 1, "n1": 2, "n2": 4, "n3": 5}
+    assert DomainColumns.of(instance_of(node("a"), node("b"))).names == []
+
+
+# ---------------------------------------------------------------------------------------------------- what is stranded
+
+
+def of(*docs: Any) -> dict[tuple[str, str], tuple[int, tuple[str, ...]]]:
+    instance: Instance = instance_of(*docs)
+    return {(each.resource, each.reason): (each.amount, each.nodes) for each in stranded(instance, instance.held)}
+
+
+def test_nothing_is_stranded_where_a_pod_fits() -> None:
+    assert of(node("a", cpu=8, gpu=4), pod("p", gpu=1, cpu=2)) == {}
+
+
+def test_free_gpus_without_cpu_beside_them_are_stranded() -> None:
+    found = of(node("a", cpu=8, gpu=4), pod("hog", node="a", cpu=7), pod("p", gpu=1, cpu=2), pod("q", gpu=2, cpu=4))
+    assert found == {
+        ("nvidia.com/gpu", "not enough cpu beside it: the smallest pods ask for 2 of cpu"): (4, ("a",)),
+        ("cpu", "too little in one piece: the smallest pods ask for 2"): (1000, ("a",)),
+    }
+
+
+def test_less_than_the_smallest_pod_is_stranded() -> None:
+    found = of(node("a", gpu=4), pod("r", node="a", gpu=3), pod("p", gpu=2), pod("q", gpu=4))
+    assert found == {("nvidia.com/gpu", "too little in one piece: the smallest pods ask for 2"): (1, ("a",))}
+
+
+def test_what_is_free_on_a_node_that_takes_no_pods_is_stranded() -> None:
+    cordoned = {**node("a", gpu=4), "spec": {"unschedulable": True}}
+    assert of(cordoned, pod("p", gpu=1)) == {("nvidia.com/gpu", "node is unschedulable"): (4, ("a",))}
+
+
+# -------------------------------------------------------------------------------------------------- files told apart
+
+
+def test_files_are_told_apart_in_any_order(folder: Path) -> None:
+    (folder / "rows.json").write_text(json.dumps([{"policy": "volcano", "groups": []}]))
+    wide = bindings(folder, "some", x_0="n20")
+    for paths in permutations(str(folder / name) for name in ("rows.json", "some.json", "fleet.json")):
+        inputs = told_apart(paths)
+        assert [text.name for text in inputs.instance] == [str(folder / "fleet.json")]
+        assert inputs.placement is not None
+        assert inputs.placement.name == str(wide)
+        assert [row.policy for row in inputs.rows] == ["volcano"]
+
+
+def test_what_cannot_be_told_is_refused(folder: Path) -> None:
+    placed, instance = str(folder / "placed.json"), str(folder / "fleet.json")
+    with pytest.raises(UsageError, match="found no INSTANCE"):
+        told_apart([placed])
+    with pytest.raises(UsageError, match="found 2 placements"):
+        told_apart([instance, placed, placed])
+    (folder / "bad.json").write_text('[{"policy": 3}]')
+    with pytest.raises(BadInstance, match=r"Expected `str`, got `int` - at `\$\[0\]\.policy`"):
+        told_apart([instance, str(folder / "bad.json")])
+    (folder / "none.json").write_text("[]")
+    with pytest.raises(BadInstance, match="an empty list"):
+        told_apart([instance, str(folder / "none.json")])
+
+
+def test_an_instance_that_only_speaks_of_placements_is_one(folder: Path) -> None:
+    odd = write(folder, "odd", [node("placer.dev-Placement"), pod("Binding", node="placer.dev-Placement")])
+    assert told_apart([odd]).placement is None
+
+
+# ------------------------------------------------------------------------------------------------------- the command
+
+
+def test_the_page_goes_where_it_is_asked_to(folder: Path, capsys: Capture) -> None:
+    instance = str(folder / "fleet.json")
+    assert main(["report", instance, "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("<!doctype html>")
+    assert main(["report", instance, "-o", str(folder / "page.html"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["word"] == "AS IS"
+    assert (folder / "page.html").read_text().startswith("<!doctype html>")
+    assert main(["report", instance, "-o", str(folder / "page.pdf")]) == 2
+    assert "expected one of .html" in capsys.readouterr().err
+
+
+def test_findings_are_errors_where_asked(folder: Path, capsys: Capture) -> None:
+    odd = write(folder, "finding", [*fleet(), pod("p", node="nowhere")])
+    assert main(["report", odd, "--strict", "--quiet"]) == 3
+    assert "UnknownReference" in capsys.readouterr().err
+    assert main(["report", odd, "--quiet"]) == 0
+
+
+# ----------------------------------------------------------------------------------------------- the text of the page
+
+
+class Elements(HTMLParser):
+    """Scripts, styles and policy of a page, as a parser of HTML finds them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None], str]] = []
+        self.policy = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "style"):
+            self.found.append((tag, dict(attrs), ""))
+        if tag == "meta" and dict(attrs).get("http-equiv") == "Content-Security-Policy":
+            self.policy = dict(attrs)["content"] or ""
+
+    def handle_data(self, data: str) -> None:
+        if self.found and not self.found[-1][2]:
+            tag, attributes, _ = self.found[-1]
+            self.found[-1] = tag, attributes, data
+
+
+def test_the_policy_allows_the_pages_own_style_and_script_alone(folder: Path) -> None:
+    parser = Elements()
+    parser.feed(page(gather(folder / "fleet.json")))
+    (_, _, style), (_, data, _), (_, _, script) = parser.found
+    assert data["type"] == "application/json"
+    for name, text in (("script", script), ("style", style)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}';" in parser.policy
+    assert parser.policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in parser.policy
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, UNREADABLE])
+def test_a_name_in_the_data_is_no_markup(name: str) -> None:
+    text = in_element({name: name})
+    assert json.loads(text) == {name: name}
+    assert not re.search(r"[<>&\u2028\u2029]|[^\x20-\x7e]", text)
+
+
+def test_a_name_that_is_written_like_a_place_of_the_page_is_left_alone(folder: Path) -> None:
+    found = gather(folder / "fleet.json") | {"placer": "{{script}}{{style}}"}
+    made = page(found)
+    assert made.count("{{script}}{{style}}") == 1
+
+
+def test_the_scripts_are_all_there_and_make_no_markup_from_text() -> None:
+    assert {path.name for path in STATIC.glob("*.js")} == set(SCRIPTS)
+    for name in SCRIPTS:
+        script = (STATIC / name).read_text()
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|\.href\s*=|http", script
+        ), name
+
+
+# ----------------------------------------------------------------------------------------------------------- colours
+
+
+def palettes() -> Iterator[tuple[str, list[tuple[float, float, float]]]]:
+    """Colours of groups by scheme."""
+    style = (STATIC / "page.css").read_text()
+    light, dark = (style.split("@media (prefers-color-scheme: dark)")[index].split("@media")[0] for index in (0, 1))
+    for scheme, text in (("light", light), ("dark", dark)):
+        codes = re.findall(r"--(?:gang-\d|other|back): #(\w{6})", text)
+        assert len(codes) == 10
+        amounts = [[level / 255 for level in bytes.fromhex(code)] for code in codes]
+        yield scheme, [(red, green, blue) for red, green, blue in amounts]
+
+
+#: Machado, Oliveira and Fernandes 2009, severity 1: what is left of linear red, green and blue.
+VISION = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red cones": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "no green cones": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+}
+
+
+def lab(colour: tuple[float, ...], vision: tuple[tuple[float, ...], ...]) -> tuple[float, float, float]:
+    """CIE L*a*b* of a colour as it is seen."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    seen = [min(1.0, max(0.0, sum(m * c for m, c in zip(row, linear, strict=True)))) for row in vision]
+    to_xyz = ((0.4124, 0.3576, 0.1805), (0.2126, 0.7152, 0.0722), (0.0193, 0.1192, 0.9505))
+    xyz = [sum(m * c for m, c in zip(row, seen, strict=True)) for row in to_xyz]
+    x, y, z = (
+        t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116
+        for t in (v / w for v, w in zip(xyz, (0.9505, 1, 1.089), strict=True))
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_colours_of_groups_differ_to_every_eye(vision: str) -> None:
+    """A difference of 12 in CIE L*a*b* is one that is seen without comparing."""
+    for scheme, colours in palettes():
+        seen = [lab(colour, VISION[vision]) for colour in colours]
+        near = [
+            (scheme, one, other, round(distance, 1))
+            for one, other in combinations(range(len(seen)), 2)
+            if (distance := sum((a - b) ** 2 for a, b in zip(seen[one], seen[other], strict=True)) ** 0.5) < 12
+        ]
+        assert near == []

@@ -1,0 +1,148 @@
+"""The benchmark of hard families: its words mean something, its goals are measured as they say, its tables are true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from placer.laboratory.sweep.records import RunRecord
+from placer.laboratory.sweep.runs import parse_subject
+from placer.laboratory.sweep.statistics import references
+from tests.benchmarks.families import FAMILIES, tables
+from tests.benchmarks.goals import (
+    Goal,
+    above_bound,
+    as_good_as_known,
+    figure,
+    full_within,
+    late,
+    over_known,
+    placed,
+    worst_priority,
+)
+
+ROOT = Path(__file__).parent.parent
+
+
+def value(name: str, found: int, bound: int | None = None, priority: int | None = None) -> dict[str, Any]:
+    return {"name": name, "value": found, "bound": bound, "gap": None, "provedBy": None, "priority": priority}
+
+
+def known(values: list[int], bounds: list[int | None] | None = None, weight_bound: int | None = None) -> dict[str, Any]:
+    weight = sum(values[:2])
+    return {"weight": weight, "weight_bound": weight_bound, "values": values, "bounds": bounds or [None] * len(values)}
+
+
+def line(**figures: Any) -> RunRecord:
+    key = {"instance": "i", "seed": 1, "policy": "auto", "limit": 60.0, "workers": 2, "version": "1", "config": ""}
+    return RunRecord.model_validate({**key, **figures})
+
+
+def test_every_word_is_a_family_or_a_shipped_instance() -> None:
+    for name, family in FAMILIES.items():
+        assert family.goals, name
+        for word in family.words:
+            subject = parse_subject(word)
+            assert subject.family is not None or (ROOT / word).is_file(), word
+    words = [word for family in FAMILIES.values() for word in family.words if not family.started]
+    assert len(words) == len(set(words))
+
+
+def test_weights_stand_beside_the_least_bound_or_what_is_known() -> None:
+    lines = [
+        line(weight_bound=110, placed_weight=99, known=known([50, 50])),
+        line(policy="greedy", weight_bound=None, placed_weight=90, known=known([50, 50], weight_bound=105)),
+        line(seed=2, placed_weight=90, known=known([50, 50])),
+        line(seed=3, placed_weight=90),
+    ]
+    beside = references(lines)
+    assert beside == {("i", 1): 105, ("i", 2): 100}
+    assert [placed(each, beside.get((each.instance, each.seed))) for each in lines] == [99 / 105, 90 / 105, 0.9, None]
+    assert placed(line(placed_weight=100, violations={"C5": 1}), 100) is None
+    assert figure(lines[:3], beside, placed, median) == 0.9
+    assert figure(lines, beside, placed, median) is None  # one is not known
+
+
+def test_the_priority_that_falls_shortest() -> None:
+    objective = [
+        value("admitted", 10, priority=9), value("placed", 10, priority=9),
+        value("admitted", 0, priority=5), value("placed", 30, priority=5),
+        value("admitted", 7, priority=1), value("placed", 7, priority=1),
+    ]  # fmt: skip
+    best = known([10, 10, 40, 40, 0, 0])
+    assert worst_priority(line(objective=objective, known=best), None) == 0.75
+    assert worst_priority(line(objective=objective), None) is None
+
+
+def test_everything_is_placed_in_time_or_not() -> None:
+    objective = [value("placed", 60, priority=2), value("placed", 40, priority=1), value("span", 100)]
+    trace = [
+        {"seconds": 5.0, "phase": "greedy", "values": [60, 30, 10], "bounds": [None] * 3},
+        {"seconds": 31.0, "phase": "x", "values": [60, 40, 10], "bounds": [None] * 3},
+    ]
+    run = line(objective=objective, trace=trace)
+    assert full_within(30)(run, 100) == 0
+    assert full_within(31)(run, 100) == 1
+    assert full_within(30)(run, 90) == 1
+    assert full_within(30)(run, None) is None
+
+
+def test_a_later_value_counts_only_where_those_before_are_as_good() -> None:
+    best = known([10, 10, 4], bounds=[10, 10, 2])
+    good = line(objective=[value("admitted", 10), value("placed", 10), value("networkCost", 5)], known=best)
+    worse = line(objective=[value("admitted", 10), value("placed", 9), value("networkCost", 1)], known=best)
+    assert over_known("networkCost")(good, None) == 1.25
+    assert over_known("networkCost")(worse, None) is None
+    assert above_bound("networkCost")(good, None) == 1.5  # from the bound of the best placement known
+    assert above_bound("networkCost")(worse, None) is None
+    own = line(objective=[value("placed", 9), value("networkCost", 6, bound=5)])
+    assert above_bound("networkCost")(own, None) == pytest.approx(0.2)
+    assert [as_good_as_known(each, None) for each in (good, worse, own)] == [0, 0, None]
+    assert as_good_as_known(good.model_copy(update={"known": line(known=known([10, 9, 1])).known}), None) == 1
+
+
+def test_seconds_beyond_the_limit_are_late() -> None:
+    assert [late(line(seconds=each), None) for each in (59.0, 62.5, None)] == [0, 2.5, None]
+
+
+def test_a_goal_is_reached_from_its_figure_on() -> None:
+    least, most = Goal("x", placed, min, least=0.9), Goal("x", placed, min, most=2.0, shown="{:.1f}")
+    assert [least.reached(each) for each in (0.9, 0.89)] == [True, False]
+    assert [most.reached(each) for each in (2.0, 2.1)] == [True, False]
+    assert (least.wanted, most.wanted) == ("≥ 90.00%", "≤ 2.0")
+
+
+def test_tables_are_made_of_lines(tmp_path: Path) -> None:
+    word = FAMILIES["scale-queue"].words[0]
+    figures = {"instance": word, "placed_weight": 99, "weight_bound": 100, "seconds": 61.0, "known": known([50, 50])}
+    lines = [line(**figures), line(**figures | {"placed_weight": 95, "seconds": 63.0, "seed": 2})]
+    lines.append(line(**figures | {"policy": "volcano", "error": "a bug"}))
+    path = tmp_path / "lines.jsonl"
+    path.write_text("".join(f"{each.text()}\n" for each in lines))
+    text = tables(path)
+    assert "3 lines; methods had 60 s and 2 threads" in text
+    assert "| scale-queue | placed, median | ≥ 99.00% | 97.00% | 2 | **no** |" in text
+    assert "| scale-queue | seconds beyond the limit, worst | ≤ 2.0 | 3.0 | 2 | **no** |" in text
+    assert "| scale-queue | `auto` | 2 | 97.00% | 95.00% | - | 0 | - | 62.0 | 3.0 | - | - | - |" in text
+    assert re.search(r"\| scale-queue \| `volcano` \| 1 \(1 failed\) \|", text)
+
+
+def test_the_command_goes_on_from_its_lines(tmp_path: Path) -> None:
+    target = tmp_path / "lines.jsonl"
+    command = [sys.executable, "-m", "tests.benchmarks.families", "-o", str(target), "--families", "small"]
+    command += ["--seeds", "1", "--policies", "as-is"]
+    one, again = (subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(2))
+    assert one.stderr.count(" of 5: ") == 5
+    assert again.stderr == ""
+    assert len(target.read_text().splitlines()) == 5
+
+
+def test_the_page_has_the_tables_of_the_lines_that_are_kept() -> None:
+    page = (ROOT / "models" / "benchmarks.md").read_text(encoding="utf-8")
+    assert tables(ROOT / "models" / "benchmarks.jsonl") in page

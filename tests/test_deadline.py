@@ -1,0 +1,160 @@
+"""A call ends within two seconds of its limit, at any load: by a clock that only what is counted here moves."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import placer.deadline
+import placer.dense.build
+import placer.methods.greedy.multi_start as greedy_search
+import placer.methods.process
+from placer.deadline import NEVER, Deadline
+from placer.instance import Instance
+from placer.methods.greedy.multi_start import greedy
+from placer.methods.process import ProcessEnd, ProcessResult
+from placer.reasons import explanation
+from placer.result import Result, Termination
+from placer.solve import solve
+from placer.verify import verify
+from tests.world import World
+
+#: The module: the package has a function of the same name.
+assembly = __import__("sys").modules["placer.solve"]
+
+#: Seconds of each step on an idle machine, as measured on 10,000 nodes with some hundreds of gangs that wait.
+BUILD, GREEDY, VERIFY, SCORE, COMPLETE, REASON, DOCUMENT, SUMMARY = 1.0, 3.7, 0.55, 0.2, 0.25, 0.03, 0.7, 0.4
+
+
+class Clock:
+    """Time that passes only where a step says so, ``load`` times as much as it would take alone."""
+
+    def __init__(self, load: float) -> None:
+        self.now, self.load = 1000.0, load
+        self.module = SimpleNamespace(monotonic=lambda: self.now)
+
+    def takes(self, seconds: float, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, and so much time."""
+
+        def slow(*arguments: Any, **options: Any) -> Any:
+            self.now += seconds * self.load
+            return function(*arguments, **options)
+
+        return slow
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
+    """Make a clock of a load the one of a whole call; the search takes all that it is given, and the kill a while."""
+
+    def make(load: float) -> Clock:
+        made = Clock(load)
+        for module in (assembly, placer.deadline, greedy_search):
+            monkeypatch.setattr(module, "time", made.module)
+        steps = [
+            (placer.dense.build, "make_dense", BUILD),
+            (explanation, "make_dense", BUILD),
+            (greedy_search, "greedy", GREEDY),
+            (greedy_search, "complete", COMPLETE),
+            (assembly, "verify", VERIFY),
+            (assembly, "score", SCORE),
+            (explanation.Causes, "of", REASON),
+        ]
+        for where, name, seconds in steps:
+            monkeypatch.setattr(where, name, made.takes(seconds, getattr(where, name)))
+
+        def search(*arguments: Any) -> ProcessResult:
+            deadline = arguments[3]
+            made.now = max(made.now, deadline) + 0.05 * load
+            return ProcessResult(ProcessEnd.KILLED)
+
+        monkeypatch.setattr(placer.methods.process, "run_apart", search)
+        return made
+
+    return make
+
+
+def _waiting(groups: int) -> Instance:
+    """Gangs of which two fit, in sizes that no counting settles: the search is asked, and all others need a reason."""
+    world = World()
+    world.nodes("a b c", 5)
+    for number, size in zip(range(groups), itertools.cycle((3, 2, 4))):
+        world.pods_of(f"g{number}-0 g{number}-1 g{number}-2", world.gang(f"g{number}", 3), size)
+    return world.instance()
+
+
+def _called(made: Clock, instance: Instance, limit: float, read: float) -> tuple[Result, float]:
+    """A call whose reading took so many seconds; the result, and by how much it is late once it is written."""
+    began = made.now - read * made.load
+    result = solve(instance, time_limit=limit, began=began, workers=2)
+    made.now += (DOCUMENT + SUMMARY) * made.load
+    return result, made.now - began - limit
+
+
+@pytest.mark.parametrize("load", [1.0, 2.5, 5.0])
+def test_a_call_is_never_two_seconds_late(clock: Callable[[float], Clock], load: float) -> None:
+    made = clock(load)
+    result, late = _called(made, _waiting(150), 60.0, 2.7)
+    assert result.termination == Termination.TIME
+    assert -15 < late < 2
+
+
+def test_what_the_time_does_not_suffice_for_is_not_decided(clock: Callable[[float], Clock]) -> None:
+    """At five times the load there is no time to ask 150 gangs; alone there is."""
+    few, _ = _called(clock(5.0), _waiting(150), 60.0, 2.7)
+    codes = {reason.code for reason in few.reasons.values()}
+    assert "NotDecided" in codes
+    assert len(few.reasons) >= 147
+    assert any("time limit" in reason.message or "not asked" in reason.message for reason in few.reasons.values())
+
+
+def test_without_a_limit_every_group_is_decided(clock: Callable[[float], Clock]) -> None:
+    made = clock(5.0)
+    result = solve(_waiting(150), time_limit=None, method="greedy", began=made.now)
+    assert {reason.code for reason in result.reasons.values()} == {"Outcompeted"}
+
+
+def test_a_greedy_that_is_stopped_keeps_all_rules_and_the_highest_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped after each group in turn: gangs are placed whole or not at all, those of high priority before others."""
+    world = World()
+    world.nodes("a b c d e f")
+    for priority, name in ((0, "low"), (100, "high")):
+        for number in range(3):
+            gang = world.gang(f"{name}{number}", 2, priority=priority)
+            world.pods_of(f"{name}{number}-0 {name}{number}-1", gang, 2)
+    instance = world.instance()
+    dense = placer.dense.build.make_dense(instance)
+    whole, counts = greedy(dense), []
+    for looks in range(40):
+        ticks = itertools.count()
+        monkeypatch.setattr(placer.deadline, "time", SimpleNamespace(monotonic=lambda ticks=ticks: float(next(ticks))))
+        placement = dense.placement(greedy(dense, deadline=Deadline(float(looks))))
+        assert verify(instance, placement) == []
+        placed = sorted({pod.name.partition("-")[0] for pod in placement.node_of})
+        counts.append(len(placed))
+        assert not any(name.startswith("low") for name in placed) or len(placed) > 3
+    assert (counts[0], counts[-1]) == (0, 6)
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 3
+    assert greedy(dense, deadline=NEVER) == whole
+
+
+def test_a_first_run_may_take_longer_and_no_other_begins() -> None:
+    """Where reading took up the limit the greedy answers with one run, not with nothing and not with all of them."""
+    dense = placer.dense.build.make_dense(_waiting(20))
+    told: list[object] = []
+    found = greedy(dense, told.append, deadline=Deadline(0.0), first=NEVER)
+    assert found
+    assert told == [found]
+
+
+def test_a_deadline_that_never_comes_is_infinitely_far() -> None:
+    assert NEVER.left == math.inf
+    assert not NEVER.over
+    assert Deadline.within(None) == NEVER
+    assert Deadline.within(0.0).over

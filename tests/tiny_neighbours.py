@@ -1,0 +1,115 @@
+"""Seeded tiny instances whose pods ask something of the pods around them (C12, C13, C14).
+
+Those of :mod:`tests.tiny` and :mod:`tests.tiny_numa`, with labels laid over nodes and pods: so gangs, tier limits,
+calls, NUMA zones and neighbours meet. The instance below stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from placer.instance import Constraints, Instance, Node, Pod, PodState, Requirement, Toleration
+from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, Neighbours, PodSelector, SpreadLimit
+from tests.tiny import Tiny, tiny, tiny_network
+from tests.tiny_numa import tiny_numa
+
+#: Topology keys; each node has a host, most a zone, many a rack.
+KEYS = ("host", "zone", "zone", "rack")
+APPS = ("web", "db")
+EVERYTHING = (Toleration(operator="Exists"),)
+
+
+def tiny_neighbours(seed: int) -> Tiny:
+    """Make the instance of a seed."""
+    base = {4: tiny_network, 5: tiny_numa}.get(seed % 6, tiny)(seed)
+    maker = _Maker(Random(f"tiny neighbours {seed}"), base.instance)
+    return Tiny(seed, maker.make(), base.tags | maker.tags)
+
+
+class _Maker:
+    """Labels over the nodes of one instance, terms over its pods."""
+
+    def __init__(self, random: Random, instance: Instance) -> None:
+        self.random, self.instance = random, instance
+        self.tags: set[str] = set()
+        self.templates: dict[object, tuple[dict[str, str], Neighbours]] = {}
+
+    def make(self) -> Instance:
+        nodes = {name: self._node(node) for name, node in self.instance.nodes.items()}
+        pods = {key: self._pod(pod) for key, pod in self.instance.pods.items()}
+        return replace(self.instance, nodes=nodes, pods=pods, namespaces={"default": {"team": "t"}})
+
+    def _chance(self, probability: float, tag: str = "") -> bool:
+        yes = self.random.random() < probability
+        if yes and tag:
+            self.tags.add(tag)
+        return yes
+
+    def _node(self, node: Node) -> Node:
+        labels = {"host": node.name, "zone": self.random.choice("ab"), "rack": self.random.choice("xy")}
+        if self._chance(0.1, "noZoneLabel"):
+            del labels["zone"]
+        if self._chance(0.2, "noRackLabel"):
+            del labels["rack"]
+        return replace(node, labels={**node.labels, **labels})
+
+    def _pod(self, pod: Pod) -> Pod:
+        """Mostly what its group has; pods of a group are seldom of two kinds."""
+        home: object = pod.group if pod.group is not None and pod.state is not PodState.NOMINATED else pod.key
+        if home not in self.templates or self._chance(0.12, "mixedGang"):
+            self.templates[home] = self._template()
+        labels, asks = self.templates[home]
+        return replace(pod, labels=labels, neighbours=asks)
+
+    def _template(self) -> tuple[dict[str, str], Neighbours]:
+        labels = {"app": self.random.choice(APPS)}
+        if self._chance(0.3):
+            labels["tier"] = "front"
+        if self._chance(0.25):
+            return labels, NO_NEIGHBOURS
+        kind = self.random.choices(["near", "apart", "spread", "nearApart", "spreadApart"], [4, 3, 4, 1, 1])[0]
+        self.tags.add(kind)
+        return labels, Neighbours(
+            affinity=self._near(labels) if kind.startswith("near") else (),
+            anti_affinity=self._terms() if kind.lower().endswith("apart") else (),
+            spread=self._spread() if kind.startswith("spread") else (),
+        )
+
+    def _near(self, labels: dict[str, str]) -> tuple[AffinityTerm, ...]:
+        """Most are near their like, where the first of them may be anywhere."""
+        own = self._chance(0.6, "nearItsLike")
+        terms = {AffinityTerm(self.random.choice(KEYS), self._selector(labels["app"] if own else None))}
+        if self._chance(0.2, "twoTerms"):
+            terms.add(AffinityTerm(self.random.choice(KEYS), self._selector(labels["app"] if own else None)))
+        return tuple(sorted(terms, key=repr))
+
+    def _terms(self) -> tuple[AffinityTerm, ...]:
+        terms = {AffinityTerm(self.random.choice(KEYS), self._selector()) for _ in range(self.random.choice([1, 1, 2]))}
+        return tuple(sorted(terms, key=repr))
+
+    def _selector(self, app: str | None = None) -> PodSelector:
+        app = self.random.choice(APPS) if app is None else app
+        requirements = [Requirement("app", "In", (app,))]
+        if self._chance(0.15, "everyPod"):
+            requirements = []
+        elif self._chance(0.15, "exists"):
+            requirements = [Requirement("tier", self.random.choice(["Exists", "DoesNotExist"]))]
+        if self._chance(0.1, "namespaceSelector"):
+            return PodSelector((), (Requirement("team", "In", ("t",)),), tuple(requirements))
+        if self._chance(0.04, "otherNamespace"):
+            return PodSelector(("other",), None, tuple(requirements))
+        return PodSelector(("default",), None, tuple(requirements))
+
+    def _spread(self) -> tuple[SpreadLimit, ...]:
+        keys = sorted({self.random.choice(KEYS) for _ in range(self.random.choice([1, 1, 1, 2]))})
+        return tuple(self._limit(key, tuple(keys)) for key in keys)
+
+    def _limit(self, key: str, keys: tuple[str, ...]) -> SpreadLimit:
+        selector = None if self._chance(0.04, "countsNothing") else self._selector().requirements or None
+        pods = PodSelector(("default",), None, selector)
+        counted = Constraints(tolerations=() if self._chance(0.2, "honoursTaints") else EVERYTHING)
+        if self._chance(0.2, "honoursSelector"):
+            counted = replace(counted, selector=(("disk", "ssd"),))
+        least = self.random.choice([1, 1, 1, 2, 3])
+        return SpreadLimit(key, pods, self.random.choice([1, 1, 2]), least, keys, counted)
