@@ -132,14 +132,14 @@ def test_one_whose_pods_cannot_be_foreseen_is_told_and_holds_no_room(spec: dict[
     objects = taken.objects()
     assert [(each.label, each.attribute) for each in objects.unread] == [("DaemonSet default/odd", "")]
     assert [each.name for each in objects.pods] == ["a", "agent:n1"]
-    found = prepared(taken, ())[1].findings
+    found = prepared(taken, ()).instance.findings
     assert [(each.code, each.object) for each in found] == [("Unreadable", "DaemonSet default/odd")]
 
 
 @pytest.fixture
 def cache() -> SchedulerCache:
-    taken, instance = prepared(snapshot([daemon_set()], node("n1"), mine("a", cpu=7), mine("b", cpu=8)), ())
-    return SchedulerCache(taken, instance)
+    found = prepared(snapshot([daemon_set()], node("n1"), mine("a", cpu=7), mine("b", cpu=8)), ())
+    return SchedulerCache(found.snapshot, found.instance)
 
 
 def test_the_pod_takes_the_place_of_its_placeholder(cache: SchedulerCache) -> None:
