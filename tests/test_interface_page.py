@@ -194,7 +194,7 @@ def test_a_row_of_compare_has_these_keys() -> None:
 
 def test_an_entry_of_explain_has_these_keys() -> None:
     answer = JobAnswer(JobFits.NOW, Explanation(GroupKey("", "default", "p"), admitted=True))
-    assert sorted(told("### An entry of `explain`")) == sorted(answer.as_dict())
+    assert sorted(told("### An entry of `explain`")) == sorted([*answer.as_dict(), "scheduler"])
 
 
 def test_an_entry_of_audit_has_these_keys() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
+from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.terminal import OK, add_command, add_what_if, console
 
 if TYPE_CHECKING:
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
     from placer.explain.explanation import Explanation
     from placer.explain.jobs import JobAnswer
     from placer.instance import GroupKey
+    from placer.laboratory.other_schedulers import ElsewhereFate, MimickedFate
+    from placer.laboratory.placement_metrics import GroupFate
     from placer.manifests import Text
 
 __all__ = ["add_explain"]
+
+NAMED = 8  #: groups that are named of those that another scheduler puts first
 
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
@@ -40,6 +45,7 @@ def add_explain(commands: Any) -> None:
     asking.add_argument("--how-many", action="store_true", help="how many copies of --group or --job fit together")
     asking.add_argument("--spare", metavar="K@TIER", help="of --how-many: also with K nodes of each domain lost")
     asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    add_scheduler_config(asking)
     add_what_if(parser)
 
 
@@ -103,16 +109,20 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
-    from placer.explain.explanation import explain
+    from placer.explain.explanation import explain, waiting
+    from placer.laboratory.other_schedulers import OtherSchedulers
 
-    found = explain(case, keys, deadline)
+    others = OtherSchedulers(case, scheduler_configs(options.scheduler_config))
+    found = explain(case, waiting(case, others.names) if keys is None else keys, deadline)
+    elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
-        _print_json([each.as_dict() for each in found])
+        both = zip(found, elsewhere, strict=True)
+        _print_json([one.as_dict() | ({} if other is None else {"scheduler": other.as_dict()}) for one, other in both])
     elif not found:
         console().print("No group waits.")
     else:
-        for each in found:
-            _say(_told(each))
+        for one, other in zip(found, elsewhere, strict=True):
+            _say(_told(one) if other is None else _told_elsewhere(one, other))
     return OK
 
 
@@ -169,6 +179,41 @@ def _told(found: Explanation) -> Iterator[str]:
     yield f"{found.group} waits."
     yield from _causes(found)
     yield from _changes(found.changes)
+
+
+def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[str]:
+    """What is said of a group that waits for another scheduler."""
+    yield f"{found.group} waits for scheduler {elsewhere.scheduler}."
+    if found.admitted:
+        yield f"  placer would admit it: {_where(elsewhere.placer)}."
+    else:
+        yield "  With placer it would wait, too."
+        yield from _causes(found)
+        yield from _changes(found.changes)
+    if elsewhere.mimicry is None:
+        yield f"  What {elsewhere.scheduler} puts first is not known: no policy here mimics it, or there was no time."
+    else:
+        yield from _mimicry(elsewhere.mimicry)
+
+
+def _mimicry(told: MimickedFate) -> Iterator[str]:
+    ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
+    yield f"  Mimicry, not the scheduler itself: policy {told.policy} {ends}."
+    names = [f"{key.namespace}/{key.name}" for key in told.first]
+    shown = names if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED} more", names[-1]]
+    yield f"    Before it goes {', '.join(shown)}." if shown else "    Nothing goes before it."
+    if told.since is not None:
+        yield f"    It would fit beside what runs, and does not from {told.since.namespace}/{told.since.name} on."
+    elif told.fits_beside:
+        yield "    It would fit beside all that goes first: that policy does not find the place."
+    for note in told.notes:
+        yield f"    Not mimicked: {note}"
+
+
+def _where(fate: GroupFate) -> str:
+    """How many pods of a group are placed, and where where it asks for nearness."""
+    pods = f"{fate.placed:,} pod{'' if fate.placed == 1 else 's'} placed"
+    return pods + (f" under {fate.hyper_node} (tier {fate.tier})" if fate.hyper_node is not None else "")
 
 
 def _causes(found: Explanation) -> Iterator[str]:

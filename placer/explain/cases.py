@@ -14,7 +14,7 @@ from placer.dense.build import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
 from placer.instance.build import build
 from placer.instance.numa import NumaZone
-from placer.manifests import RawObject, Text, edit, from_documents, read_objects, validate
+from placer.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
 from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
@@ -131,17 +131,36 @@ class Case:
         return cls(raws, scheduler_name=scheduler_name, lenient=lenient)
 
     @cached_property
+    def _objects(self) -> Objects:
+        return validate(self.raws, lenient=self.lenient)
+
+    @cached_property
+    def scheduler_names(self) -> Mapping[Key, str]:
+        """Pod to the scheduler that it names; pods that name none, and those that are not made yet, left out."""
+        named = ((pod, pod.spec.scheduler_name) for pod in self._objects.pods)
+        return {Key(pod.namespace, pod.metadata.name): name for pod, name in named if name}
+
+    @cached_property
     def instance(self) -> Instance:
         """The instance that the objects state."""
-        objects = validate(self.raws, lenient=self.lenient)
+        objects = self._objects
         found = build(
             objects, scheduler_name=self.scheduler_name or objects.snapshot, cluster=objects.snapshot is not None
         )
         return found if self.only is None else without_waiting(found, self.only)
 
+    @cached_property
+    def placed(self) -> Placed | None:
+        """A placement of all that waits; None where it breaks a rule, which is a bug and no answer."""
+        return place(self.instance)
+
     def with_only(self, key: GroupKey) -> Case:
         """The same, in which nothing waits but one group."""
         return Case(self.raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=key)
+
+    def of_scheduler(self, name: str) -> Case:
+        """The same, in which pods of one scheduler wait, and those of others are context only."""
+        return Case(self.raws, scheduler_name=name, lenient=self.lenient)
 
     def changed(self, change: Change) -> Case:
         """The case with a change made.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from placer.codes import REASONS
 from placer.deadline import Deadline
 from placer.dense.build import make_dense
 from placer.errors import UsageError, VerificationFailed
-from placer.explain.cases import Case, Placed, place
+from placer.explain.cases import Case, Placed
 from placer.explain.causes import Correction, GroupCause, corrections
 from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
@@ -21,7 +21,7 @@ from placer.outcome import Outcome
 from placer.reasons import reasons
 from placer.result import Reason
 
-__all__ = ["Explanation", "explain", "find_group"]
+__all__ = ["Explanation", "explain", "find_group", "waiting"]
 
 #: Groups that wait, which a message names where none was found.
 NAMED = 8
@@ -123,18 +123,32 @@ def explain(case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline) -> 
     VerificationFailed
         The placement that is explained breaks a rule: a bug.
     """
-    placed = place(case.instance)
-    if placed is None:
-        raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
+    placed = _placed(case)
     told = _reasons(placed, deadline)
-    if keys is None:
-        waiting = [key for key, group in case.instance.groups.items() if group.pending and key not in placed.admitted]
-        keys = waiting
+    keys = waiting(case) if keys is None else keys
     found = []
     for at, key in enumerate(keys):
         share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
         found.append(_explained(case, key, placed, told.get(key), share))
     return found
+
+
+def waiting(case: Case, also: Collection[GroupKey] = ()) -> list[GroupKey]:
+    """Groups with pending pods that are not admitted, or are among ``also``.
+
+    Raises
+    ------
+    VerificationFailed
+        As :func:`explain`.
+    """
+    admitted = _placed(case).admitted - set(also)
+    return [key for key, group in case.instance.groups.items() if group.pending and key not in admitted]
+
+
+def _placed(case: Case) -> Placed:
+    if case.placed is None:
+        raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
+    return case.placed
 
 
 def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:

@@ -1,0 +1,226 @@
+"""Groups that wait for another scheduler: what placer would do with them, and whom that scheduler puts first.
+
+The second is mimicry: one of :data:`placer.laboratory.policies.mimicry.POLICIES` places what waits for that scheduler,
+and that is no more than what its policy says of this one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from placer.deadline import Deadline
+from placer.explain.cases import Case
+from placer.explain.decisions import LoneGroup
+from placer.instance import GroupKey, Instance, Key
+from placer.laboratory.placement_metrics import GroupFate, fates
+from placer.laboratory.policies.mimicry import Mimicry, mimic
+from placer.outcome import Outcome
+from placer.placement import Placement
+
+__all__ = ["ElsewhereFate", "MimickedFate", "OtherSchedulers"]
+
+#: The scheduler whose pods are placer's own where nothing else is said.
+OURS = "placer"
+
+#: Names of schedulers as they are installed, to the policy that mimics them.
+_INSTALLED = {"default-scheduler": "kube-default", "volcano": "volcano"}
+
+#: API group of a gang to the policy of the scheduler that reads it.
+_READERS = {"scheduling.x-k8s.io": "coscheduling", "scheduling.volcano.sh": "volcano"}
+
+
+@dataclass(frozen=True)
+class MimickedFate:
+    """What the mimicked policy of another scheduler makes of a group.
+
+    Parameters
+    ----------
+    policy
+        Who mimics.
+    fate
+        What becomes of the group; None where the policy does not see it.
+    first
+        Groups of which it binds pods before any of this one, in its order; of a group that gets nothing all of them,
+        up to ``since``.
+    since
+        The first of them beside which, and those before it, the group does not fit any more, decided twice.
+    fits_beside
+        Whether the group, which gets nothing, fits beside all that the policy binds; None where that was not decided.
+    notes
+        What of the scheduler is not mimicked.
+    """
+
+    policy: str
+    fate: GroupFate | None
+    first: tuple[GroupKey, ...] = ()
+    since: GroupKey | None = None
+    fits_beside: bool | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the group is ready."""
+        return self.fate is not None and self.fate.admitted
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        return {
+            "policy": self.policy,
+            **(_fate_dict(self.fate) if self.fate is not None else {"admitted": False}),
+            "first": [key.as_dict() for key in self.first],
+            "since": self.since and self.since.as_dict(),
+            "fitsBeside": self.fits_beside,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class ElsewhereFate:
+    """A group that waits for another scheduler.
+
+    Parameters
+    ----------
+    scheduler
+        That scheduler's name.
+    placer
+        What becomes of the group where placer places all that waits.
+    mimicry
+        What the scheduler makes of it; None where no policy mimics that scheduler, and out of time.
+    """
+
+    scheduler: str
+    placer: GroupFate
+    mimicry: MimickedFate | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        mimicry = None if self.mimicry is None else self.mimicry.as_dict()
+        return {"name": self.scheduler, "placer": _fate_dict(self.placer), "mimicry": mimicry}
+
+
+def _fate_dict(fate: GroupFate) -> dict[str, Any]:
+    return {key: value for key, value in fate.as_dict().items() if key not in ("kind", "namespace", "name")}
+
+
+@dataclass(frozen=True)
+class OtherSchedulers:
+    """The groups of a case that wait for other schedulers.
+
+    Parameters
+    ----------
+    case
+        The input.
+    arguments
+        Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
+    """
+
+    case: Case
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    _mimicked: dict[tuple[str, str], _Mimicked] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def names(self) -> Mapping[GroupKey, str]:
+        """Group to the scheduler that its pods name, where that is not the one whose pods are placed here."""
+        ours = self.case.instance.scheduler_name or OURS
+        groups = (group for group in self.case.instance.groups.values() if group.pending)
+        told = {group.key: self.case.scheduler_names.get(group.pending[0], ours) for group in groups}
+        return {key: name for key, name in told.items() if name != ours}
+
+    @cached_property
+    def _ours(self) -> Mapping[GroupKey, GroupFate]:
+        placed = self.case.placed
+        return {} if placed is None else {fate.group: fate for fate in fates(placed.instance, placed.placement)}
+
+    def fate(self, key: GroupKey, deadline: Deadline) -> ElsewhereFate | None:
+        """What becomes of a group; None where it waits for no other scheduler.
+
+        Parameters
+        ----------
+        key
+            The group.
+        deadline
+            When no policy is begun any more, and nothing more is decided.
+        """
+        name, ours = self.names.get(key), self._ours.get(key)
+        if name is None or ours is None:
+            return None
+        policy = _policy(self.case.instance, key, name)
+        if policy is None or ((name, policy) not in self._mimicked and deadline.over):
+            return ElsewhereFate(name, ours, None)
+        if (name, policy) not in self._mimicked:
+            self._mimicked[name, policy] = _Mimicked(self.case.of_scheduler(name), policy, self.arguments.get(policy))
+        return ElsewhereFate(name, ours, self._mimicked[name, policy].fate(key, deadline))
+
+
+def _policy(instance: Instance, key: GroupKey, name: str) -> str | None:
+    """The policy that mimics a scheduler for a group: by its name, else by the objects that only it reads."""
+    if name in _INSTALLED and key.api_group != "scheduling.x-k8s.io":
+        return _INSTALLED[name]
+    return _READERS.get(key.api_group) or _plugin(instance, instance.groups[key].pending)
+
+
+def _plugin(instance: Instance, keys: Sequence[Key]) -> str | None:
+    """The plug-in of kube-scheduler that pods are written for."""
+    if instance.network is not None and any(instance.pods[key].app_group is not None for key in keys):
+        return "network-overhead"
+    aligned = instance.aligning_nodes and any(instance.pods[key].numa is not None for key in keys)
+    return "numa-match" if aligned else None
+
+
+class _Mimicked:
+    """What one policy binds of all that waits for one scheduler."""
+
+    def __init__(self, case: Case, policy: str, arguments: Any) -> None:
+        self.instance, self.policy, self.arguments = case.instance, policy, arguments
+
+    @cached_property
+    def _told(self) -> Mimicry:
+        return mimic(self.instance, self.policy, arguments=self.arguments)
+
+    @cached_property
+    def _fates(self) -> Mapping[GroupKey, GroupFate]:
+        return {fate.group: fate for fate in fates(self.instance, self._told.placement)}
+
+    @cached_property
+    def _order(self) -> Sequence[GroupKey]:
+        """Groups as their first pods are bound."""
+        groups = (self.instance.pods[key].group for key in self._told.placement.node_of)
+        return list(dict.fromkeys(each for each in groups if each is not None))
+
+    def fate(self, key: GroupKey, deadline: Deadline) -> MimickedFate:
+        """What becomes of a group, and who went first."""
+        fate, notes = self._fates.get(key), self._told.notes
+        if key in self._order:
+            return MimickedFate(self.policy, fate, tuple(self._order[: self._order.index(key)]), notes=notes)
+        beside = self._beside(key, len(self._order), deadline).confirmed().fits
+        count = self._shut_out(key, deadline) if self._order and beside is False else None
+        if count is None:
+            return MimickedFate(self.policy, fate, tuple(self._order), fits_beside=beside, notes=notes)
+        first = tuple(self._order[:count])
+        return MimickedFate(self.policy, fate, first, first[-1], fits_beside=False, notes=notes)
+
+    def _beside(self, key: GroupKey, count: int, deadline: Deadline) -> LoneGroup:
+        """The group beside what runs and what the first so many groups get."""
+        groups = set(self._order[:count])
+        bindings = self._told.placement.node_of.items()
+        bound = {pod: node for pod, node in bindings if self.instance.pods[pod].group in groups}
+        return LoneGroup(Outcome(self.instance, Placement.of(bound)).carried_out(), key, deadline)
+
+    def _shut_out(self, key: GroupKey, deadline: Deadline) -> int | None:
+        """Beside how many of the first groups the group does not fit any more, one fewer being few enough.
+
+        None where it fits beside none of them, or that was not decided.
+        """
+        low, high = 0, len(self._order)
+        if not self._beside(key, low, deadline).fits().fits:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            fits = self._beside(key, middle, deadline).fits().fits
+            if fits is None:
+                return None
+            low, high = (middle, high) if fits else (low, middle)
+        return high if self._beside(key, high, deadline).confirmed().fits is False else None
