@@ -17,6 +17,7 @@ from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull
+from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import Document, node, pod_group
@@ -174,21 +175,29 @@ def rejected(name: str, where: str) -> Document:
 
 
 def test_what_earlier_passes_left_behind_is_in_every_snapshot(
-    small: Api, passes: Passes, control_plane: ControlPlane, tmp_path: Path
+    cluster: Api,
+    install: Callable[[str], None],
+    passes: Passes,
+    proxy: Proxy,
+    control_plane: ControlPlane,
+    tmp_path: Path,
 ) -> None:
-    """n1 cools down, and a gang of two lacks its second pod, which comes before a lone pod of higher priority: a dry
-    run, its saved snapshot and ``placer snapshot`` with ``solve`` say so, and say otherwise if nothing cools down.
+    """One node cools down, and a gang of two lacks its second pod, which comes before a lone pod of higher priority: a
+    dry run, its saved snapshot and ``placer snapshot`` with ``solve`` say so, and say otherwise if nothing cools down.
     """
-    members = gang("half", 2, cpu=8)[1:]
-    first = {**members[0], "spec": {**members[0]["spec"], "nodeName": "n3"}}
-    small.create(node("n3"), pod_group("half", minMember=2), first, members[1], rejected("lost", "n1"))
+    install("volcano")
+    cluster.create(node("n1"), node("n2"), node("n3"), *gang("half", 2, cpu=8))
+    proxy.rule = lambda _method, path, _times: Spoil(403) if path.endswith("/half-1/binding") else None
+    passes(code=6)
+    proxy.rule = lambda *_: None
+    cooling, free = sorted({"n1", "n2", "n3"} - {bound(cluster)["half-0"]})
     urgent = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
-    small.create(urgent)
-    small.create(live_pod("urgent", cpu=8, spec={"priority": 9, "priorityClassName": "high"}))
+    cluster.create(rejected("lost", cooling), urgent)
+    cluster.create(live_pod("urgent", cpu=8, spec={"priority": 9, "priorityClassName": "high"}))
 
     told = passes("--dry-run", "--save", str(tmp_path))
-    assert (told["coolingNodes"], told["unfinished"]) == (["n1"], ["PodGroup default/half"])
-    assert told["bindings"] == {"default/half-1": "n2"}
+    assert (told["coolingNodes"], told["unfinished"]) == ([cooling], ["PodGroup default/half"])
+    assert told["bindings"] == {"default/half-1": free}
     assert decided(told["saved"][0]) == told["bindings"]
 
     def snapshot(*flags: str) -> dict[str, str]:
@@ -198,7 +207,7 @@ def test_what_earlier_passes_left_behind_is_in_every_snapshot(
 
     assert snapshot() == told["bindings"]
     told = passes("--dry-run", "--cool-down", "0")
-    assert set(told["bindings"].values()) == {"n1", "n2"}
+    assert set(told["bindings"].values()) == {cooling, free}
     assert snapshot("--cool-down", "0") == told["bindings"]
 
 
