@@ -40,6 +40,8 @@ __all__ = ["BindingOptions", "execute_plan"]
 _LAST, _END = HANDOVER - 1.0, 6.0
 #: Most seconds to wait at the end for events of what was bound: without them it is not known what else came.
 _EVENTS = 10.0
+#: The same where the pass is to end: kubelets are not waited for, and there is time left to say what became of all.
+_EVENTS_AT_THE_END = 2.0
 #: Seconds after which a wait looks whether the pass is to end.
 _SLICE = 0.1
 #: Seconds between two looks at what kubelets answered.
@@ -111,8 +113,8 @@ def execute_plan(
 def _settle(cache: SchedulerCache, settings: BindingOptions, stop: threading.Event) -> None:
     """Wait until what was bound came back as events, and until kubelets have answered, as long as that is allowed."""
     start = time.monotonic()
-    for most, answered in ((_EVENTS, False), (settings.settle, True)):
-        while not stop.is_set() and time.monotonic() < start + most:
+    for most, at_the_end, answered in ((_EVENTS, _EVENTS_AT_THE_END, False), (settings.settle, 0.0, True)):
+        while time.monotonic() < start + (min(most, at_the_end) if stop.is_set() else most):
             if cache.wait(_SLICE, partial(cache.all_seen, answered=answered)):
                 break
 
