@@ -109,11 +109,12 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
-    from placer.explain.explanation import explain, waiting
+    from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
 
-    others = OtherSchedulers(case, scheduler_configs(options.scheduler_config))
-    found = explain(case, waiting(case, others.names) if keys is None else keys, deadline)
+    placed = as_things_stand(case, deadline, keys)
+    others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
+    found = explain(case, waiting(placed, others.names) if keys is None else keys, deadline, placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
         both = zip(found, elsewhere, strict=True)

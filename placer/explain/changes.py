@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from placer.deadline import Deadline
 from placer.errors import PlacerError
-from placer.explain.cases import Change, place
+from placer.explain.cases import Case, Change, Placed, place_by_search
 from placer.explain.cluster_changes import ended_gangs, larger_queues
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
 from placer.explain.node_changes import added_nodes, freed_nodes
@@ -18,8 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["PROPOSALS", "TriedChange", "changes"]
 
+#: What proposes changes of one kind.
+Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
+
+#: Seconds for searches of more kinds of changes where some help already.
+MORE = 2.0
+
 #: What proposes changes, in the order in which they are tried while there is time; what evicts or moves belongs here.
-PROPOSALS: tuple[Callable[[Question], Iterator[Change]], ...] = (
+PROPOSALS: tuple[Proposal, ...] = (
     freed_nodes,
     corrected,
     larger_queues,
@@ -64,17 +71,28 @@ def changes(question: Question) -> list[TriedChange]:
     list of TriedChange
         Those under which the group is admitted and no rule is broken, by what they lose and how much they disturb.
     """
+    found = {propose: _admitting(question, propose) for propose in PROPOSALS}
+    left = (
+        question.deadline if not any(found.values()) else Deadline(min(question.deadline.at, Deadline.within(MORE).at))
+    )
+    thorough = replace(question, deadline=left, thorough=True)
+    found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
+    every = (tried for told in found.values() for tried in told)
+    return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
+
+
+def _admitting(question: Question, propose: Proposal) -> list[TriedChange]:
+    """Those of one kind that admit the group."""
     found: list[TriedChange] = []
-    for propose in PROPOSALS:
-        for change in propose(question):
-            if question.deadline.over:
+    for change in () if question.deadline.over else propose(question):
+        if question.deadline.over:
+            break
+        tried = _tried(question, change)
+        if tried is not None:
+            found.append(tried)
+            if propose in _ONE_IS_ENOUGH:
                 break
-            tried = _tried(question, change)
-            if tried is not None:
-                found.append(tried)
-                if propose in _ONE_IS_ENOUGH:
-                    break
-    return sorted(found, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
+    return found
 
 
 #: Of these the proposals grow in what they disturb, so that the first that helps is told and no other.
@@ -85,11 +103,20 @@ def _tried(question: Question, change: Change) -> TriedChange | None:
     """The change where it admits the group; None where it does not, or makes no instance."""
     try:
         case = question.case.changed(change)
-        placed = place(case.instance)
+        placed = _placed(question, case)
         objects = tuple(question.case.objects_of(change))
     except PlacerError:
         return None
-    if placed is None or question.key not in placed.admitted:
+    if placed is None:
         return None
     lost = question.placed.admitted & frozenset(placed.instance.groups) - placed.admitted
     return TriedChange(change, objects, tuple(sorted(lost)))
+
+
+def _placed(question: Question, case: Case) -> Placed | None:
+    """A placement that admits the group; None where none is found."""
+    greedily = case.placed
+    if greedily is not None and question.key in greedily.admitted:
+        return greedily
+    searched = place_by_search(case.instance, question.deadline) if question.thorough else None
+    return searched if searched is not None and question.key in searched.admitted else None

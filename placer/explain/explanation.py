@@ -10,7 +10,7 @@ from placer.codes import REASONS
 from placer.deadline import Deadline
 from placer.dense.build import make_dense
 from placer.errors import UsageError, VerificationFailed
-from placer.explain.cases import Case, Placed
+from placer.explain.cases import Case, Placed, place_by_search
 from placer.explain.causes import Correction, GroupCause, corrections
 from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
@@ -21,7 +21,7 @@ from placer.outcome import Outcome
 from placer.reasons import reasons
 from placer.result import Reason
 
-__all__ = ["Explanation", "explain", "find_group", "waiting"]
+__all__ = ["Explanation", "as_things_stand", "explain", "find_group", "waiting"]
 
 #: Groups that wait, which a message names where none was found.
 NAMED = 8
@@ -106,7 +106,41 @@ def _of_pod(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
     return {pod.group for pod in instance.pending if pod.key == place and pod.group is not None}
 
 
-def explain(case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline) -> list[Explanation]:
+def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
+    """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may have fitted beside the others.
+
+    Parameters
+    ----------
+    case
+        The input.
+    deadline
+        When nothing more is searched for.
+    keys
+        Groups asked about; None: all that wait.
+
+    Raises
+    ------
+    VerificationFailed
+        The placement breaks a rule: a bug.
+    """
+    placed = case.placed
+    if placed is None:
+        raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
+    told = _reasons(placed, deadline)
+    asked = told.values() if keys is None else [told[key] for key in keys if key in told]
+    beaten = any(reason.code in ("Outcompeted", "NotDecided") for reason in asked)
+    return (place_by_search(case.instance, deadline) if beaten else None) or placed
+
+
+def waiting(placed: Placed, also: Collection[GroupKey] = ()) -> list[GroupKey]:
+    """Groups with pending pods that are not admitted, or are among ``also``."""
+    groups = placed.instance.groups.items()
+    return [key for key, group in groups if group.pending and (key in also or key not in placed.admitted)]
+
+
+def explain(
+    case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline, placed: Placed | None = None
+) -> list[Explanation]:
     """Explain groups.
 
     Parameters
@@ -117,38 +151,22 @@ def explain(case: Case, keys: Sequence[GroupKey] | None, deadline: Deadline) -> 
         Groups asked about; None: all that wait.
     deadline
         When nothing more is decided or tried. Each of several groups has its share of what is left.
+    placed
+        What is placed as things stand; None: what :func:`as_things_stand` finds.
 
     Raises
     ------
     VerificationFailed
-        The placement that is explained breaks a rule: a bug.
+        As :func:`as_things_stand`.
     """
-    placed = _placed(case)
+    placed = placed or as_things_stand(case, deadline, keys)
     told = _reasons(placed, deadline)
-    keys = waiting(case) if keys is None else keys
+    keys = waiting(placed) if keys is None else keys
     found = []
     for at, key in enumerate(keys):
         share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
         found.append(_explained(case, key, placed, told.get(key), share))
     return found
-
-
-def waiting(case: Case, also: Collection[GroupKey] = ()) -> list[GroupKey]:
-    """Groups with pending pods that are not admitted, or are among ``also``.
-
-    Raises
-    ------
-    VerificationFailed
-        As :func:`explain`.
-    """
-    admitted = _placed(case).admitted - set(also)
-    return [key for key, group in case.instance.groups.items() if group.pending and key not in admitted]
-
-
-def _placed(case: Case) -> Placed:
-    if case.placed is None:
-        raise VerificationFailed("the greedy's answer breaks a rule; this is a bug in placer")
-    return case.placed
 
 
 def _reasons(placed: Placed, deadline: Deadline) -> dict[GroupKey, Reason]:

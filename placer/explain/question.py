@@ -35,6 +35,8 @@ class Question:
         Its correction sets.
     deadline
         When nothing more is screened.
+    thorough
+        Whether a solver is asked as well, and a placement by ``auto`` where the greedy's does not admit the group.
     """
 
     case: Case
@@ -42,6 +44,7 @@ class Question:
     placed: Placed
     corrections: tuple[Correction, ...]
     deadline: Deadline
+    thorough: bool = False
 
     @property
     def codes(self) -> frozenset[str]:
@@ -74,8 +77,9 @@ class Question:
         return tuple({(pod.requests, pod.constraints): pod for pod in self.pods}.values())
 
     def decide(self, instance: Instance, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether a place is found for the group in a changed instance with causes lifted, quickly."""
-        return LoneGroup(instance, self.key, self.deadline).found(codes)
+        """Whether a place is found for the group in a changed instance with causes lifted: quickly, unless thorough."""
+        lone = LoneGroup(instance, self.key, self.deadline)
+        return lone.fits(codes) if self.thorough else lone.found(codes)
 
     def fits(self, instance: Instance) -> bool:
         """Whether it is found to fit there."""

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from placer.deadline import Deadline
-from placer.explain.cases import Case
+from placer.explain.cases import Case, Placed
 from placer.explain.decisions import LoneGroup
 from placer.instance import GroupKey, Instance, Key
 from placer.laboratory.placement_metrics import GroupFate, fates
@@ -113,11 +113,14 @@ class OtherSchedulers:
     ----------
     case
         The input.
+    placed
+        All that waits, placed by placer.
     arguments
         Policy to its configuration (:func:`placer.laboratory.policies.mimicry.read_config`).
     """
 
     case: Case
+    placed: Placed
     arguments: Mapping[str, Any] = field(default_factory=dict)
     _mimicked: dict[tuple[str, str], _Mimicked] = field(default_factory=dict, init=False)
 
@@ -131,8 +134,7 @@ class OtherSchedulers:
 
     @cached_property
     def _ours(self) -> Mapping[GroupKey, GroupFate]:
-        placed = self.case.placed
-        return {} if placed is None else {fate.group: fate for fate in fates(placed.instance, placed.placement)}
+        return {fate.group: fate for fate in fates(self.placed.instance, self.placed.placement)}
 
     def fate(self, key: GroupKey, deadline: Deadline) -> ElsewhereFate | None:
         """What becomes of a group; None where it waits for no other scheduler.

@@ -43,9 +43,14 @@ RIVALS = [
 ]
 
 
+def others(case: Case) -> OtherSchedulers:
+    assert case.placed is not None
+    return OtherSchedulers(case, case.placed)
+
+
 def fate(documents: list[Document], group: str) -> ElsewhereFate:
     case = Case(from_documents(documents))
-    found = OtherSchedulers(case).fate(find_group(case.instance, group), Deadline.within(60))
+    found = others(case).fate(find_group(case.instance, group), Deadline.within(60))
     assert found is not None
     return found
 
@@ -119,7 +124,7 @@ def test_pods_of_other_schedulers_are_no_rivals_in_mimicry() -> None:
 
 def test_our_own_pods_and_those_that_name_none_are_of_no_other_scheduler() -> None:
     case = Case(from_documents([*CLUSTER, pod("p", gpu=8), pod("q", gpu=8, **to("placer"))]))
-    assert OtherSchedulers(case).names == {}
+    assert others(case).names == {}
 
 
 def test_explain_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
