@@ -34,8 +34,6 @@ from placer.result import Bound, Judged, judge
 
 HERE = Path(__file__).parent
 ENDINGS = (".json.gz", ".yaml.gz", ".json", ".yaml")
-#: Sections of a Placement that are left out: they differ from run to run, or ``placer verify`` tells them again.
-VOLATILE = ("seed", "limits", "termination", "oneByOne", "groups", "findings", "trace", "seconds")
 
 
 def beside(path: Path, word: str) -> Path:

@@ -20,10 +20,6 @@ from placer.quantity import format_amount
 __all__ = ["broken_costs", "broken_links", "note_broken_rules"]
 
 
-#: AppGroup and workload to where pods of it are.
-Spreads = Mapping[tuple[Key, str], Spread]
-
-
 def broken_costs(instance: Instance) -> Iterator[tuple[str, str]]:
     """Dependencies whose bound pods are too far from each other; under ``majority`` callers with more far than near."""
     network, bound = instance.network, instance.bound_spreads

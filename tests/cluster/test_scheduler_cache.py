@@ -98,12 +98,6 @@ def test_host_ports_clash() -> None:
     assert cache.refusal(alone("b"), [bind("b", "n1")]) == "the room is gone on Node n1: TCP host port 80"
 
 
-NOT_READY = {
-    **node("n2"),
-    "status": {**node("n2")["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]},
-}
-
-
 def node_event(document: Document, **spec: Any) -> bytes:
     return json.dumps({**document, "spec": spec}).encode()
 

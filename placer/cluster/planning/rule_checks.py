@@ -240,11 +240,7 @@ class RuleChecks:
         """
         pods = [self._instance.pods[bind.pod] for bind in binds]
         limited = list(filter(_is_limited, map(self._instance.groups.__getitem__, gangs)))
-        if (
-            limited
-            or self._around_changed
-            or any(pod.app_group is not None or self._queues.limiting(pod) for pod in pods)
-        ):
+        if limited or self._around_changed or any(map(self._is_counted, pods)):
             self._read()
         return (
             self._aligned.refusal(binds)
@@ -253,11 +249,6 @@ class RuleChecks:
             or self._calls_refusal(pods, binds, nodes)
             or self._queues.refusal(pods)
         )
-
-    def _read_for(self, limited: Sequence[Group], pods: Iterable[Pod]) -> None:
-        """Find out where those belong that have come, if that matters."""
-        if limited or self._around_changed or any(map(self._is_counted, pods)):
-            self._read()
 
     def _is_counted(self, pod: Pod) -> bool:
         """Whether calls or a queue look at a pod."""
