@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,7 +19,14 @@ from placer.kube.pod import (
     VolumeEntry,
 )
 
-__all__ = ["Blueprint", "Marks", "owner_reference"]
+if TYPE_CHECKING:
+    from placer.kube.scheduling import (
+        UpstreamPodGroupManifest,
+        UpstreamSchedulingConstraints,
+        UpstreamSchedulingPolicy,
+    )
+
+__all__ = ["Blueprint", "Marks", "owner_reference", "upstream_pod_group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +177,49 @@ def owner_reference(owner: NamespacedObject) -> OwnerReference:
     """Reference to the workload that made an object."""
     return OwnerReference(
         api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.metadata.uid, controller=True
+    )
+
+
+def upstream_pod_group(
+    owner: NamespacedObject,
+    name: str,
+    size: int,
+    policy: UpstreamSchedulingPolicy | None = None,
+    constraints: UpstreamSchedulingConstraints | None = None,
+    priority_class: str | None = None,
+) -> UpstreamPodGroupManifest:
+    """Make a PodGroup of Kubernetes as the controller of a workload does.
+
+    Parameters
+    ----------
+    owner
+        The workload.
+    name
+        Of the PodGroup.
+    size
+        Pods of the gang, all of which it needs where ``policy`` counts none; without a policy it is a gang.
+    """
+    from placer.kube.scheduling import (
+        GangPolicy,
+        UpstreamPodGroupManifest,
+        UpstreamPodGroupSpec,
+        UpstreamSchedulingPolicy,
+    )
+
+    if policy is None or (policy.gang is not None and policy.gang.min_count is None):
+        policy = UpstreamSchedulingPolicy(gang=GangPolicy(min_count=max(1, size)))
+    return UpstreamPodGroupManifest(
+        api_version="scheduling.k8s.io/v1beta1",
+        kind="PodGroup",
+        metadata=Metadata(
+            name=name,
+            namespace=owner.metadata.namespace,
+            creation_timestamp=owner.metadata.creation_timestamp,
+            owner_references=(owner_reference(owner),),
+        ),
+        spec=UpstreamPodGroupSpec(
+            scheduling_policy=policy, scheduling_constraints=constraints, priority_class_name=priority_class
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from placer.instance.blueprints import Blueprint, Marks, owner_reference
+from placer.instance.blueprints import Blueprint, Marks, owner_reference, upstream_pod_group
 from placer.instance.findings import Finding
 from placer.instance.workload_blueprints import job_blueprint, job_size
 from placer.kube.apps import JobManifest
@@ -27,13 +27,7 @@ from placer.kube.job_sets import (
     ReplicatedJob,
 )
 from placer.kube.pod import TolerationEntry
-from placer.kube.scheduling import (
-    GangPolicy,
-    UpstreamPodGroupManifest,
-    UpstreamPodGroupSpec,
-    UpstreamSchedulingConstraints,
-    UpstreamSchedulingPolicy,
-)
+from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
 __all__ = ["EXCLUSIVE_TOPOLOGY", "JobSetExpansion", "job_set_finished"]
 
@@ -228,23 +222,14 @@ class JobSetExpansion:
         """The PodGroup of all Jobs of some replicated jobs, or of so many ``copies``; what is said first counts."""
         policies: Iterator[UpstreamSchedulingPolicy | None] = (each.scheduling_policy for each in said)
         constraints: Iterator[UpstreamSchedulingConstraints | None] = (each.scheduling_constraints for each in said)
-        policy = next(filter(None, policies), None) or UpstreamSchedulingPolicy(gang=GangPolicy())
-        if policy.gang is not None and policy.gang.min_count is None:
-            sizes = ((_replicas(each) if copies is None else copies) * job_size(each.template.spec) for each in members)
-            policy = UpstreamSchedulingPolicy(gang=GangPolicy(min_count=max(1, sum(sizes))))
-        spec = UpstreamPodGroupSpec(
-            scheduling_policy=policy,
-            scheduling_constraints=next(filter(None, constraints), None),
-            priority_class_name=members[0].template.spec.template.spec.priority_class_name if members else None,
-        )
-        metadata = Metadata(
-            name="-".join(filter(None, (self.job_set.name, ending))),
-            namespace=self.job_set.metadata.namespace,
-            creation_timestamp=self.job_set.metadata.creation_timestamp,
-            owner_references=(owner_reference(self.job_set),),
-        )
-        return UpstreamPodGroupManifest(
-            api_version="scheduling.k8s.io/v1beta1", kind="PodGroup", metadata=metadata, spec=spec
+        sizes = ((_replicas(each) if copies is None else copies) * job_size(each.template.spec) for each in members)
+        return upstream_pod_group(
+            self.job_set,
+            "-".join(filter(None, (self.job_set.name, ending))),
+            sum(sizes),
+            next(filter(None, policies), None),
+            next(filter(None, constraints), None),
+            members[0].template.spec.template.spec.priority_class_name if members else None,
         )
 
 

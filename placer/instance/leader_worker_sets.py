@@ -13,17 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from placer.instance.blueprints import Blueprint, Marks, owner_reference
+from placer.instance.blueprints import Blueprint, Marks, upstream_pod_group
 from placer.instance.findings import Finding
 from placer.instance.gangs import GROUP_INDEX, LEADER_WORKER_SET, names_group
-from placer.kube.base import Metadata, OwnerReference
+from placer.kube.base import OwnerReference
 from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
-from placer.kube.scheduling import (
-    GangPolicy,
-    UpstreamPodGroupManifest,
-    UpstreamPodGroupSpec,
-    UpstreamSchedulingPolicy,
-)
+from placer.kube.scheduling import UpstreamPodGroupManifest
 
 __all__ = ["LeaderWorkerSetExpansion"]
 
@@ -53,7 +48,7 @@ class LeaderWorkerSetExpansion:
         """The PodGroup of each replica; none for a template that names one itself."""
         names = dict.fromkeys(each.pod_group for each in self.blueprints if each.pod_group)
         size = 1 if self._waits else self._size
-        return tuple(self._pod_group(name, size) for name in names)
+        return tuple(upstream_pod_group(self.workers_set, name, size) for name in names)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -163,22 +158,6 @@ class LeaderWorkerSetExpansion:
             if said.get(_SUB_EXCLUSIVE):
                 found[_SUB_EXCLUSIVE] = said[_SUB_EXCLUSIVE]
         return found
-
-    def _pod_group(self, name: str, size: int) -> UpstreamPodGroupManifest:
-        owner = self.workers_set
-        return UpstreamPodGroupManifest(
-            api_version="scheduling.k8s.io/v1beta1",
-            kind="PodGroup",
-            metadata=Metadata(
-                name=name,
-                namespace=owner.metadata.namespace,
-                creation_timestamp=owner.metadata.creation_timestamp,
-                owner_references=(owner_reference(owner),),
-            ),
-            spec=UpstreamPodGroupSpec(
-                scheduling_policy=UpstreamSchedulingPolicy(gang=GangPolicy(min_count=size)),
-            ),
-        )
 
 
 def _sha1(text: str) -> str:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.instance.blueprints import Blueprint, Marks, owner_reference
+from placer.instance.blueprints import Blueprint, Marks, upstream_pod_group
 from placer.instance.gangs import COMPLETION_INDEX, names_group
-from placer.kube.base import Metadata
 
 if TYPE_CHECKING:
     from placer.kube.apps import DeploymentManifest, JobManifest, JobSpec, StatefulSetManifest
@@ -74,36 +73,12 @@ def job_blueprint(workload: JobManifest) -> Blueprint:
 
 def job_pod_groups(workload: JobManifest) -> tuple[UpstreamPodGroupManifest, ...]:
     """The PodGroup of a batch Job that says how its pods are scheduled: without a count, all that run at once."""
-    from placer.kube.scheduling import (
-        GangPolicy,
-        UpstreamPodGroupManifest,
-        UpstreamPodGroupSpec,
-        UpstreamSchedulingPolicy,
-    )
-
-    scheduling = workload.spec.scheduling
-    if scheduling is None or names_group(workload.spec.template):
+    spec = workload.spec
+    if spec.scheduling is None or names_group(spec.template):
         return ()
-    policy = scheduling.scheduling_policy or UpstreamSchedulingPolicy(gang=GangPolicy())
-    if policy.gang is not None and policy.gang.min_count is None:
-        policy = UpstreamSchedulingPolicy(gang=GangPolicy(min_count=max(1, job_size(workload.spec))))
-    return (
-        UpstreamPodGroupManifest(
-            api_version="scheduling.k8s.io/v1beta1",
-            kind="PodGroup",
-            metadata=Metadata(
-                name=workload.name,
-                namespace=workload.metadata.namespace,
-                creation_timestamp=workload.metadata.creation_timestamp,
-                owner_references=(owner_reference(workload),),
-            ),
-            spec=UpstreamPodGroupSpec(
-                scheduling_policy=policy,
-                scheduling_constraints=scheduling.scheduling_constraints,
-                priority_class_name=workload.spec.template.spec.priority_class_name,
-            ),
-        ),
-    )
+    said, priority_class = spec.scheduling, spec.template.spec.priority_class_name
+    policy, constraints = said.scheduling_policy, said.scheduling_constraints
+    return (upstream_pod_group(workload, workload.name, job_size(spec), policy, constraints, priority_class),)
 
 
 def job_size(spec: JobSpec) -> int:
