@@ -25,7 +25,7 @@ from placer.errors import BadInstance, Fault
 from placer.instance.blueprints import Blueprint, Marks, owner_reference
 from placer.instance.eligibility import label_requirements, matches
 from placer.instance.findings import Finding
-from placer.instance.gangs import JOB_SET, LEADER_WORKER_SET
+from placer.instance.gangs import LEADER_WORKER_SET, SET_LABELS
 from placer.instance.workload_blueprints import (
     deployment_blueprint,
     job_blueprint,
@@ -225,11 +225,6 @@ _NAMING = {
     ("batch.volcano.sh", "Job"): ("volcano.sh/job-name",),
     ("batch", "Job"): ("batch.kubernetes.io/job-name", "job-name"),
 }
-#: Those of workloads whose pods others own: they name it in any case.
-_SET_LABELS = {
-    ("jobset.x-k8s.io", "JobSet"): JOB_SET,
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): LEADER_WORKER_SET,
-}
 _HASH = "pod-template-hash"
 
 #: Namespace, API group, kind, name.
@@ -259,7 +254,7 @@ class Census:
         seen: set[tuple[str, str, str, str, str, str]] = set()
         self._of_sets: set[tuple[str, str, str]] = set()
         for pod in pods:
-            for label in _SET_LABELS.values():
+            for label in SET_LABELS.values():
                 if pod.metadata.labels and label in pod.metadata.labels:
                     self._of_sets.add((pod.namespace, label, pod.metadata.labels[label]))
             owner = controller(pod.metadata)
@@ -308,7 +303,7 @@ class Census:
         uids, uid = self._owned.get(key, set()), workload.metadata.uid
         if uids and (not uid or uid in uids or "" in uids):
             return True
-        of_set = _SET_LABELS.get((workload.group, workload.kind))
+        of_set = SET_LABELS.get((workload.group, workload.kind))
         if of_set is not None:
             return (workload.namespace, of_set, workload.name) in self._of_sets
         naming = _NAMING.get((workload.group, workload.kind), ())

@@ -40,6 +40,7 @@ __all__ = [
     "GROUP_INDEX",
     "JOB_SET",
     "LEADER_WORKER_SET",
+    "SET_LABELS",
     "UPSTREAM",
     "VOLCANO",
     "Gang",
@@ -463,8 +464,8 @@ _JOB_SETS, _LEADER_WORKER_SETS, _JOBS = "jobset.x-k8s.io", "leaderworkerset.x-k8
 JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 LEADER_WORKER_SET, GROUP_INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-
-
+#: API group and kind of workloads above those that make the pods, and the label by which pods name them.
+SET_LABELS = {(_JOB_SETS, "JobSet"): JOB_SET, (_LEADER_WORKER_SETS, "LeaderWorkerSet"): LEADER_WORKER_SET}
 _OWNERS = (_JOB_SETS, _LEADER_WORKER_SETS, _JOBS)
 
 

@@ -15,6 +15,7 @@ from placer.codes import FindingCode
 from placer.instance.app_groups import BANDWIDTH, Application, workload_name
 from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZONE, ZONE_LABEL, Area, Network
 from placer.instance.findings import Findings, counted
+from placer.instance.gangs import SET_LABELS
 from placer.instance.keys import Key
 from placer.instance.problem import Group, Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
@@ -100,7 +101,7 @@ _NOT_MADE = frozenset(
 #: Fields of a Queue that say what it is given beside others.
 _SHARES = ("weight", "guarantee", "deserved")
 #: Labels that tell of an owner above the pod's own one.
-_GANG_LABELS = {"jobset.sigs.k8s.io/jobset-name": "JobSet", "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet"}
+_GANG_LABELS = {label: kind for (_, kind), label in SET_LABELS.items()}
 
 
 def note_unread_owners(pods: Iterable[PodManifest], findings: Findings) -> None:
