@@ -9,6 +9,8 @@ import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
+from tests.waiting import wait_until
+
 
 def threads(workers: int) -> Executor:
     """An executor of the user's, as Dask's or Ray's would be."""
@@ -57,11 +59,7 @@ def writes_its_id_and_sleeps(path: str) -> None:
 def waits_for_a_file(mine: str, other: str) -> int:
     """Write one file, end when another one is there."""
     Path(mine).touch()
-    end = time.monotonic() + 600
-    while not Path(other).exists():
-        if time.monotonic() > end:
-            raise TimeoutError(other)
-        time.sleep(0.02)
+    wait_until(Path(other).exists)
     return os.getpid()
 
 

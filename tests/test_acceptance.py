@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from placer.result import Judged, Result, Termination, Verdict
 from placer.solve import solve
 from placer.verify import verify
 from tests.support import instance_of, node, pod, pod_group, policy
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 INSTANCES = ROOT / "instances"
@@ -206,7 +207,7 @@ def test_an_interrupted_search_shows_its_best_answer(signals: list[signal.Signal
     command = [sys.executable, "-c", ONE_WISH, "solve", str(path), "--time-limit", "600", "-o", "-"]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        _wait_for(lambda: _searches(running.pid))
+        wait_until(lambda: _searches(running.pid))
         for each in signals:
             running.send_signal(each)
         out, _ = running.communicate(timeout=600)
@@ -223,13 +224,6 @@ def test_an_interrupted_search_shows_its_best_answer(signals: list[signal.Signal
 def _searches(pid: int) -> bool:
     """Whether the process has a child: the search, which is started once there is an answer."""
     return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-
-
-def _wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < end, "waited for ten minutes"
-        time.sleep(0.01)
 
 
 # ------------------------------------------------------------------------------------------------------ odd instances

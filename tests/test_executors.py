@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from tests.executing import (
     writes_its_id_and_sleeps,
     writes_whether_ctrl_c_is_held_back,
 )
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,16 +37,6 @@ if __name__ == "__main__":
     with open_executor("local", 1) as executor:
         executor.submit(writes_its_id_and_sleeps, sys.argv[1]).result()
 """
-
-
-def until(condition: Callable[[], bool]) -> bool:
-    """Wait for something that another process does; ten minutes are for ever."""
-    end = time.monotonic() + 600
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def runs(pid: int) -> bool:
@@ -71,7 +61,7 @@ def parent(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         )
     worker = 0
     try:
-        assert until(lambda: written.exists() and written.read_text() != "")
+        wait_until(lambda: written.exists() and written.read_text() != "")
         worker = int(written.read_text())
         assert runs(worker)
         yield started, worker
@@ -92,7 +82,7 @@ def test_leaving_local_ends_what_runs_and_cancels_what_waits(tmp_path: Path) -> 
     written = tmp_path / "pid"
     with open_executor("local", 1) as executor:
         waiting = [executor.submit(writes_its_id_and_sleeps, str(written)) for _ in range(4)]
-        assert until(lambda: written.exists() and written.read_text() != "")
+        wait_until(lambda: written.exists() and written.read_text() != "")
     assert not runs(int(written.read_text()))
     for future in waiting:
         with pytest.raises((BrokenExecutor, CancelledError)):
@@ -106,7 +96,7 @@ def test_leaving_by_an_error_ends_the_workers_too(tmp_path: Path) -> None:
     def fails() -> None:
         with open_executor("local", 1) as executor:
             executor.submit(writes_its_id_and_sleeps, str(written))
-            assert until(lambda: written.exists() and written.read_text() != "")
+            wait_until(lambda: written.exists() and written.read_text() != "")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -117,13 +107,13 @@ def test_leaving_by_an_error_ends_the_workers_too(tmp_path: Path) -> None:
 def test_killing_the_group_ends_the_workers(tmp_path: Path) -> None:
     with parent(tmp_path) as (process, worker):
         os.killpg(process.pid, signal.SIGKILL)
-        assert until(lambda: not runs(worker))
+        wait_until(lambda: not runs(worker))
 
 
 def test_killing_the_parent_alone_ends_the_workers(tmp_path: Path) -> None:
     with parent(tmp_path) as (process, worker):
         process.kill()
-        assert until(lambda: not runs(worker))
+        wait_until(lambda: not runs(worker))
 
 
 def test_ctrl_c_does_not_reach_a_process_before_it_is_a_worker(tmp_path: Path) -> None:
@@ -142,7 +132,7 @@ def test_ctrl_c_ends_the_parent_and_with_it_the_workers(tmp_path: Path) -> None:
         process.wait()
         assert (tmp_path / "errors").read_text().splitlines()[-1] == "KeyboardInterrupt"
         assert (tmp_path / "errors").read_text().count("Traceback") == 1
-        assert until(lambda: not runs(worker))
+        wait_until(lambda: not runs(worker))
 
 
 def test_ctrl_c_is_for_the_parent_alone_to_heed() -> None:

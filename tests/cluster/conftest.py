@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster.api import Api
 from tests.cluster.binaries import Missing, program, programs, resource_definitions
+from tests.cluster.deployed import Deployed
 from tests.cluster.passes import Passes
 from tests.cluster.proxy import Proxy, proxied
 from tests.cluster.server import ControlPlane
@@ -58,6 +59,32 @@ def cluster(api: Api) -> Api:
     api.wipe()
     api.make_namespaces("placer")
     return api
+
+
+@pytest.fixture
+def kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program: Path) -> Iterator[None]:
+    """Runs as long as the test does."""
+    config = control_plane.kubeconfig("kube-scheduler")
+    control_plane.run(
+        "kube-scheduler",
+        f"--kubeconfig={config}",
+        f"--authentication-kubeconfig={config}",
+        f"--authorization-kubeconfig={config}",
+        "--leader-elect=false",
+        "--secure-port=0",
+    )
+    try:
+        yield
+    finally:
+        control_plane.end("kube-scheduler")
+
+
+@pytest.fixture
+def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
+    """An empty server to which folders of ``deploy/`` are applied."""
+    found = Deployed(cluster, control_plane)
+    yield found
+    found.remove()
 
 
 @pytest.fixture

@@ -3,42 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.cluster.api import PATIENCE, Api
+from tests.cluster.api import Api
 from tests.cluster.passes import Passes, bound, gang, overfull
-from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
 from tests.support import node
-
-
-@pytest.fixture
-def kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program: Path) -> Iterator[None]:
-    """Runs as long as the test does."""
-    config = control_plane.kubeconfig("kube-scheduler")
-    control_plane.run(
-        "kube-scheduler",
-        f"--kubeconfig={config}",
-        f"--authentication-kubeconfig={config}",
-        f"--authorization-kubeconfig={config}",
-        "--leader-elect=false",
-        "--secure-port=0",
-    )
-    try:
-        yield
-    finally:
-        control_plane.end("kube-scheduler")
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+from tests.waiting import wait_until
 
 
 def of(name: str, places: dict[str, str]) -> set[str]:
@@ -50,7 +22,7 @@ def test_each_takes_its_own(cluster: Api, passes: Passes) -> None:
     """kube-scheduler binds its pods and leaves ours; ours go where its pods have left room, and the other way round."""
     cluster.create(node("n1"), node("n2"), *gang("train", 2, cpu=6))
     cluster.create(*(live_pod(f"web-{number}", scheduler="default-scheduler", cpu=2) for number in range(2)))
-    wait_for(lambda: len(of("web", bound(cluster))) == 2)
+    wait_until(lambda: len(of("web", bound(cluster))) == 2)
     assert of("train", bound(cluster)) == set()
     # It spreads equal pods, so 6 of 8 cpu are left on each node.
     assert set(bound(cluster).values()) == {"n1", "n2"}
@@ -58,7 +30,7 @@ def test_each_takes_its_own(cluster: Api, passes: Passes) -> None:
     assert (told["bound"], told["overfull"]) == (2, [])
     assert {pod: bound(cluster)[pod] for pod in of("train", bound(cluster))}.keys() == {"train-0", "train-1"}
     cluster.create(live_pod("late", scheduler="default-scheduler", cpu=1))
-    wait_for(lambda: _refused(cluster, "late"))
+    wait_until(lambda: _refused(cluster, "late"))
     assert overfull(cluster) == []
 
 
@@ -85,7 +57,7 @@ def test_both_at_work_at_once(cluster: Api, passes: Passes) -> None:
             assert [each for each in told["incomplete"] if each["state"] != "short"] == []
     finally:
         beside.join()
-    wait_for(lambda: len(of("web", bound(cluster))) == 40 or bool(overfull(cluster)))
+    wait_until(lambda: len(of("web", bound(cluster))) == 40 or bool(overfull(cluster)))
     told = passes(code=None)
     reported |= {each.split()[1].rstrip(":") for each in told["overfull"]}
     counts = {name: len(of(f"{name}-", bound(cluster))) for name in names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -11,11 +10,12 @@ import placer
 from placer.cluster import Client, take
 from placer.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
 from placer.instance.build import build
-from tests.cluster.api import PATIENCE, Api
+from tests.cluster.api import Api
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import node
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -44,10 +44,7 @@ def phase(cluster: Api, name: str) -> str:
 
 
 def wait_for_answer(cluster: Api, name: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while phase(cluster, name) == "Pending":
-        assert time.monotonic() < end, f"the kubelet has not said anything of {name}"
-        time.sleep(0.01)
+    wait_until(lambda: phase(cluster, name) != "Pending", f"an answer of the kubelet for {name}")
 
 
 def test_in_the_order_of_the_plan_all_run(cluster: Api, kubelets: Kubelets, plan: BindingPlan) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,6 @@ from tests.cluster.api import Api
 from tests.cluster.binaries import CRDS, resource_definitions
 from tests.cluster.conftest import _found
 from tests.cluster.deployed import Deployed, refused
-from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import hyper_node, node, pod_group, queue
 from tests.test_deploy import DEPLOY, arguments, copies, one, rights
@@ -23,13 +22,6 @@ from tests.test_schemas import POLICY
 PODS = "/api/v1/namespaces/default/pods"
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 POLICIES = "/apis/placer.dev/v1alpha1/policies"
-
-
-@pytest.fixture
-def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
-    found = Deployed(cluster, control_plane)
-    yield found
-    found.remove()
 
 
 # ----------------------------------------------------------------------------------------------------------- it applies

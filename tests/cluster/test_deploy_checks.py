@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,20 +12,12 @@ import yaml
 from placer.cluster import Client, take
 from tests.cluster.api import PATIENCE, Api, Refused
 from tests.cluster.deployed import Deployed, refused
-from tests.cluster.server import ControlPlane
 from tests.support import Document, hyper_node
 from tests.test_deploy import DEPLOY, one
 from tests.test_schemas import BAD, GOOD, POLICY
 
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 POLICIES = "/apis/placer.dev/v1alpha1/policies"
-
-
-@pytest.fixture
-def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
-    found = Deployed(cluster, control_plane)
-    yield found
-    found.remove()
 
 
 # --------------------------------------------------------------------------------------------------------------- Policy

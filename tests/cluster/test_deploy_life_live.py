@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.cluster.api import PATIENCE, Api
+from tests.cluster.api import Api
 from tests.cluster.deployed import Deployed
-from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
 from tests.support import Document, node
 from tests.test_deploy import DEPLOY, template
+from tests.waiting import wait_until
 
 PODS = "/api/v1/namespaces/placer/pods"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-
-
-@pytest.fixture
-def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
-    found = Deployed(cluster, control_plane)
-    yield found
-    found.remove()
 
 
 def rights(cluster: Api) -> set[str]:
@@ -64,41 +54,20 @@ def _own_pod() -> Document:
     }
 
 
-def _wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-def test_a_pass_starts_on_a_full_cluster(
-    deployed: Deployed, cluster: Api, control_plane: ControlPlane, scheduler_program: Path
-) -> None:
+@pytest.mark.usefixtures("kube_scheduler")
+def test_a_pass_starts_on_a_full_cluster(deployed: Deployed, cluster: Api) -> None:
     """A real kube-scheduler makes room for it: the pods that fill the node have a lower priority."""
     deployed.apply("base")
     cluster.create(node("n1", cpu=8, memory="16Gi"))
     cluster.create(*(live_pod(f"full-{number}", node="n1", cpu=4, scheduler="other") for number in range(2)))
-    config = control_plane.kubeconfig("kube-scheduler")
-    control_plane.run(
-        "kube-scheduler",
-        f"--kubeconfig={config}",
-        f"--authentication-kubeconfig={config}",
-        f"--authorization-kubeconfig={config}",
-        "--leader-elect=false",
-        "--secure-port=0",
-    )
-    try:
-        made = cluster.call("POST", PODS, _own_pod())
-        assert made["spec"]["priority"] == 1_000_000_000
+    made = cluster.call("POST", PODS, _own_pod())
+    assert made["spec"]["priority"] == 1_000_000_000
 
-        def is_bound() -> bool:
-            for each in cluster.items("/api/v1/namespaces/default/pods"):
-                if each["metadata"].get("deletionTimestamp"):  # a kubelet ends it then
-                    cluster.delete(f"/api/v1/namespaces/default/pods/{each['metadata']['name']}")
-            return bool(cluster.get(f"{PODS}/pass")["spec"].get("nodeName"))
+    def is_bound() -> bool:
+        for each in cluster.items("/api/v1/namespaces/default/pods"):
+            if each["metadata"].get("deletionTimestamp"):  # a kubelet ends it then
+                cluster.delete(f"/api/v1/namespaces/default/pods/{each['metadata']['name']}")
+        return bool(cluster.get(f"{PODS}/pass")["spec"].get("nodeName"))
 
-        _wait_for(is_bound)
-        assert len(cluster.items("/api/v1/namespaces/default/pods")) == 1
-    finally:
-        control_plane.end("kube-scheduler")
-        cluster.delete(f"{PODS}/pass")
+    wait_until(is_bound, "a place for the pass")
+    assert len(cluster.items("/api/v1/namespaces/default/pods")) == 1

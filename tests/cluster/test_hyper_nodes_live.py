@@ -22,13 +22,6 @@ Discover = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
-    found = Deployed(cluster, control_plane)
-    yield found
-    found.remove()
-
-
-@pytest.fixture
 def discover(
     cluster: Api, install: Callable[[str], None], control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> Discover:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -139,13 +138,6 @@ def test_renewals_that_are_refused_end_a_pass_before_another_begins(
     assert "could not be renewed" in told["error"] or "is not held" in told["error"]
     assert "PodGroup default/b" in told["left"]
     assert {name[0] for name in bound(cluster)} == {"a"}
-
-
-@pytest.fixture
-def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
-    found = Deployed(cluster, control_plane)
-    yield found
-    found.remove()
 
 
 def test_the_right_to_it_is_that_of_one_lease_in_our_namespace(deployed: Deployed) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -43,13 +43,6 @@ def condition(cluster: Api, pod: str) -> dict[str, str]:
     status = cluster.get(f"/api/v1/namespaces/default/pods/{pod}")["status"]
     (found,) = [each for each in status.get("conditions") or () if each["type"] == "PodScheduled"]
     return dict(found)
-
-
-@pytest.fixture
-def deployed(cluster: Api, control_plane: ControlPlane) -> Iterator[Deployed]:
-    found = Deployed(cluster, control_plane)
-    yield found
-    found.remove()
 
 
 def test_an_empty_server_200_nodes_and_20_gangs(

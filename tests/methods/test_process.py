@@ -15,6 +15,7 @@ import pytest
 
 from placer.methods import process
 from placer.methods.process import ProcessEnd, run_apart
+from tests.waiting import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +153,7 @@ def test_a_program_that_the_search_started_is_killed_with_it(over_after: OverAft
     pids: list[int] = []
     ended = run_apart("searches:starts_a_program", (), over_after(pids), deadline=time.monotonic() + 600)
     assert ended.how is ProcessEnd.KILLED
-    _wait_for(lambda: not _runs(pids[0]))
+    wait_until(lambda: not _runs(pids[0]))
 
 
 @pytest.mark.parametrize("search", ["tells_its_pid", "starts_a_program"])
@@ -165,11 +166,11 @@ def test_the_search_dies_with_its_parent(search: str, tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     parent = subprocess.Popen([sys.executable, "-c", program], env=environment)
-    _wait_for(lambda: note.exists() and note.read_text() != "")
+    wait_until(lambda: note.exists() and note.read_text() != "")
     child = int(note.read_text())
     parent.kill()
     parent.wait()
-    _wait_for(lambda: not _runs(child))
+    wait_until(lambda: not _runs(child))
 
 
 def _runs(pid: int) -> bool:
@@ -178,11 +179,3 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def _wait_for(condition: object) -> None:
-    assert callable(condition)
-    end = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < end, "waited for ten minutes"
-        time.sleep(0.05)

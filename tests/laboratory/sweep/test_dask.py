@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,9 @@ from placer.laboratory.sweep.runs import plan, sweep
 from tests.executing import process_id, waits_for_a_file
 from tests.support import node, pod
 from tests.tools import require_package
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does; ten minutes are for ever."""
-    end = time.monotonic() + 600
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 class Cluster:
@@ -59,7 +51,7 @@ class Cluster:
         """``dask scheduler``, on a free port of this machine."""
         known = self.folder / "scheduler.json"
         self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(known))
-        until(lambda: known.exists() and known.read_text().endswith("}"))
+        wait_until(lambda: known.exists() and known.read_text().endswith("}"))
         self.address = json.loads(known.read_text())["address"]
 
     def worker(self) -> subprocess.Popen[bytes]:
@@ -83,7 +75,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         for _ in range(2):
             found.worker()
         with open_executor(f"dask:{found.address}", 2) as executor:
-            until(lambda: len({executor.submit(process_id).result() for _ in range(4)}) == 2)
+            wait_until(lambda: len({executor.submit(process_id).result() for _ in range(4)}) == 2)
         yield found
     finally:
         found.stop()
@@ -161,7 +153,7 @@ def test_leaving_cancels_what_waits(cluster: Cluster, tmp_path: Path) -> None:
     with open_executor(f"dask:{cluster.address}", 2) as executor:
         paths = [tmp_path / f"begun-{number}" for number in range(8)]
         calls = [executor.submit(waits_for_a_file, str(path), str(go)) for path in paths]
-        until(lambda: sum(path.exists() for path in paths) == 2)
+        wait_until(lambda: sum(path.exists() for path in paths) == 2)
     assert all(call.cancelled() for call in calls)
     go.touch()
     with open_executor(f"dask:{cluster.address}", 2) as executor:

@@ -20,6 +20,7 @@ from placer.laboratory.deciders import PeakOfTree, high_water
 from placer.laboratory.sweep.records import RunRecord
 from placer.laboratory.sweep.runs import Run
 from tests.support import node, pod
+from tests.waiting import wait_until
 
 Capture = pytest.CaptureFixture[str]
 
@@ -224,10 +225,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "placer.cli", *words, "-o", str(path)]
     scratch = {**os.environ, "TMPDIR": str(tmp_path)}  # where a sweep that is killed leaves what it had made
     began = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, env=scratch)
-    end = time.monotonic() + 600
-    while not (path.exists() and b"\n" in path.read_bytes()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: path.exists() and b"\n" in path.read_bytes())
     os.killpg(began.pid, signal.SIGKILL)
     began.wait()
     kept = path.read_text()
