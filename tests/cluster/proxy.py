@@ -108,11 +108,7 @@ class Proxy:
         answer.release_conn()
 
     def _forward(self, handler: BaseHTTPRequestHandler, body: bytes | None) -> Any:
-        headers = {
-            name: value
-            for name, value in handler.headers.items()
-            if name not in ("Host", "Connection", "Content-Length")
-        }
+        headers = {name: value for name, value in handler.headers.items() if name not in _OWN}
         url = self._control_plane.url + handler.path
         return self._pool.request(handler.command, url, body=body, headers=headers, preload_content=False)
 
