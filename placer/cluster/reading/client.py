@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from placer.errors import ClusterError, UsageError
@@ -35,6 +35,7 @@ __all__ = [
     "Follower",
     "Forbidden",
     "Response",
+    "SendOptions",
     "Server",
     "Unanswered",
     "Unlisted",
@@ -245,19 +246,18 @@ class Server(Protocol):
         """Ask for something."""
 
 
+class SendOptions(TypedDict, total=False):
+    """What a request that writes may say beside its body; :meth:`Client.send` has the defaults."""
+
+    parameters: Mapping[str, str] | None
+    kind: str
+    timeout: float
+
+
 class Writer(Server, Protocol):
     """What takes what is written: a :class:`Client`, or a double of it in tests."""
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        parameters: Mapping[str, str] | None = None,
-        kind: str = "application/json",
-        timeout: float = _WRITTEN,
-    ) -> Response:
+    def send(self, method: str, path: str, body: object = None, **options: Unpack[SendOptions]) -> Response:
         """Write something, once."""
 
 

@@ -15,8 +15,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import Unpack
 
-from placer.cluster.reading.client import Response, Unanswered, Writer
+from placer.cluster.reading.client import Response, SendOptions, Unanswered, Writer
 from placer.errors import ClusterError
 
 __all__ = ["Breaker", "PatientWriter"]
@@ -28,8 +29,6 @@ _OF_SERVER = frozenset((401, 429, 502, 503, 504))
 _OF_OBJECT = frozenset((403, 500))
 #: Fewest refusals that open a breaker, or are told as those of all that was sent.
 _FEWEST = 5
-#: Seconds to wait for an answer where the caller does not say.
-_WRITTEN = 10.0
 
 
 class Breaker:
@@ -66,19 +65,10 @@ class Breaker:
         """Ask for something."""
         return self._server.get(path, parameters)
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        parameters: Mapping[str, str] | None = None,
-        kind: str = "application/json",
-        timeout: float = _WRITTEN,
-    ) -> Response:
+    def send(self, method: str, path: str, body: object = None, **options: Unpack[SendOptions]) -> Response:
         """Write something, once."""
         try:
-            answer = self._server.send(method, path, body, parameters=parameters, kind=kind, timeout=timeout)
+            answer = self._server.send(method, path, body, **options)
         except Unanswered as error:
             if method in self._methods:
                 self._note_refusal(str(error), of_server=True)
@@ -142,16 +132,7 @@ class PatientWriter:
         """Ask for something."""
         return self._breaker.get(path, parameters)
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        parameters: Mapping[str, str] | None = None,
-        kind: str = "application/json",
-        timeout: float = _WRITTEN,
-    ) -> Response:
+    def send(self, method: str, path: str, body: object = None, **options: Unpack[SendOptions]) -> Response:
         """Write something; a refusal for want of time is the answer only where there is no more time.
 
         Raises
@@ -165,7 +146,7 @@ class PatientWriter:
             why = self._breaker.open
             if why is not None:
                 raise ClusterError(f"not written: {why}")
-            answer = self._breaker.send(method, path, body, parameters=parameters, kind=kind, timeout=timeout)
+            answer = self._breaker.send(method, path, body, **options)
             wait = (answer.again_after if answer.again_after is not None else 1.0) * random.uniform(1.0, 1.1)
             if answer.status != 429 or time.monotonic() + wait > self._until:
                 return answer
