@@ -20,7 +20,6 @@ from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import Resources
-from placer.solve import solve
 from placer.verify import verify
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "Change",
     "Placed",
     "place",
-    "place_by_search",
     "with_free_zones",
     "without_pods",
     "without_waiting",
@@ -36,9 +34,6 @@ __all__ = [
 
 #: Seconds for the orders of the greedy after its first, in each try.
 MORE_ORDERS = 0.5
-
-#: Most and least seconds of a search where the greedy does not admit a group.
-SEARCH, LEAST_SEARCH = 2.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -95,14 +90,6 @@ def place(instance: Instance) -> Placed | None:
     solution = greedy(dense, None, Deadline.within(MORE_ORDERS), Deadline())
     placement = aligned(instance, dense.placement(complete(dense, solution)))
     return None if verify(instance, placement) else Placed(instance, placement)
-
-
-def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
-    """The same by ``auto``, which is never worse; None where there is no time for a search."""
-    seconds = min(SEARCH, deadline.left)
-    if seconds < LEAST_SEARCH:
-        return None
-    return Placed(instance, solve(instance, time_limit=seconds).placement or Placement())
 
 
 class Case:

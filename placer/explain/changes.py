@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from placer.deadline import Deadline
 from placer.errors import PlacerError
-from placer.explain.cases import Case, Change, Placed, place_by_search
+from placer.explain.cases import Case, Change, Placed
 from placer.explain.cluster_changes import ended_gangs, larger_queues
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
 from placer.explain.node_changes import added_nodes, freed_nodes
 
 if TYPE_CHECKING:
-    from placer.explain.question import Question
+    from placer.explain.question import Question, Search
     from placer.instance import GroupKey
 
 __all__ = ["PROPOSALS", "TriedChange", "changes"]
@@ -58,13 +58,15 @@ class TriedChange:
     loses: tuple[GroupKey, ...]
 
 
-def changes(question: Question) -> list[TriedChange]:
+def changes(question: Question, search: Search) -> list[TriedChange]:
     """Find changes that admit a group.
 
     Parameters
     ----------
     question
         The group; what is not tried by its deadline is not told.
+    search
+        Asked about kinds of changes of which the greedy shows none to help.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def changes(question: Question) -> list[TriedChange]:
     left = (
         question.deadline if not any(found.values()) else Deadline(min(question.deadline.at, Deadline.within(MORE).at))
     )
-    thorough = replace(question, deadline=left, thorough=True)
+    thorough = replace(question, deadline=left, search=search)
     found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
     every = (tried for told in found.values() for tried in told)
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
@@ -118,5 +120,5 @@ def _placed(question: Question, case: Case) -> Placed | None:
     greedily = case.placed
     if greedily is not None and question.key in greedily.admitted:
         return greedily
-    searched = place_by_search(case.instance, question.deadline) if question.thorough else None
+    searched = question.search(case.instance, question.deadline) if question.search is not None else None
     return searched if searched is not None and question.key in searched.admitted else None

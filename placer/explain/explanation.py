@@ -10,7 +10,7 @@ from placer.codes import REASONS
 from placer.deadline import Deadline
 from placer.dense.build import make_dense
 from placer.errors import UsageError, VerificationFailed
-from placer.explain.cases import Case, Placed, place_by_search
+from placer.explain.cases import Case, Placed
 from placer.explain.causes import Correction, GroupCause, corrections
 from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
@@ -18,13 +18,18 @@ from placer.explain.lifts import RULES_OF
 from placer.explain.question import Question
 from placer.instance import GroupKey, Instance
 from placer.outcome import Outcome
+from placer.placement import Placement
 from placer.reasons import reasons
 from placer.result import Reason
+from placer.solve import solve
 
-__all__ = ["Explanation", "as_things_stand", "explain", "find_group", "waiting"]
+__all__ = ["Explanation", "as_things_stand", "explain", "find_group", "place_by_search", "waiting"]
 
 #: Groups that wait, which a message names where none was found.
 NAMED = 8
+
+#: Most and least seconds of a search where the greedy does not admit a group.
+SEARCH, LEAST_SEARCH = 2.0, 1.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,14 @@ def _of_pod(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
     return {pod.group for pod in instance.pending if pod.key == place and pod.group is not None}
 
 
+def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
+    """Place all that waits by ``auto``, which is never worse than the greedy; None where there is no time for it."""
+    seconds = min(SEARCH, deadline.left)
+    if seconds < LEAST_SEARCH:
+        return None
+    return Placed(instance, solve(instance, time_limit=seconds).placement or Placement())
+
+
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
     """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may have fitted beside the others.
 
@@ -181,7 +194,7 @@ def _explained(case: Case, key: GroupKey, placed: Placed, reason: Reason | None,
     fits = lone.confirmed().fits
     sets = [(_outcompeted(case, key, placed, reason),)] if fits else corrections(lone) or []
     question = Question(case, key, placed, tuple(sets), deadline)
-    return Explanation(key, False, tuple(sets), tuple(changes(question)), reason)
+    return Explanation(key, False, tuple(sets), tuple(changes(question, place_by_search)), reason)
 
 
 def _outcompeted(case: Case, key: GroupKey, placed: Placed, reason: Reason | None) -> GroupCause:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from placer.deadline import Deadline
 from placer.explain.cases import Case, Placed
@@ -16,7 +17,10 @@ from placer.outcome import Outcome
 if TYPE_CHECKING:
     from placer.explain.causes import Correction
 
-__all__ = ["Question"]
+__all__ = ["Question", "Search"]
+
+#: A placement of all that waits, found by the deadline; None where there was no time for it.
+Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,9 @@ class Question:
         Its correction sets.
     deadline
         When nothing more is screened.
-    thorough
-        Whether a solver is asked as well, and a placement by ``auto`` where the greedy's does not admit the group.
+    search
+        Places all that waits where the greedy's placement does not admit the group; screening then asks a solver, too.
+        None: the greedy decides alone.
     """
 
     case: Case
@@ -44,7 +49,7 @@ class Question:
     placed: Placed
     corrections: tuple[Correction, ...]
     deadline: Deadline
-    thorough: bool = False
+    search: Search | None = None
 
     @property
     def codes(self) -> frozenset[str]:
@@ -77,9 +82,9 @@ class Question:
         return tuple({(pod.requests, pod.constraints): pod for pod in self.pods}.values())
 
     def decide(self, instance: Instance, codes: frozenset[str] = frozenset()) -> Decision:
-        """Whether a place is found for the group in a changed instance with causes lifted: quickly, unless thorough."""
+        """Whether a place is found for the group in a changed instance with causes lifted: quickly, or thoroughly."""
         lone = LoneGroup(instance, self.key, self.deadline)
-        return lone.fits(codes) if self.thorough else lone.found(codes)
+        return lone.fits(codes) if self.search is not None else lone.found(codes)
 
     def fits(self, instance: Instance) -> bool:
         """Whether it is found to fit there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placer.deadline import Deadline
-from placer.explain import cases, changes
+from placer.explain import changes, explanation
 from placer.explain.cases import Case
 from placer.explain.explanation import explain, find_group
 from placer.manifests import from_documents
@@ -15,7 +15,7 @@ from tests.support import Document, node, pod, pod_group
 @pytest.fixture(autouse=True)
 def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The searches end because they prove something."""
-    monkeypatch.setattr(cases, "SEARCH", 60.0)
+    monkeypatch.setattr(explanation, "SEARCH", 60.0)
     monkeypatch.setattr(changes, "MORE", 120.0)
 
 
