@@ -245,7 +245,7 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
             raise StrictFindings(
                 [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
             )
-        done.snapshot, done.cache = snapshot, SchedulerCache(snapshot, instance)
+        done.snapshot, done.cache = snapshot, SchedulerCache(taken, instance)
     return snapshot, instance, done.cache
 
 

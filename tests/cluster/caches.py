@@ -39,8 +39,8 @@ def _named(name: str) -> dict[str, str]:
 
 
 def cache_of(*documents: Document) -> SchedulerCache:
-    made = prepared(snapshot_of(documents), ())
-    return SchedulerCache(made.snapshot, made.instance)
+    taken = snapshot_of(documents)
+    return SchedulerCache(taken, prepared(taken, ()).instance)
 
 
 def bind(name: str, where: str, uid: str | None = None, zones: tuple[str, ...] = ()) -> PlannedBinding:

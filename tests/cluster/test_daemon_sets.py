@@ -138,8 +138,8 @@ def test_one_whose_pods_cannot_be_foreseen_is_told_and_holds_no_room(spec: dict[
 
 @pytest.fixture
 def cache() -> SchedulerCache:
-    found = prepared(snapshot([daemon_set()], node("n1"), mine("a", cpu=7), mine("b", cpu=8)), ())
-    return SchedulerCache(found.snapshot, found.instance)
+    taken = snapshot([daemon_set()], node("n1"), mine("a", cpu=7), mine("b", cpu=8))
+    return SchedulerCache(taken, prepared(taken, ()).instance)
 
 
 def test_the_pod_takes_the_place_of_its_placeholder(cache: SchedulerCache) -> None:

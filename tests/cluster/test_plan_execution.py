@@ -69,10 +69,10 @@ class World:
         for name, count in gangs.items():
             documents.append(pod_group(name, minMember=count))
             documents += (_pod(f"{name}-{number}", name) for number in range(count))
-        made = prepared(snapshot_of(documents), ())
-        snapshot, self.instance = made.snapshot, made.instance
+        taken = snapshot_of(documents)
+        self.instance = prepared(taken, ()).instance
         self.server = Server(documents)
-        self.cache = self.server.cache = SchedulerCache(snapshot, self.instance)
+        self.cache = self.server.cache = SchedulerCache(taken, self.instance)
         self.stop = threading.Event()
 
     def batch(self, *gangs: str, wait: WaitFor = WaitFor.NOTHING, after: str | None = None) -> Batch:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.earlier_passes import prepared
+from placer.cluster.reading.gang_record import GangRecord, digests
 from placer.cluster.reading.views import KubeletAnswer
 from placer.instance import GroupKey, Key
 from tests.cluster.caches import alone, bind, cache_of, event, mine, theirs
@@ -186,9 +188,8 @@ def test_a_node_with_a_pod_that_cannot_be_read_gets_nothing(cache: SchedulerCach
 
 def test_a_node_that_cools_down_gets_nothing_not_even_what_tolerates_everything() -> None:
     tolerant = mine("a", spec={"tolerations": [{"operator": "Exists"}]})
-    made = prepared(snapshot_of([node("n1"), node("n2"), tolerant]), {"n1"})
-    snapshot, instance = made.snapshot, made.instance
-    cache = SchedulerCache(snapshot, instance)
+    taken = snapshot_of([node("n1"), node("n2"), tolerant])
+    cache = SchedulerCache(taken, prepared(taken, {"n1"}).instance)
     cache.node_happened("MODIFIED", json.dumps(node("n1")).encode())
     assert cache.refusal(alone("a"), [bind("a", "n1")]) == "Node n1 cools down: its kubelet rejected a pod of ours"
     assert cache.refusal(alone("a"), [bind("a", "n2")]) is None
@@ -235,6 +236,20 @@ def test_a_list_in_place_of_events(cache: SchedulerCache) -> None:
     assert cache.refusal(alone("a"), [bind("a", "n1")]) is None  # 2 in place of 3
     cache.nodes_replaced([json.dumps(node("n2")).encode()])
     assert cache.refusal(alone("a"), [bind("a", "n1")]) == "Node n1 is gone"
+
+
+def test_what_a_pass_decides_upon_otherwise_than_it_was_read_has_not_changed() -> None:
+    """A half-bound gang has the highest priority in what is decided upon; in the cluster its pods are as they were."""
+    first, second = (mine(f"a-{number}", group="train", cpu=1) for number in range(2))
+    first["spec"]["nodeName"] = "n1"
+    taken = snapshot_of([node("n1"), pod_group("train", minMember=2), first, second])
+    instance = prepared(taken, (), {GANG: GangRecord(datetime.now(UTC), digests(["uid-a-0"]))}).instance
+    assert instance.pods[Key("default", "a-1")].priority > 0
+    cache = SchedulerCache(taken, instance)
+    cache.pods_replaced([event(first), event(second)])
+    assert cache.changed() == set()
+    cache.pod_happened("MODIFIED", event({**second, "spec": {**second["spec"], "priority": 7}}))
+    assert cache.changed() == {Key("default", "a-1")}
 
 
 def test_while_nothing_is_heard_nothing_goes(cache: SchedulerCache) -> None:

@@ -224,9 +224,9 @@ class SchedulerCache:
     Parameters
     ----------
     snapshot
-        With which it begins.
+        With which it begins, as it was taken: what comes later is compared with it, not with what is decided upon.
     instance
-        Made of it.
+        What is decided upon, with what earlier passes left behind.
     """
 
     def __init__(self, snapshot: Snapshot, instance: Instance) -> None:
