@@ -51,6 +51,14 @@ def test_it_opens_when_all_is_refused_for_as_long_as_patience_lasts(status: int,
     assert tried(Server(status), 7).open == f"the server has refused everything for 6 s: {said}"
 
 
+def test_what_was_found_done_is_as_good_as_an_answer() -> None:
+    """A server that does all and whose answers get lost is none that refuses."""
+    breaker = tried(Server(0), 7)
+    assert breaker.open is not None
+    breaker.note_answer()
+    assert (breaker.open, breaker.refused) == (None, None)
+
+
 def test_a_few_refusals_do_not_open_it_however_long_they_took() -> None:
     assert tried(Server(503), 4, patience=0).open is None
     assert tried(Server(503), 5, patience=0).open is not None

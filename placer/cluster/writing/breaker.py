@@ -78,7 +78,7 @@ class Breaker:
         if answer.status in _OF_SERVER or answer.status in _OF_OBJECT:
             self._note_refusal(f"{answer.status} {answer.message}", of_server=answer.status in _OF_SERVER)
         else:
-            self._note_answer()
+            self.note_answer()
         return answer
 
     @property
@@ -97,8 +97,8 @@ class Breaker:
                 return None
             return f"the server refused all that was sent, {self._refusals} times: {self._last}"
 
-    def _note_answer(self) -> None:
-        """Note that something was written, or could not be for what the object itself is."""
+    def note_answer(self) -> None:
+        """Note that something was written, if with an answer that got lost, or could not be for what the object is."""
         with self._lock:
             self._in_a_row, self._since = 0, None
             self._answers += 1

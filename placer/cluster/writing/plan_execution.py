@@ -291,6 +291,7 @@ class _Execution:
         self._results[made.bind.pod] = (made.bind, made.state)
         if made.state is BindingState.BOUND:
             under.bound.append(made.bind)
+            self._server.note_answer()  # it may have been found done, and not have been answered
             under.progress = time.monotonic()
             return
         under.failed[made.bind.pod] = made.reason
