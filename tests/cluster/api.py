@@ -23,6 +23,7 @@ MANY = 16
 #: Seconds that something may take which normally takes a few.
 PATIENCE = 300.0
 
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 #: (apiVersion, kind) to resource and whether it lives in a namespace; of others ``create`` asks the server.
 _Resource = tuple[str, bool]
 
@@ -161,7 +162,7 @@ class Api:
             if all(self._served(document)):
                 continue  # a server takes a while to refuse a definition as large as those of Volcano
             try:
-                self.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", document)
+                self.call("POST", _DEFINITIONS, document)
             except Refused as refusal:
                 if refusal.status != 409:
                     raise
@@ -170,24 +171,31 @@ class Api:
 
     def uninstall(self) -> None:
         """Remove all custom resource definitions, and wait until nothing of them is served."""
-        root = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        documents = self.items(root)
+        documents = self.items(_DEFINITIONS)
         for document in documents:
-            self.delete(f"{root}/{document['metadata']['name']}")
+            self.delete(f"{_DEFINITIONS}/{document['metadata']['name']}")
         for document in documents:
             self.wait_for(document, served=False)
         self._known.clear()
 
     def wait_for(self, definition: Mapping[str, Any], *, served: bool) -> None:
-        """Wait until a custom resource definition is served, or is not any more."""
+        """Wait until a custom resource definition is served, or is not any more and can be made anew."""
         what = f"{definition['metadata']['name']} {'served' if served else 'gone'}"
         wait_until(lambda: all(each is served for each in self._served(definition)), what)
 
     def _served(self, definition: Mapping[str, Any]) -> Iterator[bool]:
-        """Whether each version of a definition is served."""
+        """Whether a definition is there, and each version of it is served."""
         spec = definition["spec"]
         versions = (each["name"] for each in spec["versions"] if each["served"])
-        return (self._serves(f"/apis/{spec['group']}/{each}", spec["names"]["plural"]) for each in versions)
+        yield self._has(definition["metadata"]["name"])
+        yield from (self._serves(f"/apis/{spec['group']}/{each}", spec["names"]["plural"]) for each in versions)
+
+    def _has(self, name: str) -> bool:
+        try:
+            self.get(f"{_DEFINITIONS}/{name}")
+        except Refused:
+            return False
+        return True
 
     def _serves(self, root: str, plural: str) -> bool:
         """Whether a resource is both announced and answered for."""

@@ -155,7 +155,7 @@ _FAIL: Mapping[str, frozenset[str]] = {
     "nodes": _SAYS_NO,
     "groups": _SAYS_NO,
     "tree": _SAYS_NO,
-    "pods": _SAYS_NO | {"410"},
+    "pods": _SAYS_NO,
 }
 #: Where being slow or refused says nothing, however often.
 _NO_ANSWER: Mapping[str, frozenset[str]] = {"readiness": frozenset(("403",))} | {

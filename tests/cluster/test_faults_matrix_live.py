@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ SHORT = {
     "placer.scheduling_pass._REFUSED": 0.5,
     "placer.scheduling_pass._WAITING": 3.0,
 }
-FLAGS = ("--settle", "0", "--gang-grace", "2", "--bind-workers", "4")
+FLAGS = ("--settle", "0", "--gang-grace", "2", "--bind-workers", "8")
 NAMESPACE = "/api/v1/namespaces/default"
 GANGS = {"a": 4, "b": 4, "c": 3}
 NAMES = (*GANGS, "huge")
@@ -69,8 +70,9 @@ def reset(cluster: Api) -> None:
         "/apis/events.k8s.io/v1/namespaces/default/events",
     ):
         cluster.call("DELETE", path, {"gracePeriodSeconds": 0})
-    pods = [each for name, least in GANGS.items() for each in gang(name, least, tier=1, cpu=2)]
-    cluster.create(*pods, *gang("huge", 3, cpu=7), live_pod("lone", cpu=1))
+    first, *others = (gang(name, least, tier=1, cpu=2) for name, least in GANGS.items())
+    cluster.create(*first)  # of equals the older one is bound: which that is must be the same in every cell
+    cluster.create(*chain(*others), *gang("huge", 3, cpu=7), live_pod("lone", cpu=1))
 
 
 def test_the_page_lists_the_matrix() -> None:

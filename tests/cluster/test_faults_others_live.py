@@ -116,6 +116,7 @@ def test_a_pod_made_anew_at_the_last_moment_does_not_get_the_node(
             "state": "halfBound",
             "bound": 1,
             "missing": {"default/train-1": "it was made anew under its name"},
+            "reason": None,
         }
     }
     reasons = {each["reason"] for each in cluster.items("/apis/events.k8s.io/v1/events")}

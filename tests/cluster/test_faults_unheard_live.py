@@ -130,7 +130,7 @@ def test_bindings_that_nothing_shows_are_told(
 
 
 @pytest.fixture
-def without_hyper_nodes(api: Api, install: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+def without_hyper_nodes(api: Api) -> Iterator[dict[str, Any]]:
     """A cluster that does not serve HyperNodes; gives their definition."""
     (found,) = [
         each
@@ -143,7 +143,8 @@ def without_hyper_nodes(api: Api, install: Callable[[str], None]) -> Iterator[di
     yield found
     api.delete(DEFINITION)
     api.wait_for(found, served=False)
-    install("volcano")
+    api.call("POST", DEFINITION.rpartition("/")[0], found)
+    api.wait_for(found, served=True)
 
 
 def definitions(text: str) -> list[dict[str, Any]]:
