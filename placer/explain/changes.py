@@ -11,6 +11,7 @@ from placer.errors import PlacerError
 from placer.explain.cases import Case, Change, Placed
 from placer.explain.cluster_changes import ended_gangs, larger_queues
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
+from placer.explain.neighbour_changes import labelled_domains, looser_neighbours
 from placer.explain.node_changes import added_nodes, freed_nodes
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ MORE = 2.0
 #: What proposes changes, in the order in which they are tried while there is time; what evicts or moves belongs here.
 PROPOSALS: tuple[Proposal, ...] = (
     freed_nodes,
+    labelled_domains,
     corrected,
     larger_queues,
     wider_tier,
     fewer_members,
     calls,
+    looser_neighbours,
     ended_gangs,
     higher_priority,
     added_nodes,

@@ -14,7 +14,7 @@ from placer.reasons.cause import plural
 if TYPE_CHECKING:
     from placer.explain.question import Question
 
-__all__ = ["calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
+__all__ = ["CALLS", "calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
 
 #: How much these changes disturb, the least first.
 CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7

@@ -17,13 +17,16 @@ from placer.words import and_list
 if TYPE_CHECKING:
     from placer.explain.question import Question
 
-__all__ = ["added_nodes", "freed_nodes"]
+__all__ = ["LABEL", "added_nodes", "few_nodes", "freed_nodes", "label_change"]
 
 #: How much these changes disturb, the least first.
 UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
 
 #: Nodes that are left out one by one, to see whether the group fits without them.
 DROPPED = 12
+
+#: Nodes of which copies are tried, each of another domain.
+TEMPLATES = 8
 
 #: Most nodes that are added.
 MOST_ADDED = 4096
@@ -34,7 +37,7 @@ def freed_nodes(question: Question) -> Iterator[Change]:
     ways: tuple[tuple[int, _Way], ...] = ((UNCORDON, _uncordoned), (UNTAINT, _untainted), (LABEL, _labelled))
     for rank, way in ways:
         opened = _opened(question, way)
-        chosen = _few(question, opened)
+        chosen = few_nodes(question, opened)
         if chosen:
             yield _WORDS[rank](question, chosen, opened)
 
@@ -74,7 +77,7 @@ def _opened(question: Question, way: _Way) -> dict[str, Node]:
     return found
 
 
-def _few(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
+def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]:
     """Few of the nodes that let the group in: those that a placement uses, without those it can do without."""
     decision = question.decide(_with_nodes(question.instance, opened)) if opened else None
     if decision is None or decision.placement is None:
@@ -119,7 +122,8 @@ def _untaint(question: Question, names: Sequence[str], opened: Mapping[str, Node
     return Change(message, (UNTAINT, len(names)), set_=tuple(edits))
 
 
-def _label(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
+def label_change(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
+    """Labels that some nodes get, by name and as they would be."""
     edits, said = [], set()
     for name in names:
         old = question.instance.nodes[name].labels
@@ -130,7 +134,7 @@ def _label(question: Question, names: Sequence[str], opened: Mapping[str, Node])
     return Change(f"label {_named(names)} {and_list(sorted(said))}", (LABEL, len(names)), set_=tuple(edits))
 
 
-_WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: _label}
+_WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: label_change}
 
 
 # ---------------------------------------------------------------------------------------------------------- more nodes
@@ -150,9 +154,10 @@ def added_nodes(question: Question) -> Iterator[Change]:
 
 
 def _templates(question: Question) -> list[str]:
-    """Nodes that any pod of the group may use and that, were they empty, would have room for one: the best first.
+    """Nodes that any pod of the group may use and that, were they empty, would have room for one.
 
-    Those of the domain that the causes name come first, then those with most free.
+    The one on which least runs; where the group asks for neighbours by domains of labels one of each of their first
+    domains, because it counts in which of them a node more is.
     """
     instance, best = question.instance, []
     for name, node in instance.nodes.items():
@@ -160,7 +165,10 @@ def _templates(question: Question) -> list[str]:
         if fits:
             held = instance.held.get(name, Resources())
             best.append((-len(fits), sum(held.values()) > 0, sum(held.values()), name))
-    return [name for *_, name in sorted(best)[:1]]
+    keys, chosen = question.topology_keys(), dict[tuple[str | None, ...], str]()
+    for *_, name in sorted(best):
+        chosen.setdefault(tuple(instance.nodes[name].labels.get(key) for key in keys), name)
+    return list(chosen.values())[:TEMPLATES]
 
 
 def _fewest(question: Question, template: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -12,6 +12,7 @@ from placer.explain.cases import Case, Placed
 from placer.explain.decisions import Decision, LoneGroup
 from placer.explain.lifts import RULES_OF
 from placer.instance import Group, GroupKey, Instance, Pod
+from placer.instance.problem import Neighbours
 from placer.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ __all__ = ["Question", "Search"]
 
 #: A placement of all that waits, found by the deadline; None where there was no time for it.
 Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
+
+#: Cause to the topology keys by which a pod asks for its neighbours.
+_KEYS: Mapping[str, Callable[[Neighbours], Iterable[str]]] = {
+    "PodAffinity": lambda asked: (term.topology_key for term in asked.affinity),
+    "PodAntiAffinity": lambda asked: (term.topology_key for term in asked.anti_affinity),
+    "TopologySpread": lambda asked: (key for limit in asked.spread for key in limit.keys),
+}
 
 
 @dataclass(frozen=True)
@@ -93,3 +101,14 @@ class Question:
     def with_group(self, group: Group) -> Instance:
         """The instance with the group changed."""
         return replace(self.instance, groups={**self.instance.groups, self.key: group})
+
+    def topology_keys(self, codes: Collection[str] = tuple(_KEYS)) -> list[str]:
+        """Labels by which the group asks for its neighbours, as far as that is among the causes and among ``codes``."""
+        asked = {pod.neighbours for pod in self.pods}
+        wanted = self.codes.intersection(codes, _KEYS)
+        return sorted({key for code in wanted for each in asked for key in _KEYS[code](each)})
+
+    def with_neighbours(self, change: Callable[[Neighbours], Neighbours]) -> Instance:
+        """The instance with what the group's pods ask of others changed."""
+        changed = {pod.key: replace(pod, neighbours=change(pod.neighbours)) for pod in self.pods}
+        return replace(self.instance, pods={**self.instance.pods, **changed})

@@ -26,8 +26,8 @@ class HandMade:
         The cluster and what waits.
     causes
         Codes of the smallest set.
-    change
-        What the message of some change must say; empty: none helps, and none may be told.
+    told
+        What messages of changes must say, each some message.
     others
         Codes of further sets that must be told.
     group
@@ -37,18 +37,25 @@ class HandMade:
     name: str
     documents: tuple[Document, ...]
     causes: frozenset[str]
-    change: str = ""
+    told: tuple[str, ...] = ()
     others: tuple[frozenset[str], ...] = ()
     group: str = "default/g"
 
 
 def case(name: str, *documents: Any, causes: str, change: str = "", others: str = "", group: str = "g") -> HandMade:
-    """``causes`` and ``others`` as words; sets in ``others`` are parted by commas."""
+    """``causes`` and ``others`` as words; sets in ``others`` are parted by commas, changes told by semicolons."""
     flat: list[Document] = []
     for each in documents:
         flat += each if isinstance(each, list) else [each]
     sets = tuple(frozenset(words.split()) for words in others.split(",") if words.strip())
-    return HandMade(name, tuple(flat), frozenset(causes.split()), change, sets, f"default/{group}")
+    return HandMade(
+        name,
+        tuple(flat),
+        frozenset(causes.split()),
+        tuple(change.split("; ") if change else ()),
+        sets,
+        f"default/{group}",
+    )
 
 
 def nodes(count: int, prefix: str = "n", labels: Mapping[str, str] | None = None, **amounts: object) -> list[Document]:
@@ -247,14 +254,11 @@ def _resources() -> Iterator[HandMade]:
         "too few nodes", nodes(2, gpu=8), gang(3, gpu=8), causes="InsufficientResources", change="add 1 node like"
     )
     yield case(
-        "two too few", nodes(2, gpu=8), gang(4, gpu=8), causes="InsufficientResources", change="add 2 nodes like"
-    )
-    yield case(
-        "fewer members",
+        "two too few",
         nodes(2, gpu=8),
         gang(4, gpu=8),
         causes="InsufficientResources",
-        change="start with 2 members in place of 4",
+        change="add 2 nodes like; start with 2 members in place of 4",
     )
     yield case("memory", node("a", memory="4Gi"), gang(1, memory="8Gi"), causes="InsufficientResources")
     yield case(
@@ -333,14 +337,7 @@ def _topology() -> Iterator[HandMade]:
         gang(2, gpu=8, networkTopology=HARD),
         causes="TopologyTooNarrow",
         others="InsufficientResources",
-        change="allow tier 2 in place of tier 1",
-    )
-    yield case(
-        "a node more in the rack",
-        racks(1, 1, gpu=8),
-        gang(2, gpu=8, networkTopology=HARD),
-        causes="TopologyTooNarrow",
-        change="add 1 node like r",
+        change="allow tier 2 in place of tier 1; add 1 node like r",
     )
     yield case(
         "a smaller gang in the rack",
@@ -411,8 +408,6 @@ def _topology() -> Iterator[HandMade]:
         racks(1, 1, gpu=8),
         gang(3, gpu=8, networkTopology=HARD),
         causes="InsufficientResources",
-        others="",
-        change="",
     )
     yield case(
         "nodes outside",
@@ -531,16 +526,7 @@ def _queues() -> Iterator[HandMade]:
         [pod_group("x", minMember=1, queue="q"), running("x-0", "n0", "x", gpu=8)],
         gang(1, gpu=8, queue="q"),
         causes="QueueCapability",
-        change="raise nvidia.com/gpu in the capability of Queue q by 8",
-    )
-    yield case(
-        "a gang of the queue ends",
-        nodes(2, gpu=8),
-        queue("q", {"nvidia.com/gpu": 8}),
-        [pod_group("x", minMember=1, queue="q"), running("x-0", "n0", "x", gpu=8)],
-        gang(1, gpu=8, queue="q"),
-        causes="QueueCapability",
-        change="wait until PodGroup default/x ends (1 pod)",
+        change="raise nvidia.com/gpu in the capability of Queue q by 8; wait until PodGroup default/x ends (1 pod)",
     )
     yield case(
         "closed",
@@ -609,31 +595,20 @@ def _queues() -> Iterator[HandMade]:
 
 def _outcompeted() -> Iterator[HandMade]:
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
-    rival = gang(1, name="rival", gpu=8, priorityClassName="high")
+    rivals = [high, *gang(1, name="rival", gpu=8, priorityClassName="high")]
     yield case(
         "outcompeted",
         node("a", gpu=8),
-        high,
-        rival,
+        rivals,
         gang(1, gpu=8),
         causes="Outcompeted",
-        change="raise the priority to 101",
-    )
-    yield case(
-        "outcompeted, a node more",
-        node("a", gpu=8),
-        high,
-        rival,
-        gang(1, gpu=8),
-        causes="Outcompeted",
-        change="add 1 node like a",
+        change="raise the priority to 101; add 1 node like a",
     )
     yield case(
         "outcompeted, uncordon",
         node("a", gpu=8),
         cordoned("b", gpu=8),
-        high,
-        rival,
+        rivals,
         gang(1, gpu=8),
         causes="Outcompeted",
         change="uncordon Node b",
@@ -660,8 +635,7 @@ def _outcompeted() -> Iterator[HandMade]:
     yield case(
         "a lone pod outcompeted",
         node("a", gpu=8),
-        high,
-        rival,
+        rivals,
         pod("p", gpu=8),
         causes="Outcompeted",
         change="raise the priority to 101",
@@ -670,8 +644,7 @@ def _outcompeted() -> Iterator[HandMade]:
     yield case(
         "fewer members beside others",
         nodes(3, gpu=8),
-        high,
-        rival,
+        rivals,
         gang(3, gpu=8),
         causes="Outcompeted",
         change="start with 2 members in place of 3",
@@ -714,7 +687,6 @@ def _calls() -> Iterator[HandMade]:
         running_of("db", "b", cpu=8),
         web(cpu=4),
         causes="InsufficientResources",
-        change="",
         others="NoEligibleNode NetworkCost",
         group="web",
     )
@@ -870,6 +842,164 @@ def guaranteed(cpu: int) -> Document:
     return pod("p", spec={"containers": [{"name": "main", "resources": {"requests": amounts, "limits": amounts}}]})
 
 
+ZONE = "topology.kubernetes.io/zone"
+DB = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}
+OWN = {"labelSelector": {"matchLabels": {"app": "g"}}}
+
+
+def in_zone(name: str, zone: str | None, **amounts: object) -> Document:
+    return node(name, {ZONE: zone} if zone else None, **amounts)
+
+
+def near_or_apart(kind: str, term: Mapping[str, Any]) -> dict[str, Any]:
+    """A spec with a required term of podAffinity or podAntiAffinity."""
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def spread(over: str = ZONE, skew: int = 1, **more: object) -> dict[str, Any]:
+    limit = {"maxSkew": skew, "topologyKey": over, "whenUnsatisfiable": "DoNotSchedule", **OWN, **more}
+    return {"topologySpreadConstraints": [limit]}
+
+
+def _near() -> Iterator[HandMade]:
+    near = near_or_apart("podAffinity", DB)
+    db: dict[str, Any] = {"labels": {"app": "db"}, "cpu": 1}
+    two = [in_zone("a", "z1", gpu=1), in_zone("b", "z2", gpu=1)]
+    yield case(
+        "nobody to be near to",
+        two,
+        gang(1, gpu=1, spec=near),
+        causes="PodAffinity",
+        change=f"do not require its pods to be near others by {ZONE}",
+    )
+    yield case(
+        "near a cordoned node",
+        cordoned("a", {ZONE: "z1"}, gpu=1),
+        two[1],
+        running("db", "a", **db),
+        gang(1, gpu=1, spec=near),
+        causes="PodAffinity",
+        others="NoEligibleNode",
+        change="uncordon Node a",
+    )
+    yield case(
+        "near, and held",
+        two,
+        running("db", "a", **db),
+        running("x", "a", gpu=1),
+        gang(1, gpu=1, spec=near),
+        causes="PodAffinity",
+        others="InsufficientResources",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "near, on a node without the label",
+        two[0],
+        in_zone("b", None, gpu=2),
+        running("db", "a", **db),
+        gang(2, gpu=1, spec=near),
+        causes="PodAffinity",
+        others="InsufficientResources",
+        change=f"label Node b {ZONE}=z1",
+    )
+    yield case(
+        "near, a node more in that zone",
+        two,
+        running("db", "a", **db),
+        gang(2, gpu=1, spec=near),
+        causes="PodAffinity",
+        others="InsufficientResources",
+        change="add 1 node like a",
+    )
+
+
+def _apart() -> Iterator[HandMade]:
+    def apart(over: str) -> dict[str, Any]:
+        return {"spec": near_or_apart("podAntiAffinity", OWN | {"topologyKey": over}), "labels": {"app": "g"}}
+
+    hosts = [node(name, {"kubernetes.io/hostname": name}, gpu=8) for name in ("a", "b")]
+    alone_on_a_node = apart("kubernetes.io/hostname")
+    yield case(
+        "one on each node",
+        hosts,
+        gang(3, gpu=1, **alone_on_a_node),
+        causes="PodAntiAffinity",
+        change="add 1 node like a; start with 2 members in place of 3",
+    )
+    yield case(
+        "one on each node, and one of them cordoned",
+        hosts,
+        cordoned("c", {"kubernetes.io/hostname": "c"}, gpu=8),
+        gang(3, gpu=1, **alone_on_a_node),
+        causes="PodAntiAffinity",
+        others="NoEligibleNode",
+        change="uncordon Node c",
+    )
+    yield case(
+        "kept off by one that runs",
+        in_zone("a", "z1", gpu=8),
+        running("x", "a", labels={"app": "g"}, gpu=1),
+        gang(1, gpu=1, **apart(ZONE)),
+        causes="PodAntiAffinity",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "one in each zone",
+        in_zone("a", "z1", gpu=8),
+        in_zone("b", "z1", gpu=8),
+        gang(2, gpu=1, **apart(ZONE)),
+        causes="PodAntiAffinity",
+        change=f"do not require its pods to be apart from others by {ZONE}",
+    )
+
+
+def _spread() -> Iterator[HandMade]:
+    labels = {"app": "g"}
+    yield case(
+        "too many in one zone",
+        in_zone("a", "z1", gpu=8),
+        in_zone("b", "z2", gpu=1),
+        gang(4, gpu=1, labels=labels, spec=spread()),
+        causes="TopologySpread",
+        others="InsufficientResources",
+        change="let maxSkew be 2; add 1 node like b",
+    )
+    yield case(
+        "the other zone is held",
+        in_zone("a", "z1", gpu=8),
+        in_zone("b", "z2", gpu=1),
+        running("x", "b", gpu=1),
+        gang(2, gpu=1, labels=labels, spec=spread()),
+        causes="TopologySpread",
+        others="InsufficientResources",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "the other zone is cordoned",
+        in_zone("a", "z1", gpu=8),
+        cordoned("b", {ZONE: "z2"}, gpu=8),
+        gang(2, gpu=1, labels=labels, spec=spread()),
+        causes="TopologySpread",
+        others="NoEligibleNode",
+        change="uncordon Node b",
+    )
+    yield case(
+        "no node has the label",
+        in_zone("a", None, gpu=8),
+        gang(2, gpu=1, labels=labels, spec=spread(skew=2)),
+        causes="TopologySpread",
+        change=f"label Node a {ZONE}=zone-new",
+    )
+    yield case(
+        "a zone too few",
+        in_zone("a", "z1", gpu=1),
+        in_zone("b", None, gpu=8),
+        gang(2, gpu=1, labels=labels, spec=spread(minDomains=2)),
+        causes="TopologySpread",
+        change=f"label Node b {ZONE}=zone-new",
+    )
+
+
 CASES = (
     *_eligibility(),
     *_resources(),
@@ -879,4 +1009,7 @@ CASES = (
     *_outcompeted(),
     *_calls(),
     *_zones(),
+    *_near(),
+    *_apart(),
+    *_spread(),
 )

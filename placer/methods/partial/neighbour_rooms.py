@@ -140,7 +140,7 @@ class NeighbourRooms:
             return
         for key, held in zip(row.keys, self._matching[number], strict=True):
             domain = self.neighbours.domain[key][where]
-            counts[(domain < 0) | (held.matched[domain] == 0)] = 0
+            counts[(domain < 0) | (held.matched[domain] == 0) if len(held.matched) else slice(None)] = 0
 
     def may_be_first(self, number: int) -> bool:
         """Whether a pod of some class may still be the first of an attraction."""
@@ -157,6 +157,8 @@ class NeighbourRooms:
     def _spread(self, number: int, owns: bool, meant: bool, where: slice | IntArray, counts: IntArray) -> None:
         """C14: so many more that a domain with owners, itself among them, does not get too far ahead."""
         row, held = self.neighbours.spreads[number], self._counted[number]
+        if not len(held.matched):
+            return  # no node has the key: whoever asks for it is kept off all of them already
         domain = self._domain(row)[where]
         room = self._spread_room(row, held, meant)
         if not owns:

@@ -1,0 +1,90 @@
+"""Changes of what a group's pods ask of those around them (C12, C13, C14), and of the labels by which that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from placer.explain.cases import Change
+from placer.explain.group_changes import CALLS
+from placer.explain.node_changes import few_nodes, label_change
+from placer.instance import Pod
+from placer.instance.problem import Neighbours
+from placer.words import and_list
+
+if TYPE_CHECKING:
+    from placer.explain.question import Question
+
+__all__ = ["labelled_domains", "looser_neighbours"]
+
+#: Values of one label that are tried.
+VALUES = 16
+
+#: Values of maxSkew that are tried.
+SKEWS = (2, 3, 4, 5, 8, 10, 20, 50, 100, 1000, 10_000)
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def labelled_domains(question: Question) -> Iterator[Change]:
+    """Nodes without a topology key that become part of a domain: one that is there, else a new one."""
+    for key in question.topology_keys():
+        nodes = question.instance.nodes
+        bare = [node for node in nodes.values() if key not in node.labels]
+        values = sorted({node.labels[key] for node in nodes.values() if key in node.labels})[:VALUES]
+        for value in [*values, f"{key.rsplit('/', 1)[-1]}-new"] if bare else ():
+            opened = {node.name: replace(node, labels={**node.labels, key: value}) for node in bare}
+            chosen = few_nodes(question, opened)
+            if chosen:
+                yield label_change(question, chosen, opened)
+                break
+
+
+def looser_neighbours(question: Question) -> Iterator[Change]:
+    """What the group asks of its neighbours left out, or asked for less strictly."""
+    if "PodAffinity" in question.codes:
+        yield from _left_out(question, "PodAffinity", "affinity", "podAffinity", "be near")
+    if "PodAntiAffinity" in question.codes:
+        yield from _left_out(question, "PodAntiAffinity", "anti_affinity", "podAntiAffinity", "be apart from")
+    if "TopologySpread" in question.codes:
+        yield from _wider_skew(question)
+
+
+def _left_out(question: Question, code: str, field: str, written: str, asks: str) -> Iterator[Change]:
+    pods = [pod for pod in question.pods if getattr(pod.neighbours, field)]
+
+    def without(asked: Neighbours) -> Neighbours:
+        return replace(asked, **{field: ()})
+
+    if pods and question.fits(question.with_neighbours(without)):
+        edits = tuple(f"{_words(pod)}:spec.affinity.{written}.{_REQUIRED}=" for pod in pods)
+        said = f"do not require its pods to {asks} others by {and_list(question.topology_keys([code]))}"
+        yield Change(said, (CALLS, len(edits)), set_=edits)
+
+
+def _wider_skew(question: Question) -> Iterator[Change]:
+    """The lowest maxSkew of those that are tried that lets the group in."""
+    for skew in SKEWS:
+
+        def wide(asked: Neighbours, skew: int = skew) -> Neighbours:
+            return replace(
+                asked, spread=tuple(replace(each, max_skew=max(skew, each.max_skew)) for each in asked.spread)
+            )
+
+        if question.fits(question.with_neighbours(wide)):
+            edits = tuple(edit for pod in question.pods for edit in _skews(question, pod, skew))
+            yield Change(f"let maxSkew be {skew}", (CALLS, skew), set_=edits)
+            return
+
+
+def _skews(question: Question, pod: Pod, skew: int) -> Iterator[str]:
+    document = question.case.document("Pod", pod.namespace, pod.name) or {}
+    written: Sequence[dict[str, Any]] = (document.get("spec") or {}).get("topologySpreadConstraints") or ()
+    for at, each in enumerate(written):
+        if each.get("whenUnsatisfiable") == "DoNotSchedule" and each.get("maxSkew", 0) < skew:
+            yield f"{_words(pod)}:spec.topologySpreadConstraints[{at}].maxSkew={skew}"
+
+
+def _words(pod: Pod) -> str:
+    return f"pod/{pod.namespace}/{pod.name}"
