@@ -16,7 +16,7 @@ from :mod:`tests.numa_naive`, those for C12 from :mod:`tests.neighbours_naive`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -65,6 +65,14 @@ def _assert_pairs(instance: Instance, value: Score, placement: Placement) -> Non
 def placements(instance: Instance) -> Iterator[Placement]:
     """Every valid placement, one of each kind; the one that places nothing among them."""
     return _Search(instance).placements()
+
+
+def holds(instance: Instance, placement: Placement, rules: Iterable[Rule]) -> bool:
+    """Whether a placement keeps rules; the first violation ends it, so of many placements it is told sooner than by
+    :func:`placer.verify.verify`.
+    """
+    outcome = Outcome(instance, placement)
+    return not any(True for rule in rules for _ in rule(outcome))
 
 
 def binds(instance: Instance, rule: str, optimum: Score, most: int = 2000) -> bool:
@@ -170,9 +178,8 @@ class _Search:
         order = some_affinity_order(self.instance, pairs, lambda found: self._holds(Placement.of(found), kubelets))
         return None if order is None else Placement.of(order)
 
-    def _holds(self, placement: Placement, rules: Sequence[Rule]) -> bool:
-        outcome = Outcome(self.instance, placement)
-        return not any(True for rule in rules for _ in rule(outcome))
+    def _holds(self, placement: Placement, rules: Iterable[Rule]) -> bool:
+        return holds(self.instance, placement, rules)
 
     def _leads(self, rows: Sequence[tuple[int, ...]]) -> bool:
         """Whether no exchange of equal nodes makes the rows lexicographically greater."""

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -22,6 +23,7 @@ from placer.codes import (
     FindingCode,
     ReasonCode,
 )
+from tests.structure import modules, tree_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,9 +45,7 @@ TYPES: dict[str, Mapping[str, Code]] = {
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:
     """Every file of the package but the catalogue."""
-    for path in sorted((ROOT / "placer").rglob("*.py")):
-        if path != ROOT / "placer" / "codes.py":
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+    return ((path, tree_of(path)) for name, path in modules().items() if name != "placer.codes")
 
 
 def called(call: ast.Call) -> str:
@@ -115,6 +115,7 @@ def test_every_code_that_is_said_is_in_the_catalogue() -> None:
     assert not missing, f"not in placer/codes.py: {missing}"
 
 
+@cache
 def strings() -> set[str]:
     return {
         node.value
