@@ -57,8 +57,10 @@ def _solved(instance: Instance) -> Placement:
     return result.placement
 
 
-def _one_below_the_other(instance: Instance, rows: Mapping[str, Placement], title: str, caption: str) -> str:
-    """Placements of one instance, each below its name, and who waits under it."""
+def _pod_by_pod_and_placer(example: str, title: str, caption: str) -> str:
+    """Both placements of an example, each below its name, and who waits under it."""
+    instance = placer.read(EXAMPLES / example)
+    rows = {"Pod by pod (kube-default)": mimicked(instance, "kube-default"), "placer": _solved(instance)}
     colours, parts, top, width = colours_of(instance), [], 0.0, 0.0
     for name, placement in rows.items():
         parts.append(text(0, top + 14, name, "head"))
@@ -88,11 +90,8 @@ def example() -> str:
 
 def gangs() -> str:
     """Pod by pod, and as gangs."""
-    instance = placer.read(EXAMPLES / "gangs.yaml")
-    rows = {"Pod by pod (kube-default)": mimicked(instance, "kube-default"), "placer": _solved(instance)}
-    return _one_below_the_other(
-        instance,
-        rows,
+    return _pod_by_pod_and_placer(
+        "gangs.yaml",
         "Three jobs on six GPUs, placed pod by pod and as gangs",
         "<em>a</em> and <em>b</em> need four pods each, <em>c</em> two. Pod by pod, <em>b</em> gets two of its four "
         "pods, which hold two GPUs and cannot begin, while <em>c</em> waits, which would fit there.",
@@ -101,11 +100,8 @@ def gangs() -> str:
 
 def tiers() -> str:
     """Anywhere, and near each other."""
-    instance = placer.read(EXAMPLES / "tiers.yaml")
-    rows = {"Pod by pod (kube-default)": mimicked(instance, "kube-default"), "placer": _solved(instance)}
-    return _one_below_the_other(
-        instance,
-        rows,
+    return _pod_by_pod_and_placer(
+        "tiers.yaml",
         "Two gangs under two leaf switches, placed without and with a view of the tiers",
         "<em>near</em> may not go beyond tier 1. Pod by pod it is spread over both leaves, so that its pods talk "
         "through the spine.",

@@ -316,8 +316,7 @@ class GroupFate:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of the contract."""
-        named = {"kind": self.group.kind, "namespace": self.group.namespace, "name": self.group.name}
-        return named | {key: value for key, value in camel_case(self).items() if key != "group"}
+        return self.group.as_dict() | {key: value for key, value in camel_case(self).items() if key != "group"}
 
 
 def fates(instance: Instance, placement: Placement) -> tuple[GroupFate, ...]:

@@ -52,7 +52,7 @@ class HalfBoundGang:
     members
         Those of its bound pods that placer bound.
     since
-        For how long it may have been so.
+        When it may have become half-bound.
     priority
         Its own, not the one that it has as long as it is half-bound.
     """
