@@ -252,7 +252,7 @@ def odd_sizes(nodes: int, seed: int) -> Dense:
 def test_neighbourhoods_place_what_the_greedy_left() -> None:
     dense = odd_sizes(120, 5)
     hint = greedy(dense)
-    found = told(dense, SearchOptions(work=4.0, hint=hint))
+    found = told(dense, SearchOptions(work=1.0, hint=hint))
     assert beats(dense, score_solution(dense, found[-1]), score_solution(dense, hint))
 
 

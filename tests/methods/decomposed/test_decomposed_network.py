@@ -164,7 +164,7 @@ def test_steps_bring_pods_that_call_each_other_together() -> None:
     level = [name for name, _ in dense.levels].index("networkCost")
     before = score_solution(dense, solution)
     steps = LargeNeighbourhoodSearch(dense, level, solution, 0, random.Random(0), WorkerPool("inline", 1))
-    steps.run(so_many(30), lambda _: False)
+    steps.run(so_many(10), lambda _: False)
     assert steps.incumbent.values[:level] == before[:level]
     assert steps.incumbent.values[level] < before[level] / 2
 
@@ -175,6 +175,6 @@ def test_a_small_cluster_whose_model_is_too_large_is_looked_at_in_parts(monkeypa
     monkeypatch.setattr(exact, "MOST_VARIABLES", 400)
     made: list[int] = []
     monkeypatch.setattr(large_neighbourhood, "repair", lambda step: made.append(len(step.dense.nodes)) or repair(step))
-    end = search(dense, SearchOptions(work=3.0, hint=solution), lambda _: None)
+    end = search(dense, SearchOptions(work=0.3, hint=solution), lambda _: None)
     assert end == "time"
     assert min(made) < large_neighbourhood.LEAST
