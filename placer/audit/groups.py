@@ -7,14 +7,15 @@ admitted it aligned: these are not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from placer.deadline import Deadline
 from placer.explain.lifts import alone
-from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, PodState
+from placer.instance import Group, GroupKey, Instance, Key, NetworkTopology, Pod, PodState, Taint
+from placer.outcome import sub_group_subject
 from placer.placement import MAXIMISED, Placement
 from placer.result import Result
 from placer.score import score
@@ -124,9 +125,10 @@ def audit(instance: Instance, deadline: Deadline) -> list[AuditEntry]:
 def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
     lifted, where = _lifted(instance, group)
     placement = Placement.of(where)
-    violations = tuple(f"{each.rule}: {each.message}" for each in verify(lifted, placement))
+    broken = verify(lifted, placement)
+    violations = tuple(f"{each.rule}: {each.message}" for each in broken)
     quality = _quality(lifted, group.key, placement)
-    parts = tuple(_parts(instance, group, violations))
+    parts = tuple(_parts(instance, group, {subject for each in broken for subject in each.subjects}))
     standing = (
         Standing.VIOLATION if violations else Standing.UNOBSERVABLE if _lacks(instance, group) else Standing.MATCH
     )
@@ -137,7 +139,6 @@ def _entry(instance: Instance, group: Group, deadline: Deadline) -> AuditEntry:
 def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]:
     """The instance in which a group's pods wait and nothing else does, and where they are."""
     where = {key: instance.pods[key].node or "" for key in group.bound}
-    off = {"C10"}
     pods = dict(instance.pods)
     for key in group.bound:
         pods[key] = replace(pods[key], state=PodState.PENDING, node=None, group=group.key, unsupported=())
@@ -148,27 +149,25 @@ def _lifted(instance: Instance, group: Group) -> tuple[Instance, dict[Key, str]]
         for name, node in instance.nodes.items()
     }
     groups = {**instance.groups, group.key: waiting}
-    policy = replace(instance.policy, rules_off=instance.policy.rules_off | off)
+    policy = replace(instance.policy, rules_off=instance.policy.rules_off | {"C10"})
     kept = replace(instance, pods=_without_others(pods, group.key), groups=groups, nodes=nodes, policy=policy)
     return alone(kept, group.key), where
 
 
-def _without_others(pods: Mapping[Key, Any], key: GroupKey) -> dict[Key, Any]:
+def _without_others(pods: Mapping[Key, Pod], key: GroupKey) -> dict[Key, Pod]:
     """Pods without those of the group that wait already: only what runs is judged."""
     return {each: pod for each, pod in pods.items() if pod.state is not PodState.PENDING or pod.group == key}
 
 
-def _lasting(taints: Iterable[Any]) -> tuple[Any, ...]:
+def _lasting(taints: Iterable[Taint]) -> tuple[Taint, ...]:
     """Taints that pods which run must tolerate."""
     return tuple(taint for taint in taints if taint.effect == "NoExecute")
 
 
 def _lacks(instance: Instance, group: Group) -> bool:
     """Whether a rule that the group asks for cannot be looked at here."""
-    limits = (group.topology, *(policy.topology for policy in group.policies))
-    limited = any(each is not None and each.limit is not None for each in limits)
     calls = any(instance.pods[key].workload is not None for key in group.bound)
-    return (limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
+    return (group.limited and not instance.topology.hyper_nodes) or (calls and instance.network is None)
 
 
 def _quality(lifted: Instance, key: GroupKey, placement: Placement) -> Quality:
@@ -191,15 +190,10 @@ def _network_cost(lifted: Instance, placement: Placement) -> int:
     return costs[0] - costs[1]
 
 
-def _asks(group: Group) -> bool:
-    """Whether the group, or a part of it, asks to be near."""
-    return any(each is not None for each in (group.topology, *(policy.topology for policy in group.policies)))
-
-
 def _scored(entry: AuditEntry, lifted: Instance, deadline: Deadline) -> AuditEntry:
     """The entry with the best there is beside it."""
     group, quality = lifted.groups[entry.group], entry.quality
-    near = _asks(group) and bool(lifted.topology.hyper_nodes)
+    near = bool(group.topologies) and bool(lifted.topology.hyper_nodes)
     if not near and quality.network_cost is None:
         return replace(entry, score=1.0)
     if _cannot_be_nearer(lifted, quality, near=near):
@@ -249,9 +243,9 @@ def _score(quality: Quality, best: Quality, *, near: bool) -> float:
     return round(min([1.0, *(least / had for least, had in known if had)]), 6)
 
 
-def _parts(instance: Instance, group: Group, violations: Iterable[str]) -> Iterable[dict[str, Any]]:
-    """Subgroups with a limit of their own."""
-    tree, said = instance.topology, " ".join(violations)
+def _parts(instance: Instance, group: Group, wrong: Set[str]) -> Iterator[dict[str, Any]]:
+    """Subgroups with a limit of their own; ``wrong`` are the subjects of all violations."""
+    tree = instance.topology
     for part in group.sub_groups:
         topology = group.policies[part.policy].topology
         if topology is None or not part.bound:
@@ -261,7 +255,7 @@ def _parts(instance: Instance, group: Group, violations: Iterable[str]) -> Itera
         there = bool(tree.hyper_nodes)
         yield {
             "name": part.name,
-            "rules": str(Standing.VIOLATION if f"/{part.name} " in said else standing),
+            "rules": str(Standing.VIOLATION if sub_group_subject(group, part.name) in wrong else standing),
             "placed": len(part.bound),
             "tier": tree.tier(tree.smallest_common(nodes)) if there else None,
             "leaves": len({tree.leaf.get(node, f"node {node}") for node in nodes}) if there else None,

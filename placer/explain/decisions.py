@@ -64,11 +64,6 @@ def _pods_ask(asks: Callable[[Instance, Pod], bool]) -> Callable[[Instance, Grou
     return lambda instance, group: any(asks(instance, instance.pods[key]) for key in group.pending)
 
 
-def _is_limited(_: Instance, group: Group) -> bool:
-    topologies = (group.topology, *(policy.topology for policy in group.policies))
-    return any(each is not None and each.hard for each in topologies)
-
-
 def _calls(instance: Instance, pod: Pod) -> bool:
     return instance.network is not None and pod.workload is not None
 
@@ -78,7 +73,7 @@ _ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
     "InvalidGroup": lambda _, group: group.invalid is not None,
     "Unsupported": _pods_ask(lambda _, pod: bool(pod.unsupported)),
     "QueueCapability": _pods_ask(lambda _, pod: pod.queue is not None),
-    "TopologyTooNarrow": _is_limited,
+    "TopologyTooNarrow": lambda _, group: group.limited,
     "NumaAlignment": _pods_ask(lambda instance, pod: bool(instance.aligning_nodes) and pod.numa is not None),
     "NetworkCost": _pods_ask(_calls),
     "Bandwidth": _pods_ask(_calls),

@@ -17,7 +17,7 @@ from placer.instance.communication import REGION, REGION_LABEL, UNKNOWN_COST, ZO
 from placer.instance.findings import Findings, counted
 from placer.instance.gangs import SET_LABELS
 from placer.instance.keys import Key
-from placer.instance.problem import Group, Instance, Policy
+from placer.instance.problem import Instance, Policy
 from placer.instance.workload_sorts import ALGORITHMS, DEFAULT_ALGORITHM, find_cycle
 from placer.kube.base import controller
 from placer.quantity import NANO, format_amount, from_nano
@@ -205,16 +205,11 @@ def note_disruption(policies: Sequence[PolicyManifest], findings: Findings) -> N
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
     """Note that groups have tier limits although there is no domain but the whole cluster."""
-    limited = {str(group.key) for group in instance.groups.values() if _has_limit(group)}
+    limited = {str(group.key) for group in instance.groups.values() if group.limited}
     if limited and not instance.topology.hyper_nodes:
         cluster = f"all nodes are one domain of tier {instance.topology.root_tier}"
         message = f"there is no HyperNode: for the tier limit of {counted(limited)} {cluster}"
         findings.add("NoHyperNodes", min(limited), message)
-
-
-def _has_limit(group: Group) -> bool:
-    topologies = (group.topology, *(policy.topology for policy in group.policies))
-    return any(topology is not None and topology.limit is not None for topology in topologies)
 
 
 def _unread(pod: PodManifest) -> Iterator[str]:

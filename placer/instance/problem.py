@@ -600,6 +600,17 @@ class Group:
     invalid: str | None = None
 
     @property
+    def topologies(self) -> tuple[NetworkTopology, ...]:
+        """How near all of its pods, and those of each kind of its subgroups, must or should be."""
+        asked = (self.topology, *(policy.topology for policy in self.policies))
+        return tuple(each for each in asked if each is not None)
+
+    @property
+    def limited(self) -> bool:
+        """Whether it, or a subgroup of it, may not leave a tier (C7)."""
+        return any(each.limit is not None for each in self.topologies)
+
+    @property
     def placed_before(self) -> int:
         """Pods that count as placed before this placement."""
         return len(self.bound) + sum(self.succeeded.values())

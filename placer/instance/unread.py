@@ -155,7 +155,7 @@ class _Doubts:
         for borne in (self._borne.get(group.key[1:]), self._any("namespaces", group.key.namespace)):
             if borne is not None:
                 yield borne
-        if _is_limited(group):
+        if group.limited:
             yield from self._all("hyper_nodes")
         for pod, written in pods:
             yield from self._of_pod(pod, written)
@@ -212,12 +212,6 @@ class _Doubts:
 
     def _any(self, attribute: str, name: str) -> str | None:
         return next((each.label for each in self._by_attribute.get(attribute, ()) if each.name == name), None)
-
-
-def _is_limited(group: Group) -> bool:
-    """Whether the group, or a subgroup of it, may not leave a tier."""
-    topologies = (group.topology, *(policy.topology for policy in group.policies))
-    return any(each is not None and each.hard for each in topologies)
 
 
 def _names_borne(pods: Iterable[UnreadObject]) -> Iterator[tuple[tuple[str, str], str]]:

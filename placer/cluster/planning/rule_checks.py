@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import PlannedBinding
@@ -239,7 +240,7 @@ class RuleChecks:
             As they are now; those of the bindings are among them.
         """
         pods = [self._instance.pods[bind.pod] for bind in binds]
-        limited = list(filter(_is_limited, map(self._instance.groups.__getitem__, gangs)))
+        limited = list(filter(attrgetter("limited"), map(self._instance.groups.__getitem__, gangs)))
         if limited or self._around_changed or any(map(self._is_counted, pods)):
             self._read()
         return (
@@ -301,9 +302,3 @@ class RuleChecks:
             pods=dict(sorted((callers | {pod.key: pod for pod in pods}).items())),
             network=replace(network, areas=areas_of(nodes)) if network is not None else None,
         )
-
-
-def _is_limited(group: Group) -> bool:
-    """Whether the nodes of a group, or of a part of it, must be near each other (C7)."""
-    topologies = (group.topology, *(policy.topology for policy in group.policies))
-    return any(each is not None and each.limit is not None for each in topologies)
