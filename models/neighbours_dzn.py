@@ -1,4 +1,4 @@
-"""Pod affinity, anti-affinity and spread as data of ``placement.mzn``: every pod looked at by every selector."""
+"""Pod affinity, anti-affinity, spread and units as data of ``placement.mzn``: every pod looked at by every selector."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def neighbour_lines(instance: Instance, pods: Sequence[Pod], node: Mapping[str, 
     yield from writer.affinities()
     yield from writer.repulsions()
     yield from writer.spreads()
+    yield from writer.units()
 
 
 class _Neighbours:
@@ -50,6 +51,8 @@ class _Neighbours:
         self.limits = list(dict.fromkeys(limit for each in asked for limit in each.spread))
         labels = [term.topology_key for several in self.terms for term in several]
         labels += [term.topology_key for term in self.apart] + [limit.topology_key for limit in self.limits]
+        self.together = list(dict.fromkeys(unit for pod in self.everybody for unit in pod.neighbours.units))
+        labels += [unit.topology_key for unit in self.together]
         self.key = {label: number for number, label in enumerate(dict.fromkeys(labels), 1)}
 
     def keys(self) -> Iterator[str]:
@@ -119,3 +122,24 @@ class _Neighbours:
             ),
         )
         yield sets("spread_matches", (self._matching([limit.pods]) for limit in self.limits))
+
+    def units(self) -> Iterator[str]:
+        """Units, each in one domain."""
+        lost = {
+            unit
+            for pod in self.instance.pods.values()
+            if pod.state is PodState.BOUND and pod.node not in self.instance.nodes
+            for unit in pod.neighbours.units
+        }
+        yield f"units = {len(self.together)};"
+        yield names("unit_name", [unit.name for unit in self.together])
+        yield numbers("unit_key", (self.key[unit.topology_key] for unit in self.together))
+        yield numbers("unit_exclusive", (unit.exclusive for unit in self.together))
+        yield numbers("unit_lost", (unit in lost for unit in self.together))
+        yield sets(
+            "unit_pods",
+            (
+                [number for number, pod in enumerate(self.everybody, 1) if unit in pod.neighbours.units]
+                for unit in self.together
+            ),
+        )

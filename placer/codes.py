@@ -53,6 +53,7 @@ ReasonCode = Literal[
     "PodAffinity",
     "PodAntiAffinity",
     "TopologySpread",
+    "Exclusive",
     "NumaAlignment",
     "NetworkCost",
     "Bandwidth",
@@ -95,10 +96,12 @@ REASONS: Mapping[ReasonCode, Code] = {
         "Add nodes, ask for less, or wait until running pods end.",
     ),
     "TopologyTooNarrow": Code(
-        "There would be room for the group, but not within one HyperNode of the tier that it allows.",
+        "There would be room for the group, but not within one HyperNode of the tier that it allows, or not in one "
+        "domain of the node label that it asks for.",
         "needs 4 pods (of 4 x nvidia.com/gpu 8) in one HyperNode of tier <= 1; the roomiest (leaf-1, tier 1) has room "
         "for 2, 2 too few",
-        "Raise `highestTierAllowed`, use `mode: soft`, or wait until one domain is free.",
+        "Raise `highestTierAllowed`, use `mode: soft`, name the label of a wider domain, or wait until one domain is "
+        "free.",
     ),
     "PodAffinity": Code(
         "There would be room, but not near the pods that required pod affinity asks for, or not on nodes that have its "
@@ -123,6 +126,13 @@ REASONS: Mapping[ReasonCode, Code] = {
         "pod there is room)",
         "Raise `maxSkew`, make room in the domain that has fewest, have nodes that cannot be used not count "
         "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
+    ),
+    "Exclusive": Code(
+        "There would be room, but not in a domain of the node label that no other Job, replica or subgroup holds which "
+        "is exclusive in it, too (`exclusive-topology`).",
+        "Job ml/train-w-2 needs 8 pods in a domain of rack of its own; the roomiest that no other holds (rack=r4) has "
+        "room for 6, 2 too few",
+        "Ask for smaller domains, for fewer Jobs or replicas, or wait until one that holds a domain ends.",
     ),
     "NumaAlignment": Code(
         "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one.",

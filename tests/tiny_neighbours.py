@@ -1,4 +1,4 @@
-"""Seeded tiny instances whose pods ask something of the pods around them (C12, C13, C14).
+"""Seeded tiny instances whose pods ask something of the pods around them (C12 to C15, C7 by label).
 
 Those of :mod:`tests.tiny` and :mod:`tests.tiny_numa`, with labels laid over nodes and pods: so gangs, tier limits,
 calls, NUMA zones and neighbours meet. The instance below stays as it is.
@@ -6,11 +6,12 @@ calls, NUMA zones and neighbours meet. The instance below stays as it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from placer.instance import Constraints, Instance, Node, Pod, PodState, Requirement, Toleration
-from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, Neighbours, PodSelector, SpreadLimit
+from placer.instance import Constraints, GroupKey, Instance, Node, Pod, PodState, Requirement, Toleration
+from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, DomainUnit, Neighbours, PodSelector, SpreadLimit
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.tiny_numa import tiny_numa
 
@@ -24,7 +25,9 @@ def tiny_neighbours(seed: int) -> Tiny:
     """Make the instance of a seed."""
     base = {4: tiny_network, 5: tiny_numa}.get(seed % 6, tiny)(seed)
     maker = _Maker(Random(f"tiny neighbours {seed}"), base.instance)
-    return Tiny(seed, maker.make(), base.tags | maker.tags)
+    units = _Units(Random(f"tiny units {seed}"))
+    instance = units.over(maker.make()) if seed % 2 else maker.make()
+    return Tiny(seed, instance, base.tags | maker.tags | units.tags)
 
 
 class _Maker:
@@ -113,3 +116,36 @@ class _Maker:
             counted = replace(counted, selector=(("disk", "ssd"),))
         least = self.random.choice([1, 1, 1, 2, 3])
         return SpreadLimit(key, pods, self.random.choice([1, 1, 2]), least, keys, counted)
+
+
+class _Units:
+    """Units over the pods of one instance: of whole groups, of parts of them, and of pods in no group."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.tags: set[str] = set()
+        self.shares: dict[GroupKey | None, int] = {}
+        self.known: dict[str, tuple[DomainUnit, ...]] = {}
+
+    def over(self, instance: Instance) -> Instance:
+        return replace(instance, pods={key: self._pod(pod) for key, pod in instance.pods.items()})
+
+    def _pod(self, pod: Pod) -> Pod:
+        if pod.state is PodState.NOMINATED:
+            return pod
+        home = pod.group if pod.group is not None and pod.group.api_group else None
+        if home not in self.shares:
+            self.shares[home] = self.random.choice([1, 1, 1, 2] if home is not None else [2, 3])
+        part = self.random.randrange(self.shares[home])
+        name = f"{home.name if home is not None else 'job'}-{part}"
+        if name not in self.known:
+            self.known[name] = tuple(self._asked(name))
+        return replace(pod, neighbours=replace(pod.neighbours, units=self.known[name]))
+
+    def _asked(self, name: str) -> Iterator[DomainUnit]:
+        if self.random.random() < 0.3:
+            return
+        for key in sorted({self.random.choice(KEYS) for _ in range(self.random.choice([1, 1, 1, 2]))}):
+            exclusive = self.random.random() < 0.5
+            self.tags.add("exclusive" if exclusive else "oneDomain")
+            yield DomainUnit(name, key, exclusive)

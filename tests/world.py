@@ -34,7 +34,7 @@ from placer.instance import (
 from placer.instance.communication import REGION_LABEL, ZONE_LABEL
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, NumaNode, Stage
-from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, Neighbours, PodSelector, SpreadLimit
+from placer.instance.problem import NO_NEIGHBOURS, AffinityTerm, DomainUnit, Neighbours, PodSelector, SpreadLimit
 from placer.quantity import CPU, PODS, Resources
 
 GPU = "nvidia.com/gpu"
@@ -84,6 +84,11 @@ def spread(key: str, skew: int = 1, least: int = 1, **labels: str) -> Neighbours
     return Neighbours(spread=(SpreadLimit(key, pods, skew, least, (key,), counted),))
 
 
+def unit(name: str, key: str, *, exclusive: bool = False) -> Neighbours:
+    """A unit that is in one domain of a node label, maybe one of its own."""
+    return Neighbours(units=(DomainUnit(name, key, exclusive),))
+
+
 def both(*parts: Neighbours) -> Neighbours:
     """All that several ask for; nodes count for a spread that have the keys of all."""
     keys = tuple(sorted({limit.topology_key for part in parts for limit in part.spread}))
@@ -91,6 +96,7 @@ def both(*parts: Neighbours) -> Neighbours:
         tuple(term for part in parts for term in part.affinity),
         tuple(term for part in parts for term in part.anti_affinity),
         tuple(replace(limit, keys=keys) for part in parts for limit in part.spread),
+        tuple(each for part in parts for each in part.units),
     )
 
 

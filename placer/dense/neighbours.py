@@ -1,4 +1,4 @@
-"""Pods and the pods around them by index: what C12, C13 and C14 say of classes and domains of node labels.
+"""Pods and the pods around them by index: what C12 to C15 and C7 by label say of classes and domains of node labels.
 
 A *domain* is the set of the nodes of one value of a topology key; nodes without the label are in none. What running
 pods say by themselves closes nodes to classes for good (``shut``); what is left are rows about classes:
@@ -6,6 +6,7 @@ pods say by themselves closes nodes to classes for good (``shut``); what is left
 * :class:`Repulsion` (C13): in one domain, a pod of an owner class and another one of a matched class may not both be.
 * :class:`Attraction` (C12): an owner needs, in its domain of every key, a matched pod that is there before it.
 * :class:`SpreadRow` (C14): where owners are, there are not too many more counted pods than in the emptiest domain.
+* :class:`~placer.dense.units.Confinement` (C7 by label) and :class:`~placer.dense.units.Exclusion` (C15).
 """
 
 from __future__ import annotations
@@ -21,11 +22,22 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense.affinity_orders import Attraction, Kubelets, affinity_order, joined_classes
+from placer.dense.units import Confinement, Exclusion, StandingUnits
 from placer.instance import Instance, Key, Pod, PodState
 from placer.instance.pod_index import PodIndex
 from placer.instance.problem import AffinityTerm, Neighbours, SpreadLimit
 
-__all__ = ["ANY_NUMBER", "NEIGHBOUR_RULES", "Attraction", "DenseNeighbours", "NeighbourKinds", "Repulsion", "SpreadRow"]
+__all__ = [
+    "ANY_NUMBER",
+    "NEIGHBOUR_RULES",
+    "Attraction",
+    "Confinement",
+    "DenseNeighbours",
+    "Exclusion",
+    "NeighbourKinds",
+    "Repulsion",
+    "SpreadRow",
+]
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -33,8 +45,14 @@ BoolArray = npt.NDArray[np.bool_]
 #: As many pods as there can be.
 ANY_NUMBER = 2**40
 
-#: The rules about pods around a pod, in the order of models/README.md.
-NEIGHBOUR_RULES = ("C12", "C13", "C14")
+#: The rules about pods around a pod to their rows, in the order of models/README.md; of C7 only that by label.
+NEIGHBOUR_RULES = {
+    "C7": "confinements",
+    "C12": "attractions",
+    "C13": "repulsions",
+    "C14": "spreads",
+    "C15": "exclusions",
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +120,7 @@ class DenseNeighbours:
     shut
         Rule to one entry per kind of neighbours (``PodClass.neighbours``): bool, shape (nodes,): nodes that running
         pods or missing labels close to it; None: none of them.
-    repulsions, attractions, spreads
+    repulsions, attractions, spreads, confinements, exclusions
         The rows.
     """
 
@@ -111,11 +129,18 @@ class DenseNeighbours:
     repulsions: tuple[Repulsion, ...] = ()
     attractions: tuple[Attraction, ...] = ()
     spreads: tuple[SpreadRow, ...] = ()
+    confinements: tuple[Confinement, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
 
-    @property
-    def rows(self) -> tuple[Repulsion | Attraction | SpreadRow, ...]:
-        """All rows."""
-        return *self.repulsions, *self.attractions, *self.spreads
+    @cached_property
+    def _members(self) -> tuple[frozenset[int], ...]:
+        """The classes of each row."""
+        rows: list[Repulsion | Attraction | SpreadRow] = [*self.repulsions, *self.attractions, *self.spreads]
+        return (
+            *(frozenset((*row.owners, *row.matched)) for row in rows),
+            *(frozenset(row.classes) for row in self.confinements),
+            *(frozenset(chain.from_iterable(row.units)) for row in self.exclusions),
+        )
 
     def closed(self, kind: int) -> BoolArray | None:
         """Nodes that are closed to a kind from the beginning: bool, shape (nodes,); None: no node is."""
@@ -175,7 +200,10 @@ class DenseNeighbours:
         """Classes whose room on a node may change with pods on other nodes."""
         wide = (row for row in self.repulsions if not self.single[row.key])
         rows: list[Repulsion | Attraction | SpreadRow] = [*wide, *self.attractions, *self.spreads]
-        return frozenset(index for row in rows for index in (*row.owners, *row.matched))
+        found = {index for row in rows for index in (*row.owners, *row.matched)}
+        found.update(index for confined in self.confinements for index in confined.classes)
+        found.update(index for row in self.exclusions for unit in row.units for index in unit)
+        return frozenset(found)
 
     @cached_property
     def depth(self) -> Mapping[int, int]:
@@ -194,7 +222,7 @@ class DenseNeighbours:
     @cached_property
     def concerned(self) -> frozenset[int]:
         """Classes that some row is about."""
-        return frozenset(index for row in self.rows for index in (*row.owners, *row.matched))
+        return frozenset().union(*self._members)
 
     def kind_of(self, node: int) -> tuple[object, ...]:
         """What rows tell a node from others by."""
@@ -203,7 +231,7 @@ class DenseNeighbours:
     @cached_property
     def components(self) -> list[frozenset[int]]:
         """Sets of classes that rows tie together, disjoint."""
-        return joined_classes({*row.owners, *row.matched} for row in self.rows)
+        return joined_classes(map(set, self._members))
 
     def order(self, entries: Sequence[tuple[int, int]], numa: Kubelets | None = None) -> list[int] | None:
         """Find an order in which each pod is admitted (C12): :func:`placer.dense.affinity_orders.affinity_order`."""
@@ -226,11 +254,13 @@ class DenseNeighbours:
                 replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.attractions
             ),
             spreads=tuple(replace(row, owners=mapped(row.owners), matched=mapped(row.matched)) for row in self.spreads),
+            confinements=tuple(replace(row, classes=mapped(row.classes)) for row in self.confinements),
+            exclusions=tuple(replace(row, units=tuple(map(mapped, row.units))) for row in self.exclusions),
         )
 
     def without(self, rule: str) -> DenseNeighbours | None:
         """The same without a rule; None where that changes nothing."""
-        rows = {"C12": "attractions", "C13": "repulsions", "C14": "spreads"}[rule]
+        rows = NEIGHBOUR_RULES[rule]
         if not getattr(self, rows) and all(row is None for row in self.shut[rule]):
             return None
         shut = {name: each for name, each in self.shut.items() if name != rule}
@@ -271,6 +301,7 @@ class NeighbourKinds:
         self._domains: dict[str, int] = {}
         self._values: list[dict[str, int]] = []
         self._arrays: list[IntArray] = []
+        self.units = StandingUnits(standing, asked, self._domain_of)
 
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
         """Pod to what means it, if anything does."""
@@ -303,12 +334,15 @@ class NeighbourKinds:
         attractions = [self._attraction(terms, number, about) for terms, number in self._attracting.items()]
         spreads = [self._spread(limit, number, about) for limit, number in self._spreading.items()]
         shut = _Closing(self, dict(zip(self._attracting, attractions, strict=True))).shut(self._number)
+        confinements, exclusions = self.units.rows(self.key, about.owners)
         return DenseNeighbours(
             domain=tuple(self._arrays),
             shut=shut,
             repulsions=tuple(row for row in repulsions if row.matched),
             attractions=tuple(row for row in attractions if row.open or row.others),
             spreads=tuple(spreads),
+            confinements=confinements,
+            exclusions=exclusions,
         )
 
     # Rows
@@ -363,6 +397,11 @@ class NeighbourKinds:
             self._arrays.append(np.array(numbers, dtype=np.int64))
         return self._domains[label]
 
+    def _domain_of(self, label: str, node: str | None) -> int:
+        """Domain that a node is in; -1: none."""
+        index = self.node_index.get(node or "", -1)
+        return int(self._arrays[self.key(label)][index]) if index >= 0 else -1
+
     def domains(self, key: int, pods: Iterable[Pod]) -> set[int]:
         """Domains of a key that some pods with a node are in."""
         nodes = (self.node_index.get(pod.node or "", -1) for pod in pods)
@@ -408,6 +447,8 @@ class _Closing:
             found["C12"].append(self.by_affinity(neighbours))
             found["C13"].append(self.by_anti_affinity(neighbours, keeping))
             found["C14"].append(self.by_spread(neighbours))
+            found["C7"].append(self.by_unit(neighbours))
+            found["C15"].append(self.by_exclusion(neighbours))
         return {rule: tuple(rows) for rule, rows in found.items()}
 
     def by_affinity(self, neighbours: Neighbours) -> BoolArray | None:
@@ -438,6 +479,26 @@ class _Closing:
         """C14: nodes that lack a key."""
         return self._share(self._kinds.without_label(limit.topology_key for limit in neighbours.spread))
 
+    def by_unit(self, neighbours: Neighbours) -> BoolArray | None:
+        """C7 by label: nodes that lack a key; of a unit that runs already, all outside its domain."""
+        found = self._kinds.without_label(unit.topology_key for unit in neighbours.units)
+        for unit in neighbours.units:
+            allowed = self._kinds.units.allowed(unit)
+            if allowed is not None:
+                outside = ~self._kinds.within(unit.topology_key, allowed)
+                found = outside if found is None else found | outside
+        return self._share(found)
+
+    def by_exclusion(self, neighbours: Neighbours) -> BoolArray | None:
+        """C15: domains of other units that are exclusive in the same key."""
+        found: BoolArray | None = None
+        for unit in neighbours.units:
+            taken = self._kinds.units.taken(unit)
+            if taken:
+                there = self._kinds.within(unit.topology_key, taken)
+                found = there if found is None else found | there
+        return self._share(found)
+
     def _share(self, found: BoolArray | None) -> BoolArray | None:
         if found is None or not found.any():
             return None
@@ -454,7 +515,7 @@ class _KindClasses:
         self._owners: dict[object, list[int]] = defaultdict(list)
         self._meant: dict[tuple[str, int], list[int]] = defaultdict(list)
         for (asked, meant), kind in signatures.items():
-            for each in (*asked.anti_affinity, *asked.spread, asked.affinity):
+            for each in (*asked.anti_affinity, *asked.spread, asked.affinity, *asked.units):
                 self._owners[each] += classes[kind]
             for by in meant:
                 self._meant[by] += classes[kind]

@@ -23,7 +23,7 @@ _ASIDE = {
     "NoEligibleNode": "taints, selectors, affinity, cordons and readiness of nodes are set aside",
     "QueueCapability": "its Queue is set aside",
     "InsufficientResources": "there is more room on the nodes",
-    "TopologyTooNarrow": "its tier limits are set aside",
+    "TopologyTooNarrow": "its limits of tiers and of node labels are set aside",
     "NumaAlignment": "NUMA zones are set aside",
     "NetworkCost": "costs of calls are set aside",
     "Bandwidth": "bandwidths of links are set aside",

@@ -12,7 +12,7 @@ from placer.dense import Dense
 from placer.dense.build import make_dense
 from placer.errors import UsageError
 from placer.explain.lifts import alone
-from placer.instance import GroupKey, Instance, Key
+from placer.instance import GroupKey, Instance, Key, Pod
 from placer.solve import solve
 
 __all__ = ["Copies", "Spare", "how_many", "read_spare", "with_spares"]
@@ -144,6 +144,12 @@ def _kind(dense: Dense, index: int) -> object:
     return each.request.tobytes(), each.mask, each.host_ports
 
 
+def _in_units_of(pod: Pod, number: int) -> Pod:
+    """The pod in units of a copy of its group (C7 by label, C15)."""
+    units = tuple(replace(each, name=f"{each.name}~{number}") for each in pod.neighbours.units)
+    return replace(pod, neighbours=replace(pod.neighbours, units=units)) if units else pod
+
+
 def _with_copies(lone: Instance, key: GroupKey, count: int) -> Instance:
     """The instance with so many of the group in place of one."""
     group, pods, groups = lone.groups[key], dict(lone.pods), dict(lone.groups)
@@ -157,5 +163,5 @@ def _with_copies(lone: Instance, key: GroupKey, count: int) -> Instance:
         )
         groups[copy_key] = replace(first, key=copy_key, pending=tuple(names.values()), sub_groups=parts)
         for old, new in names.items():
-            pods[new] = replace(lone.pods[old], name=new.name, group=copy_key)
+            pods[new] = replace(_in_units_of(lone.pods[old], number), name=new.name, group=copy_key)
     return replace(lone, pods=dict(sorted(pods.items())), groups=dict(sorted(groups.items())))

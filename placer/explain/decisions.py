@@ -64,6 +64,10 @@ def _pods_ask(asks: Callable[[Instance, Pod], bool]) -> Callable[[Instance, Grou
     return lambda instance, group: any(asks(instance, instance.pods[key]) for key in group.pending)
 
 
+def _is_limited(instance: Instance, group: Group) -> bool:
+    return group.limited or any(instance.pods[key].neighbours.units for key in group.pending)
+
+
 def _calls(instance: Instance, pod: Pod) -> bool:
     return instance.network is not None and pod.workload is not None
 
@@ -73,7 +77,7 @@ _ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
     "InvalidGroup": lambda _, group: group.invalid is not None,
     "Unsupported": _pods_ask(lambda _, pod: bool(pod.unsupported)),
     "QueueCapability": _pods_ask(lambda _, pod: pod.queue is not None),
-    "TopologyTooNarrow": lambda _, group: group.limited,
+    "TopologyTooNarrow": _is_limited,
     "NumaAlignment": _pods_ask(lambda instance, pod: bool(instance.aligning_nodes) and pod.numa is not None),
     "NetworkCost": _pods_ask(_calls),
     "Bandwidth": _pods_ask(_calls),

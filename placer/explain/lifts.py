@@ -150,7 +150,8 @@ LIFTED: Mapping[str, Lift] = {
     "Bandwidth": _without_rule("C9"),
 }
 
-_IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED}
+#: Tier limits are lifted by name, and limits of node labels beside them here.
+_IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED or rule.code == "TopologyTooNarrow"}
 
 
 def lift(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:

@@ -1,8 +1,9 @@
 """What the pods that have a node break by themselves: findings, never an invalid instance (models/reading.md,
 "bound pods").
 
-Looked at are capacity and host ports (C2), tier limits of groups and subgroups (C7), network costs (C8), bandwidth (C9)
-and queue capability (C11). New pods must not add to any of it, so that these findings say why nothing more fits.
+Looked at are capacity and host ports (C2), tier limits of groups and subgroups and domains of units (C7), network costs
+(C8), bandwidth (C9), queue capability (C11) and exclusive units (C15). New pods must not add to any of it, so these
+findings say why nothing more fits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Final
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
 from placer.instance.findings import Findings
 from placer.instance.keys import Key
-from placer.instance.problem import HostPort, Instance, NetworkTopology, Pod, PodState
+from placer.instance.pod_index import domain_of
+from placer.instance.problem import DomainUnit, HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
 
 __all__ = ["broken_costs", "broken_links", "note_broken_rules"]
@@ -102,6 +104,7 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     _capacity(instance, standing, findings)
     _host_ports(standing, findings)
     _tier_limits(instance, findings)
+    _units(instance, findings)
     for rule, broken in (("C8", broken_costs), ("C9", broken_links)):
         if rule not in instance.policy.rules_off:
             for subject, message in broken(instance):
@@ -162,6 +165,26 @@ def _tier_limit(
         allowed = f"at most tier {topology.limit}" if topology.limit >= 0 else "no tier at all"
         message = f"C7: the bound pods of {scope} span tier {tier}, where {allowed} is allowed"
         findings.add(CODE, subject, message)
+
+
+def _units(instance: Instance, findings: Findings) -> None:
+    """C7 by label and C15."""
+    places: dict[DomainUnit, set[str | None]] = defaultdict(set)
+    for pod in instance.pods.values():
+        for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
+            places[unit].add(domain_of(instance.nodes, pod.node, unit.topology_key))
+    holders: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for unit, values in places.items():
+        if len(values) > 1 or None in values:
+            where = ", ".join(sorted("none" if value is None else value for value in values))
+            message = f"C7: the bound pods of {unit.name} are not in one domain of {unit.topology_key}, but in {where}"
+            findings.add(CODE, unit.name, message)
+        for value in values - {None} if unit.exclusive else ():
+            holders[unit.topology_key, value].add(unit.name)
+    for (label, value), names in holders.items():
+        if len(names) > 1:
+            message = f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={value}"
+            findings.add(CODE, min(names), message)
 
 
 def _queues(instance: Instance, standing: Iterable[Pod], findings: Findings) -> None:

@@ -14,6 +14,7 @@ here                                      Node, Policy, and each pod with its pl
 ``pod_states``                            which pods are pending, bound or another scheduler's
 ``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
 ``neighbours``, ``pod_index``             what a pod asks of the pods around it, and which pods are meant
+``domain_units``                          which pods must be in one domain of a node label
 ``unsupported``                           what is not modelled and refused (C4)
 ``unread``                                what cannot be read, and what waits because of it
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
@@ -23,7 +24,7 @@ here                                      Node, Policy, and each pod with its pl
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ from placer.instance.app_groups import (
 )
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
+from placer.instance.domain_units import units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
 from placer.instance.findings import Findings
@@ -63,6 +65,7 @@ from placer.instance.notices import (
     note_disruption,
     note_ignored,
     note_inadmissible,
+    note_keys_without_nodes,
     note_limits_without_tree,
     note_network,
     note_pods_not_made,
@@ -78,6 +81,7 @@ from placer.instance.problem import (
     DEFAULT_OS,
     LEVELS,
     OS_LABEL,
+    DomainUnit,
     Group,
     Instance,
     Node,
@@ -183,7 +187,7 @@ class PodReader:
     """
 
     nodes: Mapping[str, Node]
-    gangs: Container[GroupKey]
+    gangs: Mapping[GroupKey, Gang]
     groups: Mapping[GroupKey, Group]
     sub_groups: Mapping[Key, int]
     members: Mapping[Key, AppGroupMember]
@@ -221,7 +225,7 @@ class PodReader:
             workload=workload,
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
             labels=pod.metadata.labels or {},
-            neighbours=self.neighbours.of(pod),
+            neighbours=self.neighbours.of(pod, self._units(group)),
             unsupported=self.refusals.of(pod, group) if pending else (),
         )
 
@@ -237,6 +241,11 @@ class PodReader:
 
     def _group(self, entry: PodEntry) -> GroupKey | None:
         return entry.group if entry.group in self.groups and entry.state is not PodState.NOMINATED else None
+
+    def _units(self, group: GroupKey | None) -> tuple[DomainUnit, ...]:
+        """The units that a pod's group makes of its pods."""
+        gang = self.gangs.get(group) if group is not None else None
+        return units_of_group(gang.group.key, gang.topology_keys) if gang is not None else ()
 
     def _queue(self, entry: PodEntry, group: GroupKey | None) -> str | None:
         if entry.state is PodState.NOMINATED:
@@ -456,6 +465,7 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:
         note_limits_without_tree(instance, findings)
+    note_keys_without_nodes(instance, findings)
     note_broken_rules(instance, findings)
 
 

@@ -96,12 +96,15 @@ class Gang:
         One per policy, in the order in which they are asked.
     unsupported
         What of it is not modelled, so that none of its pods is bound (C4); empty: nothing.
+    topology_keys
+        Node labels of each of which one domain must hold all of its pods (C7 by label).
     """
 
     group: Group
     priority: int | None = None
     splitters: tuple[SubGroupSplitter, ...] = ()
     unsupported: str = ""
+    topology_keys: tuple[str, ...] = ()
 
 
 #: Where a pod is that is in no PodGroup.
@@ -192,7 +195,13 @@ class GangReader:
         )
         named = spec.priority_class_name
         value = self.priorities.of_class(named, str(key)) if named else None
-        return Gang(group, spec.priority if value is None else value, unsupported=_not_modelled(spec))
+        constraints = spec.scheduling_constraints
+        return Gang(
+            group,
+            spec.priority if value is None else value,
+            unsupported=_not_modelled(spec),
+            topology_keys=tuple(each.key for each in (constraints and constraints.topology) or ()),
+        )
 
     def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:
         """Read the gangs that a Workload of v1alpha1 declares.
@@ -290,10 +299,7 @@ def _least_pods(policy: UpstreamSchedulingPolicy | None, field: str) -> tuple[in
 def _not_modelled(spec: UpstreamPodGroupSpec) -> str:
     """What a PodGroup of Kubernetes asks for that is not modelled."""
     parent = spec.parent_composite_pod_group_name
-    if parent:
-        return f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read"
-    keys = [each.key for each in (spec.scheduling_constraints and spec.scheduling_constraints.topology) or ()]
-    return f"spec.schedulingConstraints.topology: one domain of {' and of '.join(keys)}" if keys else ""
+    return f"spec.parentCompositePodGroupName: {parent}, and no CompositePodGroup is read" if parent else ""
 
 
 def _checked_roles(spec: volcano.PodGroupSpec) -> Mapping[str, int]:

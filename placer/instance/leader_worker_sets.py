@@ -20,10 +20,14 @@ from placer.kube.base import OwnerReference
 from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
 from placer.kube.scheduling import UpstreamPodGroupManifest
 
-__all__ = ["LeaderWorkerSetExpansion"]
+__all__ = ["EXCLUSIVE_TOPOLOGY", "SUB_GROUP_EXCLUSIVE_TOPOLOGY", "SUB_GROUP_INDEX", "LeaderWorkerSetExpansion"]
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
-_EXCLUSIVE, _SUB_EXCLUSIVE = f"{_PREFIX}exclusive-topology", f"{_PREFIX}subgroup-exclusive-topology"
+#: Annotations: each replica, each subgroup in a domain of its own.
+EXCLUSIVE_TOPOLOGY = f"{_PREFIX}exclusive-topology"
+SUB_GROUP_EXCLUSIVE_TOPOLOGY = f"{_PREFIX}subgroup-exclusive-topology"
+#: Label of pods that are in a subgroup.
+SUB_GROUP_INDEX = f"{_PREFIX}subgroup-index"
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class LeaderWorkerSetExpansion:
         }
         if sub_group is not None:
             key = _sha1(f"{leader}/{sub_group}")
-            labels |= {f"{_PREFIX}subgroup-index": str(sub_group), f"{_PREFIX}subgroup-key": key}
+            labels |= {SUB_GROUP_INDEX: str(sub_group), f"{_PREFIX}subgroup-key": key}
         return labels
 
     def _annotations(self, leader: str | None) -> dict[str, str]:
@@ -151,12 +155,12 @@ class LeaderWorkerSetExpansion:
         found = {f"{_PREFIX}size": str(self._size)}
         if leader is not None:
             found[f"{_PREFIX}leader-name"] = leader
-        if said.get(_EXCLUSIVE):
-            found[_EXCLUSIVE] = said[_EXCLUSIVE]
+        if said.get(EXCLUSIVE_TOPOLOGY):
+            found[EXCLUSIVE_TOPOLOGY] = said[EXCLUSIVE_TOPOLOGY]
         if self._sub_group_size is not None:
             found[f"{_PREFIX}subgroup-size"] = str(self._sub_group_size)
-            if said.get(_SUB_EXCLUSIVE):
-                found[_SUB_EXCLUSIVE] = said[_SUB_EXCLUSIVE]
+            if said.get(SUB_GROUP_EXCLUSIVE_TOPOLOGY):
+                found[SUB_GROUP_EXCLUSIVE_TOPOLOGY] = said[SUB_GROUP_EXCLUSIVE_TOPOLOGY]
         return found
 
 

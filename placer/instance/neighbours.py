@@ -1,4 +1,4 @@
-"""Pod affinity, anti-affinity and spread (C12, C13, C14): reading what pods ask for.
+"""Pod affinity, anti-affinity, spread and domains of units (C12 to C15, C7 by label): reading what pods ask for.
 
 Terms are brought to one canonical form, in which ``matchLabelKeys`` and ``mismatchLabelKeys`` are requirements like
 any other. Source: kube-scheduler ``framework.newAffinityTerm``, ``plugins/interpodaffinity`` and
@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from placer.instance.domain_units import exclusive_units
 from placer.instance.eligibility import Requirements, label_requirements, required_node_terms, tolerations_of
 from placer.instance.problem import (
     NO_NEIGHBOURS,
     AffinityTerm,
     Constraints,
+    DomainUnit,
     Neighbours,
     PodSelector,
     Requirement,
@@ -59,16 +61,17 @@ class NeighboursPool:
     def __init__(self) -> None:
         self._known: dict[Neighbours, Neighbours] = {}
 
-    def of(self, pod: PodManifest) -> Neighbours:
-        """Read what a pod asks of others."""
-        spec = pod.spec
-        if spec.affinity is None and spec.topology_spread_constraints is None:
+    def of(self, pod: PodManifest, units: tuple[DomainUnit, ...] = ()) -> Neighbours:
+        """Read what a pod asks of others; ``units`` are those that its group makes."""
+        spec, units = pod.spec, units + exclusive_units(pod)
+        if spec.affinity is None and spec.topology_spread_constraints is None and not units:
             return NO_NEIGHBOURS
         affinity = spec.affinity
         made = Neighbours(
             affinity=_terms(affinity.pod_affinity if affinity is not None else None, pod),
             anti_affinity=_terms(affinity.pod_anti_affinity if affinity is not None else None, pod),
             spread=_spread(pod),
+            units=units,
         )
         return self._known.setdefault(made, made) if made else NO_NEIGHBOURS
 

@@ -37,6 +37,7 @@ __all__ = [
     "note_disruption",
     "note_ignored",
     "note_inadmissible",
+    "note_keys_without_nodes",
     "note_limits_without_tree",
     "note_network",
     "note_pods_not_made",
@@ -210,6 +211,15 @@ def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
         cluster = f"all nodes are one domain of tier {instance.topology.root_tier}"
         message = f"there is no HyperNode: for the tier limit of {counted(limited)} {cluster}"
         findings.add("NoHyperNodes", min(limited), message)
+
+
+def note_keys_without_nodes(instance: Instance, findings: Findings) -> None:
+    """Note node labels that pending pods must be in one domain of (C7 by label), and that no node carries."""
+    units = {unit for pod in instance.pending for unit in pod.neighbours.units}
+    carried = {label for node in instance.nodes.values() for label in node.labels} if units else set()
+    for unit in units:
+        if unit.topology_key not in carried:
+            findings.missing(f"Node label {unit.topology_key}", unit.name)
 
 
 def _unread(pod: PodManifest) -> Iterator[str]:

@@ -34,6 +34,7 @@ __all__ = [
     "OS_LABEL",
     "AffinityTerm",
     "Constraints",
+    "DomainUnit",
     "Group",
     "HostPort",
     "HyperNode",
@@ -359,6 +360,26 @@ class SpreadLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class DomainUnit:
+    """Pods that must all be in one domain of a node label (C7 by label), maybe in one of their own (C15).
+
+    Parameters
+    ----------
+    name
+        Of what they are, as people read it: a PodGroup, a child Job of a JobSet, a replica or subgroup of a
+        LeaderWorkerSet. Pods of one name and key are one unit.
+    topology_key
+        Node label; nodes of one value of it are one domain, a node without it is in none.
+    exclusive
+        Whether no other unit that is exclusive in the same key may have a pod in its domain.
+    """
+
+    name: str
+    topology_key: str
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbours:
     """What a pod asks of the pods around it; shared between equal pods.
 
@@ -370,15 +391,19 @@ class Neighbours:
         Required terms of pod anti-affinity (C13), sorted, each once.
     spread
         Spread constraints that forbid (C14), sorted, each once.
+    units
+        The units that it is of (C7 by label, C15), each of another key or of another name; at most one of a key is
+        exclusive.
     """
 
     affinity: tuple[AffinityTerm, ...] = ()
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadLimit, ...] = ()
+    units: tuple[DomainUnit, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return bool(self.affinity or self.anti_affinity or self.spread)
+        return bool(self.affinity or self.anti_affinity or self.spread or self.units)
 
 
 #: A pod that asks nothing of others.
@@ -427,7 +452,7 @@ class Pod:
     labels
         ``metadata.labels``, by which other pods mean it.
     neighbours
-        What it asks of the pods around it (C12, C13, C14).
+        What it asks of the pods around it (C7 by label, C12 to C15).
     unsupported
         Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
     """

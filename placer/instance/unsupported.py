@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from placer.instance.domain_units import unnamed_units
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.neighbours import forbidding, required_terms
@@ -142,7 +143,7 @@ class Refusals:
         empty where nothing does.
         """
         wanting = self.gangs.get(group) if group is not None else None
-        exclusive = tuple(_exclusive(pod))
+        exclusive = tuple(unnamed_units(pod))
         of_gang = (f"{group}: {wanting}",) if wanting else ()
         if self._is_plain(pod.spec):
             return *of_gang, *exclusive
@@ -210,21 +211,6 @@ def _sysctls(spec: PodSpec) -> tuple[str, ...]:
     """Names of the kernel parameters that a pod sets."""
     written = spec.security_context.sysctls if spec.security_context is not None else None
     return tuple(each.name or "" for each in written or ())
-
-
-#: Annotations of JobSets' and LeaderWorkerSets' pods that ask for a domain of their own.
-_EXCLUSIVE = (
-    "alpha.jobset.sigs.k8s.io/exclusive-topology",
-    "leaderworkerset.sigs.k8s.io/exclusive-topology",
-    "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",
-)
-
-
-def _exclusive(pod: PodManifest) -> Iterator[str]:
-    annotations = pod.metadata.annotations
-    for name in _EXCLUSIVE if annotations else ():
-        if annotations and annotations.get(name):
-            yield f"metadata.annotations[{name}]: a domain of {annotations[name]} of its own"
 
 
 def _keyless(field: str, affinity: PodAffinity | None, what: str) -> Iterator[str]:

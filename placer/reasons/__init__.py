@@ -12,10 +12,12 @@ code                        found by                                  module
 ``NoEligibleNode``          counting eligible nodes                   ``cause``
 ``QueueCapability``         the queues' room                          ``necessary_conditions``
 ``InsufficientResources``   room per node, and summed                 ``necessary_conditions``
-``TopologyTooNarrow``       room per HyperNode                        ``necessary_conditions``
+``TopologyTooNarrow``       room per HyperNode, per domain of labels  ``necessary_conditions``
 ``PodAffinity``             the greedy, with and without the rule     ``relaxations``
 ``PodAntiAffinity``         the greedy, with and without the rule     ``relaxations``
 ``TopologySpread``          the greedy, with and without the rule     ``relaxations``
+``Exclusive``               room per domain that no other holds;      ``label_domains``
+                            the greedy, with and without the rule     ``relaxations``
 ``NumaAlignment``           the greedy, with and without the rule     ``relaxations``
 ``NetworkCost``             the greedy, with and without the rule     ``relaxations``
 ``Bandwidth``               the greedy, with and without the rule     ``relaxations``

@@ -21,6 +21,7 @@ from placer.methods.greedy.best_fit import candidates, tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState, least
 from placer.quantity import format_amount
 from placer.reasons.cause import Cause, EligibleNodes, counted, plural, shape_text
+from placer.reasons.label_domains import LabelDomains
 
 __all__ = ["NearestNode", "NecessaryConditions", "countable"]
 
@@ -132,6 +133,7 @@ class NecessaryConditions:
         self.state = GreedyState(layout)
         self.eligible = EligibleNodes(instance)
         self.nearest = NearestNode(instance, layout.dense)
+        self.labels = LabelDomains(instance, self.state)
         self._queue_rooms: dict[int, tuple[int, int]] = {}
 
     def cause(self, group: int) -> Cause | None:
@@ -148,7 +150,7 @@ class NecessaryConditions:
         by_role = sum(short for _, short in gang.short_by_role)
         target = Target(gang, whole, sum(sizes.values()) if whole else max(gang.short, by_role))
         most = dict(sizes)
-        for step in (self._eligible, self._queues, self._resources, self._topology):
+        for step in (self._eligible, self._queues, self._resources, self._topology, self._labels):
             found = step(target, most)
             if found is not None:
                 return found
@@ -309,6 +311,11 @@ class NecessaryConditions:
         if self.dense.scopes[scope].limit is None or self._fits_one_domain(target, most):
             return None
         return self._narrow(scope, "", target.least_pods, self._asked(target.gang))
+
+    def _labels(self, target: Target, most: Most) -> Cause | None:
+        """C7 by label and C15: what each unit finds in one domain of its label."""
+        del most
+        return self.labels.cause(target.gang, target.least_pods, whole=target.whole)
 
     def _fits_one_domain(self, target: Target, most: Most) -> bool:
         """Whether one domain within the limit of the group has room for what must be placed."""

@@ -66,11 +66,11 @@ class LoneTrial:
         return Cause("InsufficientResources", f"its pods do not fit on the nodes together ({TRIED})")
 
     def first(self, group: int, counted: Cause) -> Cause:
-        """Return the cause that is proved to come before the tier limits; else the one that counting found there."""
+        """Return the cause that is proved to come before that of domains; else the one that counting found there."""
         world = self
-        while counted.code == NARROW and world._weaker is not None:
+        while counted.code in (NARROW, "Exclusive") and world._weaker is not None:
             rule, world = world._weaker
-            if rule.code == NARROW:
+            if rule.code == counted.code:
                 return world.blame(group) if world.fits(group) is False else counted
         return counted
 
@@ -111,9 +111,11 @@ def _without_rule(rule: str) -> Callable[[Dense], Dense | None]:
 
 
 def _without_limits(dense: Dense) -> Dense | None:
-    if all(scope.limit is None for scope in dense.scopes):
+    by_label = None if dense.neighbours is None else dense.neighbours.without("C7")
+    if by_label is None and all(scope.limit is None for scope in dense.scopes):
         return None
-    return replace(dense, scopes=tuple(replace(scope, limit=None) for scope in dense.scopes))
+    scopes = tuple(replace(scope, limit=None) for scope in dense.scopes)
+    return replace(dense, scopes=scopes, neighbours=by_label or dense.neighbours)
 
 
 def _without_queues(dense: Dense) -> Dense | None:
@@ -125,10 +127,11 @@ LADDER = (
     _Relaxation("Bandwidth", "links carry more than they have room for", _without_bandwidth),
     _Relaxation("NetworkCost", "calls cost more than they may", _without_network),
     _Relaxation("NumaAlignment", "kubelets refuse pods that no NUMA zone has room for", _without_zones),
+    _Relaxation("Exclusive", "units share a domain that each asks for alone", _without_rule("C15")),
     _Relaxation("TopologySpread", "pods are spread less evenly than maxSkew allows", _without_rule("C14")),
     _Relaxation("PodAntiAffinity", "pods share a domain that one of them keeps the other off", _without_rule("C13")),
     _Relaxation("PodAffinity", "pods are not near the pods that they must be near", _without_rule("C12")),
-    _Relaxation(NARROW, "its tier limits are broken", _without_limits),
+    _Relaxation(NARROW, "its limits of tiers or node labels are broken", _without_limits),
     _Relaxation("QueueCapability", "the capability of its queue is exceeded", _without_queues),
 )
 

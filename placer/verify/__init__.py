@@ -13,6 +13,7 @@ module          rules
 ``numa``        C10 numa
 ``queues``      C11 queue
 ``neighbours``  C12 pod affinity, C13 pod anti-affinity, C14 spread
+``units``       C7 by label, C15 exclusive
 ``words``       what they share
 ==============  ===================================================
 """
@@ -30,6 +31,7 @@ from placer.verify.neighbours import pod_affinity, pod_anti_affinity, spread
 from placer.verify.numa import numa
 from placer.verify.places import capacity, eligibility, once, refusal
 from placer.verify.queues import queue
+from placer.verify.units import exclusive
 
 __all__ = ["RULES", "Rule", "verify"]
 
@@ -74,4 +76,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("C12", pod_affinity),
     ("C13", pod_anti_affinity),
     ("C14", spread),
+    ("C15", exclusive),
 )

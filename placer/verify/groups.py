@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from placer.outcome import Outcome, sub_group_subject
 from placer.placement import Violation
+from placer.verify.units import one_domain
 from placer.verify.words import count_of
 
 __all__ = ["gang", "subgroup", "tier_limit"]
@@ -51,8 +52,10 @@ def tier_limit(outcome: Outcome) -> Iterator[Violation]:
     """C7: with mode hard and limit t, all placed pods of the scope lie under one HyperNode of tier ≤ t.
 
     Scopes are groups and subgroups that get something new; their bound pods count. The virtual root holds every node.
-    The amount is the tier of the smallest common HyperNode minus t.
+    The amount is the tier of the smallest common HyperNode minus t. Where a domain of a node label is asked for, see
+    :func:`placer.verify.units.one_domain`.
     """
+    yield from one_domain(outcome)
     tree = outcome.instance.topology
     for scope in outcome.scopes():
         limit = scope.topology.limit

@@ -489,3 +489,16 @@ def test_gangs_of_kubernetes_are_named_otherwise_too() -> None:
     ]
     after = anonymized(snapshot_of([node("n1"), group, *members]))
     assert PLANTED.encode() not in b"".join(after.items)
+
+
+def test_the_label_of_exclusive_topology_is_named_as_on_the_nodes() -> None:
+    labels = {"leaderworkerset.sigs.k8s.io/name": PLANTED, "leaderworkerset.sigs.k8s.io/group-index": "0"}
+    notes = {"leaderworkerset.sigs.k8s.io/exclusive-topology": f"{PLANTED}/rack"}
+    member = live_pod("a", labels=labels, annotations=notes, cpu=1)
+    after = anonymized(snapshot_of([node("n1", {f"{PLANTED}/rack": "r"}), member]))
+    assert PLANTED.encode() not in b"".join(after.items)
+    instance = build(after.objects())
+    (pod,) = instance.pods.values()
+    (unit,) = pod.neighbours.units
+    assert all(unit.topology_key in each.labels for each in instance.nodes.values())
+    assert unit.exclusive

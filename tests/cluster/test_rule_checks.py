@@ -71,6 +71,35 @@ def test_a_pod_that_has_come_where_ours_are_spread() -> None:
     )
 
 
+# ------------------------------------------------------------------------------------ C7 by label, C15 exclusive
+
+EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+
+
+def replica(made: Document, index: int) -> Document:
+    labels = {"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": str(index)}
+    return changed(made, "metadata", labels=labels, annotations={EXCLUSIVE: "rack"})
+
+
+def test_a_replica_that_has_come_to_the_domain_of_ours() -> None:
+    cache = cache_of(node("n1", {"rack": "a"}), node("n2", {"rack": "b"}), replica(mine("ours"), 0))
+    cache.pod_happened("ADDED", event(replica(theirs("other", "n1"), 1)))
+    assert cache.refusal(alone("ours"), [bind("ours", "n2")]) is None
+    refusal = cache.refusal(alone("ours"), [bind("ours", "n1")])
+    assert refusal is not None
+    assert refusal.startswith("Domain rack=a holds pods of replica 0 of LeaderWorkerSet default/llm and of replica 1")
+
+
+def test_a_pod_of_our_replica_that_has_come_elsewhere() -> None:
+    cache = cache_of(node("n1", {"rack": "a"}), node("n2", {"rack": "b"}), replica(mine("ours"), 0))
+    cache.pod_happened("ADDED", event(replica(theirs("other", "n2"), 0)))
+    assert cache.refusal(alone("ours"), [bind("ours", "n2")]) is None
+    assert cache.refusal(alone("ours"), [bind("ours", "n1")]) == (
+        "replica 0 of LeaderWorkerSet default/llm asks for one domain of rack: its 1 bound and 1 new pods are in "
+        "rack=a and rack=b"
+    )
+
+
 # ------------------------------------------------------------------------------------------------- C7 tier limits
 
 

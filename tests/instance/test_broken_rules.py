@@ -90,6 +90,23 @@ def test_tier_limits_of_subgroups() -> None:
     assert broken(*TREE, group, *members, last) == [("PodGroup default/g", message)]
 
 
+def replica(name: str, index: int, node: str) -> Document:
+    labels = {"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": str(index)}
+    return pod(name, node=node, labels=labels, annotations={"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"})
+
+
+def test_domains_of_units() -> None:
+    nodes = (node("n1", {"rack": "a"}), node("n2", {"rack": "b"}), node("n3"))
+    first, second = (f"replica {index} of LeaderWorkerSet default/llm" for index in (0, 1))
+    assert broken(*nodes, replica("p", 0, "n1"), replica("q", 0, "n1"), replica("r", 1, "n2")) == []
+    apart = f"C7: the bound pods of {first} are not in one domain of rack, but in a, b"
+    assert broken(*nodes, replica("p", 0, "n1"), replica("q", 0, "n2")) == [(first, apart)]
+    outside = f"C7: the bound pods of {first} are not in one domain of rack, but in none"
+    assert broken(*nodes, replica("p", 0, "n3")) == [(first, outside)]
+    both = f"C15: {first} and {second} are exclusive in rack and run in rack=a"
+    assert broken(*nodes, replica("p", 0, "n1"), replica("q", 1, "n1")) == [(first, both)]
+
+
 def test_queue_capability_binds_up_to_the_root() -> None:
     queues = (queue("top", {"cpu": 3}), queue("q", {"cpu": 2}, parent="top"))
     first = pod("a", node="n1", cpu=3, annotations={QUEUE: "q"})

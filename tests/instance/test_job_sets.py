@@ -10,9 +10,10 @@ import pytest
 from placer import solve
 from placer.instance import Key
 from placer.instance.expansion import documents, expand
+from placer.instance.problem import DomainUnit
 from placer.kube.pod import PodManifest
 from placer.manifests import Objects, from_documents, validate
-from tests.support import instance_of, node, policy
+from tests.support import instance_of, node, pod, policy
 
 Document = dict[str, Any]
 
@@ -200,15 +201,70 @@ def test_a_job_set_in_order_has_a_pod_group_for_each_replicated_job() -> None:
     assert groups(item) == {"train-a": 3}
 
 
-def test_exclusive_topology_is_passed_on_and_not_modelled() -> None:
+def units(*objects: Any) -> dict[str, tuple[DomainUnit, ...]]:
+    """Pod to its units, of pods without any to none."""
+    return {
+        key.name: pod.neighbours.units for key, pod in instance_of(node("n1", {"rack": "a"}), *objects).pods.items()
+    }
+
+
+def test_each_job_of_a_set_with_exclusive_topology_has_a_domain_of_its_own() -> None:
+    """Of a replicated job with a key of its own that key counts."""
     key = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-    item = job_set(replicated("w", pods=1), annotations={key: "rack"})
-    pod = made(item)["train-w-0-0"]
-    assert pod.metadata.annotations[key] == "rack"
-    instance = instance_of(node("n1"), item)
-    assert instance.pods[Key("ml", pod.name)].unsupported == (
-        f"metadata.annotations[{key}]: a domain of rack of its own",
-    )
+    own = replicated("v", 1, 1)
+    own["template"]["metadata"] = {"annotations": {key: "block"}}
+    item = job_set(replicated("w", 2, 2), own, annotations={key: "rack"})
+    assert made(item)["train-w-0-0"].metadata.annotations[key] == "rack"
+    of = {name: DomainUnit(f"Job ml/train-{name}", "rack", exclusive=True) for name in ("w-0", "w-1")}
+    assert units(item) == {
+        "train-w-0-0": (of["w-0"],),
+        "train-w-0-1": (of["w-0"],),
+        "train-w-1-0": (of["w-1"],),
+        "train-w-1-1": (of["w-1"],),
+        "train-v-0-0": (DomainUnit("Job ml/train-v-0", "block", exclusive=True),),
+    }
+
+
+def test_pods_that_exist_are_told_apart_by_their_labels() -> None:
+    key = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+    prefix = "jobset.sigs.k8s.io"
+    labels = {f"{prefix}/jobset-name": "s", f"{prefix}/replicatedjob-name": "w", f"{prefix}/job-index": "3"}
+    there = pod("p", namespace="ml", cpu=1, labels=labels, annotations={key: "rack"})
+    nameless = pod("q", namespace="ml", cpu=1, annotations={key: "rack"})
+    assert units(there, nameless) == {"p": (DomainUnit("Job ml/s-w-3", "rack", exclusive=True),), "q": ()}
+    refused = instance_of(node("n1"), nameless).pods[Key("ml", "q")].unsupported
+    assert refused == (f"metadata.annotations[{key}]: a domain of rack, and no label says of which Job or replica",)
+
+
+@pytest.mark.parametrize("kind", ["LeaderWorker", "LeaderExcluded"])
+def test_replicas_and_subgroups_have_domains_of_their_own(kind: str) -> None:
+    """Replicas of a leader and four workers in subgroups of two; a leader that is in none is in its replica's alone."""
+    annotations = {f"{LWS}/exclusive-topology": "block", f"{LWS}/subgroup-exclusive-topology": "rack"}
+    policy = {"subGroupPolicy": {"subGroupPolicyType": kind, "subGroupSize": 2}}
+    found = units(workers_set(5, 1, annotations=annotations, template=policy))
+    replica = DomainUnit("replica 0 of LeaderWorkerSet ml/llm", "block", exclusive=True)
+    parts = [
+        DomainUnit(f"subgroup {index} of replica 0 of LeaderWorkerSet ml/llm", "rack", exclusive=True)
+        for index in (0, 1)
+    ]
+    assert found == {
+        "llm-0": (replica,) if kind == "LeaderExcluded" else (replica, parts[0]),
+        "llm-0-1": (replica, parts[0]),
+        "llm-0-2": (replica, parts[0]),
+        "llm-0-3": (replica, parts[1]),
+        "llm-0-4": (replica, parts[1]),
+    }
+
+
+def test_of_a_replica_and_its_subgroups_in_one_key_the_subgroups_are_exclusive() -> None:
+    annotations = {f"{LWS}/exclusive-topology": "rack", f"{LWS}/subgroup-exclusive-topology": "rack"}
+    policy = {"subGroupPolicy": {"subGroupPolicyType": "LeaderExcluded", "subGroupSize": 2}}
+    found = units(workers_set(3, 1, annotations=annotations, template=policy))
+    assert {name: [each.exclusive for each in of] for name, of in found.items()} == {
+        "llm-0": [False],
+        "llm-0-1": [False, True],
+        "llm-0-2": [False, True],
+    }
 
 
 def test_the_node_selector_strategy_selects_nodes_made_ready_for_the_job() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from placer import solve
 from placer.instance import GroupKey, Instance, Key
+from placer.instance.problem import DomainUnit
 from placer.placement import Placement
 from placer.verify import verify
 from tests.support import instance_of, node, pod, pod_group
@@ -145,6 +146,22 @@ def test_no_pod_of_a_gang_that_is_not_modelled_is_bound(case: str) -> None:
     assert waiting(instance) == {"g": "Unsupported"}
     placed = Placement.of({Key("default", name): "n1" for name in ("a", "free")})
     assert [(each.rule, each.subjects) for each in verify(instance, placed)] == [("C4", ("Pod default/a",))]
+
+
+def test_a_topology_key_makes_the_pods_one_unit_and_one_that_no_node_carries_is_a_finding() -> None:
+    group = upstream(**gang(2, schedulingConstraints={"topology": [{"key": "rack"}]}))
+    pods = [member("a", cpu=1), member("b", cpu=1)]
+    split = [node("n1", {"rack": "a"}, cpu=1), node("n2", {"rack": "b"}, cpu=1)]
+    instance = instance_of(*split, group, *pods)
+    unit = DomainUnit("PodGroup default/g", "rack")
+    assert [pod.neighbours.units for pod in instance.pods.values()] == [(unit,), (unit,)]
+    assert waiting(instance) == {"g": "TopologyTooNarrow"}
+    assert waiting(instance_of(node("n3", {"rack": "a"}, cpu=1), *split, group, *pods)) == {}
+    found = instance_of(node("n1"), group, *pods)
+    assert waiting(found) == {"g": "TopologyTooNarrow"}
+    assert [(each.code, each.message) for each in found.findings] == [
+        ("UnknownReference", "Node label rack, named by PodGroup default/g, is not in the instance")
+    ]
 
 
 def test_a_group_that_is_not_there_is_waited_for() -> None:

@@ -302,7 +302,8 @@ def test_limits_that_only_together_are_too_narrow() -> None:
     gang = world.gang("g", 4, policies=[SubGroupPolicy("w", 2, topology=hard(1))])
     world.pods_of("a b", gang, part="x")
     world.pods_of("c d", gang, part="y")
-    message = "fits only where its tier limits are broken (tried every way to place its pods; pod by pod there is room)"
+    tried = "tried every way to place its pods; pod by pod there is room"
+    message = f"fits only where its limits of tiers or node labels are broken ({tried})"
     assert only(world) == ("TopologyTooNarrow", message)
 
 

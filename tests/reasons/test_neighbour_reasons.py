@@ -1,10 +1,10 @@
-"""Groups that rules about pods around a pod keep out: PodAffinity, PodAntiAffinity, TopologySpread."""
+"""Groups that rules about pods around a pod keep out: PodAffinity, PodAntiAffinity, TopologySpread, units."""
 
 import pytest
 
 from placer.instance.problem import Neighbours
 from placer.solve import solve
-from tests.world import World, apart, near, spread
+from tests.world import World, apart, near, spread, unit
 
 WEB = {"app": "web"}
 
@@ -47,3 +47,94 @@ def test_a_lone_pod_that_is_kept_off_by_one_that_runs() -> None:
     world.running("old", "n1", labels={"app": "db"}, asks=apart("zone", app="web"))
     world.pod("p", labels=WEB)
     assert [reason.code for reason in solve(world.instance(), method="greedy").reasons.values()] == ["PodAntiAffinity"]
+
+
+def _racks(*rooms: int) -> World:
+    """Hosts of so many GPUs each, each in a rack of its own, and one in none."""
+    world = World()
+    for number, room in enumerate(rooms):
+        world.node(f"n{number}", room, labels={"rack": f"r{number}"})
+    world.node("outside", 8)
+    return world
+
+
+def _reasons(world: World) -> dict[str, tuple[str, str]]:
+    found = solve(world.instance(), method="greedy").reasons
+    return {key.name: (reason.code, reason.message) for key, reason in found.items()}
+
+
+def test_a_gang_that_no_domain_of_its_label_holds() -> None:
+    """Twelve GPUs, and two for each pod; no rack has room for five pods."""
+    world = _racks(8, 4)
+    gang = world.gang("g", 5)
+    for name in "abcde":
+        world.pod(name, gang, 2, asks=unit("PodGroup default/g", "rack"))
+    assert _reasons(world) == {
+        "g": (
+            "TopologyTooNarrow",
+            "PodGroup default/g needs 5 pods in one domain of rack; the roomiest (rack=r0) has room for 4, 1 too few",
+        )
+    }
+
+
+def test_a_gang_beside_its_running_pods() -> None:
+    """Beside a pod in r1 there is room for one more of two that the gang needs; from two racks nothing more comes."""
+    world = _racks(8, 4)
+    asks = unit("PodGroup default/g", "rack")
+    gang = world.gang("g", 3)
+    world.running("old", "n1", gang, 2, asks=asks)
+    for name in "ab":
+        world.pod(name, gang, 2, asks=asks)
+    narrow = "PodGroup default/g needs 2 pods in one domain of rack; that of its running pods (rack=r1) has room for 1"
+    assert _reasons(world) == {"g": ("TopologyTooNarrow", f"{narrow}, 1 too few")}
+    world.running("far", "n0", gang, 0, asks=asks)
+    (reason,) = _reasons(world).values()
+    assert reason == (
+        "TopologyTooNarrow",
+        "PodGroup default/g needs 1 pod in one domain of rack; its running pods are in no one domain of it",
+    )
+
+
+def test_a_label_that_no_node_carries() -> None:
+    world = _racks(8)
+    world.pod("p", asks=unit("Job default/j", "row"))
+    message = "Job default/j needs 1 pod in one domain of row; no node carries that label"
+    assert _reasons(world) == {"p": ("TopologyTooNarrow", message)}
+
+
+def test_domains_that_others_hold() -> None:
+    """Another Job runs in the only rack with room; r1 has room for one pod of two."""
+    world = _racks(8, 1)
+    world.running("old", "n0", asks=unit("Job default/o", "rack", exclusive=True))
+    gang = world.gang("g", 2)
+    for name in "ab":
+        world.pod(name, gang, asks=unit("Job default/j", "rack", exclusive=True))
+    assert _reasons(world) == {
+        "g": (
+            "Exclusive",
+            "Job default/j needs 2 pods in a domain of rack of its own; the roomiest that no other holds (rack=r1) has "
+            "room for 1, 1 too few",
+        )
+    }
+
+
+def test_a_gang_of_more_units_than_there_are_domains() -> None:
+    """Counting says nothing of several units together: trying does."""
+    world = _racks(8, 8)
+    gang = world.gang("g", 3)
+    for name in "abc":
+        world.pod(name, gang, asks=unit(f"Job default/{name}", "rack", exclusive=True))
+    code, message = _reasons(world)["g"]
+    assert (code, message.split(" (")[0]) == (
+        "Exclusive",
+        "fits only where units share a domain that each asks for alone",
+    )
+
+
+def test_a_unit_that_another_of_the_placement_keeps_out_is_outcompeted() -> None:
+    world = _racks(8)
+    for name in "ab":
+        world.pod(name, asks=unit(f"Job default/{name}", "rack", exclusive=True))
+    (reason,) = _reasons(world).values()
+    assert reason[0] == "Outcompeted"
+    assert "others hold each of the 1 domain" in reason[1]

@@ -8,8 +8,8 @@ C8, C9   once a pod of an AppGroup has come or gone, or a node is in another are
          now, judged by :mod:`placer.verify`
 C10      a kubelet's zones cannot be told from here: where a pod that it aligns has come or gone, none with zones goes
 C11      what all pods of a queue request now
-C12-C14  once a pod has come or gone, or one of the plan was not bound: all pods as they stand now, judged by
-         :mod:`placer.verify`; a spread is judged without those that are bound later
+C12-C15  once a pod has come or gone, or one of the plan was not bound: all pods as they stand now, judged by
+         :mod:`placer.verify`, and C7 by label with them; a spread is judged without those that are bound later
 =======  ===============================================================================================================
 
 Everything but pods and nodes is as the snapshot has it, since it is not watched.
@@ -35,7 +35,8 @@ from placer.manifests import Objects
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.quantity import format_amount
-from placer.verify import RULES
+from placer.verify import RULES, Rule
+from placer.verify.units import one_domain
 
 if TYPE_CHECKING:
     from placer.cluster.reading.snapshot import Snapshot
@@ -45,7 +46,7 @@ __all__ = ["RuleChecks"]
 #: Kinds that say nothing about where a pod belongs.
 _APART = ("Pod", "Node", "HyperNode", "NodeResourceTopology", "PersistentVolume", "PersistentVolumeClaim")
 _CALLS = ("C8", "C9")
-_NEIGHBOURS = ("C12", "C13", "C14")
+_NEIGHBOURS: Sequence[Rule] = (*(rule for name, rule in RULES if name in ("C12", "C13", "C14", "C15")), one_domain)
 
 
 class _QueueUsage:
@@ -258,14 +259,14 @@ class RuleChecks:
     def _neighbours_refusal(
         self, pods: Sequence[Pod], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]
     ) -> str | None:
-        """What pods, or those around them, ask of each other as things stand now (C12, C13, C14)."""
+        """What pods, or those around them, ask of each other as things stand now (C7 by label, C12 to C15)."""
         asked = self._keeping_off or any(pod.neighbours for pod in pods)
         if not self._around_changed or not asked:
             return None
         around = self._around | {pod.key: pod for pod in pods}
         now = replace(self._instance, nodes={**self._instance.nodes, **nodes}, pods=around)
         outcome = Outcome(now, Placement.of((each.pod, each.node) for each in binds))
-        return next((violation.message for rule in _NEIGHBOURS for violation in dict(RULES)[rule](outcome)), None)
+        return next((violation.message for rule in _NEIGHBOURS for violation in rule(outcome)), None)
 
     def _tier_refusal(
         self, groups: Iterable[Group], binds: Iterable[PlannedBinding], nodes: Mapping[str, Node]

@@ -28,6 +28,7 @@ from placer.controllers import network_topology_update
 from placer.gpus import is_gpu
 from placer.instance import Key
 from placer.instance.build import build
+from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
 from placer.instance.network_topologies import NETPERF_COSTS
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
@@ -89,7 +90,8 @@ WELL_KNOWN_KEYS = frozenset(
         *("alpha.jobset.sigs.k8s.io/exclusive-topology", "alpha.jobset.sigs.k8s.io/namespaced-job"),
         *("alpha.jobset.sigs.k8s.io/no-schedule", "alpha.jobset.sigs.k8s.io/node-selector"),
         *("leaderworkerset.sigs.k8s.io/exclusive-topology", "leaderworkerset.sigs.k8s.io/group-index"),
-        *("leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology",),
+        *("leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology", "leaderworkerset.sigs.k8s.io/subgroup-index"),
+        *("jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"),
         *("metadata.name", "kubernetes.io/metadata.name", "kubernetes.io/arch", "kubernetes.io/os"),
         *("kubernetes.io/hostname", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"),
         *("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build"),
@@ -342,6 +344,8 @@ def _annotations(value: Mapping[str, str], name: Rename) -> Iterator[tuple[str, 
     for key, text in value.items():
         if key in _NAMING:
             yield key, name(text)
+        elif key in EXCLUSIVE_ANNOTATIONS:
+            yield key, _key(text, name)
         elif key in _STAYING:
             yield key, text
         elif key in _PRESENT:

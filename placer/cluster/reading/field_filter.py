@@ -17,6 +17,7 @@ import msgspec
 
 from placer.cluster.reading.views import ListMetadata, Page
 from placer.errors import ClusterError
+from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
 from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube.base import Metadata
 from placer.kube.kinds import KindInfo
@@ -26,7 +27,12 @@ from placer.manifests import UNREADABLE
 __all__ = ["ListReader", "is_kept", "list_reader", "readable"]
 
 #: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
-_KEYS = frozenset(("kubernetes.io/config.mirror", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"))
+_KEYS = frozenset(
+    (
+        *("kubernetes.io/config.mirror", "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"),
+        *EXCLUSIVE_ANNOTATIONS,
+    )
+)
 _DOMAINS = (
     "placer.dev",
     "volcano.sh",

@@ -1,8 +1,8 @@
 """InterPodAffinity and PodTopologySpread as kube-scheduler and Volcano filter by them: pod after pod.
 
 A pod is judged beside all that is there when its turn comes, so that a spread must hold at every moment, unlike C14,
-which looks at the end. Source: kube-scheduler ``plugins/interpodaffinity`` and ``plugins/podtopologyspread``
-(``Filter``), which Volcano's ``predicates`` call, too.
+which looks at the end. Neither looks at domains of units (C7 by label, C15). Source: kube-scheduler
+``plugins/interpodaffinity`` and ``plugins/podtopologyspread`` (``Filter``), which Volcano's ``predicates`` call, too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from placer.dense.neighbours import NeighbourKinds
+from placer.dense.neighbours import NEIGHBOUR_RULES, NeighbourKinds
 from placer.laboratory.policies.framework import BoolArray, ClusterState, Filter, IntArray, Task
 from placer.methods.partial.neighbour_rooms import NeighbourRooms
 
@@ -34,9 +34,10 @@ def neighbour_filters(state: ClusterState, plugins: Collection[str] = tuple(PLUG
     kinds = NeighbourKinds(state.instance, state.instance.pending, state.names)
     kind_of = np.array([kinds.of(task.pod) for task in state.tasks], dtype=np.int64)
     rows = kinds.rows(range(int(kind_of.max(initial=-1)) + 1))
-    for name, rules in PLUGINS.items():
-        for rule in rules if name not in plugins else ():
-            rows = (rows.without(rule) or rows) if rows is not None else None
+    kept = {rule for name in plugins for rule in PLUGINS.get(name, ())}
+    for rule in NEIGHBOUR_RULES:
+        if rule not in kept and rows is not None:
+            rows = rows.without(rule) or rows
     if rows is None:
         return []
     rooms = NeighbourRooms(rows, list(range(int(kind_of.max()) + 1)))

@@ -74,6 +74,7 @@ class ExactConstraints:
         self.pod_affinity()
         self.pod_anti_affinity()
         self.spread()
+        self.exclusive()
 
     def once(self) -> None:
         """C1: of an item no more pods are placed than there are: sum over p of y[i, p] <= total(i)."""
@@ -175,8 +176,11 @@ class ExactConstraints:
 
         LEAF: sum over p in d of y[i, p] = size(i) m[d]. TREE: sum over p in l of y[i, p] <= most sum over d above l of
         z[d], and for whole members sum over p in d of y[i, p] >= size(i) sum over homes h in d of z[h] (implied; it
-        tightens). The same rows say where a scope is for O2.
+        tightens). The same rows say where a scope is for O2. By label: the sum over d of z[u, d] <= 1 for a unit u.
         """
+        for row in self.neighbours.neighbours.confinements if self.neighbours is not None else ():
+            assert self.neighbours is not None
+            self.neighbours.confine(row)
         for index, bundle in enumerate(self.variables.all):
             homes = self.variables.homes[index]
             if bundle.reach is Reach.FREE or not homes:
@@ -328,6 +332,12 @@ class ExactConstraints:
         if self.neighbours is not None:
             for row in self.neighbours.neighbours.spreads:
                 self.neighbours.spread(row)
+
+    def exclusive(self) -> None:
+        """C15: per domain d the sum of z[u, d] over the units u that are exclusive in its key <= 1."""
+        if self.neighbours is not None:
+            for row in self.neighbours.neighbours.exclusions:
+                self.neighbours.keep_apart(row)
 
     # Rows that several rules share
 

@@ -1,10 +1,12 @@
-"""C12, C13 and C14 of the exact model: rows over the domains of node labels.
+"""C12 to C15 and C7 by label of the exact model: rows over the domains of node labels.
 
 With y[R, d] the pods of the classes of a set R in a domain d, those that are there before included:
 
 * C13, a term with owners O and matched classes M, of which A = O and M are both: y[A, d] + b[d] <= 1,
   y[O - A, d] <= most b[d], y[M - A, d] <= most (1 - b[d] - y[A, d]); b[d] says whether a pod that only owns is there.
 * C14: m <= y[M, d] for every domain that counts, and y[M, d] - m <= maxSkew where an owner is.
+* C7 by label, a unit u: y[u, d] <= most z[u, d], and at most one of the z[u, d] over all domains d is 1.
+* C15: at most one of the z[u, d] over all units u that are exclusive in the key is 1.
 * C12: y[O, d] <= most (s[d] + sum of f[c] over the c in d), for every key; s[d] <= y[M - O, d] says whether a pod that
   does not ask for the same makes room, f[c] whether the first is in c, a domain of each key; at most one f is 1.
 
@@ -22,7 +24,7 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Solution
 from placer.dense.affinity_orders import Attraction
-from placer.dense.neighbours import DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.neighbours import Confinement, DenseNeighbours, Exclusion, Repulsion, SpreadRow
 from placer.methods.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
 
 __all__ = ["NeighbourRows"]
@@ -51,6 +53,7 @@ class NeighbourRows:
         self.variables, self.neighbours, self.model = variables, neighbours, variables.model
         self.dense = variables.dense
         self.unsure = False
+        self._uses: dict[tuple[int, tuple[int, ...]], dict[int, IntVar]] = {}
         self._items: dict[int, list[int]] = defaultdict(list)
         for item, each in enumerate(variables.bundles.items):
             self._items[each.classes[0]].append(item)
@@ -188,6 +191,31 @@ class NeighbourRows:
         for each in every:
             self._at_most(Linear([fewest, *each.variables], [1, *(-one for one in each.coefficients)]), each.constant)
         return fewest
+
+    # C7 by label, C15
+
+    def confine(self, row: Confinement) -> None:
+        """A unit has pods in one domain at most."""
+        self.model.add_at_most_one(self._use(row.key, row.classes).values())
+
+    def keep_apart(self, row: Exclusion) -> None:
+        """A domain has pods of one unit at most."""
+        by_domain: dict[int, list[IntVar]] = defaultdict(list)
+        for unit in row.units:
+            for domain, used in self._use(row.key, unit).items():
+                by_domain[domain].append(used)
+        for units in by_domain.values():
+            self.model.add_at_most_one(units)
+
+    def _use(self, key: int, classes: tuple[int, ...]) -> dict[int, IntVar]:
+        """Domain to whether a unit has a pod there: the same variables for both rules."""
+        if (key, classes) not in self._uses:
+            found = self._uses[key, classes] = {}
+            for domain, counts in sorted(self._by_domain(key, classes).items()):
+                there = Linear().add(1, *counts)
+                found[domain] = self.variables.integer(1, partial(reaches, there, 1))
+                self._at_most(Linear().add(1, *counts).add(-self._most(counts), found[domain]), 0)
+        return self._uses[key, classes]
 
     # Orders
 

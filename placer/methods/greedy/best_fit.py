@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from placer.methods.greedy.state import STEP, BoolArray, GreedyState, Inside, IntArray, PodBlock
+from placer.methods.greedy.unit_homes import in_homes, shared_units
 
 __all__ = ["Chosen", "Demand", "anchor", "candidates", "choose", "choose_tied", "demand_of", "place_equal", "tops"]
 
@@ -335,7 +336,21 @@ def place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> li
     -------
     The groups that are left; for none of them is there room.
     """
-    classes = [state.dense.groups[group].classes[0] for group in sorted(groups)]
+    left = sorted(groups)
+    items = [(state.dense.groups[left[0]].classes[0], len(left))]
+
+    def attempt() -> bool:
+        nonlocal left
+        before, left = left, _place_equal(state, left, reuse=reuse)
+        return len(left) < len(before)
+
+    in_homes(state, shared_units(state, items), items, (0, len(state.price)), attempt, some=True)
+    return left
+
+
+def _place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> list[int]:
+    """The same where the units of the pods have their domains; ``groups`` are sorted."""
+    classes = [state.dense.groups[group].classes[0] for group in groups]
     shape = state.layout.shape_of[classes[0]]
     rows = state.dense.rows_of[classes[0]]
     count = min([len(classes), *(state.queue_room[row] // amount for row, amount in rows)])
@@ -348,6 +363,6 @@ def place_equal(state: GreedyState, groups: Sequence[int], *, reuse: bool) -> li
             count = min(count, int(state.fits(shape).sum()))
         chosen = choose(state, shape, count, where, reuse=reuse) if count > 0 else None
     if chosen is None:
-        return sorted(groups)
+        return list(groups)
     state.take_one_each(classes[:count], *chosen)
-    return sorted(groups)[count:]
+    return list(groups[count:])

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -22,6 +23,7 @@ from placer.methods.greedy.best_fit import anchor, candidates, choose, choose_ti
 from placer.methods.greedy.communicating import Way, carry_out, drafts_of, lots_of, place_communicating, place_one
 from placer.methods.greedy.local_search import move_pods
 from placer.methods.greedy.state import GreedyState, PodBlock, least, running_sums
+from placer.methods.greedy.unit_homes import by_home, in_homes, shared_units
 
 __all__ = ["Style", "admit", "extend", "place_app", "ruin_and_recreate"]
 
@@ -67,10 +69,18 @@ def _place(state: GreedyState, group: int, blocks: Sequence[PodBlock], style: St
         return False
     mark = state.mark()
     domains = candidates(state, gang.scope, state.layout.domains.root, demand_of(state, blocks), blocks)
+    items = [item for block in blocks for item in block.items]
+    units = shared_units(state, items)
+
+    def attempt() -> bool:
+        placed = _place_blocks(state, gang, blocks, domain, style) is None
+        if not placed:
+            state.undo(mark)
+        return placed
+
     for domain in _first_of_each_tier(state, domains, style.tries):
-        if _place_blocks(state, gang, blocks, domain, style) is None:
+        if in_homes(state, units, items, state.layout.slice_of(domain), attempt):
             return True
-        state.undo(mark)
     return False
 
 
@@ -211,6 +221,18 @@ def pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scop
     ``scope`` is the one whose leaves shall be few; None: it does not matter.
     """
     mark = state.mark()
+    where = state.layout.slice_of(domain)
+    for bunch in by_home(state, items):
+        attempt = partial(_pack, state, bunch, domain, scope, style)
+        if not in_homes(state, shared_units(state, bunch), bunch, where, attempt):
+            state.undo(mark)
+            return False
+    return True
+
+
+def _pack(state: GreedyState, items: Sequence[tuple[int, int]], domain: int, scope: int | None, style: Style) -> bool:
+    """Place classes in a domain whose units have their domains; all or nothing."""
+    mark = state.mark()
     communicating = [item for item in items if item[0] in state.dense.workload_of]
     way = Way(state.layout.slice_of(domain), style.reuse, scope)
     if communicating and place_communicating(state, communicating, way, whole=True):
@@ -283,6 +305,17 @@ def _at_least(state: GreedyState, classes: Sequence[int], domain: int, least: in
 
 def _place_some(state: GreedyState, index: int, domain: int, scope: int | None, style: Style) -> None:
     """Place as many pods of a class in a domain as its queues and the room allow; few leaves of ``scope``, if any."""
+    before, items = state.placed[index], [(index, state.left(index))]
+
+    def attempt() -> bool:
+        _place_at_home(state, index, domain, scope, style)
+        return state.placed[index] > before
+
+    in_homes(state, shared_units(state, items), items, state.layout.slice_of(domain), attempt, some=True)
+
+
+def _place_at_home(state: GreedyState, index: int, domain: int, scope: int | None, style: Style) -> None:
+    """The same where the units of the class have their domains."""
     begin, end = state.layout.slice_of(domain)
     if state.communication is not None and index in state.dense.workload_of:
         while state.left(index) and place_one(state, index, Way((begin, end), style.reuse, scope)):

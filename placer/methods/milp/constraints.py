@@ -46,6 +46,7 @@ class MilpConstraints:
         self.pod_affinity()
         self.pod_anti_affinity()
         self.spread()
+        self.exclusive()
 
     def once(self) -> None:
         """C1: of a class no more pods are placed than there are: sum over n of x[c, n] <= size(c)."""
@@ -124,7 +125,13 @@ class MilpConstraints:
         One home: sum over d of z[s, d] <= a[g] or b[s] (= 1 where pods run, and only domains that hold them). Pods
         know it: w[s, c, d] <= most(c, d) z[s, d], sum over d of w[s, c, d] = sum over n of x[c, n]. And are there: sum
         over n in d of x[c, n] >= sum over homes e in d of w[s, c, e]. The same rows say where a scope is for O2.
+
+        By label: sum over d of h[u, d] <= 1 for a unit u, with h[u, d]: whether it has a pod in d.
         """
+        rows = self.neighbours
+        for row in rows.neighbours.confinements if rows is not None else ():
+            assert rows is not None
+            self.program.at_most("tier_limit", Linear().add(1, *rows.use(row.key, row.classes).values()), 1)
         for number, homes in enumerate(self.variables.homes):
             if homes is not None:
                 self._one_home(number, homes)
@@ -336,6 +343,18 @@ class MilpConstraints:
                     most = max(0, ahead.constant + rows.most(ahead.variables) - row.skew)
                     ahead.add(-1, *([] if fewest is None else [fewest])).add(most, rows.some(owners))
                     self.program.at_most("spread", ahead, row.skew + most)
+
+    def exclusive(self) -> None:
+        """C15: per domain d the sum of h[u, d] over the units u that are exclusive in its key <= 1."""
+        rows = self.neighbours
+        for row in rows.neighbours.exclusions if rows is not None else ():
+            assert rows is not None
+            by_domain: dict[int, Linear] = defaultdict(Linear)
+            for unit in row.units:
+                for domain, used in rows.use(row.key, unit).items():
+                    by_domain[domain].add(1, used)
+            for units in by_domain.values():
+                self.program.at_most("exclusive", units, 1)
 
     # Rows that several rules share
 

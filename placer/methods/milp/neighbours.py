@@ -1,4 +1,4 @@
-"""What pods ask of the pods around them, over domains of node labels: C12, C13 and C14 of the program.
+"""What pods ask of the pods around them, over domains of node labels: C12 to C15 and C7 by label of the program.
 
 x[C, d] stands for the sum of x[c, n] over the classes c of a set C and the nodes n of a domain d. Where pods may be the
 first of their kind, ``first`` says in which domains, one per key, the first is.
@@ -38,6 +38,7 @@ class NeighbourVariables:
     def __init__(self, variables: MilpVariables, neighbours: DenseNeighbours) -> None:
         self.variables, self.neighbours, self.program = variables, neighbours, variables.program
         self._made = 0
+        self._uses: dict[tuple[int, tuple[int, ...]], dict[int, Variable]] = {}
 
     def by_domain(self, key: int, classes: Iterable[int]) -> ByDomain:
         """Counts of classes by domain of a key; nodes in none are left out."""
@@ -56,6 +57,13 @@ class NeighbourVariables:
         self.program.at_most("neighbours", Linear().add(1, made).add(-1, *counts), 0)
         self.program.at_most("neighbours", Linear().add(1, *counts).add(-self.most(counts), made), 0)
         return made
+
+    def use(self, key: int, classes: tuple[int, ...]) -> dict[int, Variable]:
+        """Domain to whether a unit has a pod there, 0 or 1: the same variables for C7 by label and C15."""
+        if (key, classes) not in self._uses:
+            counts = sorted(self.by_domain(key, classes).items())
+            self._uses[key, classes] = {domain: self.some(there) for domain, there in counts}
+        return self._uses[key, classes]
 
     def _binary(self, meaning: partial[int]) -> Variable:
         self._made += 1

@@ -1,4 +1,4 @@
-"""What pods that are placed leave to others by what they ask of each other: C12, C13 and C14 of a partial solution.
+"""What pods that are placed leave to others by what they ask of each other: C12 to C15 and C7 by label.
 
 Everything is counted by row and domain. A pod may come where all rows hold with it and with what is there; what is
 there is always in an order that admits each pod, since each comes after those that it needs.
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from placer.dense.affinity_orders import Attraction
 from placer.dense.neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
+from placer.methods.partial.unit_rooms import UnitRooms
 
 __all__ = ["NeighbourRooms"]
 
@@ -50,6 +51,7 @@ class NeighbourRooms:
         for attraction, by_key in zip(neighbours.attractions, self._matching, strict=True):
             for ground, each in zip(attraction.ground, by_key, strict=True):
                 each.matched[sorted(ground)] = 1
+        self._confined = UnitRooms(neighbours)
         #: Class to node to pods of it, of classes that attractions are about.
         self._nodes: dict[int, dict[int, int]] = defaultdict(dict)
         #: Where spread and affinity are left out, for searches that look at them in the end.
@@ -87,6 +89,17 @@ class NeighbourRooms:
             spread = self.neighbours.spreads[number]
             domain = int(self._domain(spread)[node])
             self._counted[number].add(domain, count, owns, meant and bool(spread.counted[node]))
+        self._confined.take(index, node, count)
+
+    def homes(self, index: int) -> tuple[int, ...]:
+        """Units of a class, as numbers of confinements, whose first pod decides about the others."""
+        return self._confined.homeless(index)
+
+    @contextmanager
+    def at_home(self, units: Iterable[int], node: int) -> Iterator[None]:
+        """Have units that have no pods yet use the domains of a node alone for the block."""
+        with self._confined.at_home(units, node):
+            yield
 
     def _domain(self, row: Repulsion | SpreadRow) -> IntArray:
         return self.neighbours.domain[row.key]
@@ -112,6 +125,7 @@ class NeighbourRooms:
             counts[closed[where]] = 0
         for number, owns, meant in self._repulsions.get(index, ()):
             self._repel(number, owns, meant, where, counts)
+        self._confined.close(index, where, counts)
         if self.lenient:
             return
         for number, owns, meant in self._attractions.get(index, ()):
@@ -207,6 +221,7 @@ class NeighbourRooms:
             repulsions=tuple(filter(_binds, (self._repulsion_beside(row, number) for row in whole.repulsions))),
             attractions=tuple(filter(_binds, (self._attraction_beside(row, number) for row in whole.attractions))),
             spreads=tuple(filter(_binds, self._spreads_beside(nodes, number))),
+            **self._confined.beside(number),
         )
 
     def _all_shut_beside(self, rule: str, nodes: IntArray) -> tuple[BoolArray | None, ...]:
@@ -220,8 +235,11 @@ class NeighbourRooms:
         """Nodes that are closed to a kind by pods that stay, too (C13)."""
         shut = self.neighbours.shut[rule][kind]
         found = None if shut is None else shut[nodes]
-        if rule != "C13" or kind not in self._of_kind:
+        if kind not in self._of_kind or rule not in ("C7", "C13", "C15"):
             return found
+        if rule != "C13":
+            taken = self._confined.closed(rule, self._of_kind[kind], nodes)
+            return found if taken is None else taken if found is None else found | taken
         for number, owns, meant in self._repulsions.get(self._of_kind[kind], ()):
             held, key = self._repelling[number], self.neighbours.repulsions[number].key
             blocked: BoolArray = ((held.matched > 0) & owns) | ((held.owners > 0) & meant)
@@ -300,6 +318,7 @@ class NeighbourRooms:
             place = int(domain[key][node])
             found.append((int(counts.owners[place]), int(counts.matched[place])) if place >= 0 else None)
         found += (bool(row.counted[node]) for row in self.neighbours.spreads)
+        found += self._confined.kind(node)
         return (*found, self._shut[:, node].tobytes())
 
     @cached_property

@@ -1,0 +1,117 @@
+"""Units over domains of node labels by index: what C7 by label and C15 say of classes.
+
+What running pods say by themselves closes nodes to classes for good, as :mod:`placer.dense.neighbours` tells of the
+other rules; what is left are rows:
+
+* :class:`Confinement` (C7 by label): all pods of some classes are in one domain.
+* :class:`Exclusion` (C15): a domain holds pods of one unit at most.
+
+Both are about whether a unit has a pod in a domain: by C7 a unit has it in one domain at most, by C15 one unit at most
+has it in a domain.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from placer.instance import Pod, PodState
+from placer.instance.problem import DomainUnit, Neighbours
+
+__all__ = ["Confinement", "Exclusion", "StandingUnits"]
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """A unit of which nothing runs yet (C7 by label).
+
+    Parameters
+    ----------
+    key
+        Index into ``DenseNeighbours.domain``.
+    classes
+        Classes of its pods, ascending.
+    """
+
+    key: int
+    classes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """The units that are exclusive in a key (C15).
+
+    Parameters
+    ----------
+    key
+        Index into ``DenseNeighbours.domain``.
+    units
+        Per unit the classes of its pods, ascending; disjoint.
+    """
+
+    key: int
+    units: tuple[tuple[int, ...], ...]
+
+
+class StandingUnits:
+    """Where pods that run are, by unit.
+
+    Parameters
+    ----------
+    pods
+        Those with a node; terminating ones count for nothing.
+    asked
+        What pending pods ask for: other topology keys than theirs do not matter.
+    domain
+        Topology key and name of a node to its domain; -1: none.
+    """
+
+    def __init__(
+        self, pods: Iterable[Pod], asked: Sequence[Neighbours], domain: Callable[[str, str | None], int]
+    ) -> None:
+        self._asked, labels = asked, {unit.topology_key for each in asked for unit in each.units}
+        self.domains: dict[DomainUnit, set[int]] = defaultdict(set)
+        for pod in pods if labels else ():
+            for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
+                if unit.topology_key in labels:
+                    self.domains[unit].add(domain(unit.topology_key, pod.node))
+
+    def allowed(self, unit: DomainUnit) -> set[int] | None:
+        """The domain that a unit may use: none where it is in two, or on nodes that are in none; None: any."""
+        held = self.domains.get(unit)
+        if not held:
+            return None
+        return held if len(held) == 1 and -1 not in held else set()
+
+    def taken(self, unit: DomainUnit) -> set[int]:
+        """Domains that others hold that are exclusive as the unit is."""
+        if not unit.exclusive:
+            return set()
+        holders = self._holders.get(unit.topology_key, {})
+        return {domain for domain, units in holders.items() if units - {unit}}
+
+    @cached_property
+    def _holders(self) -> Mapping[str, Mapping[int, set[DomainUnit]]]:
+        """Topology key to domain to the exclusive units that hold it."""
+        found: dict[str, dict[int, set[DomainUnit]]] = defaultdict(lambda: defaultdict(set))
+        for unit, domains in self.domains.items():
+            for domain in domains - {-1} if unit.exclusive else ():
+                found[unit.topology_key][domain].add(unit)
+        return found
+
+    def rows(
+        self, key: Callable[[str], int], classes: Callable[[object], tuple[int, ...]]
+    ) -> tuple[tuple[Confinement, ...], tuple[Exclusion, ...]]:
+        """Make the rows about pending pods: their ``classes`` by unit."""
+        confined: list[Confinement] = []
+        apart: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+        for unit in dict.fromkeys(unit for each in self._asked for unit in each.units):
+            mine = classes(unit)
+            if self.allowed(unit) is None:
+                confined.append(Confinement(key(unit.topology_key), mine))
+            if unit.exclusive:
+                apart[unit.topology_key].append(mine)
+        exclusions = (Exclusion(key(label), tuple(units)) for label, units in apart.items() if len(units) > 1)
+        return tuple(confined), tuple(exclusions)

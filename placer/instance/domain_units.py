@@ -1,0 +1,91 @@
+"""Units: pods that must be in one domain of a node label (C7 by label), maybe in one of their own (C15).
+
+A PodGroup of Kubernetes asks for one in its scheduling constraints; a child Job of a JobSet, and a replica or subgroup
+of a LeaderWorkerSet, by an annotation of its pods, which labels of theirs tell from those of others. So pods that exist
+and pods that would be made are read alike.
+
+Source: sigs.k8s.io/jobset ``pkg/webhooks/pod_mutating_webhook.go``, sigs.k8s.io/lws ``pkg/webhooks/pod_webhook.go``
+(both make affinity and anti-affinity of it), kubernetes/api ``scheduling/v1beta1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from placer.instance.gangs import GROUP_INDEX, JOB_SET, LEADER_WORKER_SET
+from placer.instance.job_sets import EXCLUSIVE_TOPOLOGY
+from placer.instance.keys import GroupKey
+from placer.instance.leader_worker_sets import EXCLUSIVE_TOPOLOGY as REPLICA_EXCLUSIVE_TOPOLOGY
+from placer.instance.leader_worker_sets import SUB_GROUP_EXCLUSIVE_TOPOLOGY, SUB_GROUP_INDEX
+from placer.instance.problem import DomainUnit
+
+if TYPE_CHECKING:
+    from placer.kube.base import Labels
+    from placer.kube.pod import PodManifest
+
+__all__ = ["EXCLUSIVE_ANNOTATIONS", "exclusive_units", "units_of_group", "unnamed_units"]
+
+#: Annotations of pods that name the label in whose domains something is exclusive.
+EXCLUSIVE_ANNOTATIONS = (EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
+_REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
+
+
+def units_of_group(key: GroupKey, topology_keys: Iterable[str]) -> tuple[DomainUnit, ...]:
+    """The units that a PodGroup makes of its pods: one for each key."""
+    return tuple(DomainUnit(str(key), each) for each in sorted(set(topology_keys)))
+
+
+def exclusive_units(pod: PodManifest) -> tuple[DomainUnit, ...]:
+    """The units that a pod's annotations ask for.
+
+    Where a replica and its subgroups are exclusive in one key, the subgroup alone is: the replica is in one domain all
+    the same.
+    """
+    inner = (pod.metadata.annotations or {}).get(SUB_GROUP_EXCLUSIVE_TOPOLOGY)
+    return tuple(
+        DomainUnit(unit, key, exclusive=name != REPLICA_EXCLUSIVE_TOPOLOGY or key != inner)
+        for name, key, unit in _asked(pod)
+        if unit
+    )
+
+
+def unnamed_units(pod: PodManifest) -> Iterator[str]:
+    """Annotations that ask for a domain of its own for what no label names, as ``field: what``."""
+    for name, key, unit in _asked(pod):
+        if unit == "":
+            yield f"metadata.annotations[{name}]: a domain of {key}, and no label says of which Job or replica"
+
+
+def _asked(pod: PodManifest) -> Iterator[tuple[str, str, str | None]]:
+    """Annotation, topology key, and the name of the unit, empty where labels do not tell, None where the pod is of no
+    subgroup.
+    """
+    annotations = pod.metadata.annotations
+    for name in EXCLUSIVE_ANNOTATIONS if annotations else ():
+        if annotations and annotations.get(name):
+            yield name, annotations[name], _NAMES[name](pod.namespace, pod.metadata.labels or {})
+
+
+def _job(namespace: str, labels: Labels) -> str:
+    parts = [labels.get(label, "") for label in (JOB_SET, _REPLICATED_JOB, _JOB_INDEX)]
+    return f"Job {namespace}/{'-'.join(parts)}" if all(parts) else ""
+
+
+def _replica(namespace: str, labels: Labels) -> str:
+    name, index = labels.get(LEADER_WORKER_SET, ""), labels.get(GROUP_INDEX, "")
+    return f"replica {index} of LeaderWorkerSet {namespace}/{name}" if name and index else ""
+
+
+def _sub_group(namespace: str, labels: Labels) -> str | None:
+    replica, index = _replica(namespace, labels), labels.get(SUB_GROUP_INDEX)
+    if replica and index is None:
+        return None  # a leader beside the subgroups
+    return f"subgroup {index} of {replica}" if replica else ""
+
+
+_NAMES = {
+    EXCLUSIVE_TOPOLOGY: _job,
+    REPLICA_EXCLUSIVE_TOPOLOGY: _replica,
+    SUB_GROUP_EXCLUSIVE_TOPOLOGY: _sub_group,
+}

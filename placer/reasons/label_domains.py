@@ -1,0 +1,135 @@
+"""What units find in one domain of a node label by counting (C7 by label), and in one that no other holds (C15)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from placer.dense import DenseGroup
+from placer.instance import Instance, PodState
+from placer.instance.pod_index import domain_of
+from placer.instance.problem import DomainUnit
+from placer.methods.greedy.state import GreedyState
+from placer.reasons.cause import Cause, plural
+
+__all__ = ["LabelDomains"]
+
+
+class LabelDomains:
+    """Counts over domains of node labels.
+
+    Parameters
+    ----------
+    instance
+        By name.
+    state
+        Its arrays without any new pod, and without neighbours.
+    """
+
+    def __init__(self, instance: Instance, state: GreedyState) -> None:
+        self.instance, self.state, self.dense = instance, state, state.dense
+
+    def cause(self, gang: DenseGroup, asked: int, *, whole: bool) -> Cause | None:
+        """Return why a group finds no domain for one of its units; None where counting does not tell.
+
+        Parameters
+        ----------
+        gang
+            The group.
+        asked
+            Pods that it needs at least.
+        whole
+            Whether it needs all of them.
+        """
+        units = self._units(gang)
+        found = []
+        for unit, classes in units.items():
+            pods = {index: self.dense.classes[index].size for index in classes}
+            # Of an elastic group only a unit of all of its pods has to take so many.
+            least = sum(pods.values()) if whole else asked if len(pods) == len(gang.classes) else 1
+            rooms = self._rooms(unit, pods)
+            found.append(self._narrow(unit, least, rooms) or self._held(unit, least, rooms))
+        causes = [cause for cause in found if cause is not None]
+        return next((each for each in causes if each.code == "TopologyTooNarrow"), next(iter(causes), None))
+
+    def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
+        """Units to the classes of the group that are of them."""
+        found: dict[DomainUnit, list[int]] = defaultdict(list)
+        for index in gang.classes:
+            for unit in self.instance.pods[self.dense.classes[index].pods[0]].neighbours.units:
+                found[unit].append(index)
+        return dict(found)
+
+    def _narrow(self, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
+        """C7: no domain that the unit may use has room."""
+        label, there = unit.topology_key, self._running.get(unit, set())
+        who = f"{unit.name} needs {plural(asked, 'pod')} in one domain of {label}"
+        if len(there) > 1 or None in there:
+            return Cause("TopologyTooNarrow", f"{who}; its running pods are in no one domain of it")
+        if not rooms:
+            return Cause("TopologyTooNarrow", f"{who}; no node carries that label")
+        return self._lacking(
+            "TopologyTooNarrow", f"{who}; {'that of its running pods' if there else 'the roomiest'}", unit, asked, rooms
+        )
+
+    def _held(self, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
+        """C15: of those domains none that no other unit holds has room."""
+        held = {value for other, there in self._running.items() if _excludes(other, unit) for value in there}
+        free = {value: room for value, room in rooms.items() if value not in held}
+        who = f"{unit.name} needs {plural(asked, 'pod')} in a domain of {unit.topology_key} of its own"
+        if len(free) == len(rooms):
+            return None
+        if not free:
+            return Cause("Exclusive", f"{who}; others hold each of the {plural(len(rooms), 'domain')}")
+        return self._lacking("Exclusive", f"{who}; the roomiest that no other holds", unit, asked, free)
+
+    def _lacking(self, code: str, who: str, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
+        """The cause, where not even the roomiest domain has room for so many."""
+        best = max(sorted(rooms), key=lambda value: rooms[value])
+        if rooms[best] >= asked:
+            return None
+        text = f"{who} ({unit.topology_key}={best}) has room for {rooms[best]}, {asked - rooms[best]} too few"
+        nodes = (name for name, node in self.instance.nodes.items() if node.labels.get(unit.topology_key) == best)
+        return Cause("Exclusive" if code == "Exclusive" else "TopologyTooNarrow", text, frozenset(nodes))
+
+    def _rooms(self, unit: DomainUnit, pods: Mapping[int, int]) -> dict[str, int]:
+        """Domain that the unit may use to how many of some pods it holds, counted shape by shape."""
+        values, of = self._domains(unit.topology_key)
+        counts: Counter[int] = Counter()
+        for index, count in pods.items():
+            counts[self.state.layout.shape_of[index]] += count
+        found = np.zeros(len(values), dtype=np.int64)
+        inside = of >= 0
+        for shape, count in counts.items():
+            room = np.bincount(of[inside], self.state.fits(shape)[inside], len(values)).astype(np.int64)
+            found += np.minimum(count, room)
+        there = self._running.get(unit)
+        return {value: int(room) for value, room in zip(values, found, strict=True) if not there or value in there}
+
+    def _domains(self, label: str) -> tuple[list[str], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+        """Values of a label, and of each node the number of its value; -1: none."""
+        written = [self.instance.nodes[name].labels.get(label) for name in self.dense.nodes]
+        values = sorted({value for value in written if value is not None})
+        number = {value: place for place, value in enumerate(values)}
+        return values, np.array([-1 if value is None else number[value] for value in written], dtype=np.int64)
+
+    @cached_property
+    def _running(self) -> dict[DomainUnit, Collection[str | None]]:
+        """Units to the domains of their running pods; None: none."""
+        found: dict[DomainUnit, set[str | None]] = defaultdict(set)
+        for unit, node in self._standing():
+            found[unit].add(domain_of(self.instance.nodes, node, unit.topology_key))
+        return dict(found)
+
+    def _standing(self) -> Iterator[tuple[DomainUnit, str | None]]:
+        for pod in self.instance.pods.values():
+            if pod.state is PodState.BOUND:
+                yield from ((unit, pod.node) for unit in pod.neighbours.units)
+
+
+def _excludes(other: DomainUnit, unit: DomainUnit) -> bool:
+    """Whether two units may not be in one domain."""
+    return other != unit and other.exclusive and unit.exclusive and other.topology_key == unit.topology_key

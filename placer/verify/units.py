@@ -1,0 +1,82 @@
+"""Rules about units over domains of node labels: C7 by label (a part of the tier limit) and C15 exclusive."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from itertools import combinations
+
+from placer.instance import Key, PodState
+from placer.instance.pod_index import domain_of
+from placer.instance.problem import DomainUnit
+from placer.outcome import Outcome
+from placer.placement import Violation
+from placer.verify.words import count_of
+
+__all__ = ["exclusive", "one_domain"]
+
+#: Value of the unit's topology key to pods there, bound and new; None: on nodes without the label.
+ByDomain = Mapping[str | None, list[Key]]
+
+
+def one_domain(outcome: Outcome) -> Iterator[Violation]:
+    """C7 by label: all placed pods of a unit are on nodes with one equal value of its topology key.
+
+    Bound pods count; a unit that gets nothing new is not looked at. The amount is the number of pods that are not in
+    the domain that has most of them.
+    """
+    for unit, domains in _places(outcome).items():
+        counts = Counter({value: len(pods) for value, pods in domains.items()})
+        new = sum(key in outcome.new for pods in domains.values() for key in pods)
+        most = max(counts[value] for value in {*counts, ""} - {None})
+        if new and most < counts.total():
+            message = (
+                f"{unit.name} asks for one domain of {unit.topology_key}: its {counts.total() - new} bound and {new} "
+                f"new pods are in {' and '.join(_domains(unit.topology_key, counts))}"
+            )
+            yield Violation("C7", (unit.name,), counts.total() - most, message)
+
+
+def _domains(label: str, values: Collection[str | None]) -> Iterator[str]:
+    """Domains as people read them, the nodes that are in none last."""
+    yield from sorted(f"{label}={value}" for value in values if value is not None)
+    if None in values:
+        yield f"nodes without {label}"
+
+
+def exclusive(outcome: Outcome) -> Iterator[Violation]:
+    """C15: no two units that are exclusive in one key have pods in one domain of it.
+
+    One violation per key and domain; the amount is the number of pairs of such units of which one has a new pod there.
+    """
+    for (label, value), units in sorted(_exclusive_units(outcome).items()):
+        names = sorted(unit.name for unit in units)
+        pairs = sum(units[one] or units[other] for one, other in combinations(units, 2))
+        if pairs:
+            domain = f"Domain {label}={value}"
+            message = (
+                f"{domain} holds pods of {' and of '.join(names)}, each of which asks for a domain of {label} of its "
+                f"own: {count_of(pairs, 'pair')} too many"
+            )
+            yield Violation("C15", (domain, *names), pairs, message)
+
+
+def _exclusive_units(outcome: Outcome) -> dict[tuple[str, str], dict[DomainUnit, bool]]:
+    """Domain to the exclusive units there, and whether each has a new pod there."""
+    found: dict[tuple[str, str], dict[DomainUnit, bool]] = defaultdict(dict)
+    for unit, domains in _places(outcome).items():
+        for value, pods in domains.items() if unit.exclusive else ():
+            if value is not None:
+                found[unit.topology_key, value][unit] = any(key in outcome.new for key in pods)
+    return found
+
+
+def _places(outcome: Outcome) -> dict[DomainUnit, ByDomain]:
+    """Units to where their bound and new pods are."""
+    found: dict[DomainUnit, dict[str | None, list[Key]]] = {}
+    for pod in outcome.instance.pods.values():
+        for unit in pod.neighbours.units:
+            if pod.state is PodState.BOUND or pod.key in outcome.new:
+                value = domain_of(outcome.instance.nodes, outcome.node_of(pod), unit.topology_key)
+                found.setdefault(unit, defaultdict(list))[value].append(pod.key)
+    return dict(found)
