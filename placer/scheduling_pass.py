@@ -17,9 +17,11 @@ from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
-from placer.cluster.reading.earlier_passes import HalfBoundGang, cooling_nodes, prepared
-from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, read_record, record_name
+from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, prepared
+from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, RejectedWorkload, read_record, record_name
+from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
 from placer.cluster.reading.snapshot import Snapshot, take
+from placer.cluster.reading.views import Workload
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import Breaker, PatientWriter
 from placer.cluster.writing.gang_ledger import write_record
@@ -58,7 +60,7 @@ class PassOptions:
     dry_run
         Empty; ``client``: write nothing; ``server``: let the server try every binding and keep none.
     cool_down
-        Seconds for which a node gets nothing new after its kubelet rejected a pod of ours.
+        Seconds for which a node gets nothing new after its kubelet rejected a pod of ours; 0: rejections are forgotten.
     status
         What is written beside bindings.
     enqueue
@@ -106,7 +108,8 @@ class Pass:
     cache: SchedulerCache | None = None
     cooling: set[str] = field(default_factory=set)
     half_bound_before: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
-    backing_off: Mapping[Key, tuple[GroupKey, datetime]] = field(default_factory=dict)
+    backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
+    workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)  #: that kubelets rejected
     record: RecordedGangs = field(default_factory=RecordedGangs)
     troubles: list[str] = field(default_factory=list)
     overfull: list[Overfull] = field(default_factory=list)
@@ -235,9 +238,12 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
         done.enqueued = enqueue_pod_groups(_patient(client), options.scheduler_name)
     with done.step("snapshot"):
         done.record = _recorded(client, done)
-        done.cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
+        found = failed_pods(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
-        made = prepared(taken, done.cooling, done.record.gangs, server_time(client))
+        now = server_time(client)
+        done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
+        done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
+        made = prepared(taken, done.cooling, done.record.gangs, now, waiting_workloads(done.workloads, now))
         snapshot, instance = made.snapshot, made.instance
         done.half_bound_before, done.backing_off = made.half_bound, made.backing_off
         if options.strict and instance.findings:
@@ -288,7 +294,7 @@ def _bind(
     options, before = done.options, done.half_bound_before
     if not options.dry_run and done.lost() is None:
         done.plan, gangs = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
-        done.record = write_record(client, *options.record, done.record, gangs)
+        done.record = write_record(client, *options.record, done.record, gangs, done.workloads)
     breaker = Breaker(client, options.binding.grace, methods=("POST",))
     carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost)
     if any(gang.state is not GangState.BOUND for gang in carried_out):  # what got no answer may be bound all the same
@@ -308,9 +314,11 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     server = _patient(client)
     done.gangs = [roll_back(server, snapshot, gang) if gang.key in go else gang for gang in done.gangs]
     after = recorded_after(done.gangs, record, anew, now)
+    rejected = done.cache.rejected.values() if done.cache is not None else ()
+    done.workloads = remembered(done.workloads, rejected, done.options.cool_down, now)
     done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
     try:
-        done.record = write_record(client, *done.options.record, done.record, after)
+        done.record = write_record(client, *done.options.record, done.record, after, done.workloads)
     except ClusterError as error:  # the next pass finds out by itself
         done.troubles.append(str(error))
 

@@ -289,7 +289,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         "overfull": [str(each) for each in done.overfull],
         "findings": dict(Counter(each.code for each in done.result.findings)) if done.result is not None else {},
         "unfinished": sorted(map(str, done.half_bound_before))[:SHOWN],  # half-bound when the pass began
-        "backingOff": _some({key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in done.backing_off.values()}),
+        "backingOff": _some({key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until, _why in done.backing_off.values()}),
         "coolingNodes": sorted(done.cooling)[:SHOWN],
         "inqueue": done.enqueued.count,
         "told": {
@@ -339,7 +339,7 @@ def _gangs(done: Pass) -> dict[str, Any]:
         | {"dropped": len(dropped), "waiting": len(result.reasons) if result is not None else 0},
         "left": _some({**dropped, **left}),
         "incomplete": [_incomplete(gang) for gang in done.gangs if gang.state in incomplete],
-        "rejected": _some({pod: f"{reason} on {node}" for pod, (node, reason) in rejected.items()}),
+        "rejected": _some({pod: f"{each.reason} on {each.node}" for pod, each in rejected.items()}),
     }
 
 

@@ -61,7 +61,8 @@ def add_cooling(parser: Any) -> None:
         type=float,
         default=300.0,
         metavar="SECONDS",
-        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300)",
+        help="how long a node gets nothing new after its kubelet rejected a pod of ours (default 300); what "
+        "several kubelets reject backs off itself",
     )
 
 
@@ -106,15 +107,19 @@ def _recorded(client: Client, options: argparse.Namespace) -> RecordedGangs:
 def _snapshot(options: argparse.Namespace) -> int:
     from placer.cluster import Client, anonymized, take
     from placer.cluster.reading.client import server_time
-    from placer.cluster.reading.earlier_passes import cooling_nodes, marked
+    from placer.cluster.reading.earlier_passes import marked
+    from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
     from placer.progress import Progress
 
     writable([Path(options.output)] if options.output != "-" else [])
     client = Client.connect(options.kubeconfig, options.context)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
-        cooling = cooling_nodes(client, options.scheduler_name, options.cool_down)
+        failed = failed_pods(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: progress.phase(f"{name} {count:,}"))
-        snapshot = marked(taken, cooling, _recorded(client, options).gangs, server_time(client))
+        record, now = _recorded(client, options), server_time(client)
+        workloads = remembered(record.workloads, failed, options.cool_down, now)
+        cooling = cooling_nodes(workloads, options.cool_down, now)
+        snapshot = marked(taken, cooling, record.gangs, now, waiting_workloads(workloads, now))
         if options.strict:
             _refuse_findings(snapshot)
         if options.anonymize:

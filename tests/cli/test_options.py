@@ -44,7 +44,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
         taken = Snapshot(scheduler_name="placer", items=items, versions={}, counts={"nodes": 2})
         monkeypatch.setattr(placer.cluster, "take", lambda *_, **__: taken)
         monkeypatch.setattr(placer.cluster.Client, "connect", connect)
-        monkeypatch.setattr("placer.cluster.reading.earlier_passes.cooling_nodes", lambda *_: set())
+        monkeypatch.setattr("placer.cluster.reading.rejections.failed_pods", lambda *_: [])
         monkeypatch.setattr("placer.cluster.reading.gang_record.read_record", lambda *_: RecordedGangs())
         return asked
 

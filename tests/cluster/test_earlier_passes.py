@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,58 +9,14 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.reading.client import Response
-from placer.cluster.reading.earlier_passes import cooling_nodes, marked, prepared
-from placer.cluster.reading.gang_record import GangRecord, digests
+from placer.cluster.reading.earlier_passes import marked, prepared
+from placer.cluster.reading.gang_record import GangRecord, RejectedWorkload, digests
+from placer.cluster.reading.views import Workload
 from placer.instance import GroupKey, Key
-from tests.cluster.snapshots import ListServer, snapshot_of
+from tests.cluster.snapshots import snapshot_of
 from tests.support import Document, node, pod, pod_group
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
-
-
-class Failed:
-    """A server with pods that failed, two a page."""
-
-    def __init__(self, *pods: Mapping[str, Any]) -> None:
-        self.pods, self.asked = pods, dict[str, str]()
-
-    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
-        assert (path, parameters is not None) == ("/api/v1/pods", True)
-        self.asked = dict(parameters or {})
-        start = int(self.asked.get("continue", "0"))
-        more = {"continue": str(start + 2)} if start + 2 < len(self.pods) else {}
-        return Response(200, json.dumps({"metadata": more, "items": self.pods[start : start + 2]}).encode())
-
-
-def failed(where: str, reason: str | None, minute: int = 59, started: int | None = None) -> dict[str, Any]:
-    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": f"2026-01-01T11:{minute:02d}:00Z"}
-    status: dict[str, Any] = {"phase": "Failed", "reason": reason, "conditions": [scheduled]}
-    if started is not None:
-        status["startTime"] = f"2026-01-01T11:{started:02d}:00Z"
-    return {"metadata": {"name": "p"}, "spec": {"nodeName": where}, "status": status}
-
-
-def test_nodes_of_pods_that_kubelets_rejected_lately_cool_down() -> None:
-    server = Failed(
-        failed("n1", "OutOfcpu"),
-        failed("n2", "OutOfcpu", minute=50),
-        failed("n3", "TopologyAffinityError", minute=50, started=58),
-        failed("n4", "Evicted"),
-        failed("n5", None),
-        {**failed("n6", "OutOfpods"), "spec": {}},
-    )
-    assert cooling_nodes(server, "mine", 300, NOW) == {"n1", "n3"}
-    assert server.asked["fieldSelector"] == "status.phase=Failed,spec.schedulerName=mine"
-    assert cooling_nodes(server, "*", 300, NOW) == {"n1", "n3"}
-    assert server.asked["fieldSelector"] == "status.phase=Failed"
-    assert cooling_nodes(server, "mine", 601, NOW) == {"n1", "n2", "n3"}
-
-
-def test_nothing_is_asked_where_nothing_cools_down() -> None:
-    server = Failed(failed("n1", "OutOfcpu"))
-    assert cooling_nodes(server, "mine", 0, NOW) == set()
-    assert server.asked == {}
 
 
 def named(name: str) -> dict[str, Any]:
@@ -142,7 +96,7 @@ def test_a_gang_that_backs_off_is_not_decided_upon(tmp_path: Path) -> None:
     record = recorded("back", pods=frozenset(), rolled_back=1, until=later)
     made = prepared(snapshot_of(documents), (), record, NOW)
     assert set(decided(made.snapshot, tmp_path)) == {"new-0", "new-1"}
-    assert {pod.name: until for pod, (_, until) in made.backing_off.items()} == {"back-0": later, "back-1": later}
+    assert {pod.name: until for pod, (_, until, _why) in made.backing_off.items()} == {"back-0": later, "back-1": later}
     assert prepared(snapshot_of(documents), (), record, later).backing_off == {}
 
 
@@ -205,15 +159,20 @@ def test_a_half_bound_gang_of_coscheduling_comes_first_too(tmp_path: Path) -> No
     ) == {"half-1": "n1"}
 
 
-def test_a_node_cools_down_by_the_servers_clock() -> None:
-    """A clock of ours that is hours ahead would find every rejection long ago, one that is behind every one new."""
+def test_a_workload_that_backs_off_is_not_tried_and_the_rest_of_its_gangs_goes_on(tmp_path: Path) -> None:
+    """Pods of a gang may be of several workloads; those of one that waits do not count for it."""
+    job = {"metadata": {**named("made")["metadata"], "ownerReferences": [owner("Job", "poison")]}}
+    ours: dict[str, Any] = {"spec": {"schedulerName": "placer"}, "cpu": 1}
+    documents = [node("n1"), pod("made", **job, **ours), pod("alone", **named("alone"), **ours), *gang("a", 0, 1)]
+    later = NOW + timedelta(seconds=60)
+    times = {"n1": NOW, "n2": NOW}
+    rejected = {Workload("default", "Job", "poison"): RejectedWorkload(times, "OutOfcpu", 1, later)}
+    made = prepared(snapshot_of(documents), (), {}, NOW, rejected)
+    why = "kubelets of Node n1, Node n2 rejected its pods (OutOfcpu)"
+    assert made.backing_off == {Key("default", "made"): (GroupKey("", "default", "made"), later, why)}
+    assert decided(made.snapshot, tmp_path) == {"alone": "n1", "a-0": "n1"}
+    assert marked(snapshot_of(documents), (), {}, NOW, rejected) == made.snapshot
 
-    class Told(ListServer):
-        def now(self) -> datetime:
-            return NOW
 
-    def rejected(name: str, time: str) -> Document:
-        return pod(name, node=name, status={"phase": "Failed", "reason": "OutOfcpu", "startTime": time})
-
-    server = Told({"/api/v1/pods": [rejected("n1", "2026-01-01T11:58:00Z"), rejected("n2", "2026-01-01T11:50:00Z")]})
-    assert cooling_nodes(server, "placer", 300) == {"n1"}
+def owner(kind: str, name: str) -> dict[str, Any]:
+    return {"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}

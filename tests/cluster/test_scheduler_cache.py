@@ -204,11 +204,19 @@ def test_what_kubelets_say(cache: SchedulerCache) -> None:
     assert cache.kubelet_answer(bind("a", "n2")) is KubeletAnswer.ADMITTED
     cache.pod_happened("MODIFIED", event(mine("b", cpu=4), "n1", phase="Failed", reason="OutOfcpu"))
     assert cache.kubelet_answer(bind("b", "n1")) is KubeletAnswer.REJECTED
-    assert cache.rejected == {Key("default", "b"): ("n1", "OutOfcpu")}
+    assert {key.name: (each.node, each.reason) for key, each in cache.rejected.items()} == {"b": ("n1", "OutOfcpu")}
     assert cache.all_seen(answered=True)
     assert cache.refusal(alone("c"), [bind("c", "n1")]) == (
         "Node n1 cools down: its kubelet rejected Pod default/b (OutOfcpu)"
     )
+    assert cache.refusal(alone("c"), [bind("c", "n2")]) is None
+
+
+def test_what_two_kubelets_reject_takes_no_node_from_others(cache: SchedulerCache) -> None:
+    cache.assume([bind("a", "n2"), bind("b", "n1")])
+    for name, where, cpu in (("a", "n2", 5), ("b", "n1", 4)):
+        cache.pod_happened("MODIFIED", event(mine(name, cpu=cpu), where, phase="Failed", reason="SysctlForbidden"))
+    assert cache.refusal(alone("c"), [bind("c", "n1")]) is None
     assert cache.refusal(alone("c"), [bind("c", "n2")]) is None
 
 

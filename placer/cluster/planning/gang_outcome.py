@@ -103,8 +103,9 @@ def gang_outcomes(instance: Instance, cache: SchedulerCache, tried: BatchOutcome
 
 def _failures(cache: SchedulerCache, tried: BatchOutcome) -> dict[Key, str]:
     """Why pods of a batch could not be bound, or do not run."""
-    rejected = cache.rejected.items()
-    return tried.failed | {pod: f"the kubelet of Node {node} rejected it ({why})" for pod, (node, why) in rejected}
+    return tried.failed | {
+        pod: f"the kubelet of Node {each.node} rejected it ({each.reason})" for pod, each in cache.rejected.items()
+    }
 
 
 def _gang_outcome(

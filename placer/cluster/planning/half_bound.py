@@ -15,21 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.earlier_passes import HalfBoundGang
 from placer.cluster.reading.gang_record import MOST_PODS, GangRecord, digests
+from placer.cluster.reading.rejections import back_off
 from placer.cluster.reading.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 
 __all__ = ["next_to_go", "recorded_after", "recorded_before", "with_earlier"]
-
-#: Seconds for which a gang is not tried after it was rolled back once, and the most.
-_FIRST_BACK_OFF, _LONGEST_BACK_OFF = 60, 3600
 
 _COMPLETE = frozenset((GangState.BOUND, GangState.SHORT))
 
@@ -188,8 +186,7 @@ def recorded_after(
             del found[gang.key]
         elif gang.state is GangState.ROLLED_BACK:
             times = recorded.rolled_back + 1
-            seconds = min(_FIRST_BACK_OFF * 2 ** (times - 1), _LONGEST_BACK_OFF)
-            found[gang.key] = GangRecord(now, frozenset(), times, now + timedelta(seconds=seconds))
+            found[gang.key] = GangRecord(now, frozenset(), times, now + back_off(times))
         elif gang.key in anew:
             found[gang.key] = replace(recorded, since=now)
         elif gang.state is GangState.LEFT and not gang.missing:

@@ -31,7 +31,7 @@ from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.rule_checks import RuleChecks
 from placer.cluster.reading.field_filter import list_reader, readable
 from placer.cluster.reading.snapshot import TAINT, is_placeholder, placeholder_for
-from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView
+from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection
 from placer.instance import GroupKey, HostPort, Instance, Key, Node, Pod, PodState
 from placer.instance.build import read_nodes
 from placer.instance.eligibility import host_ports
@@ -242,7 +242,7 @@ class SchedulerCache:
         # Also for pods that tolerate every taint.
         cooling = (name for name, node in instance.nodes.items() if any(taint.key == TAINT for taint in node.taints))
         self._cooling: dict[str, str] = dict.fromkeys(cooling, "its kubelet rejected a pod of ours")
-        self.rejected: dict[Key, tuple[str, str]] = {}  #: pods of this pass to node and reason of the kubelet
+        self.rejected: dict[Key, Rejection] = {}  #: pods of this pass that their kubelets rejected
         self.lost: Callable[[], str | None] = lambda: None  #: why no events come, or None; set by what feeds the cache
         for key, pod in instance.pods.items():
             if pod.node is not None:
@@ -320,10 +320,9 @@ class SchedulerCache:
         self._unconfirmed.unseen.discard(key)
         if held.answer is not KubeletAnswer.NOTHING:
             self._unconfirmed.unanswered.discard(key)
-        if held.answer is KubeletAnswer.REJECTED:
-            reason = view.status.reason or "Failed"
-            self.rejected[key] = (held.node, reason)
-            self._cooling[held.node] = f"its kubelet rejected Pod {key} ({reason})"
+        rejection = view.rejection
+        if rejection is not None:
+            self.rejected[key] = rejection
             self._release(key)
         elif view.status.phase in TERMINAL_PHASES:
             self._ended[key] = held
@@ -464,10 +463,19 @@ class SchedulerCache:
         node = self._nodes.get(bind.node)
         if node is None:
             return f"Node {bind.node} is gone"
-        if bind.node in self._cooling:
-            return f"Node {bind.node} cools down: {self._cooling[bind.node]}"
+        why = self._cooling.get(bind.node) or self._rejected_on(bind.node)
+        if why is not None:
+            return f"Node {bind.node} cools down: {why}"
         refused = self._instance.pods[bind.pod].constraints.refusal(node)
         return None if refused is None else f"Pod {bind.pod} may no longer run on Node {bind.node}: {refused}"
+
+    def _rejected_on(self, node: str) -> str | None:
+        """Whether its kubelet rejected a pod of this pass, of a workload that no other kubelet rejected."""
+        for key, each in self.rejected.items():
+            others = (other.node for other in self.rejected.values() if other.workload == each.workload)
+            if each.node == node and all(other == node for other in others):
+                return f"its kubelet rejected Pod {key} ({each.reason})"
+        return None
 
     def _members_refusal(self, gang: GroupKey) -> str | None:
         """Whether a bound member is gone without which the gang may not be ready."""

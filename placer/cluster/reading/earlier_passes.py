@@ -1,14 +1,13 @@
 """What earlier passes left behind, written into the snapshot so that ``solve`` on it decides as the pass did.
 
-**Nodes that cool down.** A kubelet that rejected one of our pods knows something that the API server does not: its node
-gets a taint in the snapshot for some time, and so no new pods. What is rejected stays as a failed pod, so the next
-pass finds it there.
+**Nodes that cool down**, since their kubelet rejected a pod of ours (:mod:`placer.cluster.reading.rejections`). They
+get a taint in the snapshot for some time, and so no new pods.
 
 **Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
 until they are complete, so they come first: in the snapshot they have the highest priority there is.
 
-**Gangs that back off.** One that was rolled back is not tried for a while, so that its room goes to others: in the
-snapshot its pods have a scheduling gate.
+**Gangs and workloads that back off.** A gang that was rolled back, and a workload that several kubelets rejected, is
+not tried for a while, so that its room goes to others: in the snapshot its pods have a scheduling gate.
 
 Nothing of this is written to the cluster.
 """
@@ -17,21 +16,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import msgspec
 
-from placer.cluster.reading.client import Server, listed, server_time
-from placer.cluster.reading.gang_record import GangRecord, digests
+from placer.cluster.reading.gang_record import GangRecord, RejectedWorkload, digests
 from placer.cluster.reading.snapshot import TAINT, Snapshot
-from placer.cluster.reading.views import PodView, is_rejection
-from placer.instance import ANY_SCHEDULER, GroupKey, Instance, Key
+from placer.cluster.reading.views import PodView, Workload
+from placer.instance import GroupKey, Instance, Key
 from placer.instance.build import build
 from placer.outcome import Outcome
 from placer.placement import Placement
 
-__all__ = ["BACKING_OFF", "UNFINISHED", "HalfBoundGang", "Prepared", "cooling_nodes", "marked", "prepared"]
+__all__ = ["BACKING_OFF", "UNFINISHED", "BackOff", "HalfBoundGang", "Prepared", "marked", "prepared"]
 
 #: PriorityClass of PodGroups that are half-bound, in the snapshot alone.
 UNFINISHED = "placer.dev-half-bound"
@@ -62,6 +60,14 @@ class HalfBoundGang:
     priority: int
 
 
+class BackOff(NamedTuple):
+    """That a pod is not tried yet: of which gang it is, until when, and why."""
+
+    group: GroupKey
+    until: datetime
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A snapshot with what earlier passes left behind written into it.
@@ -75,42 +81,13 @@ class Prepared:
     half_bound
         Gangs that placer left half-bound, those included of which no pod waits.
     backing_off
-        Pods that are not tried yet, with their gang and until when.
+        Pods that are not tried yet.
     """
 
     snapshot: Snapshot
     instance: Instance
     half_bound: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
-    backing_off: Mapping[Key, tuple[GroupKey, datetime]] = field(default_factory=dict)
-
-
-def cooling_nodes(server: Server, scheduler_name: str, seconds: float, now: datetime | None = None) -> set[str]:
-    """Find the nodes whose kubelet rejected a pod of ours a short time ago.
-
-    Parameters
-    ----------
-    server
-        Where to ask.
-    scheduler_name
-        Whose pods are ours; ``*``: any scheduler's.
-    seconds
-        How long a node cools down; 0: not at all.
-    now
-        Default: by the server's clock.
-    """
-    if seconds <= 0:
-        return set()
-    since = (now or server_time(server)) - timedelta(seconds=seconds)
-    of_ours = "" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}"
-    selector = f"status.phase=Failed{of_ours}"
-    failed = listed(server.get, "/api/v1/pods", PodView, selector)
-    return {pod.spec.node_name for pod in failed if pod.spec.node_name and _was_rejected(pod, since)}
-
-
-def _was_rejected(pod: PodView, since: datetime) -> bool:
-    """Whether a failed pod was rejected by its kubelet, and that no earlier than since."""
-    rejected = is_rejection(pod.status.reason, pod.status.message)
-    return rejected and pod.scheduled_at is not None and pod.scheduled_at >= since
+    backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
 
 
 def prepared(
@@ -118,6 +95,7 @@ def prepared(
     cooling: Collection[str],
     record: Mapping[GroupKey, GangRecord] | None = None,
     now: datetime | None = None,
+    rejected: Mapping[Workload, RejectedWorkload] | None = None,
 ) -> Prepared:
     """Write into a snapshot what earlier passes left behind.
 
@@ -131,12 +109,15 @@ def prepared(
         The gangs that placer has begun to bind.
     now
         Default: the clock's.
+    rejected
+        Workloads that back off.
     """
     found = _changed(snapshot, _cooled(cooling))
     instance = _instance(found)
     begun = record or {}
     half = _half_bound(found, instance, begun)
     waiting = _backing_off(instance, begun.keys() - half.keys(), begun, now or datetime.now(UTC))
+    waiting |= _rejected(found, instance, rejected or {})
     first = [key for key in half if instance.groups[key].pending]
     changes = _raised(instance, first) | {("Pod", key): _gate for key in waiting}
     if not changes:
@@ -161,13 +142,14 @@ def marked(
     cooling: Collection[str],
     record: Mapping[GroupKey, GangRecord] | None = None,
     now: datetime | None = None,
+    rejected: Mapping[Workload, RejectedWorkload] | None = None,
 ) -> Snapshot:
     """Write the same into a snapshot of which no instance is needed here, since others decide upon it.
 
-    An instance, which takes longer to make than the snapshot took, is made only if a gang may be half-bound.
+    An instance, which takes longer to make than the snapshot took, is made only if something may be half-bound or wait.
     """
-    if record:
-        return prepared(snapshot, cooling, record, now).snapshot
+    if record or rejected:
+        return prepared(snapshot, cooling, record, now, rejected).snapshot
     return _changed(snapshot, _cooled(cooling))
 
 
@@ -190,15 +172,28 @@ def _half_bound(
 
 def _backing_off(
     instance: Instance, keys: Iterable[GroupKey], record: Mapping[GroupKey, GangRecord], now: datetime
-) -> dict[Key, tuple[GroupKey, datetime]]:
+) -> dict[Key, BackOff]:
     """Pods of gangs that are not to be tried yet."""
     times = {key: record[key].until for key in keys if key in instance.groups}
     return {
-        pod: (key, until)
+        pod: BackOff(key, until, "rolled back, since half-bound")
         for key, until in sorted(times.items())
         if until is not None and until > now
         for pod in instance.groups[key].pending
     }
+
+
+def _rejected(
+    snapshot: Snapshot, instance: Instance, rejected: Mapping[Workload, RejectedWorkload]
+) -> dict[Key, BackOff]:
+    """Pending pods of workloads that are not to be tried yet."""
+    found: dict[Key, BackOff] = {}
+    texts = snapshot.pod_texts(pod.key for pod in instance.pending) if rejected else {}
+    for key, item in sorted(texts.items()):
+        each = rejected.get(msgspec.json.decode(item, type=PodView).workload)
+        if each is not None and each.until is not None:
+            found[key] = BackOff(instance.pods[key].group or GroupKey("", *key), each.until, str(each))
+    return found
 
 
 def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], _Change]:

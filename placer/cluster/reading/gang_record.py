@@ -23,14 +23,26 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from placer.cluster.reading.client import Server
+from placer.cluster.reading.views import Workload
 from placer.errors import ClusterError
 from placer.instance import GroupKey
 
-__all__ = ["MOST_PODS", "GangRecord", "RecordedGangs", "digests", "packed", "read_record", "record_name", "record_path"]
+__all__ = [
+    "MOST_PODS",
+    "GangRecord",
+    "RecordedGangs",
+    "RejectedWorkload",
+    "digests",
+    "packed",
+    "read_record",
+    "record_name",
+    "record_path",
+]
 
 #: Most pods of which digests fit into one ConfigMap (1 MiB), beside what is said of their gangs.
 MOST_PODS = 150_000
@@ -60,11 +72,37 @@ class GangRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class RejectedWorkload:
+    """What is remembered of a workload that kubelets rejected (:mod:`placer.cluster.reading.rejections`).
+
+    Parameters
+    ----------
+    nodes
+        Whose kubelets, and when last; some of many.
+    reason
+        What the last one said.
+    times
+        How often it backed off.
+    until
+        When it may be tried again; None: it does not back off, its node cools down.
+    """
+
+    nodes: Mapping[str, datetime] = field(default_factory=dict)
+    reason: str = ""
+    times: int = 0
+    until: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"kubelets of {', '.join(f'Node {name}' for name in self.nodes)} rejected its pods ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedGangs:
-    """The record as it was read: gangs, and the resourceVersion of the ConfigMap, empty where there is none."""
+    """The record as it was read: gangs, the ConfigMap's resourceVersion, empty where there is none, and workloads."""
 
     gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)
     version: str = ""
+    workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)
 
 
 def digests(uids: Iterable[str]) -> frozenset[bytes]:
@@ -106,12 +144,15 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
         return RecordedGangs()
     try:
         document = json.loads(answer.text)
-        return RecordedGangs(_unpacked(document.get("binaryData") or {}), document["metadata"]["resourceVersion"])
+        data = document.get("binaryData") or {}
+        return RecordedGangs(_unpacked(data), document["metadata"]["resourceVersion"], _workloads(data))
     except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
         raise ClusterError(f"{path}: found {type(error).__name__} {error}, expected what placer wrote") from error
 
 
-def packed(gangs: Mapping[GroupKey, GangRecord]) -> dict[str, str]:
+def packed(
+    gangs: Mapping[GroupKey, GangRecord], workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({})
+) -> dict[str, str]:
     """``binaryData`` of the ConfigMap: all but digests as JSON, gzipped; the digests one behind the other."""
     told = [
         {
@@ -119,19 +160,57 @@ def packed(gangs: Mapping[GroupKey, GangRecord]) -> dict[str, str]:
             "since": each.since.isoformat(),
             "pods": len(each.pods),
             "rolledBack": each.rolled_back,
-            "until": each.until.isoformat() if each.until is not None else None,
+            "until": _time(each.until),
         }
         for key, each in sorted(gangs.items())
     ]
+    rejected = [
+        {
+            "workload": key,
+            "nodes": {name: _time(when) for name, when in each.nodes.items()},
+            "reason": each.reason,
+            "times": each.times,
+            "until": _time(each.until),
+        }
+        for key, each in sorted(workloads.items())
+    ]
     pods = b"".join(b"".join(sorted(each.pods)) for _, each in sorted(gangs.items()))
-    text = gzip.compress(json.dumps(told).encode(), mtime=0)
-    return {"gangs": b64encode(text).decode(), "pods": b64encode(pods).decode()}
+    return {"gangs": _text(told), "pods": b64encode(pods).decode(), "rejected": _text(rejected)}
+
+
+def _text(told: list[dict[str, Any]]) -> str:
+    return b64encode(gzip.compress(json.dumps(told).encode(), mtime=0)).decode()
+
+
+def _read_text(text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(gzip.decompress(b64decode(text)))
+    return found
+
+
+def _time(when: datetime | None) -> str | None:
+    return when.isoformat() if when is not None else None
+
+
+def _read_time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text is not None else None
+
+
+def _workloads(data: Mapping[str, str]) -> dict[Workload, RejectedWorkload]:
+    return {
+        Workload(*each["workload"]): RejectedWorkload(
+            {name: datetime.fromisoformat(when) for name, when in each["nodes"].items()},
+            each["reason"],
+            each["times"],
+            _read_time(each["until"]),
+        )
+        for each in (_read_text(data["rejected"]) if "rejected" in data else ())
+    }
 
 
 def _unpacked(data: Mapping[str, str]) -> dict[GroupKey, GangRecord]:
     if not data:
         return {}
-    told: list[dict[str, Any]] = json.loads(gzip.decompress(b64decode(data["gangs"])))
+    told = _read_text(data["gangs"])
     pods = b64decode(data["pods"])
     ends = accumulate((each["pods"] * _BYTES for each in told), initial=0)
     return {
@@ -139,7 +218,7 @@ def _unpacked(data: Mapping[str, str]) -> dict[GroupKey, GangRecord]:
             datetime.fromisoformat(each["since"]),
             frozenset(pods[place : place + _BYTES] for place in range(start, end, _BYTES)),
             each["rolledBack"],
-            datetime.fromisoformat(each["until"]) if each["until"] is not None else None,
+            _read_time(each["until"]),
         )
         for each, (start, end) in zip(told, pairwise(ends), strict=True)
     }

@@ -6,13 +6,15 @@ events of a watch as bindings. What a *rule* looks at is read by the schemas of 
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from placer.instance import Key
+from placer.instance.gangs import GROUP_ANNOTATIONS
 
 __all__ = [
     "DaemonSetView",
@@ -22,7 +24,9 @@ __all__ = [
     "ObjectView",
     "Page",
     "PodView",
+    "Rejection",
     "TopologyView",
+    "Workload",
     "is_rejection",
 ]
 
@@ -81,6 +85,31 @@ class KubeletAnswer(Enum):
     REJECTED = "rejected"
 
 
+class Workload(NamedTuple):
+    """What makes pods: their controller, else the gang that they name, else those of their namespace that have neither.
+
+    Who is rejected is remembered by it, since pods are deleted and made anew under other names. Pods that nothing makes
+    count together, so that to make many of them is no way to be many.
+    """
+
+    namespace: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name or '*'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """That a kubelet did not admit a pod: of which workload, on which node, why and when."""
+
+    workload: Workload
+    node: str
+    reason: str
+    when: datetime
+
+
 class ListMetadata(msgspec.Struct, rename="camel"):
     """Where a list stands in time, and how it goes on."""
 
@@ -100,6 +129,7 @@ class OwnerView(msgspec.Struct):
 
     kind: str = ""
     name: str = ""
+    controller: bool | None = None
 
 
 class MetadataView(msgspec.Struct, rename="camel"):
@@ -166,6 +196,25 @@ class PodView(ObjectView):
             return KubeletAnswer.REJECTED
         started = self.status.start_time is not None or self.status.phase not in (None, "", "Pending")
         return KubeletAnswer.ADMITTED if started else KubeletAnswer.NOTHING
+
+    @property
+    def workload(self) -> Workload:
+        """What made it."""
+        metadata = self.metadata
+        owners, notes = metadata.owner_references or (), metadata.annotations or {}
+        owner = next((each for each in owners if each.controller), owners[0] if owners else None)
+        if owner is not None:
+            return Workload(metadata.namespace, owner.kind, owner.name)
+        group = next((notes[key] for key in GROUP_ANNOTATIONS if notes.get(key)), "")
+        return Workload(metadata.namespace, "PodGroup" if group else "Pod", group)
+
+    @property
+    def rejection(self) -> Rejection | None:
+        """That its kubelet did not admit it; one of which is not known when it was counts as one of long ago."""
+        if self.kubelet_answer is not KubeletAnswer.REJECTED or not self.spec.node_name:
+            return None
+        when = self.scheduled_at or datetime.min.replace(tzinfo=UTC)
+        return Rejection(self.workload, self.spec.node_name, self.status.reason or "Failed", when)
 
     @property
     def scheduled(self) -> ConditionView | None:

@@ -7,7 +7,15 @@ import time
 from collections.abc import Mapping
 
 from placer.cluster.reading.client import Unanswered, Writer
-from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, packed, read_record, record_path
+from placer.cluster.reading.gang_record import (
+    GangRecord,
+    RecordedGangs,
+    RejectedWorkload,
+    packed,
+    read_record,
+    record_path,
+)
+from placer.cluster.reading.views import Workload
 from placer.errors import ClusterError
 from placer.instance import GroupKey
 
@@ -19,7 +27,12 @@ _PATIENCE = 5.0
 
 
 def write_record(
-    server: Writer, namespace: str, name: str, before: RecordedGangs, gangs: Mapping[GroupKey, GangRecord]
+    server: Writer,
+    namespace: str,
+    name: str,
+    before: RecordedGangs,
+    gangs: Mapping[GroupKey, GangRecord],
+    workloads: Mapping[Workload, RejectedWorkload] | None = None,
 ) -> RecordedGangs:
     """Write what is recorded; nothing where it is so already.
 
@@ -31,22 +44,24 @@ def write_record(
         Of the ConfigMap.
     before
         The record as it was read or written last.
-    gangs
-        What is to be recorded.
+    gangs, workloads
+        What is to be recorded; of workloads None: as before.
 
     Raises
     ------
     ClusterError
         The server refuses, or does not answer.
     """
-    if dict(gangs) == dict(before.gangs):
+    rejected = before.workloads if workloads is None else workloads
+    if (dict(gangs), dict(rejected)) == (dict(before.gangs), dict(before.workloads)):
         return before
+    data = packed(gangs, rejected)
     trouble, version = "", before.version
     for pause in (*_PAUSES, 0.0):
         try:
-            answer = server.send(*_request(namespace, name, version, gangs), timeout=_PATIENCE)
+            answer = server.send(*_request(namespace, name, version, data), timeout=_PATIENCE)
             if answer.status in (200, 201):
-                return RecordedGangs(gangs, json.loads(answer.text)["metadata"]["resourceVersion"])
+                return RecordedGangs(gangs, json.loads(answer.text)["metadata"]["resourceVersion"], rejected)
             trouble = f"{answer.status} {answer.message}"
             if answer.status == 409 or (answer.status == 404 and version):
                 version = read_record(server, namespace, name).version
@@ -58,10 +73,8 @@ def write_record(
     raise ClusterError(f"ConfigMap {namespace}/{name}, the record of half-bound gangs: {trouble}")
 
 
-def _request(
-    namespace: str, name: str, version: str, gangs: Mapping[GroupKey, GangRecord]
-) -> tuple[str, str, dict[str, object]]:
+def _request(namespace: str, name: str, version: str, data: Mapping[str, str]) -> tuple[str, str, dict[str, object]]:
     metadata = {"name": name, "namespace": namespace} | ({"resourceVersion": version} if version else {})
     body: dict[str, object] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    body["binaryData"] = packed(gangs)
+    body["binaryData"] = data
     return ("PUT", record_path(namespace, name), body) if version else ("POST", record_path(namespace), body)

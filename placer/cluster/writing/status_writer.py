@@ -45,9 +45,8 @@ from placer.result import Result
 from placer.words import counted
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from placer.cluster.planning.scheduler_cache import Overfull
+    from placer.cluster.reading.earlier_passes import BackOff
 
 __all__ = ["StatusOptions", "StatusReport", "write_status"]
 
@@ -114,7 +113,7 @@ def write_status(
     overfull: Iterable[Overfull],
     options: StatusOptions,
     stop: threading.Event,
-    backing_off: Mapping[Key, tuple[GroupKey, datetime]] = MappingProxyType({}),
+    backing_off: Mapping[Key, BackOff] = MappingProxyType({}),
 ) -> StatusReport:
     """Write what became of a pass.
 
@@ -131,15 +130,15 @@ def write_status(
     stop
         Set by another thread: write nothing more.
     backing_off
-        Pods that were not tried, since their gang was rolled back, with the gang and until when.
+        Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
     """
     writer = _StatusWriter(server, scheduler_name, options.limit, stop)
     waits = _waits(result, plan, gangs) | {
-        key: _WaitingReason("SchedulerError", f"rolled back, since half-bound; tried again at {until:%H:%M:%S} UTC")
-        for key, until in backing_off.values()
+        each.group: _WaitingReason("SchedulerError", f"{each.why}; tried again at {each.until:%H:%M:%S} UTC")
+        for each in backing_off.values()
     }
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
-    groups |= {pod: key for pod, (key, _) in backing_off.items()}
+    groups |= {pod: each.group for pod, each in backing_off.items()}
     changed = writer.conditions(groups, waits) if options.conditions else set(waits)
     if options.groups:
         writer.groups(_group_statuses(result, gangs, waits))

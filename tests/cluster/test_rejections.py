@@ -1,0 +1,173 @@
+"""What is remembered of kubelets that rejected pods: when a node cools down, and when the workload waits instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from placer.cluster.reading.client import Response
+from placer.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, packed, read_record
+from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
+from placer.cluster.reading.views import PodView, Rejection, Workload
+from placer.cluster.writing.gang_ledger import write_record
+from tests.cluster.snapshots import ListServer
+from tests.support import Document, pod
+
+NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+JOB, OTHER = Workload("default", "Job", "train"), Workload("default", "Job", "other")
+
+
+def rejection(node: str, seconds: float, workload: Workload = JOB, reason: str = "OutOfcpu") -> Rejection:
+    return Rejection(workload, node, reason, NOW + timedelta(seconds=seconds))
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def failed(name: str, where: str, reason: str | None, time: str | None = "11:59:00", **metadata: Any) -> Document:
+    status = {"phase": "Failed", "reason": reason} | ({"startTime": f"2026-01-01T{time}Z"} if time else {})
+    made = pod(name, node=where, status=status, metadata={"name": name, "namespace": "default", **metadata})
+    return {**made, "spec": {**made["spec"], "schedulerName": "placer"}}
+
+
+def test_failed_pods_are_found_that_kubelets_rejected() -> None:
+    owner = {"kind": "Job", "name": "train", "controller": True}
+    pods = [
+        failed("a", "n1", "OutOfcpu", ownerReferences=[{"kind": "Workflow", "name": "x"}, owner]),
+        failed("b", "n2", "TopologyAffinityError", annotations={"scheduling.k8s.io/group-name": "gang"}),
+        failed("c", "n3", "Evicted"),
+        failed("d", "n4", None),
+        failed("e", "n5", "OutOfpods", None),
+    ]
+    found = failed_pods(ListServer({"/api/v1/pods": pods}), "placer", 300)
+    assert [(str(each.workload), each.node, each.reason) for each in found] == [
+        ("Job default/train", "n1", "OutOfcpu"),
+        ("PodGroup default/gang", "n2", "TopologyAffinityError"),
+        ("Pod default/*", "n5", "OutOfpods"),
+    ]
+    assert [each.when for each in found[:2]] == [at(-60)] * 2
+    assert cooling_nodes(remembered({}, found, 300, NOW), 300, NOW) == {"n1", "n2"}  # of n5 it is not known when
+
+
+@pytest.mark.parametrize(("scheduler", "more"), [("mine", ",spec.schedulerName=mine"), ("*", "")])
+def test_failed_pods_of_ours_are_asked_for_and_no_others(scheduler: str, more: str) -> None:
+    asked = []
+
+    class Server(ListServer):
+        def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
+            asked.append((path, (parameters or {}).get("fieldSelector")))
+            return super().get(path, parameters)
+
+    assert failed_pods(Server({"/api/v1/pods": []}), scheduler, 300) == []
+    assert asked == [("/api/v1/pods", f"status.phase=Failed{more}")]
+
+
+def test_nothing_is_asked_where_nothing_cools_down() -> None:
+    server = ListServer({"/api/v1/pods": [failed("a", "n1", "OutOfcpu")]})
+    assert failed_pods(server, "placer", 0) == []
+    assert server.asked == []
+    assert remembered({JOB: RejectedWorkload({"n1": NOW})}, [rejection("n1", 0)], 0, NOW) == {}
+
+
+def test_a_node_cools_down_for_as_long_as_it_is_said_though_its_pod_is_gone() -> None:
+    known = remembered({}, [rejection("n1", -10)], 300, NOW)
+    assert known == {JOB: RejectedWorkload({"n1": at(-10)}, "OutOfcpu")}
+    assert cooling_nodes(known, 300, NOW) == {"n1"}
+    assert remembered(known, [], 300, at(289)) == known
+    assert remembered(known, [rejection("n1", -60, reason="NodePorts")], 300, NOW) == known  # that of before
+    assert cooling_nodes(known, 300, at(291)) == set()
+    assert remembered(known, [], 300, at(291)) == {}
+
+
+def test_after_the_second_node_the_workload_backs_off_and_no_node_cools_down() -> None:
+    first = remembered({}, [rejection("n1", -60)], 300, NOW)
+    second = remembered(first, [rejection("n1", -60), rejection("n2", -1)], 300, NOW)
+    assert second == {JOB: RejectedWorkload({"n1": at(-60), "n2": at(-1)}, "OutOfcpu", 1, at(60))}
+    assert cooling_nodes(second, 300, NOW) == set()
+    assert waiting_workloads(second, at(59)).keys() == {JOB}
+    assert waiting_workloads(second, at(60)) == {}
+
+
+def test_a_gang_that_no_kubelet_takes_costs_no_node_at_once() -> None:
+    many = [rejection(f"n{number:03d}", -1) for number in range(100)]
+    known = remembered({}, many, 300, NOW)
+    assert (cooling_nodes(known, 300, NOW), known[JOB].times, len(known[JOB].nodes)) == (set(), 1, 8)
+
+
+def test_it_backs_off_for_longer_each_time_an_hour_at_most_and_each_rejection_counts_once() -> None:
+    known, now = remembered({}, [rejection("n1", -1), rejection("n2", -1)], 300, NOW), NOW
+    pauses = []
+    for number in range(9):
+        until = known[JOB].until
+        assert until is not None
+        pauses.append((until - now).total_seconds())
+        old = [rejection("n1", -1), rejection("n2", -1)]  # the pods may be there still
+        assert remembered(known, old, 300, until) == known
+        now = until + timedelta(seconds=5)
+        known = remembered(known, [Rejection(JOB, f"n{number}", "OutOfcpu", now)], 300, now)
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+
+
+def test_it_is_forgotten_an_hour_after_it_might_be_tried() -> None:
+    known = remembered({}, [rejection("n1", -1), rejection("n2", -1)], 300, NOW)
+    assert remembered(known, [], 300, at(60 + 3600)) == known
+    assert remembered(known, [], 300, at(60 + 3601)) == {}
+
+
+def test_a_node_that_rejects_another_workload_too_cools_down_all_the_same() -> None:
+    found = [rejection("n1", -2), rejection("n2", -2), rejection("n1", -1, OTHER)]
+    known = remembered({}, found, 300, NOW)
+    assert cooling_nodes(known, 300, NOW) == {"n1"}
+    assert waiting_workloads(known, NOW).keys() == {JOB}
+
+
+def test_lone_pods_of_a_namespace_count_together() -> None:
+    """Else a hundred of them would take a hundred nodes out."""
+    views = (msgspec.convert(failed(name, f"n-{name}", "OutOfcpu"), PodView) for name in "abc")
+    found = [each.rejection for each in views if each.rejection is not None]
+    known = remembered({}, found, 300, NOW)
+    assert (cooling_nodes(known, 300, NOW), [str(each) for each in known]) == (set(), ["Pod default/*"])
+
+
+def test_no_more_is_remembered_than_fits_and_the_latest_of_it() -> None:
+    found = [rejection("n1", -number / 10, Workload("default", "Job", f"{number:04d}")) for number in range(1_100)]
+    known = remembered({}, found, 300, NOW)
+    assert sorted(each.name for each in known) == [f"{number:04d}" for number in range(1_000)]
+
+
+class Ledger:
+    """A server with the ConfigMap, which keeps what is put there."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, str] = {}
+
+    def get(self, _path: str, _parameters: object = None) -> Response:
+        document = {"metadata": {"resourceVersion": "7"}, "binaryData": self.data}
+        return Response(200, json.dumps(document).encode())
+
+    def send(self, _method: str, _path: str, body: Any = None, **_: object) -> Response:
+        self.data = body["binaryData"]
+        return self.get("")
+
+
+def test_the_record_keeps_it() -> None:
+    known = remembered({}, [rejection("n1", -1), rejection("n2", -1), rejection("n3", -1, OTHER)], 300, NOW)
+    ledger = Ledger()
+    written = write_record(ledger, "placer", "placer-gangs", RecordedGangs(), {}, known)
+    assert read_record(ledger, "placer", "placer-gangs") == written == RecordedGangs({}, "7", known)
+    kept = ledger.data
+    assert write_record(ledger, "placer", "placer-gangs", written, {}) is written
+    assert ledger.data is kept
+
+
+@pytest.mark.parametrize("data", [{}, {key: text for key, text in packed({}).items() if key != "rejected"}])
+def test_a_record_of_before_has_none(data: dict[str, str]) -> None:
+    ledger = Ledger()
+    ledger.data = data
+    assert read_record(ledger, "placer", "placer-gangs") == RecordedGangs({}, "7")
