@@ -13,6 +13,7 @@ from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.terminal import OK, add_command, add_what_if, console
+from placer.words import and_list
 
 if TYPE_CHECKING:
     from placer.explain.cases import Case
@@ -134,8 +135,13 @@ def _job(options: argparse.Namespace, case: Case, keys: list[GroupKey], deadline
     if options.json:
         _print_json([each.as_dict() for each in found])
     else:
+        fits = [
+            f"{each.explanation.group.namespace}/{each.explanation.group.name}"
+            for each in found
+            if each.answer is JobFits.NOW
+        ]
         for each in found:
-            _say(_told_of_job(each))
+            _say(_told_of_job(each, fits))
     return OK if all(each.answer is JobFits.NOW for each in found) else NOT_NOW
 
 
@@ -256,7 +262,8 @@ def options_of(tried: TriedChange) -> str:
     return " ".join(words)
 
 
-def _told_of_job(found: JobAnswer) -> Iterator[str]:
+def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
+    """When a group of a job fits, beside those of the job that fit now."""
     from placer.explain.jobs import JobFits
 
     key, by = found.explanation.group, " and ".join(found.decided_by)
@@ -269,7 +276,8 @@ def _told_of_job(found: JobAnswer) -> Iterator[str]:
     elif found.answer is JobFits.NEVER:
         yield f"{key} never fits, not even on the empty cluster (proved by {by})."
     else:
-        yield f"{key} does not fit now (proved by {by}), and would on the empty cluster."
+        beside = f" beside {and_list(fits)} of the same job" if fits else ""
+        yield f"{key} does not fit now{beside} (proved by {by}), and would on the empty cluster."
     yield from _causes(found.explanation)
     yield from _changes(found.explanation.changes)
 
@@ -277,7 +285,8 @@ def _told_of_job(found: JobAnswer) -> Iterator[str]:
 def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> Iterator[str]:
     yield f"{found.group}: {_copies(found)}"
     if left is not None and spare is not None:
-        yield f"  with the {spare.count} roomiest nodes of each domain of tier {spare.tier} lost: {_copies(left)}"
+        nodes = "roomiest node" if spare.count == 1 else f"{spare.count:,} roomiest nodes"
+        yield f"  with the {nodes} of each domain of tier {spare.tier} lost: {_copies(left)}"
 
 
 def _copies(found: Copies) -> str:

@@ -105,6 +105,8 @@ class Case:
         As of :func:`placer.read.read`.
     only
         The only group of which pods wait; others are left out. None: all of them wait.
+    before
+        Bindings of others that are carried out before it.
     """
 
     def __init__(
@@ -114,8 +116,10 @@ class Case:
         scheduler_name: str | None = None,
         lenient: bool = False,
         only: GroupKey | None = None,
+        before: Placement | None = None,
     ) -> None:
-        self.raws, self.scheduler_name, self.lenient, self.only = list(raws), scheduler_name, lenient, only
+        self.raws, self.scheduler_name, self.lenient = list(raws), scheduler_name, lenient
+        self.only, self.before = only, before
 
     @classmethod
     def read(
@@ -155,6 +159,8 @@ class Case:
         found = build(
             objects, scheduler_name=self.scheduler_name or objects.snapshot, cluster=objects.snapshot is not None
         )
+        if self.before is not None:
+            found = Outcome(found, self.before).carried_out()
         return found if self.only is None else without_waiting(found, self.only)
 
     @cached_property
@@ -162,9 +168,9 @@ class Case:
         """A placement of all that waits; None where it breaks a rule, which is a bug and no answer."""
         return place(self.instance)
 
-    def with_only(self, key: GroupKey) -> Case:
-        """The same, in which nothing waits but one group."""
-        return Case(self.raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=key)
+    def with_only(self, key: GroupKey, before: Placement | None = None) -> Case:
+        """The same, in which some bindings are carried out, and then nothing waits but one group."""
+        return Case(self.raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=key, before=before)
 
     def of_scheduler(self, name: str) -> Case:
         """The same, in which pods of one scheduler wait, and those of others are context only."""
@@ -180,7 +186,7 @@ class Case:
         """
         added = from_documents(change.with_, "change", added=True)
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
-        return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=self.only)
+        return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=self.only, before=self.before)
 
     def objects_of(self, change: Change) -> list[dict[str, Any]]:
         """What a change adds or puts in place of others, as it would be."""

@@ -13,6 +13,7 @@ from placer.dense.build import make_dense
 from placer.errors import UsageError
 from placer.explain.lifts import alone
 from placer.instance import GroupKey, Instance, Key, Pod
+from placer.reasons.cause import plural
 from placer.solve import solve
 
 __all__ = ["Copies", "Spare", "how_many", "read_spare", "with_spares"]
@@ -67,9 +68,9 @@ def read_spare(words: str, instance: Instance) -> Spare:
     UsageError
         It does not parse, or no HyperNode is of that tier.
     """
-    match = re.fullmatch(r"(\d+)@(.+)", words)
+    match = re.fullmatch(r"([1-9][0-9]{0,8})@(.+)", words)
     if match is None:
-        raise UsageError(f"--spare {words}: expected K@TIER, such as 2@1 or 2@rack")
+        raise UsageError(f"--spare {words}: expected K@TIER with K from 1 on, such as 2@1 or 2@rack")
     domains = instance.topology.hyper_nodes.values()
     tiers = {each.tier for each in domains if match[2] in (str(each.tier), each.tier_name)}
     if len(tiers) != 1:
@@ -105,7 +106,13 @@ def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
         The group.
     deadline
         When the search ends.
+
+    Raises
+    ------
+    UsageError
+        The group runs already, in part or whole, or needs no pod at all: there is nothing to copy, or no end of it.
     """
+    _check(instance, key)
     lone = alone(instance, key)
     counted = _counted(lone, key)
     pods = max(1, len(lone.groups[key].pending))
@@ -122,6 +129,16 @@ def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
     if tried == counted and admitted.bound is not None and admitted.bound.value // need < bound:
         bound, by = admitted.bound.value // need, admitted.bound.by
     return Copies(key, found, bound, by)
+
+
+def _check(instance: Instance, key: GroupKey) -> None:
+    group = instance.groups[key]
+    if group.bound or not group.pending:
+        raise UsageError(
+            f"--how-many: {key} has {plural(len(group.bound), 'pod')} that run, expected one that waits whole"
+        )
+    if group.need == 0:
+        raise UsageError(f"--how-many: {key} needs no pod to be admitted (minimum 0), expected a minimum of 1 or more")
 
 
 def _counted(lone: Instance, key: GroupKey) -> int:

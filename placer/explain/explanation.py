@@ -16,7 +16,7 @@ from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
 from placer.explain.lifts import RULES_OF
 from placer.explain.question import Question
-from placer.instance import GroupKey, Instance
+from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons
@@ -95,6 +95,11 @@ def find_group(instance: Instance, words: str) -> GroupKey:
     found = {key for key in named if instance.groups[key].pending} or named or _of_pod(instance, place)
     if len(found) == 1:
         return found.pop()
+    runs = instance.pods.get(Key(*place))
+    if not found and runs is not None and runs.node is not None:
+        raise UsageError(
+            f"--group {words}: found a pod on Node {runs.node}, expected one that waits; {_waiting(instance)}"
+        )
     what = "more than one group" if found else "no group, and no pod that waits,"
     raise UsageError(f"--group {words}: {what} has that name; {_waiting(instance)}")
 
@@ -107,8 +112,9 @@ def _waiting(instance: Instance) -> str:
 
 
 def _of_pod(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
-    """The group of a pod that waits; none where none has that namespace and name."""
-    return {pod.group for pod in instance.pending if pod.key == place and pod.group is not None}
+    """The group of a pod; none where none has that namespace and name, or it is in no group."""
+    pod = instance.pods.get(Key(*place))
+    return set() if pod is None or pod.group is None or pod.group not in instance.groups else {pod.group}
 
 
 def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:

@@ -26,7 +26,7 @@ class JobFits(StrEnum):
     """When a job fits."""
 
     NOW = "now"  #: beside what runs, others that wait left out
-    CHANGE = "change"  #: not beside what runs, but on the empty cluster
+    CHANGE = "change"  #: not beside what runs, and what of the job fits before it, but on the empty cluster
     NEVER = "never"  #: not even where only DaemonSet and static pods run
 
 
@@ -79,7 +79,10 @@ def job_groups(case: Case, without: Case) -> list[GroupKey]:
     there = without.instance.pods
     found = dict.fromkeys(pod.group for pod in case.instance.pending if pod.key not in there and pod.group is not None)
     if not found:
-        raise UsageError("--job: found no pod that would wait, expected Pods, or a workload that makes them")
+        raise UsageError(
+            "--job: found no new pod that would wait, expected Pods that are not there yet and have no node, or a "
+            "workload that makes them"
+        )
     return list(found)
 
 
@@ -95,7 +98,7 @@ def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline) -> lis
     deadline
         When nothing more is decided.
     """
-    found, instance = [], case.instance
+    found, instance, before = [], case.instance, Placement()
     for at, key in enumerate(keys):
         share = Deadline.within(max(0.0, deadline.left) / (len(keys) - at))
         lone = LoneGroup(instance, key, share)
@@ -103,8 +106,9 @@ def explain_job(case: Case, keys: Sequence[GroupKey], deadline: Deadline) -> lis
         if decision.fits and decision.placement is not None:
             found.append(_now(instance, key, decision))
             instance = Outcome(instance, decision.placement).carried_out()
+            before = Placement((*before.bindings, *decision.placement.bindings))
         else:
-            found.append(_later(case, lone, decision, share))
+            found.append(_later(case.with_only(key, before), lone, decision, share))
     return found
 
 
@@ -117,12 +121,12 @@ def _now(instance: Instance, key: GroupKey, decision: Decision) -> JobAnswer:
 
 
 def _later(case: Case, lone: LoneGroup, decision: Decision, deadline: Deadline) -> JobAnswer:
-    """What is to be said of a group that is not known to fit now."""
+    """What is to be said of a group that is not known to fit now; nothing else waits in the case."""
     on_empty = LoneGroup(empty(lone.instance), lone.key, deadline)
     ever = on_empty.confirmed() if decision.fits is False else Decision(None)
     never = ever.fits is False
     sets: Sequence[Correction] = corrections(on_empty if never else lone) or ()
-    asked = Question(case.with_only(lone.key), lone.key, Placed(lone.instance, Placement()), tuple(sets), deadline)
+    asked = Question(case, lone.key, Placed(lone.instance, Placement()), tuple(sets), deadline)
     tried = tuple(changes(asked, place_by_search)) if decision.fits is False else ()
     explanation = Explanation(lone.key, admitted=False, corrections=tuple(sets), changes=tried)
     answer = None if ever.fits is None else JobFits.NEVER if never else JobFits.CHANGE

@@ -142,6 +142,36 @@ def test_others_that_wait_are_left_out_of_a_job(tmp_path: Path, capsys: Capture)
     assert [entry["group"]["name"] for entry in json.loads(capsys.readouterr().out)] == ["train"]
 
 
+def test_a_pod_that_runs_stands_for_its_group(tmp_path: Path, capsys: Capture) -> None:
+    named = [pod_group("done.v1", minMember=1), pod("done.v1-0", group="done.v1", node="r0-0")]
+    path = written(tmp_path / "c.json", [*racks(1), *named])
+    assert main(["explain", path, "--group", "done.v1-0"]) == 0
+    assert "PodGroup default/done.v1 does not wait" in capsys.readouterr().out
+
+
+def test_a_job_of_several_groups_is_asked_about_in_turn(tmp_path: Path, capsys: Capture) -> None:
+    """Each fits alone and only one of them fits; what is told of the second holds beside the first."""
+    groups = [
+        each for name in ("a", "b") for each in (pod_group(name, minMember=1), pod(f"{name}-0", group=name, gpu=5))
+    ]
+    path, job = written(tmp_path / "c.json", racks(1)), written(tmp_path / "job.json", groups)
+    assert main(["explain", path, "--job", job, "--json"]) == 5
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["answer"], second["answer"]) == ("now", "change")
+    assert [cause["code"] for cause in second["causes"]] == ["InsufficientResources"]
+    messages = [change["message"] for change in second["changes"]]
+    assert "add 1 node like r0-0 in r0" in messages
+    assert main(["explain", path, "--job", job]) == 5
+    assert "b does not fit now beside default/a of the same job" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("job", [[node("z", gpu=1)], [pod("p", gpu=1)], [pod("q", node="r0-0")], []])
+def test_a_job_without_new_pods_is_refused(job: list[Document], tmp_path: Path, capsys: Capture) -> None:
+    path = written(tmp_path / "c.json", [*racks(1), pod("p", gpu=1)])
+    assert main(["explain", path, "--job", written(tmp_path / "job.json", job)]) == 2
+    assert "--job: found no new pod that would wait" in capsys.readouterr().err
+
+
 def test_how_many_copies_fit_and_with_a_node_of_each_rack_lost(tmp_path: Path, capsys: Capture) -> None:
     path, job = written(tmp_path / "c.json", racks(5, 4, 1)), written(tmp_path / "job.json", [JOB])
     assert main(["explain", path, "--job", job, "--how-many", "--spare", "1@1", "--json"]) == 0
@@ -157,11 +187,22 @@ def test_how_many_copies_fit_and_with_a_node_of_each_rack_lost(tmp_path: Path, c
         (["--group", "p", "--spare", "1@1"], "--spare: expected --how-many"),
         (["--group", "p", "--how-many", "--spare", "x"], "expected K@TIER"),
         (["--group", "p", "--how-many", "--spare", "1@9"], "found no one tier 9, expected one of 1"),
+        (["--group", "p", "--how-many", "--spare", "0@1"], "expected K@TIER with K from 1 on"),
+        (["--group", "p", "--how-many", "--spare", "\u0663@1"], "expected K@TIER"),
+        (
+            ["--group", "done", "--how-many"],
+            "PodGroup default/done has 1 running pod, expected a group that waits whole",
+        ),
+        (["--group", "any", "--how-many"], "PodGroup default/any needs no pod to be admitted"),
+        (["--group", "default/runs"], "found a pod on Node r0-0, expected one that waits; one of default/"),
+        (["--group", "nowhere/p"], "no group, and no pod that waits, has that name"),
         (["--time-limit", "0"], "--time-limit: found 0"),
         (["--context", "c"], "found INSTANCE beside them"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: list[str], said: str, tmp_path: Path, capsys: Capture) -> None:
-    path = written(tmp_path / "c.json", [*racks(1), pod("p", gpu=8)])
+    done = [pod_group("done", minMember=1), pod("done-0", group="done", node="r0-0")]
+    others = [*done, pod("runs", node="r0-0"), pod_group("any", minMember=0), pod("any-0", group="any")]
+    path = written(tmp_path / "c.json", [*racks(1), pod("p", gpu=8), *others])
     assert main(["explain", path, *words]) == 2
     assert said in capsys.readouterr().err
