@@ -9,6 +9,7 @@ from itertools import combinations
 from placer.codes import ReasonCode
 from placer.explain.decisions import Decision, LoneGroup
 from placer.explain.lifts import rules_of
+from placer.explain.neighbour_words import asked_words
 
 __all__ = ["Correction", "GroupCause", "corrections"]
 
@@ -106,8 +107,9 @@ def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
     of, found = group.instance.groups[group.key], []
     for code in group.codes:
         if code in codes:
-            message = _message(code, group.confirmed(codes - {code}))
-            found.append(GroupCause(code, rules_of(code, of), message))  # type: ignore[arg-type]  # keys of RULES_OF
+            said = _message(code, group.confirmed(codes - {code}))
+            asked = asked_words(group.instance, of, code)
+            found.append(GroupCause(code, rules_of(code, of), f"{asked}; {said}" if asked else said))  # type: ignore[arg-type]  # keys of RULES_OF
     return tuple(found)
 
 
@@ -116,6 +118,6 @@ def _message(code: str, kept: Decision) -> str:
     cause = kept.cause
     if cause is not None and cause.code == code:
         return cause.message
-    said = f": {cause.message}" if cause is not None and cause.code != "NotDecided" else ""
     aside = _ASIDE.get(code, "this rule is set aside")
+    said = f"; as it stands: {cause.message}" if cause is not None and cause.code != "NotDecided" else ""
     return f"fits where {aside}{said}"

@@ -134,9 +134,8 @@ def how_many(instance: Instance, key: GroupKey, deadline: Deadline) -> Copies:
 def _check(instance: Instance, key: GroupKey) -> None:
     group = instance.groups[key]
     if group.bound or not group.pending:
-        raise UsageError(
-            f"--how-many: {key} has {plural(len(group.bound), 'pod')} that run, expected one that waits whole"
-        )
+        runs = plural(len(group.bound), "running pod")
+        raise UsageError(f"--how-many: {key} has {runs}, expected a group that waits whole")
     if group.need == 0:
         raise UsageError(f"--how-many: {key} needs no pod to be admitted (minimum 0), expected a minimum of 1 or more")
 

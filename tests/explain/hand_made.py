@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support import Document, hyper_node, node, pod, pod_group, policy, queue
 
-__all__ = ["CASES", "HandMade"]
+__all__ = ["CASES", "ZONE", "HandMade"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.verify import verify
-from tests.explain.hand_made import CASES, HandMade
+from tests.explain.hand_made import CASES, ZONE, HandMade
 from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import placements
 
@@ -83,6 +83,25 @@ def test_changes(at: int) -> None:
         assert made.group in admitted(changed(made, entry)), entry["message"]
         names = {f"{lost['namespace']}/{lost['name']}" for lost in entry["loses"]}
         assert names <= admitted(case_of(made).instance)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nobody to be near to", f"its pods must be in one {ZONE} with pods of app=db: none runs"),
+        ("near a cordoned node", "with pods of app=db: default/db runs in z1"),
+        ("kept off by one that runs", f"in no {ZONE} with pods of app=g, themselves among them: default/x runs in z1"),
+        ("one on each node", "themselves among them: 2 such domains (a, b)"),
+        ("no node has the label", f"spread over {ZONE} with maxSkew 2: no node has this label"),
+        ("a zone too few", "with maxSkew 1, at least 2 domains: 1 such domain (z1)"),
+        ("one of two cordoned", "needs room for 2 pods of nvidia.com/gpu 1; the nodes have room for 1, 1 too few"),
+        ("cordoned and full", "0/1 nodes are eligible for 1 pod of nvidia.com/gpu 8: 1 node is unschedulable"),
+    ],
+)
+def test_a_cause_says_what_is_asked_and_what_there_is(name: str, said: str) -> None:
+    (at,) = [at for at, made in enumerate(CASES) if made.name == name]
+    messages = [cause.message for cause in explained(at)[0].corrections[0]]
+    assert any(said in message for message in messages), messages
 
 
 def changed(made: HandMade, entry: dict[str, Any]) -> Instance:
