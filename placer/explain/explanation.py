@@ -91,17 +91,22 @@ def find_group(instance: Instance, words: str) -> GroupKey:
     """
     namespace, slash, name = words.partition("/")
     place = (namespace, name) if slash else ("default", namespace)
-    named = {key for key in instance.groups if key[1:] == place}
-    found = {key for key in named if instance.groups[key].pending} or named or _of_pod(instance, place)
+    found = _named(instance, place) or _of_pod(instance, place)
     if len(found) == 1:
         return found.pop()
     runs = instance.pods.get(Key(*place))
-    if not found and runs is not None and runs.node is not None:
-        raise UsageError(
-            f"--group {words}: found a pod on Node {runs.node}, expected one that waits; {_waiting(instance)}"
-        )
-    what = "more than one group" if found else "no group, and no pod that waits,"
-    raise UsageError(f"--group {words}: {what} has that name; {_waiting(instance)}")
+    what = "no group, and no pod that waits, has that name"
+    if found:
+        what = "more than one group has that name"
+    elif runs is not None and runs.node is not None:
+        what = f"found a pod on Node {runs.node}, expected one that waits"
+    raise UsageError(f"--group {words}: {what}; {_waiting(instance)}")
+
+
+def _named(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
+    """Groups of a namespace and name; those with pending pods where there are any."""
+    named = {key for key in instance.groups if key[1:] == place}
+    return {key for key in named if instance.groups[key].pending} or named
 
 
 def _waiting(instance: Instance) -> str:
