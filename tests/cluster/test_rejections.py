@@ -162,7 +162,7 @@ def test_the_record_keeps_it() -> None:
     written = write_record(ledger, "placer", "placer-gangs", RecordedGangs(), {}, known)
     assert read_record(ledger, "placer", "placer-gangs") == written == RecordedGangs({}, "7", known)
     kept = ledger.data
-    assert write_record(ledger, "placer", "placer-gangs", written, {}) is written
+    assert write_record(ledger, "placer", "placer-gangs", written, {}, known) is written
     assert ledger.data is kept
 
 

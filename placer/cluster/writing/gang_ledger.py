@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from placer.cluster.reading.client import Unanswered, Writer
 from placer.cluster.reading.gang_record import (
@@ -32,7 +33,7 @@ def write_record(
     name: str,
     before: RecordedGangs,
     gangs: Mapping[GroupKey, GangRecord],
-    workloads: Mapping[Workload, RejectedWorkload] | None = None,
+    workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({}),
 ) -> RecordedGangs:
     """Write what is recorded; nothing where it is so already.
 
@@ -45,23 +46,22 @@ def write_record(
     before
         The record as it was read or written last.
     gangs, workloads
-        What is to be recorded; of workloads None: as before.
+        What is to be recorded.
 
     Raises
     ------
     ClusterError
         The server refuses, or does not answer.
     """
-    rejected = before.workloads if workloads is None else workloads
-    if (dict(gangs), dict(rejected)) == (dict(before.gangs), dict(before.workloads)):
+    if (dict(gangs), dict(workloads)) == (dict(before.gangs), dict(before.workloads)):
         return before
-    data = packed(gangs, rejected)
+    data = packed(gangs, workloads)
     trouble, version = "", before.version
     for pause in (*_PAUSES, 0.0):
         try:
             answer = server.send(*_request(namespace, name, version, data), timeout=_PATIENCE)
             if answer.status in (200, 201):
-                return RecordedGangs(gangs, json.loads(answer.text)["metadata"]["resourceVersion"], rejected)
+                return RecordedGangs(gangs, json.loads(answer.text)["metadata"]["resourceVersion"], workloads)
             trouble = f"{answer.status} {answer.message}"
             if answer.status == 409 or (answer.status == 404 and version):
                 version = read_record(server, namespace, name).version
