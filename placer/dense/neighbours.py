@@ -220,6 +220,15 @@ class DenseNeighbours:
         return found
 
     @cached_property
+    def let_in_by(self) -> Mapping[int, frozenset[int]]:
+        """Class that others must come before (C12) to all classes that do."""
+        found: dict[int, set[int]] = defaultdict(set)
+        for row in self.attractions:
+            for index in filter(self.depth.get, row.owners):
+                found[index].update(row.others)
+        return {index: frozenset(others) for index, others in found.items()}
+
+    @cached_property
     def concerned(self) -> frozenset[int]:
         """Classes that some row is about."""
         return frozenset().union(*self._members)

@@ -4,14 +4,15 @@ Belongs here: families, each a module with an options class and one function fro
 Does not: files (``manifests``), flags (``cli``), anything that knows how placements are found; an instance must not
 be made to suit a method.
 
-==========  =====================================================================
-family      what it makes
-==========  =====================================================================
-`clos`      running jobs and a queue; what fits is not known
-`planted`   a full cluster and a queue that is known to fit entirely
-`network`   applications over regions and zones, whose limits are known to be kept
-`numa`      nodes of several NUMA zones, filled in an order that their kubelets admit
-==========  =====================================================================
+============  =====================================================================
+family        what it makes
+============  =====================================================================
+`clos`        running jobs and a queue; what fits is not known
+`planted`     a full cluster and a queue that is known to fit entirely
+`network`     applications over regions and zones, whose limits are known to be kept
+`numa`        nodes of several NUMA zones, filled in an order that their kubelets admit
+`neighbours`  a full cluster whose queue keeps near, apart and spread, and is known to fit
+============  =====================================================================
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 from placer.errors import UsageError
 from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
+from placer.laboratory.generate.neighbours import NeighbourOptions, neighbours
 from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
 from placer.laboratory.generate.objects import Document, Generated, binding
@@ -34,6 +36,7 @@ __all__ = [
     "GangMix",
     "Generated",
     "InstanceFamily",
+    "NeighbourOptions",
     "NetworkOptions",
     "NumaOptions",
     "Option",
@@ -41,6 +44,7 @@ __all__ = [
     "bindings",
     "clos",
     "generate",
+    "neighbours",
     "network",
     "numa",
     "planted",
@@ -65,6 +69,9 @@ class InstanceFamily:
 
 FAMILIES: Mapping[str, InstanceFamily] = {
     "clos": InstanceFamily(ClosOptions, clos, "A Clos fabric with running jobs and a queue of others."),
+    "neighbours": InstanceFamily(
+        NeighbourOptions, neighbours, "A full cluster whose pods keep near to others, away from others, or spread."
+    ),
     "network": InstanceFamily(
         NetworkOptions, network, "Applications over regions and zones, whose limits are known to be kept."
     ),

@@ -22,7 +22,21 @@ from typing import NamedTuple
 from placer.laboratory.generate.options import GangMix, whole
 from placer.laboratory.generate.random_source import RandomSource
 
-__all__ = ["NODE_TYPES", "TIER_NAMES", "CarvedGang", "Fabric", "GangPart", "NodeType", "build_fabric", "carve", "weigh"]
+__all__ = [
+    "NODE_TYPES",
+    "TIER_NAMES",
+    "CarvedGang",
+    "Fabric",
+    "FreeSlots",
+    "GangPart",
+    "NodeType",
+    "Slot",
+    "build_fabric",
+    "carve",
+    "carve_slots",
+    "cut_nodes",
+    "weigh",
+]
 
 
 @dataclass(frozen=True)
@@ -273,10 +287,14 @@ def carve(fabric: Fabric, mix: GangMix, source: RandomSource, fill: float = 1.0)
     ``fill`` is the share of the nodes that is cut, above 0 to 1; every GPU of these is in exactly one pod, the others
     stay empty.
     """
-    slots = cut_nodes(fabric, mix, source, fill)
+    return carve_slots(cut_nodes(fabric, mix, source, fill), mix)
+
+
+def carve_slots(slots: FreeSlots, mix: GangMix) -> list[CarvedGang]:
+    """Put all free slots together to gangs, in the order they were cut."""
     gangs = [*(tight_gangs(slots, mix) if mix.tight else ()), *_wide_gangs(slots, mix)]
-    for tier in range(1, fabric.tiers + 1):
-        for domain in source.shuffled(range(fabric.domains(tier))):
+    for tier in range(1, slots.fabric.tiers + 1):
+        for domain in slots.source.shuffled(range(slots.fabric.domains(tier))):
             gangs += _share_out(slots, mix, tier, domain)
     return gangs
 

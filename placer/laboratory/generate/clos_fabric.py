@@ -45,7 +45,20 @@ from placer.laboratory.generate.objects import (
 from placer.laboratory.generate.options import GangMix, option, options_of, whole
 from placer.laboratory.generate.random_source import RandomSource
 
-__all__ = ["ClosOptions", "Cluster", "PlantedOptions", "clos", "plant", "planted"]
+__all__ = [
+    "ClosOptions",
+    "Cluster",
+    "GeneratedJob",
+    "PlantedOptions",
+    "clos",
+    "draw_jobs",
+    "name_cluster",
+    "plant",
+    "planted",
+    "running_services",
+    "spare_room",
+    "write_jobs",
+]
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 TASK = "volcano.sh/task-spec"
@@ -137,11 +150,11 @@ def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
     inside = _carved(fabric, mix, RandomSource(mix.seed, "planted gangs"), mix.fill)
     beyond = _beyond(_carved(cluster.fabric, mix, RandomSource(mix.seed, "gangs beyond")), mix) if mix.overfull else []
     shares = running_shares(len(inside), mix.running, mix.anchored, RandomSource(mix.seed, "running"))
-    jobs = _draw_jobs([*inside, *beyond], mix, [*shares, *(0.0 for _ in beyond)])
+    jobs = draw_jobs([*inside, *beyond], mix, [*shares, *(0.0 for _ in beyond)])
     if mix.beyond_last:
         jobs[len(inside) :] = [replace(job, priority=LAST) for job in jobs[len(inside) :]]
-    documents, cut = _write_jobs(jobs, jobs[: len(inside)], cluster, mix)
-    running = [*_held(cluster, alone), *_services(cluster, mix.services)]
+    documents, cut = write_jobs(jobs, jobs[: len(inside)], cluster, mix)
+    running = [*_held(cluster, alone), *running_services(cluster, mix.services)]
     summary = {
         "nodes": mix.nodes,
         "gpus": mix.nodes * mix.gpus,
@@ -152,7 +165,7 @@ def plant(cluster: Cluster, mix: PlantedOptions) -> Generated:
         "podsRunning": sum(job.running for job in jobs) + len(running),
         "podsPlanted": len(cut),
     }
-    return Generated([*cluster.documents(mix, _spare(mix)), *documents, *running], cut, summary)
+    return Generated([*cluster.documents(mix, spare_room(mix)), *documents, *running], cut, summary)
 
 
 def _single_pods(fabric: Fabric, mix: PlantedOptions, source: RandomSource) -> list[tuple[int, ...]]:
@@ -201,10 +214,10 @@ def clos(options: ClosOptions) -> Generated:
     cluster = name_cluster(fabric, RandomSource(mix.seed, "names of nodes"))
     running = _running(fabric, mix)
     waiting = _waiting(fabric, mix, mix.nodes * mix.gpus - sum(gang.gpus for gang in running))
-    jobs = _draw_jobs([*running, *waiting], mix, [1.0] * len(running) + [0.0] * len(waiting))
+    jobs = draw_jobs([*running, *waiting], mix, [1.0] * len(running) + [0.0] * len(waiting))
     within = jobs[: len(running) + math.ceil(WITHIN_CAPABILITY * len(waiting))]
-    documents, _ = _write_jobs(jobs, within, cluster, mix)
-    services = list(_services(cluster, mix.services))
+    documents, _ = write_jobs(jobs, within, cluster, mix)
+    services = list(running_services(cluster, mix.services))
     summary = {
         "nodes": mix.nodes,
         "gpus": mix.nodes * mix.gpus,
@@ -214,10 +227,10 @@ def clos(options: ClosOptions) -> Generated:
         "podsRunning": sum(gang.pods for gang in running) + len(services),
         "podsPending": sum(gang.pods for gang in waiting),
     }
-    return Generated([*cluster.documents(mix, _spare(mix)), *documents, *services], None, summary)
+    return Generated([*cluster.documents(mix, spare_room(mix)), *documents, *services], None, summary)
 
 
-def _spare(mix: GangMix) -> tuple[int, int, int]:
+def spare_room(mix: GangMix) -> tuple[int, int, int]:
     """What nodes have for services besides what GPUs bring: milli-cores, MiB and pods."""
     return SERVICE[0] * mix.services, SERVICE[1] * mix.services, mix.services
 
@@ -253,7 +266,7 @@ def _stream(fabric: Fabric, mix: ClosOptions, source: RandomSource) -> Iterator[
         yield from gangs
 
 
-def _services(cluster: Cluster, number: int) -> Iterator[Document]:
+def running_services(cluster: Cluster, number: int) -> Iterator[Document]:
     """Pods of a service on every node."""
     for name in sorted(cluster.nodes):
         for index in range(number):
@@ -370,7 +383,7 @@ class GeneratedJob:
         return found
 
 
-def _draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[float]) -> list[GeneratedJob]:
+def draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[float]) -> list[GeneratedJob]:
     """Draw what a gang's shape does not say; ``running`` is the share of each gang's pods that run already.
 
     Jobs are created in the order of their names.
@@ -395,7 +408,7 @@ def _draw_jobs(gangs: Sequence[CarvedGang], mix: GangMix, running: Sequence[floa
     ]
 
 
-def _write_jobs(
+def write_jobs(
     jobs: Sequence[GeneratedJob], planted: Sequence[GeneratedJob], cluster: Cluster, mix: GangMix
 ) -> tuple[list[Document], dict[Key, str]]:
     """Make PriorityClasses, Queues, PodGroups and Pods, each kind by name; and where each pending pod of a planted job

@@ -61,9 +61,10 @@ def force(state: GreedyState, group: int, effort: Effort, *, more: bool = False)
         effort.exhaustive = False
         return False
     found = _Backtracking(state, group, effort, more).place(0, 0)
-    if not found and state.neighbours is not None and any(map(state.tied, gang.classes)):
+    rooms, waiting = state.neighbours, sum(map(state.left, gang.classes))
+    if not found and waiting > 1 and rooms is not None and rooms.bring_about(gang.classes):
         # Pods that come later may be those that let earlier ones in.
-        with state.neighbours.leniently():
+        with rooms.leniently():
             found = _Backtracking(state, group, effort, more).place(0, 0)
     effort.exhaustive &= effort.looks > 0
     return found
@@ -132,7 +133,11 @@ class _Backtracking:
             part = self.state.dense.sub_groups[sub]
             if 0 < sum(placed[index] for index in part.classes) < part.short:
                 return False
-        return self.state.stands(self.workloads) and self.state.is_ready(self.group)
+        if not self.state.is_ready(self.group):
+            return False
+        if self.state.neighbours is not None and self.state.neighbours.lenient:
+            self.effort.looks -= sum(map(len, self.state.where.values()))  # all that is placed is looked at
+        return self.state.stands(self.workloads)
 
     def _hopeful(self, position: int) -> bool:
         """Whether the pods still to come could bring about what is wanted."""

@@ -25,7 +25,7 @@ from placer.methods.greedy.local_search import move_pods
 from placer.methods.greedy.state import GreedyState, PodBlock, least, running_sums
 from placer.methods.greedy.unit_homes import by_home, in_homes, shared_units
 
-__all__ = ["Style", "admit", "extend", "place_app", "ruin_and_recreate"]
+__all__ = ["Style", "admit", "admit_together", "extend", "place_app", "ruin_and_recreate"]
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,27 @@ def admit(state: GreedyState, group: int, style: Style) -> bool:
     return elastic and (_place(state, group, needed, style) or _place_any(state, group, style))
 
 
-def _place(state: GreedyState, group: int, blocks: Sequence[PodBlock], style: Style) -> bool:
-    """Place exactly these pods in the first domain, of those that could hold them, where that works out."""
+def admit_together(state: GreedyState, group: int, followers: Sequence[int], style: Style) -> Sequence[int]:
+    """Make a group ready where groups that must be near it find room, too (C12), the first ones where not all do.
+
+    Returns
+    -------
+    Those that were made ready; the group is among them where it has a place by itself.
+    """
+    blocks = state.layout.whole(group) if style.whole else state.layout.needed(group)
+    for count in range(len(followers), 0, -1) if blocks is not None else ():
+        near = followers[:count]
+        if _place(state, group, blocks or (), style, near):
+            return [group, *near]
+    return [group] if admit(state, group, style) else []
+
+
+def _place(
+    state: GreedyState, group: int, blocks: Sequence[PodBlock], style: Style, followers: Sequence[int] = ()
+) -> bool:
+    """Place exactly these pods in the first domain, of those that could hold them, where that works out and all
+    ``followers`` then find a place, too.
+    """
     gang = state.dense.groups[group]
     if not _queues_allow(state, blocks):
         return False
@@ -74,6 +93,7 @@ def _place(state: GreedyState, group: int, blocks: Sequence[PodBlock], style: St
 
     def attempt() -> bool:
         placed = _place_blocks(state, gang, blocks, domain, style) is None
+        placed = placed and all(admit(state, each, style) for each in followers)
         if not placed:
             state.undo(mark)
         return placed

@@ -19,10 +19,11 @@ import numpy as np
 
 from placer.deadline import NEVER, Deadline
 from placer.dense import Counts, Dense, Solution, score_solution
+from placer.dense.neighbours import SpreadRow
 from placer.methods.greedy.backtrack import Effort, force
 from placer.methods.greedy.best_fit import place_equal
 from placer.methods.greedy.communicating import Way, place_communicating
-from placer.methods.greedy.gang_admission import Style, admit, extend, place_app, ruin_and_recreate
+from placer.methods.greedy.gang_admission import Style, admit, admit_together, extend, place_app, ruin_and_recreate
 from placer.methods.greedy.local_search import move_pods
 from placer.methods.greedy.state import STEP, GreedyLayout, GreedyState, running_sums
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
@@ -90,13 +91,22 @@ class Measures:
     def share(self) -> list[float]:
         """Share that each group, or its most demanding subgroup, needs of the roomiest domain within its limit."""
         found = []
+        spread = {index for row in self._spreads for index in row.owners}
         for group, size in zip(self.dense.groups, self._sizes, strict=True):
-            parts = [self._part(group.scope, size)]
+            # Pods that are spread need room everywhere, which is there at first.
+            parts = [self._part(group.scope, size), 1.0 if spread.intersection(group.classes) else 0.0]
             for sub in group.sub_groups:
                 part = self.dense.sub_groups[sub]
                 parts.append(self._part(part.scope, self._price(part.classes)))
             found.append(max(parts))
         return self._of_units(found, max)
+
+    @cached_property
+    def _spreads(self) -> Sequence[SpreadRow]:
+        """Spreads over domains of several nodes (C14)."""
+        neighbours = self.dense.neighbours
+        rows = () if neighbours is None else neighbours.spreads
+        return [row for row in rows if neighbours is not None and not neighbours.single[row.key]]
 
     @cached_property
     def anchored(self) -> list[bool]:
@@ -160,23 +170,28 @@ def _run(
     failed: list[int] = []
     groups = layout.dense.groups
     for _, level in groupby(sequence, key=lambda group: groups[group].priority):
-        admitted = []
+        admitted: dict[int, None] = {}
         for batch in _batches(layout, list(level)):
             if deadline.over:
-                failed += batch
+                failed += set(batch) - admitted.keys()
             elif layout.app(batch[0]) is not None:
                 ready, left = place_app(state, batch, style)
-                admitted += ready
+                admitted.update(dict.fromkeys(ready))
                 failed += left
             elif layout.lone_kind(batch[0]) is not None:
                 failed += place_equal(state, batch, reuse=style.reuse)
-            elif admit(state, batch[0], style):
-                admitted.append(batch[0])
             else:
-                failed.append(batch[0])
+                failed += _admit(state, batch[0], style, admitted)
         for group in deadline.each(admitted):
             extend(state, group, style)
     return state, failed
+
+
+def _admit(state: GreedyState, group: int, style: Style, admitted: dict[int, None]) -> Sequence[int]:
+    """Make a gang ready that is not yet, and those that must be near it; the gang, if it fails."""
+    if group not in admitted:
+        admitted.update(dict.fromkeys(admit_together(state, group, state.layout.followers.get(group, ()), style)))
+    return () if group in admitted else (group,)
 
 
 def _batches(layout: GreedyLayout, level: Sequence[int]) -> Iterator[list[int]]:
@@ -496,16 +511,26 @@ class _GreedySearch:
 
     def _sequence(self, order: Key) -> list[int]:
         measures, groups = self.measures, self.dense.groups
-        return sorted(
+        sequence = sorted(
             range(len(groups)),
             key=lambda group: (
                 -groups[group].priority,
-                measures.depth[group],
                 *order(measures, group),
                 measures.unit[group],
                 group,
             ),
         )
+        return self._admitted(sequence)
+
+    def _admitted(self, sequence: list[int]) -> list[int]:
+        """The same with groups that must be near others behind the last of these, which come as early as they did."""
+        groups, depth, behind = self.dense.groups, self.measures.depth, self.layout.behind
+        place = {group: number for number, group in enumerate(sequence)}
+        for group in sorted(behind, key=lambda group: (-depth[group], place[group])):
+            place.update({other: min(place[other], place[group]) for other in behind[group]})
+        for group in sorted(behind, key=lambda group: depth[group]):
+            place[group] = max(place[other] for other in behind[group])
+        return sorted(sequence, key=lambda group: (-groups[group].priority, place[group], depth[group]))
 
     def _moved_forward(self, chain: _Chain) -> list[int]:
         """Halve the places of units with a group left out, and shorten those of units with optional pods left."""
@@ -515,8 +540,8 @@ class _GreedySearch:
         for number, group in enumerate(chain.sequence):
             factor = 0.5 if unit[group] in left_out else 0.8 if unit[group] in in_part else 1.0
             place.setdefault(unit[group], number * factor - (0.1 if factor < 1 else 0.0))
-        groups, depth = self.dense.groups, self.measures.depth
-        return sorted(chain.sequence, key=lambda group: (-groups[group].priority, depth[group], place[unit[group]]))
+        groups = self.dense.groups
+        return self._admitted(sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[unit[group]])))
 
     def _run(self, sequence: list[int], style: Style) -> _Chain:
         deadline = self.deadline if self.tried else max(self.deadline, self.first, key=lambda each: each.at)

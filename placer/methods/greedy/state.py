@@ -395,6 +395,27 @@ class GreedyLayout:
             for group in self.dense.groups
         ]
 
+    @cached_property
+    def behind(self) -> dict[int, set[int]]:
+        """Group that must be near others to those of its priority that let it in (C12)."""
+        found: dict[int, set[int]] = defaultdict(set)
+        groups, classes = self.dense.groups, self.dense.classes
+        lets_in = {} if self.dense.neighbours is None else self.dense.neighbours.let_in_by
+        for index, others in lets_in.items():
+            group = classes[index].group
+            there = {classes[other].group for other in others} - {group}
+            found[group] |= {other for other in there if groups[other].priority == groups[group].priority}
+        return {group: others for group, others in found.items() if others}
+
+    @cached_property
+    def followers(self) -> dict[int, list[int]]:
+        """Gang to those that must be near it and nothing else."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for group, others in self.behind.items():
+            if len(others) == 1 and not any(self.is_lone(each) for each in (group, *others)):
+                found[min(others)].append(group)
+        return found
+
     def lone_kind(self, group: int) -> tuple[int, tuple[tuple[int, int], ...]] | None:
         """What makes lone pods interchangeable (shape and queue rows); None for those that call and any other group."""
         index = self.dense.groups[group].classes[0]

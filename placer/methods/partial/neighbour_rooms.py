@@ -66,6 +66,12 @@ class NeighbourRooms:
         finally:
             self.lenient = before
 
+    def bring_about(self, classes: Iterable[int]) -> bool:
+        """Whether pods of some classes can let others of them in, by affinity or by a spread (C12, C14)."""
+        some = {*classes}
+        rows: tuple[Attraction | SpreadRow, ...] = (*self.neighbours.attractions, *self.neighbours.spreads)
+        return any(some.intersection(row.owners) and some.intersection(row.matched) for row in rows)
+
     def concerns(self, index: int) -> bool:
         """Whether anything is asked of a class, or by it."""
         return self._kinds[index] >= 0

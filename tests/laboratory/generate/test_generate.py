@@ -352,7 +352,7 @@ def test_bindings_are_the_planted_placement() -> None:
         ("planted", {"colour": 1}, ["colour", "leaf_size"]),
         ("clos", {"spines": 100_000}, ["--spines", "3,200,000 nodes"]),
         ("clos", {"gangs": 1, "gang_pods": (900, 1000)}, ["--gang-pods", "found 900,1000"]),
-        ("ring", {}, ["ring", "clos, network, numa, planted"]),
+        ("ring", {}, ["ring", "clos, neighbours, network, numa, planted"]),
     ],
 )
 def test_bad_options_are_named(family: str, values: dict[str, Any], words: list[str]) -> None:
@@ -364,6 +364,7 @@ def test_bad_options_are_named(family: str, values: dict[str, Any], words: list[
 #: Of each family an option that takes a number, a list and a share.
 FLAGS = {
     "clos": ("--leaf-size", "--pod-sizes", "--soft"),
+    "neighbours": ("--nodes", "--app-pods", "--near"),
     "network": ("--nodes", "--workloads", "--tight"),
     "numa": ("--nodes", "--zones", "--pairs"),
     "planted": ("--leaf-size", "--pod-sizes", "--soft"),

@@ -15,7 +15,7 @@ from placer.dense.build import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, PodState, Policy, SubGroup, SubGroupPolicy
 from placer.laboratory.generate import generate
 from placer.methods.greedy.gang_admission import Style, admit
-from placer.methods.greedy.multi_start import complete, greedy
+from placer.methods.greedy.multi_start import Measures, complete, greedy
 from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.placement import Placement, better
 from placer.score import score
@@ -23,7 +23,7 @@ from placer.verify import verify
 from tests.oracle import best
 from tests.support import instance_of, volcano_case, volcano_cases
 from tests.tiny import tiny
-from tests.world import World, hard, port, soft
+from tests.world import World, apart, hard, near, port, soft, spread
 
 SEEDS = range(200)
 
@@ -423,3 +423,79 @@ def test_values_never_fall_when_completed() -> None:
                 if name == "admitted"
             ]
             assert all(mine <= theirs for mine, theirs in pairs)
+
+
+# ---------------------------------------------------------------------------------------------------------- neighbours
+
+
+def racks(*sizes: int) -> World:
+    """Racks of nodes of 4 GPUs, which are HyperNodes, too."""
+    world = World()
+    for number, size in enumerate(sizes):
+        names = [world.node(f"n{number}{index}", labels={"rack": f"r{number}"}) for index in range(size)]
+        world.hyper(f"r{number}", 1, " ".join(names))
+    return world
+
+
+def test_a_gang_goes_where_those_that_must_be_near_it_find_room() -> None:
+    """By itself it would go to the tightest rack, the first, which has no room for the other."""
+    world = racks(1, 2)
+    server = world.gang("server", 2, topology=hard(1))
+    for name in ("s0", "s1"):
+        world.pod(name, gang=server, labels={"app": "server"})
+    client = world.gang("client", 2)
+    for name in ("c0", "c1"):
+        world.pod(name, gang=client, gpu=2, asks=near("rack", app="server"))
+    assert {node[:2] for node in nodes(world).values()} == {"n1"}
+    assert len(nodes(world)) == 4
+
+
+def test_those_that_must_be_near_others_come_behind_these_and_not_behind_all() -> None:
+    """There is room for four fifths of what waits; those that need another one would find none as the last."""
+    world = racks(2, 2)
+    for number in range(4):
+        gang = world.gang(f"g{number}", 4, topology=hard(1))
+        for index in range(4):
+            world.pod(f"g{number}-{index}", gang=gang, labels={"app": f"g{number}"})
+    client = world.gang("client", 2, topology=hard(1))
+    for name in ("c0", "c1"):
+        world.pod(name, gang=client, gpu=2, asks=near("rack", app="g3"))
+    dense = make_dense(world.instance())
+    layout = GreedyLayout(dense)
+    number = {group.key.name: index for index, group in enumerate(dense.groups)}
+    assert layout.behind == {number["client"]: {number["g3"]}}
+    assert layout.followers == {number["g3"]: [number["client"]]}
+    found = nodes(world)
+    assert {"c0", "c1", "g3-0"} <= found.keys()
+    assert sum(1 if name.startswith("g") else 2 for name in found) == 16
+
+
+def test_pods_that_are_spread_count_as_if_they_needed_a_whole_domain() -> None:
+    """They need room everywhere; over hosts, of which there are many, they do not."""
+    world = World()
+    for number in range(4):
+        world.node(f"n{number}", labels={"rack": f"r{number // 2}", "host": str(number)})
+    world.pod("w", labels={"app": "w"}, asks=spread("rack", app="w"))
+    world.pod("h", labels={"app": "h"}, asks=spread("host", app="h"))
+    layout = GreedyLayout(make_dense(world.instance()))
+    share = Measures(layout).share
+    found = {group.key.name: share[number] for number, group in enumerate(layout.dense.groups)}
+    assert found["w"] == 1.0 > 4 * found["h"]
+
+
+def test_which_pods_can_let_each_other_in() -> None:
+    """Those that match their own terms, or are spread; not those that must be near others."""
+    world = racks(1, 1)
+    asked = {
+        "self": near("rack", app="self"),
+        "other": near("rack", app="self"),
+        "spread": spread("rack", app="spread"),
+        "apart": apart("rack", app="apart"),
+    }
+    for name, asks in asked.items():
+        world.pod(name, labels={"app": name}, asks=asks)
+    dense = make_dense(world.instance())
+    index = {key.name: number for key, number in dense.class_of.items()}
+    rooms = GreedyState(GreedyLayout(dense)).neighbours
+    assert rooms is not None
+    assert {name for name, number in index.items() if rooms.bring_about([number])} == {"self", "spread"}
