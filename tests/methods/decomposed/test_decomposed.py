@@ -31,17 +31,18 @@ from placer.placement import MAXIMISED, Placement
 from placer.verify import verify
 from tests.examples import seed_blocks
 from tests.support import instance_of
-from tests.tiny import tiny
+from tests.tiny import Tiny, tiny
+from tests.tiny_neighbours import tiny_neighbours
 from tests.world import World
 
 #: The module; as an attribute of its package it is the function.
 SEARCH = sys.modules["placer.methods.decomposed.lexicographic"]
 
 
-def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]:
+def starts(seeds: range, make: Callable[[int], Tiny] = tiny) -> Iterator[tuple[int, Dense, Solution, random.Random]]:
     """Tiny instances with a solution to start from: nothing, or the greedy's."""
     for seed in seeds:
-        dense = make_dense(tiny(seed).instance)
+        dense = make_dense(make(seed).instance)
         chance = random.Random(seed)
         yield seed, dense, chance.choice([Solution(), greedy(dense)]), chance
 
@@ -49,11 +50,12 @@ def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]
 # A subproblem of an instance
 
 
+@pytest.mark.parametrize("make", [tiny, tiny_neighbours], ids=lambda make: str(make.__name__))
 @pytest.mark.parametrize("seeds", seed_blocks(120, 40))
-def test_a_part_says_what_the_whole_says(seeds: range) -> None:
+def test_a_part_says_what_the_whole_says(seeds: range, make: Callable[[int], Tiny]) -> None:
     """What a step gains in the subproblem it gains in the whole, on every value, and no rule is broken there."""
     changed = 0
-    for seed, dense, solution, chance in starts(seeds):
+    for seed, dense, solution, chance in starts(seeds, make):
         incumbent = IncumbentState(dense, solution)
         nodes = chance.sample(range(len(dense.nodes)), 1 + len(dense.nodes) // 2)
         pending = chance.sample(range(len(dense.groups)), (1 + len(dense.groups)) // 2)
@@ -67,7 +69,7 @@ def test_a_part_says_what_the_whole_says(seeds: range) -> None:
         after = score_solution(subproblem.dense, repaired.solution)
         old = incumbent.values
         incumbent.change(subproblem.named(subproblem.start), subproblem.named(repaired.solution))
-        assert verify(tiny(seed).instance, dense.placement(incumbent.solution)) == []
+        assert verify(make(seed).instance, dense.placement(incumbent.solution)) == []
         gained = [new - was for new, was in zip(after, before, strict=True)]
         assert gained == [new - was for new, was in zip(incumbent.values, old, strict=True)], seed
         changed += any(gained)
