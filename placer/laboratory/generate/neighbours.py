@@ -107,7 +107,7 @@ def neighbours(options: NeighbourOptions) -> Generated:
     return Generated(documents, planted, _summary(queue, len(planted), len(running), mix))
 
 
-def _summary(queue: _Queue, planted: int, services: int, mix: NeighbourOptions) -> dict[str, int]:
+def _summary(queue: _CutQueue, planted: int, services: int, mix: NeighbourOptions) -> dict[str, int]:
     spread = sum(app.cut.pods for app in queue.apps)
     count = sum(job.gang.pods for job in queue.jobs) + spread
     return {
@@ -146,7 +146,7 @@ class Neighbour(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Queue:
+class _CutQueue:
     """Gangs and applications; names of the gangs with one pod per host, and labels of those with a neighbour."""
 
     jobs: Sequence[GeneratedJob]
@@ -195,7 +195,7 @@ def _app_pods(app: App, fabric: Fabric, mix: NeighbourOptions) -> Iterator[tuple
 # -------------------------------------------------------------------------------------------------------- cutting it
 
 
-def _cut_queue(fabric: Fabric, mix: NeighbourOptions) -> _Queue:
+def _cut_queue(fabric: Fabric, mix: NeighbourOptions) -> _CutQueue:
     slots = cut_nodes(fabric, mix, RandomSource(mix.seed, "slots"), 1.0)
     apps = _cut_apps(slots, mix)
     gangs, apart = _one_per_host(carve_slots(slots, mix), mix)
@@ -205,7 +205,7 @@ def _cut_queue(fabric: Fabric, mix: NeighbourOptions) -> _Queue:
     of_apps = zip(apps, weighed[len(gangs) :], shares[len(gangs) :], strict=True)
     apps = [replace(app, cut=cut, runs=share == 1) for app, cut, share in of_apps]
     near = _near(jobs, apps, fabric, mix)
-    return _Queue(jobs, apps, frozenset(jobs[index].name for index in apart), near)
+    return _CutQueue(jobs, apps, frozenset(jobs[index].name for index in apart), near)
 
 
 def _cut_apps(slots: FreeSlots, mix: NeighbourOptions) -> list[App]:
