@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from placer.instance.keys import Key
 
-__all__ = ["MAXIMISED", "Binding", "Placement", "Score", "Value", "Violation", "better"]
+__all__ = ["LOSSES", "MAXIMISED", "Binding", "Placement", "Score", "Step", "Value", "Violation", "better"]
 
 #: Values of which more is better; of all others less is.
 MAXIMISED = frozenset({"admitted", "placed"})
+#: Values that stand for each priority that loses something, in the order they are compared.
+LOSSES = ("evicted", "evictedUnits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +28,51 @@ class Binding:
     numa_zones: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a placement that disturbs something: first some pods leave their nodes, then some are bound (D5).
+
+    Parameters
+    ----------
+    go
+        Pods that are evicted or moved, whole units of them.
+    bind
+        Pods that are bound or moved, in plan order.
+    """
+
+    go: tuple[Key, ...] = ()
+    bind: tuple[Key, ...] = ()
+
+
 @dataclass(frozen=True)
 class Placement:
     """Bindings in plan order; a pod may stand in it more than once only if another program wrote it (C1 says so).
 
-    ``one_by_one`` names, sorted, the nodes whose pods must be bound one after another, each after the kubelet's answer
-    to the one before (C10).
+    Parameters
+    ----------
+    bindings
+        Pending pods and their nodes.
+    one_by_one
+        Nodes, sorted, whose pods must be bound one after another, each after the kubelet's answer to the one before
+        (C10).
+    evictions
+        Bound pods that go and wait like any pending pod.
+    moves
+        Bound pods that go and get another node.
+    steps
+        In which order pods go and are bound; none where nothing is disturbed.
     """
 
     bindings: tuple[Binding, ...] = ()
     one_by_one: tuple[str, ...] = ()
+    evictions: tuple[Key, ...] = ()
+    moves: tuple[Binding, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether anything that runs is evicted or moved."""
+        return bool(self.evictions or self.moves)
 
     @classmethod
     def of(cls, assignment: Mapping[Key, str] | Iterable[tuple[Key, str]]) -> Placement:
@@ -93,14 +130,28 @@ Score = tuple[Value, ...]
 def better(one: Score, other: Score) -> bool:
     """Whether ``one`` is strictly better than ``other``: the first value that differs decides.
 
+    A priority that only one of the two evicts something of counts 0 for the other.
+
     Raises
     ------
     ValueError
         The two are of different instances or policies.
     """
-    for mine, theirs in zip(one, other, strict=True):
+    priorities = {each.priority or 0 for each in (*one, *other) if each.name in LOSSES}
+    for mine, theirs in zip(_comparable(one, priorities), _comparable(other, priorities), strict=True):
         if (mine.name, mine.priority) != (theirs.name, theirs.priority):
             raise ValueError(f"{mine.name} and {theirs.name} cannot be compared")
         if mine.value != theirs.value:
             return (mine.value > theirs.value) == (mine.name in MAXIMISED)
     return False
+
+
+def _comparable(score: Score, priorities: Iterable[int]) -> Iterator[Value]:
+    """The values, with what is lost of each of the priorities: 0 where the score has nothing of one."""
+    lost = {(each.name, each.priority): each for each in score if each.name in LOSSES}
+    for value in score:
+        if value.name == "moved":
+            for priority in sorted(priorities, reverse=True):
+                yield from (lost.get((name, priority), Value(name, 0, priority)) for name in LOSSES)
+        if value.name not in LOSSES:
+            yield value

@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib.resources
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from placer.errors import BadInstance, Fault, StrictFindings
 from placer.instance import Finding, Instance, Key
 from placer.legible import shown
-from placer.placement import Binding, Placement
+from placer.placement import Binding, Placement, Step
 
 if TYPE_CHECKING:
     from placer.manifests import Objects, RawObject, Text
@@ -208,6 +208,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     faults: list[Fault] = []
     bindings: list[Binding] = []
     one_by_one: set[str] = set()
+    disruption = _DisruptionReader(faults)
     others: list[RawObject] = []
     keys = _Keys()
     for raw in raws:
@@ -215,6 +216,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
             value = _value(raw)
             bindings += _of_placement(raw, value, faults)
             one_by_one.update(_names(raw, value.get("oneByOne"), "oneByOne", faults))
+            disruption.read(raw, value)
             keys.of_placement(value)
         elif (raw.group, raw.kind) == ("", "Binding"):
             value = _value(raw)
@@ -230,7 +232,8 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     unread = keys.unread()
     if strict:
         refuse_findings([path], unread.findings)
-    return Placement(tuple(bindings), tuple(sorted(one_by_one))), unread
+    placement = Placement(tuple(bindings), tuple(sorted(one_by_one)))
+    return replace(placement, **disruption.parts()), unread
 
 
 def _foreign(others: Sequence[RawObject], hint: str) -> Fault:
@@ -248,8 +251,14 @@ class _Keys:
     _BINDING = ("apiVersion", "kind", "metadata", "target")
     _TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
     #: Of a Placement: what is judged, and what it may have that its schema does not name.
-    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne"))
+    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", "evictions", "moves", "steps"))
     _BESIDE = ("metadata", "evictions", "moves", "steps")
+    #: Of what is disturbed: what an entry may have, and what of it is not judged.
+    _DISTURBED: ClassVar = {
+        "evictions": (("namespace", "pod", "node", "unit", "priority"), ("node", "unit", "priority")),
+        "moves": (("namespace", "pod", "from", "to", "unit", "numaZones"), ("from", "unit")),
+        "steps": (("go", "bind"), ()),
+    }
 
     def __init__(self) -> None:
         self._unknown: Counter[tuple[str, str]] = Counter()
@@ -263,6 +272,13 @@ class _Keys:
         self._not_judged.update(key for key in value if key in known and key not in self._JUDGED)
         for entry in value.get("bindings") or ():
             self._look("Placement", "bindings[].", entry, self._ENTRY)
+        for name, (known_here, beside) in self._DISTURBED.items():
+            self._of_disturbed(name, value.get(name) or (), known_here, beside)
+
+    def _of_disturbed(self, name: str, entries: Iterable[Any], known: Sequence[str], beside: Sequence[str]) -> None:
+        for entry in entries:
+            self._look("Placement", f"{name}[].", entry, known)
+            self._not_judged.update(f"{name}[].{key}" for key in beside if isinstance(entry, dict) and key in entry)
 
     def of_binding(self, value: Mapping[str, Any]) -> None:
         """Look at the keys of a v1 Binding."""
@@ -310,6 +326,60 @@ def _of_placement(raw: RawObject, value: Mapping[str, Any], faults: list[Fault])
             zones = _names(raw, entry.get("numaZones"), f"bindings[{index}].numaZones", faults)
             found.append(Binding(Key(namespace, pod), node, zones))
     return found
+
+
+class _DisruptionReader:
+    """What Placements say of pods that go: evictions, moves, and the steps; takes ``faults``."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self._faults = faults
+        self._evictions: list[Key] = []
+        self._moves: list[Binding] = []
+        self._steps: list[Step] = []
+
+    def parts(self) -> dict[str, Any]:
+        """Fields of a placement."""
+        return {"evictions": tuple(self._evictions), "moves": tuple(self._moves), "steps": tuple(self._steps)}
+
+    def read(self, raw: RawObject, value: Mapping[str, Any]) -> None:
+        """Read one Placement."""
+        for path, entry in self._entries(raw, value, "evictions"):
+            pod = self._pod(raw, entry, path)
+            if pod is not None:
+                self._evictions.append(pod)
+        for path, entry in self._entries(raw, value, "moves"):
+            pod, node = self._pod(raw, entry, path), _text(raw, entry, path, "to", self._faults)
+            zones = _names(raw, entry.get("numaZones"), f"{path}.numaZones", self._faults)
+            if pod is not None and node is not None:
+                self._moves.append(Binding(pod, node, zones))
+        for path, entry in self._entries(raw, value, "steps"):
+            self._steps.append(Step(self._keys(raw, entry, path, "go"), self._keys(raw, entry, path, "bind")))
+
+    def _entries(self, raw: RawObject, value: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        entries = value.get(name)
+        if entries is not None and not isinstance(entries, list):
+            self._faults.append(_fault(raw, name, _type(entries), "a list"))
+            return
+        for index, entry in enumerate(entries or ()):
+            if isinstance(entry, dict):
+                yield f"{name}[{index}]", entry
+            else:
+                self._faults.append(_fault(raw, f"{name}[{index}]", _type(entry), "an object"))
+
+    def _pod(self, raw: RawObject, entry: Mapping[str, Any], path: str) -> Key | None:
+        namespace = _text(raw, entry, path, "namespace", self._faults)
+        pod = _text(raw, entry, path, "pod", self._faults)
+        return None if namespace is None or pod is None else Key(namespace, pod)
+
+    def _keys(self, raw: RawObject, entry: Mapping[str, Any], path: str, name: str) -> tuple[Key, ...]:
+        found = []
+        for text in _names(raw, entry.get(name), f"{path}.{name}", self._faults):
+            namespace, _, pod = text.partition("/")
+            if namespace and pod and "/" not in pod:
+                found.append(Key(namespace, pod))
+            else:
+                self._faults.append(_fault(raw, f"{path}.{name}", repr(text[:80]), "NAMESPACE/NAME of a pod"))
+        return tuple(found)
 
 
 def _of_binding(raw: RawObject, value: Mapping[str, Any], faults: list[Fault]) -> list[Binding]:

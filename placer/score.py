@@ -5,8 +5,10 @@ One function per level O1..O4; the levels of the policy, in its order, make the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
+from placer.disruption import Disruption
 from placer.instance import Instance, PodState
 from placer.instance.communication import SAME_ZONE_COST
 from placer.outcome import Outcome
@@ -18,7 +20,7 @@ __all__ = ["LEVEL_SCORES", "LevelScore", "placed_weight", "score", "used_nodes"]
 LevelScore = Callable[[Outcome], Iterator[Value]]
 
 
-def score(instance: Instance, placement: Placement) -> Score:
+def score(instance: Instance, placement: Placement, *, disturbing: bool = False) -> Score:
     """Evaluate a placement.
 
     Parameters
@@ -27,15 +29,58 @@ def score(instance: Instance, placement: Placement) -> Score:
         The problem; its policy names the levels and their order. A level left out has no value.
     placement
         Need not be valid; bindings that cannot be carried out count for nothing.
+    disturbing
+        Whether something may be evicted or moved, though this placement does not: the values are in the order of
+        models/README.md, D1 to D5.
 
     Returns
     -------
     Score
-        The values in the order they are compared; the same names and priorities for every placement of the instance.
+        The values in the order they are compared; the same names and priorities for every placement of the instance,
+        but for ``evicted`` and ``evictedUnits``, which stand for the priorities that lose something.
     """
-    outcome = Outcome(instance, placement)
-    levels = (LEVEL_SCORES[name] for name in instance.policy.levels)
-    return tuple(value for level in levels for value in level(outcome))
+    levels = instance.policy.levels
+    if not (disturbing or placement.disturbs):
+        outcome = Outcome(instance, placement)
+        return tuple(value for name in levels for value in LEVEL_SCORES[name](outcome))
+    return tuple(_values(Disruption(instance, placement)))
+
+
+def _values(disruption: Disruption) -> Iterator[Value]:
+    """What is admitted, what that disturbs, what is placed, and the levels below."""
+    before, after = disruption.instance, disruption.outcome
+    gained = tuple(placed(after, before)) if "placed" in before.policy.levels else ()
+    yield from (value for value in gained if value.name == "admitted")
+    yield from disturbed(disruption)
+    yield from (value for value in gained if value.name == "placed")
+    for name in before.policy.levels:
+        if name == "packing":
+            yield from packing(after, before)
+        elif name != "placed":
+            yield from LEVEL_SCORES[name](after)
+
+
+def disturbed(disruption: Disruption) -> Iterator[Value]:
+    """What a placement disturbs: ``evicted`` and ``evictedUnits`` for each priority that loses something, highest
+    first, then ``moved`` and ``movedUnits``.
+
+    evicted and moved are sums of the weights of the pods that go, in micro-nodes, the others numbers of units (D1). A
+    unit of which some pods are moved and some evicted breaks D1 and counts as evicted.
+    """
+    weights = disruption.instance.weights_of(disruption.instance.pods[key] for key in disruption.gone)
+    evicted: Counter[int] = Counter()
+    evicted_units: Counter[int] = Counter()
+    moved_units = 0
+    for unit in disruption.units:
+        lost = [key for key in unit.pods if key in disruption.gone and key not in disruption.moved]
+        evicted[unit.priority] += sum(weights[key] for key in lost)
+        evicted_units[unit.priority] += bool(lost)
+        moved_units += not lost
+    for priority in sorted(+evicted_units, reverse=True):
+        yield Value("evicted", evicted[priority], priority)
+        yield Value("evictedUnits", evicted_units[priority], priority)
+    yield Value("moved", sum(weights[key] for key in disruption.moved))
+    yield Value("movedUnits", moved_units)
 
 
 def placed_weight(instance: Instance, placement: Placement) -> int:
@@ -43,20 +88,22 @@ def placed_weight(instance: Instance, placement: Placement) -> int:
     return sum(instance.weights[key] for key in Outcome(instance, placement).new)
 
 
-def placed(outcome: Outcome) -> Iterator[Value]:
+def placed(outcome: Outcome, before: Instance | None = None) -> Iterator[Value]:
     """O1: for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``.
 
     admitted = sum of need weights of the groups that are ready (C5) after the placement;
-    placed = sum of the weights of the newly placed pods of all groups of the priority. Both in micro-nodes.
+    placed = sum of the weights of the newly placed pods of all groups of the priority. Both in micro-nodes. ``before``
+    is the instance with what the placement disturbs still in its place: only pods that wait there count.
     """
-    instance = outcome.instance
+    instance = before or outcome.instance
     admitted = dict.fromkeys(instance.priorities, 0)
     weight = dict.fromkeys(instance.priorities, 0)
     for group in instance.groups.values():
         if group.pending:
             weight[group.priority] += sum(instance.weights[key] for key in outcome.added(group.pending))
             # Bound pods alone need nothing more: only what this placement completes adds to the sum.
-            admitted[group.priority] += instance.need_weights[group.key] if outcome.ready(group) else 0
+            after = outcome.instance.groups[group.key]
+            admitted[group.priority] += instance.need_weights[group.key] if outcome.ready(after) else 0
     for priority in instance.priorities:
         yield Value("admitted", admitted[priority], priority)
         yield Value("placed", weight[priority], priority)
@@ -98,14 +145,14 @@ def network_cost(outcome: Outcome) -> Iterator[Value]:
     yield Value("networkCost", total)
 
 
-def packing(outcome: Outcome) -> Iterator[Value]:
+def packing(outcome: Outcome, before: Instance | None = None) -> Iterator[Value]:
     """O4: ``packedHyperNodes`` and ``packedNodes``, what was empty before and is not any more.
 
     A node or HyperNode is empty while only DaemonSet and static pods run there; terminating and nominated pods do not
-    count either. HyperNodes of any tier count, the virtual root does not.
+    count either. HyperNodes of any tier count, the virtual root does not. ``before`` as for :func:`placed`.
     """
     instance = outcome.instance
-    used = used_nodes(instance)
+    used = used_nodes(before or instance)
     opened = {node for key, node in outcome.new.items() if node not in used and not instance.pods[key].daemon}
     path = instance.topology.path
     used_above = {name for node in used for name in path(node)}

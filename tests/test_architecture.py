@@ -24,6 +24,7 @@ LAYERS = [
     ["instance"],
     ["placement"],
     ["outcome"],
+    ["disruption"],
     ["verify", "score", "gpus", "stranded"],
     ["result", "words"],
     ["dense"],

@@ -33,6 +33,7 @@ MODELS = {
     "StatefulSet.apps": "V1StatefulSet",
     "ReplicaSet.apps": "V1ReplicaSet",
     "Job.batch": "V1Job",
+    "PodDisruptionBudget.policy": "V1PodDisruptionBudget",
 }
 
 #: Definitions of all other kinds but our own, whose schemas have every field that there is.

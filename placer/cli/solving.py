@@ -118,6 +118,7 @@ def _time_limit(options: argparse.Namespace) -> float | None:
 
 
 def _verify(options: argparse.Namespace) -> int:
+    from placer.disruption import outcome_of
     from placer.methods.numa.binding_order import misstated
     from placer.read import read_whole_placement
     from placer.score import score
@@ -127,7 +128,8 @@ def _verify(options: argparse.Namespace) -> int:
     instance = read_instance(options, options.instance)
     placement, unread = read_whole_placement(options.placement, strict=options.strict)
     violations = verify(instance, placement)
-    findings = [*instance.findings, *misstated(instance, placement), *unread.findings]
+    outcome = outcome_of(instance, placement)
+    findings = [*instance.findings, *misstated(outcome.instance, outcome.placement), *unread.findings]
     if options.json:
         document = {
             "valid": not violations,
@@ -145,7 +147,7 @@ def _verify(options: argparse.Namespace) -> int:
         print(json.dumps(document, indent=2))
     else:
         terminal = console()
-        print_violations(instance, len(placement.bindings), violations, terminal)
+        print_violations(instance, placement, violations, terminal)
         if unread.not_judged:
             terminal.print(f"Not judged: {', '.join(unread.not_judged)}", highlight=False, markup=False, soft_wrap=True)
         print_findings(findings, terminal)

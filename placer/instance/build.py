@@ -16,6 +16,7 @@ here                                      Node, Policy, and each pod with its pl
 ``neighbours``, ``pod_index``             what a pod asks of the pods around it, and which pods are meant
 ``domain_units``                          which pods must be in one domain of a node label
 ``unsupported``                           what is not modelled and refused (C4)
+``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
 ``unread``                                what cannot be read, and what waits because of it
 ``app_groups``, ``network_topologies``    AppGroup and NetworkTopology
 ``notices``, ``broken_rules``             findings about the whole
@@ -39,6 +40,7 @@ from placer.instance.app_groups import (
 )
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
+from placer.instance.disruptions import Protection, read_budgets
 from placer.instance.domain_units import units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
@@ -90,6 +92,7 @@ from placer.instance.problem import (
     Policy,
     Taint,
     TopologyTree,
+    group_of_one,
 )
 from placer.instance.queues import Priorities, Queues
 from placer.instance.requests import pod_requests
@@ -105,7 +108,7 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["PodReader", "build", "group_of_one", "node_of", "read_nodes", "read_policy"]
+__all__ = ["PodReader", "build", "node_of", "read_nodes", "read_policy"]
 
 
 #: PreferNoSchedule keeps no pod off.
@@ -180,6 +183,8 @@ class PodReader:
         Which pod is of which workload of which AppGroup.
     refusals
         What makes a pending pod unsupported.
+    protection
+        What keeps bound pods from being disturbed.
     demands
         Reads what pods ask of NUMA zones; None: no node has any.
     pool, neighbours
@@ -194,6 +199,7 @@ class PodReader:
     queues: Queues
     refusals: Refusals
     findings: Findings
+    protection: Protection
     demands: DemandPool | None = None
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
@@ -226,7 +232,8 @@ class PodReader:
             numa=self.demands.of(pod.spec) if self.demands is not None else None,
             labels=pod.metadata.labels or {},
             neighbours=self.neighbours.of(pod, self._units(group)),
-            unsupported=self.refusals.of(pod, group) if pending else (),
+            unsupported=self.refusals.of(pod, group) if state in (PodState.PENDING, PodState.BOUND) else (),
+            protected=self.protection.reason(pod, state, entry.priority),
         )
 
     def _node(self, entry: PodEntry) -> str | None:
@@ -261,20 +268,6 @@ def node_of(entry: PodEntry) -> str | None:
     if entry.state is PodState.NOMINATED and pod.status is not None:
         return pod.status.nominated_node_name
     return pod.spec.node_name or None
-
-
-def group_of_one(pod: Pod) -> Group | None:
-    """The gang that a pending pod in no PodGroup is; None for any other pod."""
-    if pod.group is None or pod.group.api_group:
-        return None
-    return Group(
-        key=pod.group,
-        min_member=1,
-        queue=pod.queue,
-        priority=pod.priority,
-        created=pod.created,
-        pending=(pod.key,),
-    )
 
 
 def build(
@@ -328,7 +321,10 @@ def build(
     zones = {name: node.numa for name, node in nodes.items() if node.numa is not None}
     unsupported = {key: gang.unsupported for key, gang in gangs.items() if gang.unsupported}
     refusals = _refusals(objects, nodes, present, unsupported, findings)
-    reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, demands if zones else None)
+    namespaces = read_namespaces(objects.namespaces)
+    protection = Protection(objects.policies, namespaces)
+    zoned = demands if zones else None
+    reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, zoned)
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
     groups = hold_back(groups, pods, present, queues.by_name, objects, findings, policy.rules_off)
@@ -339,10 +335,11 @@ def build(
         topology=topology,
         queues=queues.by_name,
         policy=policy,
+        budgets=read_budgets(objects.pod_disruption_budgets, pods),
         app_groups={key: each.app_group for key, each in applications.items()},
         network=network,
         network_costs=read_cost_lists(objects.network_topologies, nodes, objects.config_maps),
-        namespaces=read_namespaces(objects.namespaces),
+        namespaces=namespaces,
         digest=objects.sha256,
         skipped=objects.skipped,
         scheduler_name=ownership.wanted,

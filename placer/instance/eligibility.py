@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from placer.instance.problem import Constraints, HostPort, Requirement, Term, Toleration
 from placer.instance.requests import is_sidecar
@@ -14,6 +15,9 @@ from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
 from placer.kube.pod import Container, PodSpec, TolerationEntry
 from placer.kube.reader import Misfit, SchemaReader
 from placer.manifests.faults import Wrong, wrongs
+
+if TYPE_CHECKING:
+    from placer.kube.policy import ProtectedLabels
 
 __all__ = [
     "ConstraintsPool",
@@ -32,7 +36,7 @@ __all__ = [
 Requirements = tuple[Requirement, ...]
 
 
-def label_requirements(selector: LabelSelector) -> Requirements:
+def label_requirements(selector: LabelSelector | ProtectedLabels) -> Requirements:
     """Bring a label selector to sorted requirements; an empty one becomes none, which takes everything."""
     labels = (Requirement(key, "In", (value,)) for key, value in (selector.match_labels or {}).items())
     expressions = (

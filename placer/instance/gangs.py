@@ -192,6 +192,7 @@ class GangReader:
             topology=self._wanted(None),
             created=created(written.metadata),
             invalid=invalid,
+            disrupted_whole=spec.is_disrupted_whole,
         )
         named = spec.priority_class_name
         value = self.priorities.of_class(named, str(key)) if named else None

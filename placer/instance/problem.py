@@ -34,6 +34,7 @@ __all__ = [
     "OS_LABEL",
     "AffinityTerm",
     "Constraints",
+    "DisruptionBudget",
     "DomainUnit",
     "Group",
     "HostPort",
@@ -56,6 +57,7 @@ __all__ = [
     "Term",
     "Toleration",
     "TopologyTree",
+    "group_of_one",
 ]
 
 
@@ -455,6 +457,8 @@ class Pod:
         What it asks of the pods around it (C7 by label, C12 to C15).
     unsupported
         Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
+    protected
+        Why it is never disturbed, whatever would be gained (D2), of a bound pod; empty where it may be.
     """
 
     namespace: str
@@ -477,6 +481,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     neighbours: Neighbours = NO_NEIGHBOURS
     unsupported: tuple[str, ...] = ()
+    protected: str = ""
 
     @property
     def key(self) -> Key:
@@ -607,6 +612,8 @@ class Group:
         ``minResources``; no rule looks at it, other schedulers do (``policies``).
     invalid
         Why nothing of it may be placed (InvalidGroup); None where the group is in order.
+    disrupted_whole
+        Its pods are disturbed together (``disruptionMode: all``), though some of them alone would leave it ready (D1).
     """
 
     key: GroupKey
@@ -623,6 +630,7 @@ class Group:
     succeeded: Mapping[str, int] = field(default_factory=dict)
     min_resources: Resources = field(default_factory=Resources)
     invalid: str | None = None
+    disrupted_whole: bool = False
 
     @property
     def topologies(self) -> tuple[NetworkTopology, ...]:
@@ -646,6 +654,20 @@ class Group:
         by_role = sum(self.min_task_member.values())
         by_policy = sum(policy.min_sub_groups * policy.size for policy in self.policies)
         return max(0, max(self.min_member, by_role, by_policy) - self.placed_before)
+
+
+def group_of_one(pod: Pod) -> Group | None:
+    """The gang that a pending pod in no PodGroup is; None for any other pod."""
+    if pod.group is None or pod.group.api_group:
+        return None
+    return Group(
+        key=pod.group,
+        min_member=1,
+        queue=pod.queue,
+        priority=pod.priority,
+        created=pod.created,
+        pending=(pod.key,),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -672,6 +694,25 @@ class Queue:
     parent: str | None = None
     open: bool = True
     weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """How many of some pods may be disturbed at once (D2).
+
+    Parameters
+    ----------
+    key
+        Namespace and name of the PodDisruptionBudget.
+    pods
+        The bound pods that it means.
+    allowed
+        The most of them that may be disturbed, at least 0.
+    """
+
+    key: Key
+    pods: frozenset[Key]
+    allowed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -864,6 +905,8 @@ class Instance:
         Whose pending pods are ours; None: any scheduler's.
     set_aside
         Pods that wait and are not ours.
+    budgets
+        Disruption budgets that mean a bound pod, sorted by key.
     """
 
     nodes: Mapping[str, Node]
@@ -881,6 +924,7 @@ class Instance:
     skipped: Mapping[str, int] = field(default_factory=dict)
     scheduler_name: str | None = None
     set_aside: SetAside = field(default_factory=SetAside)
+    budgets: tuple[DisruptionBudget, ...] = ()
 
     def __repr__(self) -> str:
         """Say in one line how large it is."""
@@ -909,12 +953,18 @@ class Instance:
     @cached_property
     def weights(self) -> Mapping[Key, int]:
         """Weight of each pending pod in micro-nodes, at least 1 (models/README.md, O1)."""
+        return self.weights_of(self.pending)
+
+    def weights_of(self, pods: Iterable[Pod]) -> dict[Key, int]:
+        """Weight of each of some pods in micro-nodes, whether they are pending or run."""
         shares = self._average_shares()
         cache: dict[Resources, int] = {}
-        for pod in self.pending:
+        found = {}
+        for pod in pods:
             if pod.requests not in cache:
                 cache[pod.requests] = _weight(pod.requests, shares)
-        return {pod.key: cache[pod.requests] for pod in self.pending}
+            found[pod.key] = cache[pod.requests]
+        return found
 
     def _average_shares(self) -> dict[str, Fraction]:
         """Micro-nodes per unit of each resource that decides: 10^6 x k / total, times its number in the policy."""

@@ -194,6 +194,14 @@ _ALL = (
         ("lws",),
         keeps_text=True,
     ),
+    KindInfo(
+        "pod_disruption_budgets",
+        "PodDisruptionBudget",
+        ("policy",),
+        _V1,
+        "budgets.PodDisruptionBudgetManifest",
+        ("pdb",),
+    ),
     KindInfo("policies", "Policy", _PLACER, _ALPHA, "policy.PolicyManifest"),
 )
 

@@ -11,7 +11,7 @@ from placer.kube.base import After, ClosedSchema, Count, Instead, LabelRequireme
 
 __all__ = [
     "LEVELS",
-    "Disruption",
+    "DisruptionLimits",
     "NetworkChoice",
     "PolicyManifest",
     "PolicySpec",
@@ -80,7 +80,7 @@ class Protected(ClosedSchema, frozen=True, kw_only=True):
     namespaces: tuple[Name, ...] | None = None
 
 
-class Disruption(ClosedSchema, frozen=True, kw_only=True):
+class DisruptionLimits(ClosedSchema, frozen=True, kw_only=True):
     """What may be disturbed without being asked for by name; nothing is yet, which keeps every limit that is set."""
 
     evict: Literal["none", "lower-priority"] | None = None
@@ -100,7 +100,7 @@ class PolicySpec(ClosedSchema, frozen=True, kw_only=True):
     resource_weights: dict[Name, Weight] | None = None
     rules: RuleSwitches | None = None
     gangs: Literal["declared", "owners"] | None = None
-    disruption: Disruption | None = None
+    disruption: DisruptionLimits | None = None
 
 
 class PolicyManifest(ClosedSchema, frozen=True, kw_only=True):

@@ -123,12 +123,13 @@ def is_closed(model: Any) -> bool:
 
 
 def without_none(annotation: Any) -> Any:
-    """The type that stands in ``Annotated`` or beside None."""
+    """The type that stands in ``Annotated`` or beside None; of several the schema, since only that has fields."""
     while True:
         if hasattr(annotation, "__metadata__"):
             annotation = annotation.__origin__
         elif get_origin(annotation) in (Union, types.UnionType):
-            annotation = next(each for each in get_args(annotation) if each is not type(None))
+            given = [each for each in get_args(annotation) if each is not type(None)]
+            annotation = next(filter(is_schema, given), given[0])
         else:
             return annotation
 
@@ -184,8 +185,8 @@ def _of_generic(origin: Any, arguments: tuple[Any, ...], limits: dict[str, Any])
     from pydantic_core import core_schema
 
     if origin in (Union, types.UnionType):
-        (inner,) = (each for each in arguments if each is not type(None))
-        return core_schema.nullable_schema(_core_schema(inner))
+        given = [each for each in arguments if each is not type(None)]
+        return core_schema.nullable_schema(_core_schema(given[0]) if len(given) == 1 else _of_either(given))
     if origin is Literal:
         return core_schema.literal_schema(list(arguments))
     if origin is tuple:
@@ -194,6 +195,20 @@ def _of_generic(origin: Any, arguments: tuple[Any, ...], limits: dict[str, Any])
     if origin is dict:
         return core_schema.dict_schema(*map(_core_schema, arguments), strict=True)
     raise TypeError(f"no schema is made of a field of type {origin}")
+
+
+def _of_either(kinds: list[Any]) -> CoreSchema:
+    """The validator's schema of what may be of several types, with one fault for all of them."""
+    from pydantic_core import core_schema
+
+    words = {str: "a text", int: "an integer"}
+    expected = " or ".join(words.get(kind, "an object") for kind in kinds)
+    return core_schema.union_schema(
+        [_core_schema(kind) for kind in kinds],
+        custom_error_type="placer",
+        custom_error_message="{expected}",
+        custom_error_context={"expected": expected},
+    )
 
 
 def _of_schema(model: Any) -> CoreSchema:

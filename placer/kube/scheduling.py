@@ -16,6 +16,7 @@ from msgspec import Meta
 from placer.kube.base import Name, NamespacedObject, Positive, Present, Schema
 
 __all__ = [
+    "DisruptionMode",
     "GangPolicy",
     "UpstreamPodGroupManifest",
     "UpstreamPodGroupSpec",
@@ -53,6 +54,13 @@ class UpstreamSchedulingConstraints(Schema, frozen=True, kw_only=True):
     topology: tuple[UpstreamTopologyConstraint, ...] | None = None
 
 
+class DisruptionMode(Schema, frozen=True, kw_only=True):
+    """Whether the pods of a group are disturbed one by one (``single``) or together; exactly one of them."""
+
+    single: Present | None = None
+    all: Present | None = None
+
+
 class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
     """What a group needs."""
 
@@ -60,7 +68,14 @@ class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
     scheduling_constraints: UpstreamSchedulingConstraints | None = None
     priority_class_name: str | None = None
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    disruption_mode: str | DisruptionMode | None = None
     parent_composite_pod_group_name: str | None = None
+
+    @property
+    def is_disrupted_whole(self) -> bool:
+        """Whether its pods are disturbed together: ``{all: {}}``, in v1alpha2 ``PodGroup``."""
+        mode = self.disruption_mode
+        return mode.all is not None if isinstance(mode, DisruptionMode) else mode in ("PodGroup", "all")
 
 
 class UpstreamPodGroupManifest(NamespacedObject, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from placer.manifests.syntax import Text
 
 if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
+    from placer.kube.budgets import PodDisruptionBudgetManifest
     from placer.kube.job_sets import JobSetManifest
     from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
     from placer.kube.pod import PodManifest
@@ -185,6 +186,7 @@ class Objects:
     jobs: tuple[apps.JobManifest, ...] = ()
     job_sets: tuple[JobSetManifest, ...] = ()
     leader_worker_sets: tuple[LeaderWorkerSetManifest, ...] = ()
+    pod_disruption_budgets: tuple[PodDisruptionBudgetManifest, ...] = ()
     policies: tuple[policy.PolicyManifest, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_names: frozenset[Identity] = frozenset()

@@ -224,10 +224,14 @@ def print_findings(findings: Iterable[Finding], console: Console) -> None:
         console.print(f"  ... and {len(found) - SHOWN:,} more")
 
 
-def print_violations(instance: Instance, bindings: int, violations: Iterable[Violation], console: Console) -> None:
+def print_violations(
+    instance: Instance, placement: Placement, violations: Iterable[Violation], console: Console
+) -> None:
     """Print the judgement of a placement: every violation, or that there is none."""
     found = list(violations)
-    head = f"{counted(bindings, 'binding')} on {counted(len(instance.nodes), 'node')}"
+    head = f"{counted(len(placement.bindings), 'binding')} on {counted(len(instance.nodes), 'node')}"
+    if placement.disturbs:
+        head += f", {counted(len(placement.evictions), 'eviction')}, {counted(len(placement.moves), 'move')}"
     if not found:
         console.print(f"[bold green]VALID[/bold green]  {head}; no rule is broken")
         return

@@ -2,7 +2,8 @@
 
 One function per rule, under the name that every formulation uses for it. A rule looks at the outcome of a placement
 and yields a :class:`~placer.placement.Violation` per breach. What bound pods break by themselves is no violation: a
-rule speaks only where something new takes part. :data:`RULES` lists them in the order of models/README.md.
+rule speaks only where something new takes part. :data:`RULES` and :data:`DISRUPTION_RULES`
+list them in the order of models/README.md.
 
 ==============  ===================================================
 module          rules
@@ -14,29 +15,23 @@ module          rules
 ``queues``      C11 queue
 ``neighbours``  C12 pod affinity, C13 pod anti-affinity, C14 spread
 ``units``       C7 by label, C15 exclusive
+``disruption``  D1 units, D2 protection, D3 priority, D4 gain, D5 order
+``rules``       all but the last, in one list
 ``words``       what they share
 ==============  ===================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
+from placer.disruption import Disruption
 from placer.instance import Instance
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
-from placer.verify.calls import bandwidth, network_cost
-from placer.verify.groups import gang, subgroup, tier_limit
-from placer.verify.neighbours import pod_affinity, pod_anti_affinity, spread
-from placer.verify.numa import numa
-from placer.verify.places import capacity, eligibility, once, refusal
-from placer.verify.queues import queue
-from placer.verify.units import exclusive
+from placer.verify.disruption import DISRUPTION_RULES, DisruptionRule
+from placer.verify.places import once
+from placer.verify.rules import RULES, Rule, broken
 
-__all__ = ["RULES", "Rule", "verify"]
-
-#: A rule: yields every breach of it.
-Rule = Callable[[Outcome], Iterator[Violation]]
+__all__ = ["DISRUPTION_RULES", "RULES", "DisruptionRule", "Rule", "verify"]
 
 
 def verify(instance: Instance, placement: Placement) -> list[Violation]:
@@ -53,28 +48,13 @@ def verify(instance: Instance, placement: Placement) -> list[Violation]:
     Returns
     -------
     list[Violation]
-        Every violation, in the order of :data:`RULES`; empty where the placement is valid.
+        Every violation, in the order of :data:`RULES` and then of :data:`DISRUPTION_RULES`; empty where the placement
+        is valid. Where it evicts or moves something, the rules about new pods are those of the state after it, with
+        moved pods as new ones.
     """
-    outcome = Outcome(instance, placement)
-    on = (rule for name, rule in RULES if name not in instance.policy.rules_off)
-    return [violation for rule in on for violation in rule(outcome)]
-
-
-#: Every rule in the order of models/README.md.
-RULES: tuple[tuple[str, Rule], ...] = (
-    ("C1", once),
-    ("C2", capacity),
-    ("C3", eligibility),
-    ("C4", refusal),
-    ("C5", gang),
-    ("C6", subgroup),
-    ("C7", tier_limit),
-    ("C8", network_cost),
-    ("C9", bandwidth),
-    ("C10", numa),
-    ("C11", queue),
-    ("C12", pod_affinity),
-    ("C13", pod_anti_affinity),
-    ("C14", spread),
-    ("C15", exclusive),
-)
+    if not (placement.disturbs or placement.steps):
+        return broken(Outcome(instance, placement))
+    disruption = Disruption(instance, placement)
+    after = [violation for violation in broken(disruption.outcome) if violation.rule != "C1"]
+    about = [violation for _, rule in DISRUPTION_RULES for violation in rule(disruption)]
+    return [*once(Outcome(instance, placement)), *after, *about]

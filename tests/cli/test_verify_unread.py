@@ -45,7 +45,7 @@ def test_keys_of_a_placement(tmp_path: Path, instance: str, capsys: pytest.Captu
     assert found["valid"]
     assert found["notRead"] == {
         "unknown": ["bindings[].foo", "bindings[].numaZone", "bindngs"],
-        "notJudged": ["evictions", "groups"],
+        "notJudged": ["groups"],
     }
     assert [each["message"] for each in found["findings"] if each["code"] == "UnknownField"] == [
         "bindings[].foo is no key of a Placement and is not judged, here and in 1 more",
@@ -55,8 +55,38 @@ def test_keys_of_a_placement(tmp_path: Path, instance: str, capsys: pytest.Captu
     ]
     assert main(["verify", instance, path]) == 0
     text = capsys.readouterr().out
-    assert "Not judged: evictions, groups" in text
+    assert "Not judged: groups" in text
     assert "bindings[].foo is no key of a Placement" in text
+
+
+def test_what_is_disturbed_is_judged(tmp_path: Path, instance: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The pods that run have no controller, and nothing is gained."""
+    name, where = BINDINGS[0]["pod"], BINDINGS[0]["node"]
+    evictions = [{"namespace": "default", "pod": name, "node": where, "unit": "Pod/default/x", "priority": 0, "why": 1}]
+    steps = [{"go": [f"default/{name}"], "bind": []}]
+    path = placement(tmp_path, bindings=BINDINGS[1:], evictions=evictions, steps=steps)
+    assert main(["verify", instance, path, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert {each["rule"] for each in found["violations"]} == {"D2", "D5"}
+    assert found["violations"][0]["message"] == f"Pod default/{name} cannot be disturbed: it is pending"
+    assert found["notRead"] == {
+        "unknown": ["evictions[].why"],
+        "notJudged": ["evictions[].node", "evictions[].priority", "evictions[].unit"],
+    }
+    assert main(["verify", instance, path]) == 1
+    assert ", 1 eviction, 0 moves; " in capsys.readouterr().out
+
+
+def test_faults_of_what_is_disturbed_are_told_all_at_once(
+    tmp_path: Path, instance: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moves = [{"namespace": "default", "pod": "a", "from": "n1"}, "b"]
+    path = placement(tmp_path, evictions={"pod": "a"}, moves=moves, steps=[{"go": ["a"], "bind": "default/b"}])
+    assert main(["verify", instance, path]) == 3
+    told = " ".join(capsys.readouterr().err.split())
+    for field in ("evictions", "moves[0].to", "moves[1]", "steps[0].go", "steps[0].bind"):
+        assert field in told
+    assert "NAMESPACE/NAME of a pod" in told
 
 
 def test_unknown_keys_are_errors_where_asked(tmp_path: Path, instance: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -190,7 +190,6 @@ def test_kind_that_does_not_exist(api_version: str, kind: str, nearest: str) -> 
         ("apps/v1", "DaemonSet"),
         ("apps/v1", "ControllerRevision"),
         ("batch/v1", "CronJob"),
-        ("policy/v1", "PodDisruptionBudget"),
         ("autoscaling/v2", "HorizontalPodAutoscaler"),
         ("networking.k8s.io/v1", "NetworkPolicy"),
         ("resource.k8s.io/v1", "ResourceClaim"),

@@ -1,0 +1,210 @@
+"""What a placement evicts and moves: in which units, and what the cluster is without it (models/README.md, D1 to D5).
+
+Whatever leaves its node waits in the instance that :func:`released` makes, so that every rule about new pods holds for
+moved ones as it stands.
+
+A unit is what goes together::
+
+    gang of 4 that needs 4       any pod of it        -> the whole gang
+    gang of 6 that needs 4       one or two pods      -> each pod alone
+                                 three pods           -> the whole gang
+    subgroup of 2 that needs 2   any pod of it        -> the subgroup, where its gang stays ready without it
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState, SubGroup
+from placer.instance.problem import group_of_one
+from placer.outcome import Outcome
+from placer.placement import Binding, Placement
+
+__all__ = ["Disruption", "DisruptionUnit", "outcome_of", "released", "units"]
+
+
+class DisruptionUnit(NamedTuple):
+    """Bound pods that are disturbed together.
+
+    Parameters
+    ----------
+    name
+        ``PodGroup/NAMESPACE/NAME``, ``SubGroup/NAMESPACE/GROUP/NAME`` or ``Pod/NAMESPACE/NAME``.
+    priority
+        That of its group, or of the pod that is in none.
+    pods
+        All of them, sorted.
+    """
+
+    name: str
+    priority: int
+    pods: tuple[Key, ...]
+
+
+def released(instance: Instance, gone: Collection[Key]) -> Instance:
+    """Give the instance in which some bound pods have left their nodes and wait.
+
+    Parameters
+    ----------
+    instance
+        Where they run.
+    gone
+        Pods that are bound.
+
+    Returns
+    -------
+    Instance
+        A pod in no group is a gang of one there. What a pod had of NUMA zones stays taken: no object says which zones
+        its kubelet gave it.
+    """
+    if not gone:
+        return instance
+    pods, groups = dict(instance.pods), dict(instance.groups)
+    touched: dict[GroupKey, list[Key]] = defaultdict(list)
+    for key in gone:
+        pod = pods[key]
+        group = pod.group or GroupKey("", *key)
+        pods[key] = waiting = replace(pod, state=PodState.PENDING, node=None, group=group)
+        alone = group_of_one(waiting)
+        if alone is not None:
+            groups[group] = alone
+        else:
+            touched[group].append(key)
+    for name, left in touched.items():
+        group_left, away = groups[name], frozenset(left)
+        parts = tuple(_part_without(part, away) for part in group_left.sub_groups)
+        bound, pending = _without(group_left, away)
+        groups[name] = replace(group_left, bound=bound, pending=pending, sub_groups=parts)
+    return replace(instance, pods=pods, groups=dict(sorted(groups.items())))
+
+
+def _part_without(part: SubGroup, away: frozenset[Key]) -> SubGroup:
+    bound, pending = _without(part, away)
+    return replace(part, bound=bound, pending=pending)
+
+
+def _without(part: Group | SubGroup, away: frozenset[Key]) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Pods that stay bound, and those that wait."""
+    gone = away.intersection(part.bound)
+    return tuple(key for key in part.bound if key not in gone), tuple(sorted({*part.pending, *gone}))
+
+
+def units(instance: Instance, gone: Collection[Key]) -> Iterator[DisruptionUnit]:
+    """Divide what goes into units (D1).
+
+    Parameters
+    ----------
+    instance
+        Where the pods run.
+    gone
+        Bound pods that are evicted or moved.
+
+    Yields
+    ------
+    DisruptionUnit
+        By group, then by pod. A unit has pods that are not among ``gone`` where these are not whole units.
+    """
+    without = Outcome(released(instance, gone), Placement())
+    by_group: dict[GroupKey, list[Key]] = defaultdict(list)
+    for key in sorted(gone):
+        group = instance.pods[key].group
+        if group is None:
+            yield _alone(key, instance.pods[key].priority)
+        else:
+            by_group[group].append(key)
+    for name, keys in sorted(by_group.items()):
+        group_before = instance.groups[name]
+        if group_before.disrupted_whole or not without.ready(without.instance.groups[name]):
+            yield DisruptionUnit(f"PodGroup/{name.namespace}/{name.name}", group_before.priority, group_before.bound)
+        else:
+            yield from _parts(instance, group_before, without.instance.groups[name], keys)
+
+
+def _parts(instance: Instance, before: Group, after: Group, gone: Collection[Key]) -> Iterator[DisruptionUnit]:
+    """Units of a group that stays ready: subgroups that do not, and single pods."""
+    by_part: dict[int | None, list[Key]] = defaultdict(list)
+    for key in gone:
+        by_part[instance.pods[key].sub_group].append(key)
+    for index, keys in sorted(by_part.items(), key=lambda each: -1 if each[0] is None else each[0]):
+        if (
+            index is not None
+            and after.sub_groups[index].placed_before < before.policies[after.sub_groups[index].policy].size
+        ):
+            part = before.sub_groups[index]
+            name = f"SubGroup/{before.key.namespace}/{before.key.name}/{part.name}"
+            yield DisruptionUnit(name, before.priority, part.bound)
+        else:
+            yield from (_alone(key, before.priority) for key in keys)
+
+
+def _alone(key: Key, priority: int) -> DisruptionUnit:
+    return DisruptionUnit(f"Pod/{key.namespace}/{key.name}", priority, (key,))
+
+
+@dataclass(frozen=True)
+class Disruption:
+    """A placement with what it evicts and moves.
+
+    Of evictions and moves only those of bound pods count, the first of each pod; D1 and D2 report the rest.
+    """
+
+    instance: Instance
+    placement: Placement
+
+    @cached_property
+    def moved(self) -> Mapping[Key, Binding]:
+        """Bound pod to where it is moved."""
+        found: dict[Key, Binding] = {}
+        for move in self.placement.moves:
+            if self._is_bound(move.pod):
+                found.setdefault(move.pod, move)
+        return found
+
+    @cached_property
+    def evicted(self) -> tuple[Key, ...]:
+        """Bound pods that are evicted and not moved, as they stand in the placement, each once."""
+        keys = dict.fromkeys(self.placement.evictions)
+        return tuple(key for key in keys if key not in self.moved and self._is_bound(key))
+
+    def _is_bound(self, key: Key) -> bool:
+        pod: Pod | None = self.instance.pods.get(key)
+        return pod is not None and pod.state is PodState.BOUND
+
+    @cached_property
+    def gone(self) -> frozenset[Key]:
+        """Everything that leaves its node."""
+        return frozenset((*self.evicted, *self.moved))
+
+    @cached_property
+    def units(self) -> tuple[DisruptionUnit, ...]:
+        """What goes, in units."""
+        return tuple(units(self.instance, self.gone))
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What runs where in the end: the bindings and the moves in the order of the steps."""
+        bound = [each for each in self.placement.bindings if each.pod not in self.gone]
+        order = [key for step in self.placement.steps for key in step.bind]
+        rank = {key: position for position, key in enumerate(order)}
+        plan = sorted((*bound, *self.moved.values()), key=lambda each: rank.get(each.pod, len(rank)))
+        return Outcome(released(self.instance, self.gone), replace(self.placement, bindings=tuple(plan)))
+
+    @cached_property
+    def admitted(self) -> tuple[Group, ...]:
+        """Groups that waited and that the placement makes ready."""
+        before, after = Outcome(self.instance, Placement()), self.outcome
+        waited = (group for group in self.instance.groups.values() if after.added(group.pending))
+        return tuple(
+            group
+            for group in waited
+            if after.ready(after.instance.groups[group.key]) and not (group.placed_before and before.ready(group))
+        )
+
+
+def outcome_of(instance: Instance, placement: Placement) -> Outcome:
+    """What runs where once a placement is carried out, whatever it disturbs."""
+    return Disruption(instance, placement).outcome if placement.disturbs else Outcome(instance, placement)

@@ -1,0 +1,115 @@
+"""What may be disturbed: which bound pods never, and of which no more than so many at once (D2).
+
+Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from placer.instance.eligibility import Requirements, label_requirements, matches
+from placer.instance.keys import Key
+from placer.instance.pod_states import is_daemon
+from placer.instance.problem import DisruptionBudget, Pod, PodState, Requirement
+from placer.kube.base import controller
+from placer.kube.budgets import BudgetSpec, amount_of
+
+if TYPE_CHECKING:
+    from placer.kube.budgets import PodDisruptionBudgetManifest
+    from placer.kube.pod import PodManifest
+    from placer.kube.policy import PolicyManifest, Protected
+
+__all__ = ["HIGHEST_USER_PRIORITY", "Protection", "read_budgets"]
+
+#: Priorities from here on are the system's.
+HIGHEST_USER_PRIORITY = 2 * 10**9
+
+#: What a Policy that says nothing protects.
+_UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)
+
+
+class Protection:
+    """Which bound pods are never disturbed, whatever would be gained.
+
+    Parameters
+    ----------
+    policies
+        The Policy of the instance, if there is one.
+    namespaces
+        Namespace to its labels: a protecting selector takes a pod by its own labels, or by those of its namespace.
+    """
+
+    def __init__(self, policies: Sequence[PolicyManifest], namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        said = [policy.spec.disruption for policy in policies if policy.spec is not None]
+        given = next((each.protect for each in said if each is not None and each.protect is not None), None)
+        self._selectors = [(_UNTOUCHED, None)] if given is None else [_selector(each) for each in given]
+        self._namespaces = namespaces
+
+    def reason(self, pod: PodManifest, state: PodState, priority: int) -> str:
+        """Why a bound pod is never disturbed; empty where it may be, and for any other pod."""
+        if state is not PodState.BOUND:
+            return ""
+        if is_daemon(pod.metadata):
+            return "it belongs to its node, as pods of DaemonSets and static pods do"
+        if controller(pod.metadata) is None:
+            return "no controller would make it again"
+        if priority >= HIGHEST_USER_PRIORITY:
+            return f"its priority {priority} is one of the system's"
+        return "the Policy protects it" if self._protects(pod) else ""
+
+    def _protects(self, pod: PodManifest) -> bool:
+        of_namespace = self._namespaces.get(pod.namespace, {})
+        return any(
+            (namespaces is None or pod.namespace in namespaces)
+            and (matches(wanted, pod.metadata.labels or {}) or matches(wanted, of_namespace))
+            for wanted, namespaces in self._selectors
+        )
+
+
+def _selector(protected: Protected) -> tuple[Requirements, frozenset[str] | None]:
+    """Labels that are asked for, and the namespaces that are meant; None: all of them."""
+    wanted = label_requirements(protected.selector) if protected.selector is not None else ()
+    return wanted, None if protected.namespaces is None else frozenset(protected.namespaces)
+
+
+def read_budgets(
+    written: Iterable[PodDisruptionBudgetManifest], pods: Mapping[Key, Pod]
+) -> tuple[DisruptionBudget, ...]:
+    """Read the budgets that mean a bound pod.
+
+    Parameters
+    ----------
+    written
+        The objects.
+    pods
+        All pods of the instance. Where a status has no count, bound pods are healthy and all pods expected ones.
+    """
+    here: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods.values():
+        here[pod.namespace].append(pod)
+    read = (
+        _budget(each, here[each.namespace]) for each in sorted(written, key=lambda each: (each.namespace, each.name))
+    )
+    return tuple(budget for budget in read if budget.pods)
+
+
+def _budget(written: PodDisruptionBudgetManifest, pods: Iterable[Pod]) -> DisruptionBudget:
+    """Read one budget beside the pods of its namespace."""
+    spec = written.spec or BudgetSpec()
+    wanted = None if spec.selector is None else label_requirements(spec.selector)
+    meant = [] if wanted is None else [pod for pod in pods if matches(wanted, pod.labels)]
+    healthy = frozenset(pod.key for pod in meant if pod.state is PodState.BOUND)
+    said = written.status.disruptions_allowed if written.status is not None else None
+    allowed = _allowed(spec, len(healthy), len(meant)) if said is None else said
+    return DisruptionBudget(Key(written.namespace, written.name), healthy, allowed)
+
+
+def _allowed(spec: BudgetSpec, healthy: int, expected: int) -> int:
+    """How many may go, as the disruption controller counts."""
+    if spec.max_unavailable is not None:
+        wanted = expected - amount_of(spec.max_unavailable, expected)
+    else:
+        wanted = amount_of(spec.min_available or 0, expected)
+    return max(0, healthy - max(0, wanted))

@@ -1,0 +1,224 @@
+"""Rules about what a placement evicts and moves: D1 units, D2 protection, D3 priority, D4 gain, D5 order."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from placer.disruption import Disruption, released
+from placer.instance import Key, Pod, PodState
+from placer.instance.pod_index import domain_of
+from placer.instance.problem import AffinityTerm
+from placer.outcome import Outcome
+from placer.placement import Placement, Violation
+from placer.verify.calls import bandwidth
+from placer.verify.places import capacity
+from placer.verify.queues import queue
+from placer.verify.rules import broken
+from placer.verify.words import count_of, pod_name
+
+__all__ = ["DISRUPTION_RULES", "DisruptionRule"]
+
+#: Topology key and value, None on a node without it.
+Domain = tuple[str, str | None]
+
+#: A rule about what is disturbed: yields every breach of it.
+DisruptionRule = Callable[[Disruption], Iterator[Violation]]
+
+
+def whole_units(disruption: Disruption) -> Iterator[Violation]:
+    """D1: what is disturbed goes in units, each as one, all evicted or all moved.
+
+    A pod of a group that is disturbed as a whole, or that would not be ready without it, takes all pods of its group
+    with it; where only its subgroup would not be ready, those of the subgroup. The amount is the number of pods that
+    stay, or of those that go another way than the rest of their unit; of a pod that goes twice 1 for each time after
+    the first.
+    """
+    times = Counter(_disturbed(disruption.placement))
+    for key, count in sorted(times.items()):
+        if count > 1:
+            message = f"{pod_name(key)} is evicted or moved {count} times"
+            yield Violation("D1", (pod_name(key),), count - 1, message)
+    for unit in disruption.units:
+        staying = sorted(set(unit.pods) - disruption.gone)
+        moved = len(disruption.moved.keys() & set(unit.pods))
+        evicted = len(unit.pods) - len(staying) - moved
+        if staying:
+            message = f"{unit.name} goes as one, and {count_of(len(staying), 'pod')} of {len(unit.pods)} would stay"
+            yield Violation("D1", (unit.name, pod_name(staying[0])), len(staying), message)
+        if moved and evicted:
+            message = f"{unit.name} goes as one, and {moved} of its pods are moved and {evicted} evicted"
+            yield Violation("D1", (unit.name,), min(moved, evicted), message)
+
+
+def _disturbed(placement: Placement) -> tuple[Key, ...]:
+    """Every pod that a placement evicts or moves, as often as it does."""
+    return (*placement.evictions, *(move.pod for move in placement.moves))
+
+
+def protection(disruption: Disruption) -> Iterator[Violation]:
+    """D2: only bound pods are disturbed, none that is protected, and of a disruption budget no more than it allows.
+
+    Protected are pods of DaemonSets and static ones, those without a controller, those that the Policy protects, and
+    those of a system priority. The amount is 1 per pod, or the number of pods above what the budget allows.
+    """
+    for key in dict.fromkeys(_disturbed(disruption.placement)):
+        refusal = _refusal(disruption.instance.pods.get(key))
+        if refusal:
+            yield Violation("D2", (pod_name(key),), 1, f"{pod_name(key)} cannot be disturbed: {refusal}")
+    for budget in disruption.instance.budgets:
+        going = len(budget.pods & disruption.gone)
+        if going > budget.allowed:
+            subject = f"PodDisruptionBudget {budget.key}"
+            message = f"{subject} allows {count_of(budget.allowed, 'disruption')} at once, and {going} of its pods go"
+            yield Violation("D2", (subject,), going - budget.allowed, message)
+
+
+def _refusal(pod: Pod | None) -> str:
+    """Why nothing may disturb a pod; empty where something may."""
+    if pod is None:
+        return "it is not in the instance"
+    if pod.state is not PodState.BOUND:
+        return f"it is {pod.state.value}"
+    return pod.protected
+
+
+def priority(disruption: Disruption) -> Iterator[Violation]:
+    """D3: only units of a priority below that of a group that is admitted are evicted, and only those of no higher one
+    are moved.
+
+    The amount is the number of pods of the unit. Where nothing is admitted D4 speaks.
+    """
+    highest = max((group.priority for group in disruption.admitted), default=None)
+    if highest is None:
+        return
+    for unit in disruption.units:
+        moved = any(key in disruption.moved for key in unit.pods)
+        if unit.priority > highest or (unit.priority == highest and not moved):
+            way, least = ("moved", "no higher than") if moved else ("evicted", "below")
+            message = (
+                f"{unit.name} of priority {unit.priority} is {way}, which takes a priority {least} that of a group "
+                f"that is admitted; the highest of these is {highest}"
+            )
+            yield Violation("D3", (unit.name,), len(unit.pods), message)
+
+
+def gain(disruption: Disruption) -> Iterator[Violation]:
+    """D4: something is disturbed only where a group is admitted by it that could not be admitted without.
+
+    What is looked at: that a group is admitted, and that the bindings break a rule as long as everything stays. That
+    less would do is a matter of the objective. The amount is the number of pods that go.
+    """
+    if not disruption.gone:
+        return
+    amount = len(disruption.gone)
+    subjects = tuple(unit.name for unit in disruption.units[:1])
+    if not disruption.admitted:
+        message = f"{count_of(amount, 'pod')} would go, and no group that waits is admitted"
+        yield Violation("D4", subjects, amount, message)
+        return
+    waiting = tuple(each for each in disruption.outcome.placement.bindings if each.pod not in disruption.moved)
+    if not broken(Outcome(disruption.instance, Placement(waiting))):
+        message = f"{count_of(amount, 'pod')} would go, and all that is bound has room beside them"
+        yield Violation("D4", subjects, amount, message)
+
+
+def order(disruption: Disruption) -> Iterator[Violation]:
+    """D5: the placement lists steps, in each of which first whole units go and then pods are bound; carried out one
+    after another every node, queue and link keeps its room, and nothing that runs on is without its C12.
+
+    The amount is the number of times that a pod stands in the steps too often or too seldom, the number of pods of a
+    unit that go in another step than its first, the excess of the rule about room, or 1 per pod without its C12.
+    """
+    steps = disruption.placement.steps
+    goes = [(key, number) for number, step in enumerate(steps, 1) for key in step.go]
+    comes = [(key, number) for number, step in enumerate(steps, 1) for key in step.bind]
+    yield from _once_each("goes", goes, disruption.gone)
+    yield from _once_each("is bound", comes, disruption.outcome.placement.node_of.keys())
+    went = dict(reversed(goes))
+    yield from _too_early(disruption, went, dict(reversed(comes)))
+    for unit in disruption.units:
+        times = Counter(went[key] for key in unit.pods if key in went)
+        late = times.total() - times[min(times, default=0)]
+        if late:
+            message = f"{unit.name} goes as one, and {count_of(late, 'pod')} of it in a later step than the others"
+            yield Violation("D5", (unit.name,), late, message)
+    yield from _moments(disruption)
+
+
+def _too_early(disruption: Disruption, went: Mapping[Key, int], came: Mapping[Key, int]) -> Iterator[Violation]:
+    """Moved pods that are bound in an earlier step than that in which they go."""
+    for key in sorted(disruption.moved.keys() & went.keys() & came.keys()):
+        if came[key] < went[key]:
+            message = f"{pod_name(key)} is bound in step {came[key]} and goes only in step {went[key]}"
+            yield Violation("D5", (pod_name(key),), 1, message)
+
+
+def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]) -> Iterator[Violation]:
+    """Pods that do not stand in one step, once, or stand in some and should not."""
+    times = Counter(key for key, _ in stands)
+    for key in sorted({*times, *wanted}):
+        due = int(key in wanted)
+        if times[key] != due:
+            message = f"{pod_name(key)} {what} {count_of(times[key], 'time')} in the steps, and {due} times in all"
+            yield Violation("D5", (pod_name(key),), abs(times[key] - due), message)
+
+
+def _moments(disruption: Disruption) -> Iterator[Violation]:
+    """What is broken after each of the steps; what is broken in the end by what is bound, other rules say."""
+    steps, nodes = disruption.placement.steps, disruption.outcome.new
+    told = _without_affinity(Outcome(disruption.instance, Placement()))
+    gone: set[Key] = set()
+    bound: dict[Key, str] = {}
+    for number, step in enumerate(steps, 1):
+        gone |= disruption.gone.intersection(step.go)
+        free = nodes.keys() - (disruption.moved.keys() - gone)
+        bound.update((key, nodes[key]) for key in step.bind if key in free)
+        outcome = Outcome(released(disruption.instance, gone), Placement.of(bound))
+        if number < len(steps):
+            yield from _without_room(outcome, number)
+        alone = _without_affinity(outcome) - told - bound.keys()
+        for key in sorted(alone):
+            message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
+            yield Violation("D5", (pod_name(key),), 1, message)
+        told |= alone
+
+
+def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
+    for rule in (capacity, queue, bandwidth):
+        for each in rule(outcome):
+            yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
+
+
+def _without_affinity(outcome: Outcome) -> set[Key]:
+    """Pods that run, with a domain in which no pod matches all terms of their required pod affinity (C12)."""
+    asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
+    for pod in outcome.instance.pods.values():
+        if pod.neighbours.affinity and _runs(outcome, pod):
+            asking[pod.neighbours.affinity].append(pod)
+    found: set[Key] = set()
+    for terms, pods in asking.items():
+        meant = outcome.neighbours.matching_all(term.pods for term in terms)
+        there = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
+        found.update(pod.key for pod in pods if not _domains(outcome, pod, terms) <= there)
+    return found
+
+
+def _runs(outcome: Outcome, pod: Pod) -> bool:
+    return pod.state is PodState.BOUND or pod.key in outcome.new
+
+
+def _domains(outcome: Outcome, pod: Pod, terms: Iterable[AffinityTerm]) -> set[Domain]:
+    """The domains of the terms' keys that a pod's node is in."""
+    nodes, where = outcome.instance.nodes, outcome.node_of(pod)
+    return {(term.topology_key, domain_of(nodes, where, term.topology_key)) for term in terms}
+
+
+#: Every rule about what is disturbed, in the order of models/README.md.
+DISRUPTION_RULES: tuple[tuple[str, DisruptionRule], ...] = (
+    ("D1", whole_units),
+    ("D2", protection),
+    ("D3", priority),
+    ("D4", gain),
+    ("D5", order),
+)

@@ -1,0 +1,45 @@
+"""Every rule about new pods, in the order of models/README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from placer.outcome import Outcome
+from placer.placement import Violation
+from placer.verify.calls import bandwidth, network_cost
+from placer.verify.groups import gang, subgroup, tier_limit
+from placer.verify.neighbours import pod_affinity, pod_anti_affinity, spread
+from placer.verify.numa import numa
+from placer.verify.places import capacity, eligibility, once, refusal
+from placer.verify.queues import queue
+from placer.verify.units import exclusive
+
+__all__ = ["RULES", "Rule", "broken"]
+
+#: A rule: yields every breach of it.
+Rule = Callable[[Outcome], Iterator[Violation]]
+
+#: Every rule about new pods.
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("C1", once),
+    ("C2", capacity),
+    ("C3", eligibility),
+    ("C4", refusal),
+    ("C5", gang),
+    ("C6", subgroup),
+    ("C7", tier_limit),
+    ("C8", network_cost),
+    ("C9", bandwidth),
+    ("C10", numa),
+    ("C11", queue),
+    ("C12", pod_affinity),
+    ("C13", pod_anti_affinity),
+    ("C14", spread),
+    ("C15", exclusive),
+)
+
+
+def broken(outcome: Outcome) -> list[Violation]:
+    """Every breach of the rules that the instance's policy does not switch off, in their order."""
+    on = (rule for name, rule in RULES if name not in outcome.instance.policy.rules_off)
+    return [violation for rule in on for violation in rule(outcome)]
