@@ -241,6 +241,7 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
         found = failed_pods(client, options.scheduler_name, options.cool_down)
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
         now = server_time(client)
+        done.began += now - datetime.now(UTC)  # by the server's clock, as all that is written to it
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
         made = prepared(taken, done.cooling, done.record.gangs, now, waiting_workloads(done.workloads, now))

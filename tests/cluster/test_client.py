@@ -141,10 +141,11 @@ def test_a_list_that_is_forgotten_every_time_is_an_error() -> None:
 
 
 def test_large_objects_come_in_small_pages() -> None:
-    """Of 1 MiB each, eight at a time; of the first page it is not known yet."""
+    """Of 1 MiB each, eight at a time; of the first page it is not known yet, so it has few."""
     ask = Pages(page_of("a", "b", more="1", size=2**20), page_of("c", more="2"), page_of("d"))
     assert [each.metadata.name for each in listed(ask, "/x", ObjectView)] == ["a", "b", "c", "d"]
-    assert ask.limits == [100, 7, 500]
+    assert ask.limits == [5, 7, 70]
+    assert 5 * 1.5 * 2**20 < 8 * 2**20  # the largest that a server keeps
 
 
 def test_an_object_of_another_shape_is_left_out() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -111,6 +112,12 @@ def test_the_first_makes_the_lease(leases: Leases, clock: Clock) -> None:
     }
     assert spec["acquireTime"] == spec["renewTime"]
     assert spec["renewTime"].endswith("Z")
+
+
+def test_times_are_the_servers(leases: Leases, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "now", lambda: datetime(2031, 1, 1, tzinfo=UTC), raising=False)
+    acquired(leases, clock)
+    assert leases.spec["acquireTime"] == leases.spec["renewTime"] == "2031-01-01T00:00:00.000000Z"
 
 
 def test_a_holder_that_is_seen_to_live_keeps_it(leases: Leases, clock: Clock) -> None:

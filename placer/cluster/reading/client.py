@@ -66,9 +66,10 @@ _WRITTEN = 10.0
 #: Answers after which the same question may have another answer.
 _AGAIN = frozenset((429, 500, 502, 503, 504))
 #: Most objects a page of a list, and of its first one, when it is not known yet how large they are: small pages are
-#: read faster, and a server keeps no long answers for us.
-_PAGE, _FIRST_PAGE = 500, 100
+#: read faster, and a server keeps no long answers for us. None has more than so many times what the one before had.
+_PAGE, _FIRST_PAGE, _GROWTH = 500, 5, 10
 #: Bytes that a page should have at most: of larger objects, which may have 1.5 MiB each, fewer are asked for at a time.
+#: A first page has no more, however large they are.
 _PAGE_BYTES = 8 * 2**20
 #: How often a list is begun anew that took so long that the server forgot where we were.
 _STARTS = 3
@@ -163,7 +164,7 @@ def pages(
         if not token:
             return
         each = len(answer.text) // max(1, len(page.items or ())) + 1
-        limit = max(1, min(_PAGE, _PAGE_BYTES // each))
+        limit = max(1, min(_PAGE, _PAGE_BYTES // each, _GROWTH * limit))
 
 
 def whole_list(

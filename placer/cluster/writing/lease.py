@@ -23,11 +23,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from placer.cluster.reading.client import Response, Unanswered, Writer
+from placer.cluster.reading.client import Response, Unanswered, Writer, server_time
 from placer.errors import ClusterError
 
 __all__ = ["HANDOVER", "LeaderElector", "LeaseOptions"]
@@ -177,7 +176,7 @@ class LeaderElector:
                 if _holder(self._record) != self.identity:
                     return False
                 spec = {key: each for key, each in self._record["spec"].items() if key != "holderIdentity"}
-                now = _now()
+                now = self._now()
                 answer = self._put(spec | {"leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now})
                 if answer.status != _CONFLICT:
                     return answer.status == 200
@@ -261,7 +260,7 @@ class LeaderElector:
 
     def _spec(self, before: dict[str, Any] | None) -> dict[str, Any]:
         """The record with us as its holder."""
-        now, before = _now(), before or {}
+        now, before = self._now(), before or {}
         spec = before | {
             "holderIdentity": self.identity,
             "leaseDurationSeconds": self._options.duration,
@@ -271,6 +270,10 @@ class LeaderElector:
             spec["acquireTime"] = now
             spec["leaseTransitions"] = int(before["leaseTransitions"] or 0) + 1 if "leaseTransitions" in before else 0
         return spec
+
+    def _now(self) -> str:
+        """The time for people to read: the server's, as all that is written beside it."""
+        return server_time(self._server).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def _body(self, metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         named = {"name": self._options.name, "namespace": self._options.namespace}
@@ -293,7 +296,3 @@ class LeaderElector:
 
 def _holder(record: dict[str, Any]) -> str:
     return str((record.get("spec") or {}).get("holderIdentity") or "")
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
