@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
 
 from placer.explain.cases import Change, without_pods
 from placer.instance import Key, Pod, PodState
@@ -22,6 +23,12 @@ QUEUE, END = 3, 6
 
 #: Gangs that are screened, the smallest first, and changes that are told of them.
 SCREENED, TOLD = 30, 2
+
+#: Gangs that are screened together first.
+TOGETHER = 6
+
+#: A running gang, or a pod of none, by name, and its pods.
+Unit: TypeAlias = "tuple[str, list[Pod]]"
 
 
 def larger_queues(question: Question) -> Iterator[Change]:
@@ -65,14 +72,26 @@ def _asked(question: Question, queue: str, resource: str, new: list[Pod]) -> int
 
 def ended_gangs(question: Question) -> Iterator[Change]:
     """Running gangs, each of which has only to end for the group to fit: those with fewest pods first."""
-    told = 0
-    for name, pods in sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]:
-        if told == TOLD or question.deadline.over:
-            return
-        keys = frozenset(pod.key for pod in pods)
-        if question.fits(without_pods(question.instance, keys)):
-            told += 1
-            yield Change(f"wait until {name} ends ({plural(len(pods), 'pod')})", (END, len(pods)), without=_words(keys))
+    units = sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
+    helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
+    for name, pods in question.deadline.each(islice(helping, TOLD)):
+        change = f"wait until {name} ends ({plural(len(pods), 'pod')})"
+        yield Change(change, (END, len(pods)), without=_words(frozenset(pod.key for pod in pods)))
+
+
+def _helping(question: Question, units: Sequence[Unit]) -> Iterator[Unit]:
+    """Those units whose end alone lets the group in.
+
+    None does where the end of all of them together does not, unless the group wants pods near it, or counted.
+    """
+    wants = any(pod.neighbours.affinity or pod.neighbours.spread for pod in question.kinds)
+    if not question.deadline.over and (wants or _fits_without(question, units)):
+        yield from (unit for unit in question.deadline.each(units) if _fits_without(question, [unit]))
+
+
+def _fits_without(question: Question, units: Sequence[Unit]) -> bool:
+    keys = frozenset(pod.key for _, pods in units for pod in pods)
+    return question.fits(without_pods(question.instance, keys))
 
 
 def _units(question: Question) -> dict[str, list[Pod]]:
