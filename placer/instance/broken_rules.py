@@ -93,6 +93,8 @@ def _dependencies(instance: Instance) -> Iterator[tuple[Key, Dependency]]:
 
 
 CODE: Final = "BoundPodsViolate"
+#: Unit to the domains of its bound pods; None: none.
+UnitPlaces = dict[DomainUnit, set[str | None]]
 
 
 def note_broken_rules(instance: Instance, findings: Findings) -> None:
@@ -104,7 +106,9 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     _capacity(instance, standing, findings)
     _host_ports(standing, findings)
     _tier_limits(instance, findings)
-    _units(instance, findings)
+    places = _places(instance)
+    _one_domain(places, findings)
+    _exclusive(places, findings)
     for rule, broken in (("C8", broken_costs), ("C9", broken_links)):
         if rule not in instance.policy.rules_off:
             for subject, message in broken(instance):
@@ -167,24 +171,34 @@ def _tier_limit(
         findings.add(CODE, subject, message)
 
 
-def _units(instance: Instance, findings: Findings) -> None:
-    """C7 by label and C15."""
-    places: dict[DomainUnit, set[str | None]] = defaultdict(set)
-    for pod in instance.pods.values():
-        for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
-            places[unit].add(domain_of(instance.nodes, pod.node, unit.topology_key))
-    holders: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+def _one_domain(places: UnitPlaces, findings: Findings) -> None:
+    """C7 by label."""
     for unit, values in places.items():
         if len(values) > 1 or None in values:
             where = ", ".join(sorted("none" if value is None else value for value in values))
             message = f"C7: the bound pods of {unit.name} are not in one domain of {unit.topology_key}, but in {where}"
             findings.add(CODE, unit.name, message)
+
+
+def _exclusive(places: UnitPlaces, findings: Findings) -> None:
+    """C15."""
+    holders: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for unit, values in places.items():
         for value in values - {None} if unit.exclusive else ():
             holders[unit.topology_key, value].add(unit.name)
-    for (label, value), names in holders.items():
+    for (label, domain), names in holders.items():
         if len(names) > 1:
-            message = f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={value}"
+            message = f"C15: {' and '.join(sorted(names))} are exclusive in {label} and run in {label}={domain}"
             findings.add(CODE, min(names), message)
+
+
+def _places(instance: Instance) -> UnitPlaces:
+    """Units to the domains of their bound pods; None: none."""
+    places: UnitPlaces = defaultdict(set)
+    for pod in instance.pods.values():
+        for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
+            places[unit].add(domain_of(instance.nodes, pod.node, unit.topology_key))
+    return places
 
 
 def _queues(instance: Instance, standing: Iterable[Pod], findings: Findings) -> None:
