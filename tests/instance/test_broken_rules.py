@@ -120,3 +120,25 @@ def test_queue_capability_binds_up_to_the_root() -> None:
     ]
     assert broken(node("n1"), *queues, first, policy(rules={"C11": "off"})) == []
     assert broken(node("n1"), *queues, pod("a", cpu=3, annotations={QUEUE: "q"})) == []
+
+
+def test_pods_that_keep_each_other_off_their_domain() -> None:
+    """Terminating ones are on their way out, and a node without the label is in no domain."""
+
+    def apart(name: str, on: str, **more: Any) -> Document:
+        term = {"topologyKey": "rack", "labelSelector": {"matchLabels": {"app": "db"}}}
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        metadata = {"labels": {"app": "db"}, **more}
+        return pod(name, node=on, metadata=metadata, spec={"affinity": affinity})
+
+    docs = (node("n1", labels={"rack": "r1"}), node("n2", labels={"rack": "r1"}), node("n3"))
+    message = (
+        "C13: required pod anti-affinity of Pod default/a and its like keeps {} of bound pods apart that are in one "
+        "domain, rack=r1"
+    )
+    assert broken(*docs, apart("a", "n1"), apart("b", "n2")) == [("Pod default/a", message.format("1 pair"))]
+    meant = pod("c", node="n2", metadata={"labels": {"app": "db"}})
+    found = broken(*docs, apart("a", "n1"), apart("b", "n1"), meant)
+    assert found == [("Pod default/a", message.format("3 pairs"))]
+    assert broken(*docs, apart("a", "n1"), apart("b", "n2", **DELETED)) == []
+    assert broken(*docs, apart("a", "n3"), apart("b", "n3")) == []
