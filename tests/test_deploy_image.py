@@ -109,9 +109,9 @@ def test_a_lock_has_one_wheel_for_all_or_one_for_each_architecture(name: str) ->
 
 
 def test_the_base_is_the_same_in_both_stages_and_of_the_python_of_the_locks() -> None:
-    """It is an argument, so that a release can give it with its digest."""
+    """By its digest; it is an argument, so that a release can give a newer one."""
     assert [line.split()[1] for line in dockerfile() if line.startswith("FROM ")] == ["${BASE}"] * 2
-    version = re.fullmatch(r"ARG BASE=python:(\d+\.\d+)\.\d+-slim-\w+", dockerfile()[0])
+    version = re.fullmatch(r"ARG BASE=python:(\d+\.\d+)\.\d+-slim-\w+@sha256:[0-9a-f]{64}", dockerfile()[0])
     assert version is not None
     assert f"for Python {version[1]} on Linux" in (DEPLOY / "requirements.lock").read_text()
 
