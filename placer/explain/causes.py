@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from placer.codes import ReasonCode
-from placer.explain.decisions import Decision, LoneGroup
-from placer.explain.lifts import rules_of
+from placer.explain.decisions import LoneGroup
+from placer.explain.lifts import lift, rules_of
 from placer.explain.neighbour_words import asked_words
+from placer.explain.shortage_words import refused_words, shortage_words
+from placer.instance import GroupKey, Instance
+from placer.placement import Placement
 
 __all__ = ["Correction", "GroupCause", "corrections"]
 
@@ -107,17 +110,29 @@ def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
     of, found = group.instance.groups[group.key], []
     for code in group.codes:
         if code in codes:
-            said = _message(code, group.confirmed(codes - {code}))
+            said = _message(group, code, codes)
             asked = asked_words(group.instance, of, code)
             found.append(GroupCause(code, rules_of(code, of), f"{asked}; {said}" if asked else said))  # type: ignore[arg-type]  # keys of RULES_OF
     return tuple(found)
 
 
-def _message(code: str, kept: Decision) -> str:
-    """What counting says where only this cause is kept; else that lifting it lets the group in."""
-    cause = kept.cause
+def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
+    """What counting says where only this cause is kept; else what is missing where lifting it lets the group in."""
+    cause, placement = group.confirmed(codes - {code}).cause, group.fits(codes).placement or Placement()
     if cause is not None and cause.code == code:
         return cause.message
-    aside = _ASIDE.get(code, "this rule is set aside")
-    said = f"; as it stands: {cause.message}" if cause is not None and cause.code != "NotDecided" else ""
-    return f"fits where {aside}{said}"
+    said = ""
+    if code == "InsufficientResources":
+        kept = lift(group.instance, group.key, codes - {code})
+        roomiest = cause is not None and cause.code == "TopologyTooNarrow" and _asks_for_tiers_alone(kept, group.key)
+        said = shortage_words(kept, placement, cause.nodes if cause is not None and roomiest else None)
+    elif code == "NoEligibleNode":
+        said = refused_words(group.instance, placement)
+    return said or f"fits where {_ASIDE.get(code, 'this rule is set aside')}"
+
+
+def _asks_for_tiers_alone(instance: Instance, key: GroupKey) -> bool:
+    """Whether every domain within its limit of tiers is as good to the rules as any other, for all of a group."""
+    group = instance.groups[key]
+    pods = (instance.pods[each] for each in group.pending)
+    return not group.policies and not any(pod.neighbours or pod.workload is not None for pod in pods)

@@ -6,7 +6,8 @@ rules that are lifted switched off by number; changes are read anew from their d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -48,12 +49,17 @@ def explained(at: int) -> tuple[Explanation, GroupKey]:
 
 def fits(instance: Instance, key: GroupKey, lifted: Iterable[str]) -> bool:
     """Whether brute force places the group alone with the rules of some causes switched off."""
+    return any(True for _ in ready_placements(instance, key, lifted))
+
+
+def ready_placements(instance: Instance, key: GroupKey, lifted: Iterable[str]) -> Iterator[Placement]:
+    """Placements of the group alone that make it ready with the rules of some causes switched off."""
     lifted = set(lifted)
     asks = frozenset(lifted & {"InvalidGroup", "GangIncomplete", "Unsupported"})
     lone = lift(carried_out(instance, Placement(), key), key, asks)
     off = lone.policy.rules_off | {rule for code in lifted - asks for rule in RULES_OF[code]}
     lone = replace(lone, policy=replace(lone.policy, rules_off=off))
-    return any(Outcome(lone, each).ready(lone.groups[key]) for each in placements(lone))
+    return (each for each in placements(lone) if Outcome(lone, each).ready(lone.groups[key]))
 
 
 @pytest.mark.parametrize("at", range(len(CASES)), ids=[each.name for each in CASES])
@@ -95,13 +101,96 @@ def test_changes(at: int) -> None:
         ("no node has the label", f"spread over {ZONE} with maxSkew 2: no node has this label"),
         ("a zone too few", "with maxSkew 1, at least 2 domains: 1 such domain (z1)"),
         ("one of two cordoned", "needs room for 2 pods of nvidia.com/gpu 1; the nodes have room for 1, 1 too few"),
+        (
+            "one rack too small",
+            "needs room for 2 pods of nvidia.com/gpu 8 where the other rules allow them, such as on Node r0-0, which "
+            "has room for 1, 1 too few: nvidia.com/gpu 8 free of 8",
+        ),
+        (
+            "far over a thin link",
+            "needs room for 1 pod of cpu 4 where the other rules allow it, such as on Node b, which has no room for "
+            "it: cpu 0 free of 8",
+        ),
+        (
+            "too many in one zone",
+            "needs room where the other rules allow its pods, such as where Node b has nvidia.com/gpu 1 free of 1, 2 "
+            "asked for",
+        ),
+        ("selector of some", "fits with pods on nodes that refuse them: Node b (node selector pool=gpu)"),
         ("cordoned and full", "0/1 nodes are eligible for 1 pod of nvidia.com/gpu 8: 1 node is unschedulable"),
     ],
 )
 def test_a_cause_says_what_is_asked_and_what_there_is(name: str, said: str) -> None:
     (at,) = [at for at, made in enumerate(CASES) if made.name == name]
-    messages = [cause.message for cause in explained(at)[0].corrections[0]]
+    messages = [cause.message for causes in explained(at)[0].corrections for cause in causes]
     assert any(said in message for message in messages), messages
+
+
+def causes_that_say(said: str) -> list[tuple[int, frozenset[str], str]]:
+    """Cases with a message that says something: the case, the codes of the set, the message."""
+    return [
+        (at, frozenset(each.code for each in causes), cause.message)
+        for at in range(len(CASES))
+        for causes in explained(at)[0].corrections
+        for cause in causes
+        if said in cause.message
+    ]
+
+
+def test_room_is_short_where_the_other_rules_allow_the_pods_as_a_message_says() -> None:
+    told = causes_that_say("where the other rules allow")
+    assert len(told) >= 10
+    for at, codes, message in told:
+        instance, key = case_of(CASES[at]).instance, explained(at)[1]
+        names = nodes_named(message.split("such as")[1].split(", which")[0])
+        allowed = list(ready_placements(instance, key, codes))
+        if "such as where" in message:
+            assert any(over_full(instance, each) == names for each in allowed), message
+        else:
+            assert any(set(each.node_of.values()) <= names for each in allowed), message
+        for name, free, whole in re.findall(r"([a-z./]+) (\d+) free of (\d+)", message):
+            there = [instance.nodes[node].allocatable[name] for node in names]
+            held = [pod.requests[name] for pod in instance.pods.values() if pod.node in names]
+            unit = 1000 if name == "cpu" else 1
+            assert (sum(there) - sum(held), sum(there)) == (int(free) * unit, int(whole) * unit), message
+        for asked, room, few in re.findall(r"room for (\d+) pods? of .* has room for (\d+), (\d+) too few", message):
+            assert int(room) + int(few) == int(asked), message
+            assert sum(room_on(instance, key, node) for node in names) == int(room), message
+
+
+def over_full(instance: Instance, placement: Placement) -> set[str]:
+    """Nodes on which a placement breaks C2."""
+    broken = (each.subjects for each in verify(instance, placement) if each.rule == "C2")
+    return {name.removeprefix("Node ") for subjects in broken for name in subjects}
+
+
+def room_on(instance: Instance, key: GroupKey, node: str) -> int:
+    """How many pods of a group rules C2 and C3 allow on a node beside what runs."""
+    pods = instance.groups[key].pending
+    for count in range(1, len(pods) + 1):
+        broken = verify(instance, Placement.of(dict.fromkeys(pods[:count], node)))
+        if any(each.rule in ("C2", "C3") for each in broken):
+            return count - 1
+    return len(pods)
+
+
+def test_nodes_refuse_pods_as_a_message_says() -> None:
+    told = causes_that_say("nodes that refuse them")
+    assert len(told) >= 6
+    for at, codes, message in told:
+        instance, key = case_of(CASES[at]).instance, explained(at)[1]
+        pods = [instance.pods[each] for each in instance.groups[key].pending]
+        admitting = {name for name, node in instance.nodes.items() if all(pod.constraints.admits(node) for pod in pods)}
+        names = nodes_named(message)
+        assert names.isdisjoint(admitting), message
+        assert any(set(each.node_of.values()) <= names | admitting for each in ready_placements(instance, key, codes))
+        for node, why in re.findall(r"Node (\S+) \(([^)]*)\)", message):
+            assert pods[0].constraints.refusal(instance.nodes[node]) == why
+
+
+def nodes_named(message: str) -> set[str]:
+    (listed,) = re.findall(r"Nodes? ([a-z0-9-]+(?:(?:, | and )[a-z0-9-]+)*)", message)
+    return set(re.split(", | and ", listed))
 
 
 def changed(made: HandMade, entry: dict[str, Any]) -> Instance:

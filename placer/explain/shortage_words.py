@@ -1,0 +1,133 @@
+"""What is missing where the rules that stand would let a group go, in words: facts of one placement and its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from placer.dense.amounts import NodeAmounts
+from placer.instance import Instance, Pod
+from placer.placement import Placement
+from placer.quantity import PODS, Resources, format_amount
+from placer.reasons.cause import plural, shape_text
+from placer.words import and_list
+
+__all__ = ["refused_words", "shortage_words"]
+
+#: Nodes that are named.
+NAMED = 3
+
+
+def shortage_words(instance: Instance, placement: Placement, nodes: Collection[str] | None = None) -> str:
+    """What a group lacks where every rule but that of room (C2) lets it go; empty where amounts do not tell.
+
+    Parameters
+    ----------
+    instance
+        The group alone beside what runs, with room as it is.
+    placement
+        Of the group; breaks no rule but C2.
+    nodes
+        Where as many of its pods could go with more room; None: the nodes that are to these rules as those used are.
+    """
+    pods = {key: instance.pods[key] for key in placement.node_of}
+    if any(pod.host_ports or pod.numa is not None for pod in pods.values()):
+        return ""
+    there = sorted(nodes if nodes is not None else _alike(instance, placement))
+    shapes = {pod.requests for pod in pods.values()}
+    if len(shapes) == 1:
+        said = _too_few_there(instance, next(iter(pods.values())), len(pods), there)
+        if said:
+            return said
+    return _too_full(instance, placement)
+
+
+def _too_few_there(instance: Instance, pod: Pod, count: int, nodes: Sequence[str]) -> str:
+    """That some nodes have room for fewer than so many pods like one; empty where they have not."""
+    amounts = NodeAmounts(instance)
+    left = {name: amounts.left(name) for name in nodes if pod.constraints.admits(instance.nodes[name])}
+    room = sum(_copies(free, pod.requests) for free in left.values())
+    if room >= count or not left:
+        return ""
+    them, has = "it" if count == 1 else "them", "has" if len(left) == 1 else "have"
+    said = f"room for {room}, {count - room} too few" if room else f"no room for {'it' if count == 1 else 'any'}"
+    free = _free(instance, left, pod.requests, count)
+    asked = f"needs room for {plural(count, 'pod')} of {shape_text(pod.requests)} where the other rules allow {them}"
+    return f"{asked}, such as on {named_nodes(list(left))}, which {has} {said}{free}"
+
+
+def _copies(free: Resources, asked: Resources) -> int:
+    """How many pods of a shape there is room for."""
+    return max(0, min(free[name] // amount for name, amount in asked.items() if amount))
+
+
+def _free(instance: Instance, left: Mapping[str, Resources], asked: Resources, count: int) -> str:
+    """What is free of those resources of which there is less than so many pods ask for."""
+    texts = []
+    for name, amount in asked.items():
+        have = sum(max(0, free[name]) for free in left.values())
+        if have < count * amount:
+            whole = sum(instance.nodes[node].allocatable[name] for node in left)
+            texts.append(f"{name} {format_amount(name, have)} free of {format_amount(name, whole)}")
+    return f": {and_list(texts)}" if texts else ""
+
+
+def _too_full(instance: Instance, placement: Placement) -> str:
+    """Nodes that the placement asks more of than they have free."""
+    amounts, asked = NodeAmounts(instance), dict[str, Resources]()
+    for key, node in placement.node_of.items():
+        asked[node] = asked.get(node, Resources()) + instance.pods[key].requests
+    texts = []
+    for node, takes in sorted(asked.items()):
+        free, whole = amounts.left(node), instance.nodes[node].allocatable
+        short = [name for name, amount in takes.items() if amount > free[name]]
+        said = (
+            f"{'room for pods' if name == PODS else name} {format_amount(name, max(0, free[name]))} free of "
+            f"{format_amount(name, whole[name])}, {format_amount(name, takes[name])} asked for"
+            for name in short
+        )
+        texts += [f"Node {node} has {and_list(said)}"] if short else []
+    more = f" and {plural(len(texts) - NAMED, 'node')} more" if len(texts) > NAMED else ""
+    shown = "; ".join(texts[:NAMED]) + more
+    return f"needs room where the other rules allow its pods, such as where {shown}" if shown else ""
+
+
+def _alike(instance: Instance, placement: Placement) -> list[str]:
+    """Nodes that are in the domains of some node of the placement by all labels and costs that its pods ask by."""
+    pods = [instance.pods[key] for key in placement.node_of]
+    keys = sorted({key for pod in pods for key in _keys(pod)})
+    network = instance.network if any(pod.workload is not None for pod in pods) else None
+
+    def domain(node: str) -> object:
+        labels = instance.nodes[node].labels
+        return tuple(labels.get(key) for key in keys), None if network is None else network.area(node)
+
+    used = set(placement.node_of.values())
+    limited = any(instance.groups[pod.group].limited for pod in pods if pod.group is not None)
+    if limited:
+        return sorted(used)
+    domains = {domain(node) for node in used}
+    return [node for node in instance.nodes if domain(node) in domains]
+
+
+def _keys(pod: Pod) -> set[str]:
+    """Labels by whose domains a pod counts."""
+    asked = pod.neighbours
+    keys = {term.topology_key for term in (*asked.affinity, *asked.anti_affinity)}
+    return keys | {key for limit in asked.spread for key in limit.keys} | {unit.topology_key for unit in asked.units}
+
+
+def refused_words(instance: Instance, placement: Placement) -> str:
+    """Which nodes that a placement uses refuse its pods as they are (C3), and why; empty where none does."""
+    refusing: dict[str, dict[str, None]] = {}
+    for key, node in placement.node_of.items():
+        text = instance.pods[key].constraints.refusal(instance.nodes[node])
+        if text is not None:
+            refusing.setdefault(text, {})[node] = None
+    said = (f"{named_nodes(sorted(nodes))} ({text})" for text, nodes in sorted(refusing.items()))
+    return f"fits with pods on nodes that refuse them: {and_list(said)}" if refusing else ""
+
+
+def named_nodes(names: Sequence[str]) -> str:
+    """Some nodes by name."""
+    shown = [*names[:NAMED], *([f"{len(names) - NAMED:,} more"] if len(names) > NAMED else [])]
+    return ("Node " if len(names) == 1 else "Nodes ") + and_list(shown)
