@@ -82,7 +82,7 @@ REASONS: Mapping[ReasonCode, Code] = {
     "NoEligibleNode": Code(
         "No node may take a pod of the group, however empty it is: taints, node selector, node affinity, nodes that "
         "are not ready.",
-        "0/3 nodes are eligible for 2 pods of cpu 1: 2 untolerated taint gpu=yes:NoSchedule, 1 node is not Ready",
+        "0/9 nodes are eligible for 2 pods of cpu 1: 8 untolerated taint gpu=yes:NoSchedule, 1 node is not Ready (n3)",
         "Add the toleration, correct the selector, or bring nodes of the kind that is asked for.",
     ),
     "QueueCapability": Code(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +11,9 @@ from placer.quantity import PODS, format_amount
 from placer.result import Reason
 
 __all__ = ["Cause", "EligibleNodes", "counted", "plural", "shape_text"]
+
+#: So many nodes of one kind are named.
+NAMED = 3
 
 
 def plural(count: int, noun: str) -> str:
@@ -91,20 +93,38 @@ class EligibleNodes:
 
     def __init__(self, instance: Instance) -> None:
         self.nodes = instance.nodes
-        self._refusals: dict[Constraints, Counter[str]] = {}
+        self._refusals: dict[Constraints, dict[str, list[str]]] = {}
 
     def nowhere(self, pod: Pod) -> bool:
         """Whether no node is eligible for a pod."""
-        return self._refused(pod.constraints).total() == len(self.nodes)
+        return self.count(pod) == 0
+
+    def count(self, pod: Pod) -> int:
+        """How many nodes are eligible for a pod."""
+        return len(self.nodes) - sum(map(len, self._refused(pod.constraints).values()))
 
     def reason(self, pod: Pod, count: int) -> Reason:
         """Say what keeps ``count`` pods like this one off every node."""
         pods = f"{plural(count, 'pod')} of {shape_text(pod.requests)}"
-        text = f"0/{len(self.nodes)} nodes are eligible for {pods}: {counted(self._refused(pod.constraints))}"
-        return Reason("NoEligibleNode", text)
+        return Reason("NoEligibleNode", f"0/{len(self.nodes)} nodes are eligible for {pods}: {self.refusals(pod)}")
 
-    def _refused(self, constraints: Constraints) -> Counter[str]:
+    def refusals(self, pod: Pod) -> str:
+        """Write what keeps a pod off nodes, with the names of these where they are few."""
+        refused = self._refused(pod.constraints)
+        named = {f"{text}{_names(nodes)}": len(nodes) for text, nodes in refused.items()}
+        return counted(named)
+
+    def _refused(self, constraints: Constraints) -> dict[str, list[str]]:
+        """What keeps a pod off nodes, and off which."""
         if constraints not in self._refusals:
-            texts = (constraints.refusal(node) for node in self.nodes.values())
-            self._refusals[constraints] = Counter(text for text in texts if text is not None)
+            found = self._refusals.setdefault(constraints, {})
+            for name, node in self.nodes.items():
+                text = constraints.refusal(node)
+                if text is not None:
+                    found.setdefault(text, []).append(name)
         return self._refusals[constraints]
+
+
+def _names(nodes: list[str]) -> str:
+    """Nodes in brackets where they are few."""
+    return f" ({', '.join(nodes)})" if len(nodes) <= NAMED else ""

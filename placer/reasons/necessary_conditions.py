@@ -279,10 +279,12 @@ class NecessaryConditions:
     def _room_cause(self, target: Target, index: int, room: int) -> Cause:
         if room and target.whole:
             lack = self.dense.classes[index].size - room
-            message = f"needs room for {self._pods(index)}; the nodes have room for {room}, {lack} too few"
+            there, but = self._nodes_of(index)
+            message = f"needs room for {self._pods(index)}; {there} room for {room}, {lack} too few{but}"
             return Cause("InsufficientResources", message)
         if room:
-            message = f"needs room for at least {room + 1} of its {self._pods(index)}; the nodes have room for {room}"
+            there, but = self._nodes_of(index)
+            message = f"needs room for at least {room + 1} of its {self._pods(index)}; {there} room for {room}{but}"
             return Cause("InsufficientResources", message)
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]
@@ -296,6 +298,15 @@ class NecessaryConditions:
         node, said = self.nearest.to(pod, eligible)
         message = f"0/{len(eligible)} nodes have room for a pod of {shape_text(pod.requests)}: {text}; {said}"
         return Cause("InsufficientResources", message, frozenset({node}))
+
+    def _nodes_of(self, index: int) -> tuple[str, str]:
+        """Those nodes that pods of a class may use, and what keeps them off the others."""
+        pod, every = self._pod(index), len(self.instance.nodes)
+        eligible = self.eligible.count(pod)
+        if eligible == every:
+            return "the nodes have", ""
+        them = f"{eligible} of {plural(every, 'node')} {'is' if eligible == 1 else 'are'} eligible and"
+        return f"{them} {'has' if eligible == 1 else 'have'}", f"; not eligible: {self.eligible.refusals(pod)}"
 
     def _topology(self, target: Target, most: Most) -> Cause | None:
         """C7: what each subgroup with a limit of its own finds in one domain, then the whole group."""

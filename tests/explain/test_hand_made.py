@@ -100,7 +100,11 @@ def test_changes(at: int) -> None:
         ("one on each node", "themselves among them: 2 such domains (a, b)"),
         ("no node has the label", f"spread over {ZONE} with maxSkew 2: no node has this label"),
         ("a zone too few", "with maxSkew 1, at least 2 domains: 1 such domain (z1)"),
-        ("one of two cordoned", "needs room for 2 pods of nvidia.com/gpu 1; the nodes have room for 1, 1 too few"),
+        (
+            "one of two cordoned",
+            "needs room for 2 pods of nvidia.com/gpu 1; 1 of 2 nodes is eligible and has room for 1, 1 too few; not "
+            "eligible: 1 node is unschedulable (a)",
+        ),
         (
             "one rack too small",
             "needs room for 2 pods of nvidia.com/gpu 8 where the other rules allow them, such as on Node r0-0, which "

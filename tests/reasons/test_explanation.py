@@ -101,7 +101,8 @@ def test_no_eligible_node() -> None:
         world.pod(name, gang, selector={"pool": "gpu"})
     message = (
         "0/5 nodes are eligible for 2 pods of nvidia.com/gpu 1: "
-        "2 node selector pool=gpu, 1 node is not Ready, 1 node is unschedulable, 1 untolerated taint x:NoSchedule"
+        "2 node selector pool=gpu (n0, n1), 1 node is not Ready (n3), 1 node is unschedulable (n4), "
+        "1 untolerated taint x:NoSchedule (n2)"
     )
     assert only(world) == ("NoEligibleNode", message)
 
@@ -118,7 +119,7 @@ def test_a_closed_queue_comes_after_eligible_nodes(least: int) -> None:
     world = on("n0")
     world.queue("q", closed=True)
     world.pod("p", world.gang("g", least, queue="q"), selector={"no": "where"})
-    message = "0/1 nodes are eligible for 1 pod of nvidia.com/gpu 1: 1 node selector no=where"
+    message = "0/1 nodes are eligible for 1 pod of nvidia.com/gpu 1: 1 node selector no=where (n0)"
     assert only(world) == ("NoEligibleNode", message)
 
 
@@ -157,6 +158,19 @@ def test_more_pods_than_there_is_room_for() -> None:
     gang = world.gang("g", 3)
     world.pods_of("a b c", gang, 2)
     message = "needs room for 3 pods of nvidia.com/gpu 2; the nodes have room for 2, 1 too few"
+    assert only(world) == ("InsufficientResources", message)
+
+
+def test_room_is_counted_on_the_nodes_that_the_pods_may_use() -> None:
+    world = on("n0 n1", 3)
+    for name in "abcd":
+        world.node(f"c-{name}", unschedulable=True)
+    world.node("x", labels={"pool": "x"}, taints=["x"])
+    world.pods_of("a b c", world.gang("g", 3), 2)
+    message = (
+        "needs room for 3 pods of nvidia.com/gpu 2; 2 of 7 nodes are eligible and have room for 2, 1 too few; "
+        "not eligible: 4 node is unschedulable, 1 untolerated taint x:NoSchedule (x)"
+    )
     assert only(world) == ("InsufficientResources", message)
 
 
