@@ -98,7 +98,7 @@ REASONS: Mapping[ReasonCode, Code] = {
     "TopologyTooNarrow": Code(
         "There would be room for the group, but not within one HyperNode of the tier that it allows, or not in one "
         "domain of the node label that it asks for.",
-        "needs 4 pods (of 4 x nvidia.com/gpu 8) in one HyperNode of tier <= 1; the roomiest (leaf-1, tier 1) has room "
+        "needs 4 pods (nvidia.com/gpu 8 each) in one HyperNode of tier <= 1; the roomiest (leaf-1, tier 1) has room "
         "for 2, 2 too few",
         "Raise `highestTierAllowed`, use `mode: soft`, name the label of a wider domain, or wait until one domain is "
         "free.",
@@ -106,15 +106,15 @@ REASONS: Mapping[ReasonCode, Code] = {
     "PodAffinity": Code(
         "There would be room, but not near the pods that required pod affinity asks for, or not on nodes that have its "
         "`topologyKey`.",
-        "fits only where pods are not near the pods that they must be near (tried every way to place its pods; pod by "
-        "pod there is room)",
+        "wherever its pods fit otherwise, some would not be near the pods that they must be near (tried every way; "
+        "pod by pod there is room)",
         "Start the pods that it must be near first, see that their labels are those of the term's `labelSelector` and "
         "its namespaces, label the nodes, or prefer instead of requiring.",
     ),
     "PodAntiAffinity": Code(
         "There would be room, but only in domains that required pod anti-affinity keeps the pods off: their own, or "
         "that of a pod that runs.",
-        "fits only where pods share a domain that one of them keeps the other off (tried every way to place its pods; "
+        "wherever its pods fit otherwise, pods would share a domain that one keeps the other off (tried every way; "
         "pod by pod there is room)",
         "Ask for fewer pods than there are domains of the `topologyKey`, use a smaller domain, or prefer instead of "
         "requiring.",
@@ -122,8 +122,8 @@ REASONS: Mapping[ReasonCode, Code] = {
     "TopologySpread": Code(
         "There would be room, but not in the domains that a spread constraint with DoNotSchedule leaves, or not on "
         "nodes that have its `topologyKey`.",
-        "fits only where pods are spread less evenly than maxSkew allows (tried every way to place its pods; pod by "
-        "pod there is room)",
+        "wherever its pods fit otherwise, they would be spread less evenly than maxSkew allows (tried every way; pod "
+        "by pod there is room)",
         "Raise `maxSkew`, make room in the domain that has fewest, have nodes that cannot be used not count "
         "(`nodeAffinityPolicy`, `nodeTaintsPolicy`), or use ScheduleAnyway.",
     ),
@@ -136,24 +136,24 @@ REASONS: Mapping[ReasonCode, Code] = {
     ),
     "NumaAlignment": Code(
         "There would be room on nodes, but their kubelets would refuse the pods: no NUMA zone has room for one.",
-        "fits only where kubelets refuse pods that no NUMA zone has room for (tried every way to place its pods; pod "
-        "by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: container main "
-        "asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
+        "wherever its pods fit otherwise, kubelets would refuse pods that no NUMA zone has room for (tried every way; "
+        "pod by pod there is room): 0/2 nodes with room for Pod default/a admit it; Node n1 comes nearest: container "
+        "main asks for cpu 6 in one zone: node-0 has cpu 4; node-1 has cpu 4",
         "Ask for less per container, use nodes with larger zones, or a topology manager policy that is less strict.",
     ),
     "NetworkCost": Code(
         "No place is near enough to the workloads of the AppGroup that the group calls or is called by.",
-        "fits only where calls cost more than they may (tried every way to place its pods; pod by pod there is room): "
-        "web calls db at a cost of 5 at most, 0/3 nodes are near enough to 2 bound pods of db; of the nodes with "
-        "room Node n2 comes nearest: AppGroup shop/boutique: web -> db allows cost 5, and 1 new pair from zone b of "
-        "region r to zone a of region r has 10",
+        "wherever its pods fit otherwise, calls would cost more than they may (tried every way; pod by pod there is "
+        "room): web calls db at a cost of 5 at most, 0/3 nodes are near enough to 2 bound pods of db; of the nodes "
+        "with room Node n2 comes nearest: AppGroup shop/boutique: web -> db allows cost 5, and 1 new pair from zone b "
+        "of region r to zone a of region r has 10",
         "Raise `maxNetworkCost` of the dependency, free room near the other workload, or set the rule off in the "
         "Policy (`rules: {C8: off}`).",
     ),
     "Bandwidth": Code(
         "Wherever the group went, a link between zones or regions would carry more than its `bandwidthCapacity`.",
-        "fits only where links carry more than they have room for (tried every way to place its pods; pod by pod there "
-        "is room): web calls db with 1000000000 bit/s a pair of pods",
+        "wherever its pods fit otherwise, links would carry more than they have room for (tried every way; pod by pod "
+        "there is room): web calls db with 1000000000 bit/s a pair of pods",
         "Lower `minBandwidth` of the dependency, correct the capacity in the NetworkTopology, or free room in one "
         "zone.",
     ),
@@ -615,7 +615,7 @@ EVENTS: Mapping[EventReason, Code] = {
     "Scheduled": Code("A gang was bound.", "Successfully assigned 4 pods to 2 nodes", "Nothing."),
     "FailedScheduling": Code(
         "A gang waits for another reason than before; one Event for the whole gang.",
-        "TopologyTooNarrow: needs 4 pods (of 4 x nvidia.com/gpu 8) in one HyperNode of tier <= 1; the roomiest "
+        "TopologyTooNarrow: needs 4 pods (nvidia.com/gpu 8 each) in one HyperNode of tier <= 1; the roomiest "
         "(leaf-1, tier 1) has room for 2, 2 too few",
         "What the reason at the beginning of the message says.",
     ),

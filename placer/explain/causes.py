@@ -13,6 +13,7 @@ from placer.explain.neighbour_words import asked_words
 from placer.explain.shortage_words import refused_words, shortage_words
 from placer.instance import GroupKey, Instance
 from placer.placement import Placement
+from placer.reasons.relaxations import TRIED
 
 __all__ = ["Correction", "GroupCause", "corrections"]
 
@@ -120,7 +121,7 @@ def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
     """What counting says where only this cause is kept; else what is missing where lifting it lets the group in."""
     cause, placement = group.confirmed(codes - {code}).cause, group.fits(codes).placement or Placement()
     if cause is not None and cause.code == code:
-        return cause.message
+        return cause.message.replace(f" ({TRIED})", "")  # every claim here is decided twice
     said = ""
     if code == "InsufficientResources":
         kept = lift(group.instance, group.key, codes - {code})

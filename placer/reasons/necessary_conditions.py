@@ -6,7 +6,7 @@ Where no node has room for a pod, the one that lacks least is named, in the unit
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -242,9 +242,8 @@ class NecessaryConditions:
             return None
         room = int(self._joints(most, [self.layout.domains.root])[0])
         if room < target.least_pods:
-            kinds = ", ".join(self._kinds(index for index in most if most[index]))
             lack = target.least_pods - room
-            pods = f"{plural(target.least_pods, 'pod')} (of {kinds})"
+            pods = self._some(target.least_pods, [index for index in most if most[index]])
             message = f"needs room for {pods}; the nodes have room for {room}, {lack} too few"
             return Cause("InsufficientResources", message)
         return self._sums(target, most)
@@ -385,7 +384,7 @@ class NecessaryConditions:
             text = f"needs a HyperNode of tier <= {it.limit}; none holds a node{self._left_out()}"
         else:
             tier = "" if it.limit is None else f" of tier <= {it.limit}"
-            text = f"needs {plural(asked, 'pod')} (of {', '.join(self._kinds(pods))}) in one HyperNode{tier}; "
+            text = f"needs {self._some(asked, pods)} in one HyperNode{tier}; "
             text += f"{'the roomiest' if anchor is None else 'that of its running pods'} ({self._name(where)}) "
             text += self._lacking(pods, asked, where, best)
             nodes = frozenset(self.dense.nodes[slice(*self.layout.slice_of(where))])
@@ -417,12 +416,17 @@ class NecessaryConditions:
         name = self.layout.domains.names[domain]
         return "the virtual root" if name is None else f"{name}, tier {int(self.layout.domains.tier[domain])}"
 
-    def _kinds(self, classes: Iterable[int]) -> Iterator[str]:
-        """Name each distinct request once, with how many pods there are of it."""
+    def _some(self, asked: int, classes: Iterable[int]) -> str:
+        """Name so many pods of some classes, and each distinct request once, with how many pods there are of it."""
         counts: Counter[str] = Counter()
         for index in classes:
             counts[shape_text(self._pod(index).requests)] += self.dense.classes[index].size
-        return (f"{count} x {text}" for text, count in counts.items())
+        kinds = ", ".join(f"{count} x {text}" for text, count in counts.items())
+        if len(counts) == 1:
+            (text,) = counts
+            of, each = "" if counts[text] == asked else f"of {counts[text]}, ", " each" if counts[text] > 1 else ""
+            return f"{plural(asked, 'pod')} ({of}{text}{each})"
+        return f"{plural(asked, 'pod')} (of {kinds})"
 
     def _pod(self, index: int) -> Pod:
         return self.instance.pods[self.dense.classes[index].pods[0]]

@@ -14,13 +14,13 @@ from placer.methods.greedy.multi_start import squeeze_in
 from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.reasons.cause import Cause
 
-__all__ = ["LoneTrial", "undecided"]
+__all__ = ["TRIED", "LoneTrial", "undecided"]
 
 #: Nodes looked at per group while trying everything.
 LOOKS = 40_000
 
 #: How a place is looked for where counting does not exclude one.
-TRIED = "tried every way to place its pods; pod by pod there is room"
+TRIED = "tried every way; pod by pod there is room"
 NARROW: Final = "TopologyTooNarrow"
 
 
@@ -60,7 +60,7 @@ class LoneTrial:
             rule, world = world._weaker
             fits = world.fits(group)
             if fits:
-                return Cause(rule.code, f"fits only where {rule.broken} ({TRIED})")
+                return Cause(rule.code, f"wherever its pods fit otherwise, {rule.broken} ({TRIED})")
             if fits is None:
                 return undecided()
         return Cause("InsufficientResources", f"its pods do not fit on the nodes together ({TRIED})")
@@ -124,15 +124,19 @@ def _without_queues(dense: Dense) -> Dense | None:
 
 #: What counting cannot tell for sure, the last of the catalogue's order first.
 LADDER = (
-    _Relaxation("Bandwidth", "links carry more than they have room for", _without_bandwidth),
-    _Relaxation("NetworkCost", "calls cost more than they may", _without_network),
-    _Relaxation("NumaAlignment", "kubelets refuse pods that no NUMA zone has room for", _without_zones),
-    _Relaxation("Exclusive", "units share a domain that each asks for alone", _without_rule("C15")),
-    _Relaxation("TopologySpread", "pods are spread less evenly than maxSkew allows", _without_rule("C14")),
-    _Relaxation("PodAntiAffinity", "pods share a domain that one of them keeps the other off", _without_rule("C13")),
-    _Relaxation("PodAffinity", "pods are not near the pods that they must be near", _without_rule("C12")),
-    _Relaxation(NARROW, "its limits of tiers or node labels are broken", _without_limits),
-    _Relaxation("QueueCapability", "the capability of its queue is exceeded", _without_queues),
+    _Relaxation("Bandwidth", "links would carry more than they have room for", _without_bandwidth),
+    _Relaxation("NetworkCost", "calls would cost more than they may", _without_network),
+    _Relaxation("NumaAlignment", "kubelets would refuse pods that no NUMA zone has room for", _without_zones),
+    _Relaxation("Exclusive", "units would share a domain that each asks for alone", _without_rule("C15")),
+    _Relaxation("TopologySpread", "they would be spread less evenly than maxSkew allows", _without_rule("C14")),
+    _Relaxation(
+        "PodAntiAffinity",
+        "pods would share a domain that one keeps the other off",
+        _without_rule("C13"),
+    ),
+    _Relaxation("PodAffinity", "some would not be near the pods that they must be near", _without_rule("C12")),
+    _Relaxation(NARROW, "they would break its limits of tiers or node labels", _without_limits),
+    _Relaxation("QueueCapability", "the capability of its queue would be exceeded", _without_queues),
 )
 
 

@@ -202,7 +202,7 @@ def test_pods_that_fit_one_by_one_but_not_together(limit: int | None) -> None:
     gang = world.gang("g", 3, topology=hard(limit) if limit else None)
     world.pods_of("a b", gang, 3)
     world.pods_of("c", gang, 2)
-    message = "its pods do not fit on the nodes together (tried every way to place its pods; pod by pod there is room)"
+    message = "its pods do not fit on the nodes together (tried every way; pod by pod there is room)"
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -213,7 +213,7 @@ def test_resources_come_before_tiers(limit: int) -> None:
     gang = world.gang("g", 3, policies=[SubGroupPolicy("w", 1, topology=hard(limit))])
     for part in "xyz":
         world.pods_of(part, gang, part=part)
-    message = "needs room for 3 pods (of 3 x nvidia.com/gpu 1); the nodes have room for 2, 1 too few"
+    message = "needs room for 3 pods (nvidia.com/gpu 1 each); the nodes have room for 2, 1 too few"
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -231,7 +231,7 @@ def test_no_domain_is_wide_enough() -> None:
     gang = world.gang("g", 5, topology=hard(1))
     world.pods_of("a b c d e", gang)
     message = (
-        "needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "needs 5 pods (nvidia.com/gpu 1 each) in one HyperNode of tier <= 1; "
         "the roomiest (l1, tier 1) has room for 4, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
@@ -253,7 +253,7 @@ def test_no_domain_has_the_sum_of_a_resource_or_room_for_a_subgroup() -> None:
     gang = world.gang("g", 5, policies=[SubGroupPolicy("w", 5, topology=hard(1))])
     world.pods_of("a b c d e", gang, part="x")
     message = (
-        "subgroup w-x needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "subgroup w-x needs 5 pods (nvidia.com/gpu 1 each) in one HyperNode of tier <= 1; "
         "the roomiest (l0, tier 1) has room for 4, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
@@ -266,7 +266,7 @@ def test_running_pods_tie_to_a_domain_full_or_too_high() -> None:
     world.running("other", "n1")
     world.pods_of("a", gang)
     message = (
-        "needs 1 pod (of 1 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "needs 1 pod (nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
         "that of its running pods (l0, tier 1) has room for 0, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)
@@ -286,7 +286,7 @@ def test_the_roomiest_domain_is_counted_over_subgroups_and_eligible_pods() -> No
     world.pods_of("a b", gang, part="x")
     world.pods_of("c", gang, part="y")
     world.pod("d", gang, selector={"no": "where"})
-    message = "needs 3 pods (of 3 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+    message = "needs 3 pods (nvidia.com/gpu 1 each) in one HyperNode of tier <= 1; "
     assert only(world) == ("TopologyTooNarrow", message + "the roomiest (l1, tier 1) has room for 2, 1 too few")
 
 
@@ -316,8 +316,8 @@ def test_limits_that_only_together_are_too_narrow() -> None:
     gang = world.gang("g", 4, policies=[SubGroupPolicy("w", 2, topology=hard(1))])
     world.pods_of("a b", gang, part="x")
     world.pods_of("c d", gang, part="y")
-    tried = "tried every way to place its pods; pod by pod there is room"
-    message = f"fits only where its limits of tiers or node labels are broken ({tried})"
+    tried = "tried every way; pod by pod there is room"
+    message = f"wherever its pods fit otherwise, they would break its limits of tiers or node labels ({tried})"
     assert only(world) == ("TopologyTooNarrow", message)
 
 
@@ -369,7 +369,7 @@ def test_outcompeted_in_every_domain() -> None:
     reason = found(world.instance())["h"]
     assert reason.code == "Outcompeted"
     text = (
-        r"fits alone; beside this placement: needs 3 pods \(of 3 x nvidia.com/gpu 1\) in one HyperNode of tier <= 1; "
+        r"fits alone; beside this placement: needs 3 pods \(nvidia.com/gpu 1 each\) in one HyperNode of tier <= 1; "
         r"the roomiest \((l\d), tier 1\) has room for (\d), 1 too few; the room went to "
         r"PodGroup default/(\w) \(\d pods\)"
     )
@@ -436,7 +436,7 @@ def test_optional_pods_of_a_group_that_runs() -> None:
     world = leaves()
     world.pods_of("a0 a1 a2 a3 a4", world.gang("a", 2, topology=hard(1)))
     message = (
-        "ready; with 1 pod more: needs 5 pods (of 5 x nvidia.com/gpu 1) in one HyperNode of tier <= 1; "
+        "ready; with 1 pod more: needs 5 pods (nvidia.com/gpu 1 each) in one HyperNode of tier <= 1; "
         "the roomiest (l0, tier 1) has room for 4, 1 too few"
     )
     assert only(world) == ("TopologyTooNarrow", message)

@@ -219,7 +219,7 @@ def test_domains_have_the_room_that_is_said(make: Make) -> None:
     """Of one shape of pods: no domain within the limit has room for more, and the one named for so many."""
     seen = 0
     text = re.compile(
-        r"needs (\d+) pods? \(of \d+ x ([^)]*)\) in one HyperNode of tier <= (\d+); "
+        r"needs (\d+) pods? \((?:of \d+, )?([^)]*?)(?: each)?\) in one HyperNode of tier <= (\d+); "
         r"the roomiest \((\S+), tier \d+\) has room for (\d+)"
     )
     for case in cases(make):

@@ -127,7 +127,7 @@ def test_a_gang_of_more_units_than_there_are_domains() -> None:
     code, message = _reasons(world)["g"]
     assert (code, message.split(" (")[0]) == (
         "Exclusive",
-        "fits only where units share a domain that each asks for alone",
+        "wherever its pods fit otherwise, units would share a domain that each asks for alone",
     )
 
 
