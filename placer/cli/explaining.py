@@ -233,8 +233,9 @@ def _causes(found: Explanation) -> Iterator[str]:
 
 def _set(number: int, causes: Correction) -> Iterator[str]:
     """One correction set; the group fits as soon as all of it is lifted, and not before."""
-    together = "all of" if len(causes) > 1 else "this"
-    yield f"  Because of {together}:" if number == 0 else f"  It would do as well to lift {together}:"
+    several = len(causes) > 1
+    first = f"  Because of {'all of' if several else 'this'}:"
+    yield first if number == 0 else f"  It would be enough instead to resolve{' all of' if several else ''}:"
     for cause in causes:
         rules = f" ({', '.join(cause.rules)})" if cause.rules else ""
         yield f"    {cause.code}{rules}: {cause.message}"
