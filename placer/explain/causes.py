@@ -10,9 +10,10 @@ from placer.codes import ReasonCode
 from placer.explain.decisions import LoneGroup
 from placer.explain.lifts import lift, rules_of
 from placer.explain.neighbour_words import asked_words
-from placer.explain.shortage_words import refused_words, shortage_words
+from placer.explain.shortage_words import outside_words, refused_words, shortage_words
 from placer.instance import GroupKey, Instance
 from placer.placement import Placement
+from placer.reasons.cause import plural
 from placer.reasons.relaxations import TRIED
 
 __all__ = ["Correction", "GroupCause", "corrections"]
@@ -111,9 +112,13 @@ def _correction(group: LoneGroup, codes: frozenset[str]) -> Correction:
     of, found = group.instance.groups[group.key], []
     for code in group.codes:
         if code in codes:
-            said = _message(group, code, codes)
-            asked = asked_words(group.instance, of, code)
-            found.append(GroupCause(code, rules_of(code, of), f"{asked}; {said}" if asked else said))  # type: ignore[arg-type]  # keys of RULES_OF
+            texts = [asked_words(group.instance, of, code), _message(group, code, codes)]
+            texts += [outside_words(group.instance, of)] if code == "TopologyTooNarrow" else []
+            existing = (
+                f"for its {plural(len(of.pending), 'pending pod')}: " if "GangIncomplete" in codes - {code} else ""
+            )
+            message = existing + "; ".join(filter(None, texts))
+            found.append(GroupCause(code, rules_of(code, of), message))  # type: ignore[arg-type]  # keys of RULES_OF
     return tuple(found)
 
 

@@ -16,12 +16,14 @@ from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
 from placer.explain.lifts import RULES_OF
 from placer.explain.question import Question
+from placer.explain.shortage_words import named_nodes
 from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons
 from placer.result import Reason
 from placer.solve import solve
+from placer.words import and_list
 
 __all__ = ["Explanation", "as_things_stand", "explain", "find_group", "place_by_search", "waiting"]
 
@@ -203,14 +205,35 @@ def _explained(case: Case, key: GroupKey, placed: Placed, reason: Reason | None,
         return Explanation(key, admitted=True)
     lone = LoneGroup(case.instance, key, deadline)
     fits = lone.confirmed().fits
-    sets = [(_outcompeted(case, key, placed, reason),)] if fits else corrections(lone) or []
+    sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
     question = Question(case, key, placed, tuple(sets), deadline)
     return Explanation(key, False, tuple(sets), tuple(changes(question, place_by_search)), reason)
 
 
-def _outcompeted(case: Case, key: GroupKey, placed: Placed, reason: Reason | None) -> GroupCause:
+def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | None) -> GroupCause:
     """The cause of a group that fits alone: those that were admitted; its rules are those that bind beside them."""
+    key = lone.key
     beside = LoneGroup(Outcome(case.instance, placed.placement).carried_out(), key, Deadline()).fits()
     rules = RULES_OF.get(beside.cause.code, ()) if beside.cause is not None else ()
     message = reason.message if reason is not None and reason.code == "Outcompeted" else REASONS["Outcompeted"].meaning
-    return GroupCause("Outcompeted", rules, message)
+    message = message.replace("beside this placement", "beside the other groups that wait and are placed")
+    rivals = _rivals(case.instance, placed, lone)
+    return GroupCause("Outcompeted", rules, f"{message}; {rivals}" if rivals else message)
+
+
+def _rivals(instance: Instance, placed: Placed, lone: LoneGroup) -> str:
+    """Which groups are placed, as things stand, on nodes that a group would use alone; priorities where they differ."""
+    nodes = set((lone.fits().placement or Placement()).node_of.values())
+    there = (instance.pods[pod].group for pod, node in placed.placement.node_of.items() if node in nodes)
+    found = sorted({each for each in there if each not in (None, lone.key)})
+    if not found:
+        return ""
+    mine, groups = instance.groups[lone.key].priority, instance.groups
+    named = [
+        f"{each} of priority {groups[each].priority}" if groups[each].priority != mine else str(each)
+        for each in found[:NAMED]
+    ]
+    more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
+    its = f" (its own priority is {mine})" if any(groups[each].priority != mine for each in found) else ""
+    where = f"where it fits alone ({named_nodes(sorted(nodes))})"
+    return f"as things stand, pods are placed {where} of {and_list([*named, *more])}{its}"

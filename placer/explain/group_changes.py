@@ -53,6 +53,8 @@ def wider_tier(question: Question) -> Iterator[Change]:
             edits = [written.set(f"{path}.highestTierName", None)] if topology.tier_name else []
             edits.append(written.set(f"{path}.highestTierAllowed", tier))
             message = f"allow tier {tier} in place of {topology.asked.removeprefix('highest ')}"
+            if tier == question.instance.topology.root_tier:
+                message += f" (tier {tier} is the whole cluster)"
             yield Change(message, (TIER, tier), set_=tuple(edits))
 
 

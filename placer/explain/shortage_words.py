@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from placer.dense.amounts import NodeAmounts
-from placer.instance import Instance, Pod
+from placer.instance import Group, Instance, Pod
+from placer.instance.problem import NO_TIER
 from placer.placement import Placement
 from placer.quantity import PODS, Resources, format_amount
 from placer.reasons.cause import plural, shape_text
 from placer.words import and_list
 
-__all__ = ["refused_words", "shortage_words"]
+__all__ = ["named_nodes", "outside_words", "refused_words", "shortage_words"]
 
 #: Nodes that are named.
 NAMED = 3
@@ -125,6 +126,23 @@ def refused_words(instance: Instance, placement: Placement) -> str:
             refusing.setdefault(text, {})[node] = None
     said = (f"{named_nodes(sorted(nodes))} ({text})" for text, nodes in sorted(refusing.items()))
     return f"fits with pods on nodes that refuse them: {and_list(said)}" if refusing else ""
+
+
+def outside_words(instance: Instance, group: Group) -> str:
+    """Which nodes have room for a pod of a group and are in no HyperNode within its limit of tiers; empty: none."""
+    limit = group.topology.limit if group.topology is not None and not group.policies else None
+    tree, amounts = instance.topology, NodeAmounts(instance)
+    if limit in (None, NO_TIER) or limit >= tree.root_tier:
+        return ""
+    kinds = {(pod.requests, pod.constraints) for pod in (instance.pods[key] for key in group.pending)}
+    outside = [
+        name
+        for name, node in instance.nodes.items()
+        if not any(tree.tier(above) <= limit for above in tree.path(name))
+        and any(asks.admits(node) and requests.fits(amounts.left(name)) for requests, asks in kinds)
+    ]
+    verb = "has room and is" if len(outside) == 1 else "have room and are"
+    return f"{named_nodes(outside)} {verb} in no HyperNode of tier <= {limit}" if outside else ""
 
 
 def named_nodes(names: Sequence[str]) -> str:

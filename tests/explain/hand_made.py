@@ -415,7 +415,7 @@ def _topology() -> Iterator[HandMade]:
         hyper_node("r", 1, nodes=("n0",)),
         gang(2, gpu=8, networkTopology=HARD),
         causes="TopologyTooNarrow",
-        change="allow tier 2",
+        change="allow tier 2 in place of tier 1 (tier 2 is the whole cluster)",
     )
     yield case(
         "a subgroup's rack",

@@ -121,6 +121,15 @@ def test_changes(at: int) -> None:
             "asked for",
         ),
         ("selector of some", "fits with pods on nodes that refuse them: Node b (node selector pool=gpu)"),
+        ("missing, and no room", "for its 2 pending pods: needs room for 2 pods of nvidia.com/gpu 8"),
+        ("nodes outside", "too few; Node n1 has room and is in no HyperNode of tier <= 1"),
+        (
+            "a lone pod outcompeted",
+            "fits alone; beside the other groups that wait and are placed: 0/1 nodes have room for a pod of "
+            "nvidia.com/gpu 8: 1 insufficient nvidia.com/gpu; Node a comes nearest: nvidia.com/gpu 0 free, 8 too few; "
+            "the room went to PodGroup default/rival (1 pod); as things stand, pods are placed where it fits alone "
+            "(Node a) of PodGroup default/rival of priority 100 (its own priority is 0)",
+        ),
         ("cordoned and full", "0/1 nodes are eligible for 1 pod of nvidia.com/gpu 8: 1 node is unschedulable"),
     ],
 )
@@ -160,6 +169,17 @@ def test_room_is_short_where_the_other_rules_allow_the_pods_as_a_message_says() 
         for asked, room, few in re.findall(r"room for (\d+) pods? of .* has room for (\d+), (\d+) too few", message):
             assert int(room) + int(few) == int(asked), message
             assert sum(room_on(instance, key, node) for node in names) == int(room), message
+
+
+def test_nodes_in_no_hyper_node_have_room_as_a_message_says() -> None:
+    told = causes_that_say("in no HyperNode of tier")
+    assert len(told) >= 2
+    for at, _, message in told:
+        instance, key = case_of(CASES[at]).instance, explained(at)[1]
+        (tier,) = re.findall(r"in no HyperNode of tier <= (\d+)", message)
+        low = {name for each in instance.topology.hyper_nodes.values() if each.tier <= int(tier) for name in each.nodes}
+        roomy = {name for name in instance.nodes if room_on(instance, key, name)}
+        assert nodes_named(message.split("; ")[-1].split(" have")[0].split(" has")[0]) == roomy - low
 
 
 def over_full(instance: Instance, placement: Placement) -> set[str]:
