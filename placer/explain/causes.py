@@ -127,14 +127,18 @@ def _message(group: LoneGroup, code: str, codes: frozenset[str]) -> str:
     cause, placement = group.confirmed(codes - {code}).cause, group.fits(codes).placement or Placement()
     if cause is not None and cause.code == code:
         return cause.message.replace(f" ({TRIED})", "")  # every claim here is decided twice
-    said = ""
-    if code == "InsufficientResources":
-        kept = lift(group.instance, group.key, codes - {code})
-        roomiest = cause is not None and cause.code == "TopologyTooNarrow" and _asks_for_tiers_alone(kept, group.key)
-        said = shortage_words(kept, placement, cause.nodes if cause is not None and roomiest else None)
-    elif code == "NoEligibleNode":
+    said = _missing(group, codes, placement) if code == "InsufficientResources" else ""
+    if code == "NoEligibleNode":
         said = refused_words(group.instance, placement)
     return said or f"fits where {_ASIDE.get(code, 'this rule is set aside')}"
+
+
+def _missing(group: LoneGroup, codes: frozenset[str], placement: Placement) -> str:
+    """What room is missing where a placement is that keeps every rule but those of some causes."""
+    rest = codes - {"InsufficientResources"}
+    kept, cause = lift(group.instance, group.key, rest), group.confirmed(rest).cause
+    narrow = cause is not None and cause.code == "TopologyTooNarrow" and _asks_for_tiers_alone(kept, group.key)
+    return shortage_words(kept, placement, cause.nodes if cause is not None and narrow else None)
 
 
 def _asks_for_tiers_alone(instance: Instance, key: GroupKey) -> bool:

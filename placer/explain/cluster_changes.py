@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.explain.cases import Change, without_pods
+from placer.explain.node_changes import LAST
 from placer.instance import Key, Pod, PodState
 from placer.quantity import format_amount
 from placer.reasons.cause import plural
@@ -75,8 +76,25 @@ def ended_gangs(question: Question) -> Iterator[Change]:
     units = sorted(_units(question).items(), key=lambda unit: (len(unit[1]), unit[0]))[:SCREENED]
     helping = (unit for at in range(0, len(units), TOGETHER) for unit in _helping(question, units[at : at + TOGETHER]))
     for name, pods in question.deadline.each(islice(helping, TOLD)):
-        change = f"wait until {name} ends ({plural(len(pods), 'pod')})"
-        yield Change(change, (END, len(pods)), without=_words(frozenset(pod.key for pod in pods)))
+        called = any((pod.app_group, pod.workload) in _partners(question) for pod in pods)
+        change = f"wait until {name} ends ({plural(len(pods), 'pod')})" + (
+            ", though they call each other" if called else ""
+        )
+        rank = LAST if called else END, len(pods)
+        yield Change(change, rank, without=_words(frozenset(pod.key for pod in pods)))
+
+
+def _partners(question: Question) -> set[tuple[Key, str]]:
+    """Workloads that the group calls, or that call it."""
+    mine = {(pod.app_group, pod.workload) for pod in question.pods if pod.app_group and pod.workload}
+    ends = {
+        (app, end)
+        for app, _ in mine
+        for each in question.instance.app_groups[app].dependencies
+        if not mine.isdisjoint({(app, each.origin), (app, each.destination)})
+        for end in (each.origin, each.destination)
+    }
+    return ends - mine
 
 
 def _helping(question: Question, units: Sequence[Unit]) -> Iterator[Unit]:

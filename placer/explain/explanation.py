@@ -222,18 +222,14 @@ def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | N
 
 
 def _rivals(instance: Instance, placed: Placed, lone: LoneGroup) -> str:
-    """Which groups are placed, as things stand, on nodes that a group would use alone; priorities where they differ."""
+    """Which groups are placed, as things stand, on nodes that a group would use alone, and with which priority."""
     nodes = set((lone.fits().placement or Placement()).node_of.values())
     there = (instance.pods[pod].group for pod, node in placed.placement.node_of.items() if node in nodes)
-    found = sorted({each for each in there if each not in (None, lone.key)})
+    found = [instance.groups[key] for key in sorted({key for key in there if key is not None} - {lone.key})]
     if not found:
         return ""
-    mine, groups = instance.groups[lone.key].priority, instance.groups
-    named = [
-        f"{each} of priority {groups[each].priority}" if groups[each].priority != mine else str(each)
-        for each in found[:NAMED]
-    ]
-    more = [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
-    its = f" (its own priority is {mine})" if any(groups[each].priority != mine for each in found) else ""
+    named = [f"{each.key} of priority {each.priority}" for each in found[:NAMED]]
+    named += [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
     where = f"where it fits alone ({named_nodes(sorted(nodes))})"
-    return f"as things stand, pods are placed {where} of {and_list([*named, *more])}{its}"
+    its = instance.groups[lone.key].priority
+    return f"as things stand, pods are placed {where} of {and_list(named)} (its own priority is {its})"

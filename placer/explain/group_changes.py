@@ -14,13 +14,16 @@ from placer.reasons.cause import plural
 if TYPE_CHECKING:
     from placer.explain.question import Question
 
-__all__ = ["CALLS", "calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
+__all__ = ["CALLS", "MADE_AGAIN", "calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
 
 #: How much these changes disturb, the least first.
 CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7
 
 #: Costs of calls that are tried; a call over an unknown link counts as 100, and no cost is above the last.
 COSTS = (1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
+
+#: What is said of changes that no API server lets anybody make to a pod that is there.
+MADE_AGAIN = " (its pods must be made again)"
 
 _PRIORITY_CLASS = "placer-what-if"
 _GANGS = ("scheduling.volcano.sh", "scheduling.x-k8s.io")
@@ -118,7 +121,7 @@ def corrected(question: Question) -> Iterator[Change]:
     fields = sorted({_field(text) for pod in asking for text in pod.unsupported})
     if asking and all(fields):
         edits = tuple(edit for pod in asking for edit in _without_fields(pod))
-        yield Change(f"do without {', '.join(fields)}", (MEMBERS, len(edits)), set_=edits)
+        yield Change(f"do without {', '.join(fields)}{MADE_AGAIN}", (MEMBERS, len(edits)), set_=edits)
 
 
 def _valid(question: Question, written: _GroupObject) -> Iterator[Change]:
@@ -217,4 +220,4 @@ def _with_priority(question: Question, priority: int) -> Change:
         }
         return Change(message, rank, with_=(made,), set_=(written.set("spec.priorityClassName", _PRIORITY_CLASS),))
     edits = tuple(f"pod/{pod.namespace}/{pod.name}:spec.priority={priority}" for pod in question.pods)
-    return Change(message, rank, set_=edits)
+    return Change(message + MADE_AGAIN, rank, set_=edits)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change
-from placer.explain.group_changes import CALLS
+from placer.explain.group_changes import CALLS, MADE_AGAIN
 from placer.explain.node_changes import few_nodes, label_change
 from placer.instance import Pod
 from placer.instance.problem import Neighbours
@@ -59,7 +59,7 @@ def _left_out(question: Question, code: str, field: str, written: str, asks: str
 
     if pods and question.fits(question.with_neighbours(without)):
         edits = tuple(f"{_words(pod)}:spec.affinity.{written}.{_REQUIRED}=" for pod in pods)
-        said = f"do not require its pods to {asks} others by {and_list(question.topology_keys([code]))}"
+        said = f"do not require its pods to {asks} others by {and_list(question.topology_keys([code]))}{MADE_AGAIN}"
         yield Change(said, (CALLS, len(edits)), set_=edits)
 
 
@@ -74,7 +74,7 @@ def _wider_skew(question: Question) -> Iterator[Change]:
 
         if question.fits(question.with_neighbours(wide)):
             edits = tuple(edit for pod in question.pods for edit in _skews(question, pod, skew))
-            yield Change(f"let maxSkew be {skew}", (CALLS, skew), set_=edits)
+            yield Change(f"let maxSkew be {skew}{MADE_AGAIN}", (CALLS, skew), set_=edits)
             return
 
 

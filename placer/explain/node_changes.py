@@ -1,4 +1,4 @@
-"""Changes of nodes: uncordoned, without a taint, with a label, or more of them."""
+"""Changes of nodes: uncordoned, without a taint or with that tolerated, with a label, or more of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change, with_free_zones
-from placer.instance import Instance, Node, Pod, Taint
+from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.quantity import Resources
 from placer.reasons.cause import plural
 from placer.words import and_list
@@ -17,10 +17,16 @@ from placer.words import and_list
 if TYPE_CHECKING:
     from placer.explain.question import Question
 
-__all__ = ["LABEL", "added_nodes", "few_nodes", "freed_nodes", "label_change"]
+__all__ = ["LAST", "added_nodes", "few_nodes", "freed_nodes", "label_change"]
 
 #: How much these changes disturb, the least first.
 UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
+
+#: Changes that come after all others: what may not be so, and what works against what the group asks for.
+LAST = 9
+
+#: Labels that say where a node is, and taints that say how it is: no wish can change these.
+_PLACES, _STATES = "topology.kubernetes.io/", "node.kubernetes.io/"
 
 #: Nodes that are left out one by one, to see whether the group fits without them.
 DROPPED = 12
@@ -40,6 +46,8 @@ def freed_nodes(question: Question) -> Iterator[Change]:
         chosen = few_nodes(question, opened)
         if chosen:
             yield _WORDS[rank](question, chosen, opened)
+        if chosen and way is _untainted:
+            yield from _tolerated(question, chosen)
 
 
 #: What is done to a node so that it takes a pod; None where that does not help.
@@ -122,6 +130,29 @@ def _untaint(question: Question, names: Sequence[str], opened: Mapping[str, Node
     return Change(message, (UNTAINT, len(names)), set_=tuple(edits))
 
 
+def _tolerated(question: Question, names: Sequence[str]) -> Iterator[Change]:
+    """The taints of some nodes tolerated by the group's pods in place of taken away."""
+    taints = sorted(set().union(*(question.instance.nodes[name].taints for name in names)))
+    new = [(pod, [taint for taint in taints if not _tolerates(pod, taint)]) for pod in question.pods]
+    said = and_list(sorted({f"{taint.key}:{taint.effect}" for _, more in new for taint in more}))
+    if _STATES not in said:
+        edits = tuple(filter(None, (_with_tolerations(pod, more) for pod, more in new)))
+        yield Change(f"tolerate the taint {said} in its pods", (UNTAINT, 0), set_=edits)
+
+
+def _with_tolerations(pod: Pod, taints: Sequence[Taint]) -> str:
+    """Words of ``--set`` by which a pod tolerates some taints, too; empty where there is none."""
+    if not taints:
+        return ""
+    more = [Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints]
+    every = [
+        {"key": each.key, "operator": each.operator, "value": each.value, "effect": each.effect}
+        for each in (*pod.constraints.tolerations, *more)
+    ]
+    written = [{field: value for field, value in each.items() if value} for each in every]
+    return f"pod/{pod.namespace}/{pod.name}:spec.tolerations={json.dumps(written)}"
+
+
 def label_change(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
     """Labels that some nodes get, by name and as they would be."""
     edits, said = [], set()
@@ -131,7 +162,9 @@ def label_change(question: Question, names: Sequence[str], opened: Mapping[str, 
             if old.get(key) != value:
                 said.add(f"{key}={value}")
                 edits.append(f"node/{name}:metadata.labels[{key}]={json.dumps(value)}")
-    return Change(f"label {_named(names)} {and_list(sorted(said))}", (LABEL, len(names)), set_=tuple(edits))
+    place = any(each.startswith(_PLACES) for each in said)
+    message = f"label {_named(names)} {and_list(sorted(said))}" + (", if that is where it is" if place else "")
+    return Change(message, (LAST if place else LABEL, len(names)), set_=tuple(edits))
 
 
 _WORDS = {UNCORDON: _uncordon, UNTAINT: _untaint, LABEL: label_change}
@@ -156,8 +189,8 @@ def added_nodes(question: Question) -> Iterator[Change]:
 def _templates(question: Question) -> list[str]:
     """Nodes that any pod of the group may use and that, were they empty, would have room for one.
 
-    The one on which least runs; where the group asks for neighbours by domains of labels one of each of their first
-    domains, because it counts in which of them a node more is.
+    The one on which least runs; where the group asks for neighbours by domains of labels, or calls, one of each of the
+    first domains, because it counts in which of them a node more is.
     """
     instance, best = question.instance, []
     for name, node in instance.nodes.items():
@@ -165,9 +198,11 @@ def _templates(question: Question) -> list[str]:
         if fits:
             held = instance.held.get(name, Resources())
             best.append((-len(fits), sum(held.values()) > 0, sum(held.values()), name))
-    keys, chosen = question.topology_keys(), dict[tuple[str | None, ...], str]()
+    keys, chosen = question.topology_keys(), dict[object, str]()
+    network = None if question.codes.isdisjoint(("NetworkCost", "Bandwidth")) else instance.network
     for *_, name in sorted(best):
-        chosen.setdefault(tuple(instance.nodes[name].labels.get(key) for key in keys), name)
+        area = None if network is None else network.area(name)
+        chosen.setdefault((area, *(instance.nodes[name].labels.get(key) for key in keys)), name)
     return list(chosen.values())[:TEMPLATES]
 
 
@@ -207,7 +242,10 @@ def _with_copies(instance: Instance, template: str, count: int) -> Instance:
         domain = tree.hyper_nodes[leaf]
         grown = replace(domain, nodes=tuple(sorted((*domain.nodes, *names))))
         tree = replace(tree, hyper_nodes={**tree.hyper_nodes, leaf: grown})
-    return replace(_with_nodes(instance, copies), topology=tree)
+    network = instance.network
+    if network is not None:
+        network = replace(network, areas={**network.areas, **dict.fromkeys(names, network.area(template))})
+    return replace(_with_nodes(instance, copies), topology=tree, network=network)
 
 
 def _labels(labels: Mapping[str, str], name: str) -> dict[str, str]:

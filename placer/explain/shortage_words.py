@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from placer.dense.amounts import NodeAmounts
 from placer.instance import Group, Instance, Pod
@@ -94,20 +94,24 @@ def _too_full(instance: Instance, placement: Placement) -> str:
 
 def _alike(instance: Instance, placement: Placement) -> list[str]:
     """Nodes that are in the domains of some node of the placement by all labels and costs that its pods ask by."""
-    pods = [instance.pods[key] for key in placement.node_of]
+    pods, used = [instance.pods[key] for key in placement.node_of], set(placement.node_of.values())
+    if any(instance.groups[pod.group].limited for pod in pods if pod.group is not None):
+        return sorted(used)
+    domain = _domains(instance, pods)
+    domains = {domain(node) for node in used}
+    return [node for node in instance.nodes if domain(node) in domains]
+
+
+def _domains(instance: Instance, pods: Sequence[Pod]) -> Callable[[str], object]:
+    """What tells the domains of nodes apart by which some pods ask."""
     keys = sorted({key for pod in pods for key in _keys(pod)})
     network = instance.network if any(pod.workload is not None for pod in pods) else None
 
     def domain(node: str) -> object:
         labels = instance.nodes[node].labels
-        return tuple(labels.get(key) for key in keys), None if network is None else network.area(node)
+        return tuple(labels.get(key) for key in keys), network and network.area(node)
 
-    used = set(placement.node_of.values())
-    limited = any(instance.groups[pod.group].limited for pod in pods if pod.group is not None)
-    if limited:
-        return sorted(used)
-    domains = {domain(node) for node in used}
-    return [node for node in instance.nodes if domain(node) in domains]
+    return domain
 
 
 def _keys(pod: Pod) -> set[str]:
@@ -130,19 +134,27 @@ def refused_words(instance: Instance, placement: Placement) -> str:
 
 def outside_words(instance: Instance, group: Group) -> str:
     """Which nodes have room for a pod of a group and are in no HyperNode within its limit of tiers; empty: none."""
-    limit = group.topology.limit if group.topology is not None and not group.policies else None
-    tree, amounts = instance.topology, NodeAmounts(instance)
-    if limit in (None, NO_TIER) or limit >= tree.root_tier:
-        return ""
-    kinds = {(pod.requests, pod.constraints) for pod in (instance.pods[key] for key in group.pending)}
-    outside = [
-        name
-        for name, node in instance.nodes.items()
-        if not any(tree.tier(above) <= limit for above in tree.path(name))
-        and any(asks.admits(node) and requests.fits(amounts.left(name)) for requests, asks in kinds)
-    ]
-    verb = "has room and is" if len(outside) == 1 else "have room and are"
-    return f"{named_nodes(outside)} {verb} in no HyperNode of tier <= {limit}" if outside else ""
+    limits = {each.limit for each in group.topologies} - {None, NO_TIER}
+    return (
+        "" if group.policies else "; ".join(_outside(instance, group, limit) for limit in limits if limit is not None)
+    )
+
+
+def _outside(instance: Instance, group: Group, limit: int) -> str:
+    """The same of one limit."""
+    tree = instance.topology
+    lowest = {name: tree.tier(leaf) for name, leaf in tree.leaf.items()}
+    outside = [name for name in instance.nodes if lowest.get(name, tree.root_tier) > limit]
+    roomy = _with_room(instance, [instance.pods[key] for key in group.pending], outside)
+    verb = "has room and is" if len(roomy) == 1 else "have room and are"
+    return f"{named_nodes(roomy)} {verb} in no HyperNode of tier <= {limit}" if roomy else ""
+
+
+def _with_room(instance: Instance, pods: Sequence[Pod], names: Sequence[str]) -> list[str]:
+    """Those of some nodes that have room for one of some pods and take it."""
+    kinds, left = {(pod.requests, pod.constraints) for pod in pods}, NodeAmounts(instance).left
+    nodes = [(name, instance.nodes[name], left(name)) for name in names]
+    return [name for name, node, free in nodes if any(asks.admits(node) and it.fits(free) for it, asks in kinds)]
 
 
 def named_nodes(names: Sequence[str]) -> str:

@@ -134,14 +134,15 @@ def _eligibility() -> Iterator[HandMade]:
         tainted("a", gpu=8),
         gang(1, gpu=8),
         causes="NoEligibleNode",
-        change="take the taint gpu:NoSchedule from Node a",
+        change="take the taint gpu:NoSchedule from Node a; tolerate the taint gpu:NoSchedule in its pods",
     )
     yield case(
         "two taints",
         tainted("a", "gpu", "team", gpu=8),
         gang(1, gpu=8),
         causes="NoEligibleNode",
-        change="take the taint gpu:NoSchedule and team:NoSchedule from Node a",
+        change="take the taint gpu:NoSchedule and team:NoSchedule from Node a; "
+        "tolerate the taint gpu:NoSchedule and team:NoSchedule in its pods",
     )
     yield case(
         "selector",
@@ -712,6 +713,7 @@ def _calls() -> Iterator[HandMade]:
         web(cpu=4),
         causes="InsufficientResources",
         others="NetworkCost Bandwidth",
+        change="add 1 node like b; wait until Pod default/db ends (1 pod), though they call each other",
         group="web",
     )
     yield case(
@@ -900,7 +902,7 @@ def _near() -> Iterator[HandMade]:
         gang(2, gpu=1, spec=near),
         causes="PodAffinity",
         others="InsufficientResources",
-        change=f"label Node b {ZONE}=z1",
+        change=f"label Node b {ZONE}=z1, if that is where it is; near others by {ZONE} (its pods must be made again)",
     )
     yield case(
         "near, a node more in that zone",
