@@ -185,7 +185,7 @@ def _told(found: Explanation) -> Iterator[str]:
         return
     yield f"{found.group} waits."
     yield from _causes(found)
-    yield from _changes(found.changes)
+    yield from _changes(found)
 
 
 def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[str]:
@@ -196,7 +196,7 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
     else:
         yield "  With placer it would wait, too."
         yield from _causes(found)
-        yield from _changes(found.changes)
+        yield from _changes(found)
     if elsewhere.mimicry is None:
         yield f"  What {elsewhere.scheduler} puts first is not known: no policy here mimics it, or there was no time."
     else:
@@ -241,9 +241,12 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
         yield f"    {cause.code}{rules}: {cause.message}"
 
 
-def _changes(found: Sequence[TriedChange]) -> Iterator[str]:
+def _changes(explained: Explanation) -> Iterator[str]:
+    found = explained.changes
     if not found:
-        yield "  No change that was tried admits it."
+        several = len(explained.corrections[0]) > 1 if explained.corrections else False
+        again = ": resolve one of the causes, and explain again with it (--set, --with, --without)" if several else ""
+        yield f"  No single change that was tried admits it{again}."
         return
     yield "  What admits it, tried by placing everything anew, what disturbs least first:"
     for number, each in enumerate(found, 1):
@@ -280,7 +283,7 @@ def _told_of_job(found: JobAnswer, fits: Sequence[str]) -> Iterator[str]:
         beside = f" beside {and_list(fits)} of the same job" if fits else ""
         yield f"{key} does not fit now{beside} (proved by {by}), and would on the empty cluster."
     yield from _causes(found.explanation)
-    yield from _changes(found.explanation.changes)
+    yield from _changes(found.explanation)
 
 
 def _told_of_copies(found: Copies, left: Copies | None, spare: Spare | None) -> Iterator[str]:

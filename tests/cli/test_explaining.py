@@ -77,6 +77,19 @@ def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Captur
         assert [group["admitted"] for group in groups if group["name"] == "g"] == [True]
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("two limits, and no room", "admits it: resolve one of the causes, and explain again with it"),
+        ("not ready", "No single change that was tried admits it.\n"),
+        ("missing, and one rack", "It would be enough instead to resolve all of:\n"),
+    ],
+)
+def test_what_is_said_where_one_change_is_not_enough(name: str, said: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["explain", made(tmp_path, name)]) == 0
+    assert said in capsys.readouterr().out
+
+
 def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Path, capsys: Capture) -> None:
     path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=1), pod("g-0", group="g", gpu=8)])
     assert main(["explain", path, "--group", "g-0"]) == 0
