@@ -30,6 +30,7 @@ _ASIDE = {
     "QueueCapability": "its Queue is set aside",
     "InsufficientResources": "there is more room on the nodes",
     "TopologyTooNarrow": "its limits of tiers and of node labels are set aside",
+    "Exclusive": "several may share a domain",
     "NumaAlignment": "NUMA zones are set aside",
     "NetworkCost": "costs of calls are set aside",
     "Bandwidth": "bandwidths of links are set aside",

@@ -68,6 +68,10 @@ def _is_limited(instance: Instance, group: Group) -> bool:
     return group.limited or any(instance.pods[key].neighbours.units for key in group.pending)
 
 
+def _is_exclusive(_: Instance, pod: Pod) -> bool:
+    return any(unit.exclusive for unit in pod.neighbours.units)
+
+
 def _calls(instance: Instance, pod: Pod) -> bool:
     return instance.network is not None and pod.workload is not None
 
@@ -78,10 +82,15 @@ _ASKED: Mapping[str, Callable[[Instance, Group], bool]] = {
     "Unsupported": _pods_ask(lambda _, pod: bool(pod.unsupported)),
     "QueueCapability": _pods_ask(lambda _, pod: pod.queue is not None),
     "TopologyTooNarrow": _is_limited,
+    "Exclusive": _pods_ask(_is_exclusive),
     "NumaAlignment": _pods_ask(lambda instance, pod: bool(instance.aligning_nodes) and pod.numa is not None),
     "NetworkCost": _pods_ask(_calls),
     "Bandwidth": _pods_ask(_calls),
 }
+
+
+#: Causes for which the arrays leave pods of a group out: lifted, they tell which other rules concern it.
+_LEFT_OUT = frozenset({"InvalidGroup", "GangIncomplete", "Unsupported", "QueueCapability"})
 
 
 class LoneGroup:
@@ -105,7 +114,7 @@ class LoneGroup:
     @cached_property
     def codes(self) -> tuple[str, ...]:
         """Causes that can be lifted here, in the order of the catalogue: those that are not asked for are left out."""
-        group, plain = self.instance.groups[self.key], _World(self.instance, self.key, frozenset())
+        group, plain = self.instance.groups[self.key], _World(self.instance, self.key, _LEFT_OUT)
         asks = [code for code in RULES_OF if code not in LIFTED or self._asks(code)]
         return (
             tuple(
@@ -164,10 +173,17 @@ class _World:
         """Count, then search, then ask the CP model."""
         if deadline.over:
             return Decision(None)
+        if self._only_lacks_what_is_lifted():
+            return self._judged(Solution(), "objects") or Decision(None)
         cause = Causes(self.instance, self.arrays, Solution(), True).of(self.key)
         if cause is not None and cause.code != "NotDecided":
             return Decision(False, ("objects" if self.group is None else "counting and search",), cause=cause)
         return self.searched(LOOKS) or self._asked_cp_first(deadline)
+
+    def _only_lacks_what_is_lifted(self) -> bool:
+        """Whether the group is ready with what runs once these causes are lifted, and is not before."""
+        worlds = (self.original, self.instance) if self.codes else ()
+        return [Outcome(each, Placement()).ready(each.groups[self.key]) for each in worlds] == [False, True]
 
     def _asked_cp_first(self, deadline: Deadline) -> Decision:
         """The decision of the CP model, where counting and search have none."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change
 from placer.instance import Group, NetworkTopology, Pod
+from placer.instance.gangs import UPSTREAM, VOLCANO
 from placer.reasons.cause import plural
 
 if TYPE_CHECKING:
     from placer.explain.question import Question
 
-__all__ = ["CALLS", "MADE_AGAIN", "calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
+__all__ = ["CALLS", "MADE_AGAIN", "GroupObject", "calls", "corrected", "fewer_members", "higher_priority", "wider_tier"]
 
 #: How much these changes disturb, the least first.
 CORRECT, TIER, MEMBERS, CALLS, PRIORITY = 3, 4, 5, 5, 7
@@ -26,17 +27,20 @@ COSTS = (1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 MADE_AGAIN = " (its pods must be made again)"
 
 _PRIORITY_CLASS = "placer-what-if"
-_GANGS = ("scheduling.volcano.sh", "scheduling.x-k8s.io")
+_GANGS = (VOLCANO, "scheduling.x-k8s.io")
+
+#: API group of a PodGroup to where its minimum is written, where that is not ``spec.minMember``.
+_MINIMUM = {UPSTREAM: "spec.schedulingPolicy.gang.minCount"}
 
 
-class _GroupObject:
+class GroupObject:
     """The object that states a group: its PodGroup, or Volcano's Job where the PodGroup is made from that."""
 
     def __init__(self, question: Question) -> None:
         case, key = question.case, question.key
         self.document = case.document("PodGroup", key.namespace, key.name, key.api_group)
         self.words = case.words("PodGroup", key.namespace, key.name, key.api_group)
-        self.minimum = "spec.minMember"
+        self.minimum = _MINIMUM.get(key.api_group, "spec.minMember")
         if self.document is None:
             self.document = case.document("Job", key.namespace, key.name, "batch.volcano.sh")
             self.words = case.words("Job", key.namespace, key.name, "batch.volcano.sh")
@@ -49,7 +53,7 @@ class _GroupObject:
 
 def wider_tier(question: Question) -> Iterator[Change]:
     """The lowest tier above the limit that lets the group in, of the group or of one kind of its subgroups."""
-    written = _GroupObject(question)
+    written = GroupObject(question)
     for path, topology in _limits(question.group, written.document):
         tier = next((each for each in _tiers_above(question, topology) if _fits_under(question, path, each)), None)
         if tier is not None:
@@ -88,7 +92,7 @@ def _fits_under(question: Question, path: str, tier: int) -> bool:
 
 def fewer_members(question: Question) -> Iterator[Change]:
     """The largest minimum below what is asked for that can be met."""
-    group, written = question.group, _GroupObject(question)
+    group, written = question.group, GroupObject(question)
     if written.document is None or group.policies or not group.key.api_group:
         return
     low, high = group.placed_before, group.min_member
@@ -116,7 +120,7 @@ def _with_minimum(group: Group, least: int) -> Group:
 def corrected(question: Question) -> Iterator[Change]:
     """What contradicts itself, is missing, or asks for what is not modelled, set right."""
     if question.group.invalid is not None:
-        yield from _valid(question, _GroupObject(question))
+        yield from _valid(question, GroupObject(question))
     asking = [pod for pod in question.pods if pod.unsupported]
     fields = sorted({_field(text) for pod in asking for text in pod.unsupported})
     if asking and all(fields):
@@ -124,7 +128,7 @@ def corrected(question: Question) -> Iterator[Change]:
         yield Change(f"do without {', '.join(fields)}{MADE_AGAIN}", (MEMBERS, len(edits)), set_=edits)
 
 
-def _valid(question: Question, written: _GroupObject) -> Iterator[Change]:
+def _valid(question: Question, written: GroupObject) -> Iterator[Change]:
     """A PodGroup that is missing, or one that says one thing in place of two."""
     key, group = question.key, question.group
     if written.document is not None:
@@ -133,7 +137,7 @@ def _valid(question: Question, written: _GroupObject) -> Iterator[Change]:
             yield Change("leave out highestTierName beside highestTierAllowed", (CORRECT, 0), set_=edits)
     elif key.api_group in _GANGS:
         made = {
-            "apiVersion": f"{key.api_group}/{'v1beta1' if key.api_group == _GANGS[0] else 'v1alpha1'}",
+            "apiVersion": f"{key.api_group}/{'v1beta1' if key.api_group == VOLCANO else 'v1alpha1'}",
             "kind": "PodGroup",
             "metadata": {"name": key.name, "namespace": key.namespace},
             "spec": {"minMember": len(group.pending) + group.placed_before},
@@ -145,7 +149,7 @@ def _without_fields(pod: Pod) -> list[str]:
     return [f"pod/{pod.namespace}/{pod.name}:{field}=" for field in sorted({_field(text) for text in pod.unsupported})]
 
 
-def _without_names(written: _GroupObject) -> tuple[str, ...]:
+def _without_names(written: GroupObject) -> tuple[str, ...]:
     spec: Mapping[str, Any] = (written.document or {}).get("spec") or {}
     places = [("spec.networkTopology", spec.get("networkTopology"))]
     places += [
@@ -209,9 +213,9 @@ def higher_priority(question: Question) -> Iterator[Change]:
 
 
 def _with_priority(question: Question, priority: int) -> Change:
-    key, written = question.key, _GroupObject(question)
+    key, written = question.key, GroupObject(question)
     message, rank = f"raise the priority to {priority}", (PRIORITY, priority)
-    if key.api_group == _GANGS[0] and written.document is not None:
+    if key.api_group in (VOLCANO, UPSTREAM) and written.document is not None:
         made = {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",

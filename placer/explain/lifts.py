@@ -128,7 +128,7 @@ def _roomy(instance: Instance, group: Group) -> Instance:
 
 def _anywhere(instance: Instance, group: Group) -> Instance:
     policies = tuple(replace(policy, topology=None) for policy in group.policies)
-    return _with_group(instance, replace(group, topology=None, policies=policies))
+    return _with_group(_without_rule("C7")(instance, group), replace(group, topology=None, policies=policies))
 
 
 def _in_no_queue(instance: Instance, group: Group) -> Instance:
@@ -145,13 +145,15 @@ LIFTED: Mapping[str, Lift] = {
     "QueueCapability": _in_no_queue,
     "InsufficientResources": _roomy,
     "TopologyTooNarrow": _anywhere,
+    "Exclusive": _without_rule("C15"),
     "NumaAlignment": _without_rule("C10"),
     "NetworkCost": _without_rule("C8"),
     "Bandwidth": _without_rule("C9"),
 }
 
-#: Tier limits are lifted by name, and limits of node labels beside them here.
-_IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED or rule.code == "TopologyTooNarrow"}
+#: Rules about domains of node labels are lifted by name for what counts them, and in the arrays for all else.
+_BOTH = ("TopologyTooNarrow", "Exclusive")
+_IN_ARRAYS = {rule.code: rule.without for rule in LADDER if rule.code not in LIFTED or rule.code in _BOTH}
 
 
 def lift(instance: Instance, key: GroupKey, codes: frozenset[str]) -> Instance:

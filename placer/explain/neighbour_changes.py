@@ -1,16 +1,20 @@
-"""Changes of what a group's pods ask of those around them (C12, C13, C14), and of the labels by which that counts."""
+"""Changes of what a group's pods ask of those around them, and of the labels by which that counts.
+
+Near and apart from others, spread (C12, C13, C14), in one domain of a label (C7), or in one of their own (C15).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change
-from placer.explain.group_changes import CALLS, MADE_AGAIN
+from placer.explain.group_changes import CALLS, MADE_AGAIN, GroupObject
 from placer.explain.node_changes import few_nodes, label_change
-from placer.instance import Pod
-from placer.instance.problem import Neighbours
+from placer.instance import Instance, Pod
+from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
+from placer.instance.problem import DomainUnit, Neighbours
 from placer.words import and_list
 
 if TYPE_CHECKING:
@@ -49,6 +53,8 @@ def looser_neighbours(question: Question) -> Iterator[Change]:
         yield from _left_out(question, "PodAntiAffinity", "anti_affinity", "podAntiAffinity", "be apart from")
     if "TopologySpread" in question.codes:
         yield from _wider_skew(question)
+    yield from _not_in_one_domain(question)
+    yield from _not_alone(question)
 
 
 def _left_out(question: Question, code: str, field: str, written: str, asks: str) -> Iterator[Change]:
@@ -61,6 +67,41 @@ def _left_out(question: Question, code: str, field: str, written: str, asks: str
         edits = tuple(f"{_words(pod)}:spec.affinity.{written}.{_REQUIRED}=" for pod in pods)
         said = f"do not require its pods to {asks} others by {and_list(question.topology_keys([code]))}{MADE_AGAIN}"
         yield Change(said, (CALLS, len(edits)), set_=edits)
+
+
+def _not_in_one_domain(question: Question) -> Iterator[Change]:
+    """The topology keys of the PodGroup left out (C7 by label)."""
+    keys = {unit.topology_key for pod in question.pods for unit in pod.neighbours.units if _is_of_group(question, unit)}
+    wide = _with_units(question, lambda unit: not _is_of_group(question, unit))
+    if "TopologyTooNarrow" in question.codes and keys and question.fits(wide):
+        edit = GroupObject(question).set("spec.schedulingConstraints", None)
+        yield Change(f"do not ask for one domain of {and_list(sorted(keys))}", (CALLS, len(keys)), set_=(edit,))
+
+
+def _is_of_group(question: Question, unit: DomainUnit) -> bool:
+    return unit.name == str(question.key)
+
+
+def _not_alone(question: Question) -> Iterator[Change]:
+    """The annotations left out by which pods ask for a domain of their own (C15), or for one domain at all (C7)."""
+    if question.codes.isdisjoint(("TopologyTooNarrow", "Exclusive")):
+        return
+    edits = [edit for pod in question.pods for edit in _annotations(question, pod)]
+    wide = _with_units(question, lambda unit: _is_of_group(question, unit))
+    if edits and question.fits(wide):
+        keys = {unit.topology_key for pod in question.pods for unit in pod.neighbours.units if unit.exclusive}
+        said = f"do not ask for a domain of {and_list(sorted(keys))} of its own{MADE_AGAIN}"
+        yield Change(said, (CALLS, len(edits)), set_=tuple(edits))
+
+
+def _with_units(question: Question, keep: Callable[[DomainUnit], bool]) -> Instance:
+    return question.with_neighbours(lambda asked: replace(asked, units=tuple(filter(keep, asked.units))))
+
+
+def _annotations(question: Question, pod: Pod) -> Iterator[str]:
+    document = question.case.document("Pod", pod.namespace, pod.name) or {}
+    written = document.get("metadata", {}).get("annotations") or {}
+    yield from (f"{_words(pod)}:metadata.annotations[{name}]=" for name in EXCLUSIVE_ANNOTATIONS if name in written)
 
 
 def _wider_skew(question: Question) -> Iterator[Change]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from placer.instance import Group, Instance, Pod, PodState
 from placer.instance.pod_index import domain_of
-from placer.instance.problem import PodSelector, Requirement
+from placer.instance.problem import DomainUnit, PodSelector, Requirement
 from placer.reasons.cause import plural
 from placer.words import and_list
 
@@ -61,10 +61,31 @@ def _spread(instance: Instance, pod: Pod) -> Iterator[str]:
         yield f"its pods must be spread over {limit.topology_key} with maxSkew {limit.max_skew}{least}: {values}"
 
 
+def _alone(instance: Instance, pod: Pod) -> Iterator[str]:
+    for unit in pod.neighbours.units:
+        if unit.exclusive:
+            held = _holders(instance, unit)
+            there = f"{and_list(held)}; " if held else ""
+            yield f"no other may be in its {unit.topology_key}: {there}{_values(instance, unit.topology_key)}"
+
+
+def _holders(instance: Instance, unit: DomainUnit) -> list[str]:
+    """Running units that keep a unit off their domains, each with its domain; some of them."""
+    held = {
+        f"{other.name} holds {domain_of(instance.nodes, pod.node, other.topology_key) or 'none'}"
+        for pod in instance.pods.values()
+        if pod.state is PodState.BOUND
+        for other in pod.neighbours.units
+        if other.keeps_off(unit)
+    }
+    return [*sorted(held)[:NAMED], *([f"{len(held) - NAMED:,} more"] if len(held) > NAMED else [])]
+
+
 _TOLD: Mapping[str, Callable[[Instance, Pod], Iterator[str]]] = {
     "PodAffinity": _near,
     "PodAntiAffinity": _apart,
     "TopologySpread": _spread,
+    "Exclusive": _alone,
 }
 
 

@@ -23,11 +23,13 @@ __all__ = ["Question", "Search"]
 #: A placement of all that waits, found by the deadline; None where there was no time for it.
 Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
 
-#: Cause to the topology keys by which a pod asks for its neighbours.
+#: Cause to the topology keys in whose domains a pod counts.
 _KEYS: Mapping[str, Callable[[Neighbours], Iterable[str]]] = {
     "PodAffinity": lambda asked: (term.topology_key for term in asked.affinity),
     "PodAntiAffinity": lambda asked: (term.topology_key for term in asked.anti_affinity),
     "TopologySpread": lambda asked: (key for limit in asked.spread for key in limit.keys),
+    "TopologyTooNarrow": lambda asked: (unit.topology_key for unit in asked.units),
+    "Exclusive": lambda asked: (unit.topology_key for unit in asked.units if unit.exclusive),
 }
 
 
@@ -103,7 +105,7 @@ class Question:
         return replace(self.instance, groups={**self.instance.groups, self.key: group})
 
     def topology_keys(self, codes: Collection[str] = tuple(_KEYS)) -> list[str]:
-        """Labels by which the group asks for its neighbours, as far as that is among the causes and among ``codes``."""
+        """Labels in whose domains the group's pods count, as far as that is among the causes and among ``codes``."""
         asked = {pod.neighbours for pod in self.pods}
         wanted = self.codes.intersection(codes, _KEYS)
         return sorted({key for code in wanted for each in asked for key in _KEYS[code](each)})

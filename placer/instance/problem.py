@@ -380,6 +380,11 @@ class DomainUnit:
     topology_key: str
     exclusive: bool = False
 
+    def keeps_off(self, other: DomainUnit) -> bool:
+        """Whether the two may not be in one domain (C15)."""
+        alone = self.exclusive and other.exclusive
+        return alone and self != other and self.topology_key == other.topology_key
+
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:

@@ -33,7 +33,7 @@ class LabelDomains:
         self.instance, self.state, self.dense = instance, state, state.dense
 
     def cause(self, gang: DenseGroup, asked: int, *, whole: bool) -> Cause | None:
-        """Return why a group finds no domain for one of its units; None where counting does not tell.
+        """Return why a group finds no domain for one of its units; None where counting does not tell, or C7 is off.
 
         Parameters
         ----------
@@ -44,14 +44,14 @@ class LabelDomains:
         whole
             Whether it needs all of them.
         """
-        units = self._units(gang)
-        found = []
-        for unit, classes in units.items():
+        off, found = self.instance.policy.rules_off, []
+        for unit, classes in self._units(gang).items() if "C7" not in off else ():
             pods = {index: self.dense.classes[index].size for index in classes}
             # Of an elastic group only a unit of all of its pods has to take so many.
             least = sum(pods.values()) if whole else asked if len(pods) == len(gang.classes) else 1
             rooms = self._rooms(unit, pods)
-            found.append(self._narrow(unit, least, rooms) or self._held(unit, least, rooms))
+            held = self._held(unit, least, rooms) if "C15" not in off else None
+            found.append(self._narrow(unit, least, rooms) or held)
         causes = [cause for cause in found if cause is not None]
         return next((each for each in causes if each.code == "TopologyTooNarrow"), next(iter(causes), None))
 
@@ -77,13 +77,14 @@ class LabelDomains:
 
     def _held(self, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
         """C15: of those domains none that no other unit holds has room."""
-        held = {value for other, there in self._running.items() if _excludes(other, unit) for value in there}
+        held = {value for other, there in self._running.items() if other.keeps_off(unit) for value in there}
         free = {value: room for value, room in rooms.items() if value not in held}
         who = f"{unit.name} needs {plural(asked, 'pod')} in a domain of {unit.topology_key} of its own"
         if len(free) == len(rooms):
             return None
         if not free:
-            return Cause("Exclusive", f"{who}; others hold each of the {plural(len(rooms), 'domain')}")
+            every = "the only domain" if len(rooms) == 1 else f"each of the {len(rooms)} domains"
+            return Cause("Exclusive", f"{who}; others hold {every}")
         return self._lacking("Exclusive", f"{who}; the roomiest that no other holds", unit, asked, free)
 
     def _lacking(self, code: str, who: str, unit: DomainUnit, asked: int, rooms: Mapping[str, int]) -> Cause | None:
@@ -128,8 +129,3 @@ class LabelDomains:
         for pod in self.instance.pods.values():
             if pod.state is PodState.BOUND:
                 yield from ((unit, pod.node) for unit in pod.neighbours.units)
-
-
-def _excludes(other: DomainUnit, unit: DomainUnit) -> bool:
-    """Whether two units may not be in one domain."""
-    return other != unit and other.exclusive and unit.exclusive and other.topology_key == unit.topology_key

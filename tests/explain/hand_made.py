@@ -594,13 +594,18 @@ def _queues() -> Iterator[HandMade]:
     )
 
 
+HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
+
+
+def rivals() -> list[Document]:
+    return [HIGH, *gang(1, name="rival", gpu=8, priorityClassName="high")]
+
+
 def _outcompeted() -> Iterator[HandMade]:
-    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
-    rivals = [high, *gang(1, name="rival", gpu=8, priorityClassName="high")]
     yield case(
         "outcompeted",
         node("a", gpu=8),
-        rivals,
+        rivals(),
         gang(1, gpu=8),
         causes="Outcompeted",
         change="raise the priority to 101; add 1 node like a",
@@ -609,7 +614,7 @@ def _outcompeted() -> Iterator[HandMade]:
         "outcompeted, uncordon",
         node("a", gpu=8),
         cordoned("b", gpu=8),
-        rivals,
+        rivals(),
         gang(1, gpu=8),
         causes="Outcompeted",
         change="uncordon Node b",
@@ -617,7 +622,7 @@ def _outcompeted() -> Iterator[HandMade]:
     yield case(
         "outcompeted in the rack",
         racks(2, 1, gpu=8),
-        high,
+        HIGH,
         gang(2, name="rival", gpu=8, priorityClassName="high", networkTopology=HARD),
         gang(2, gpu=8, networkTopology=HARD),
         causes="Outcompeted",
@@ -627,7 +632,7 @@ def _outcompeted() -> Iterator[HandMade]:
         "outcompeted in the queue",
         nodes(2, gpu=8),
         queue("q", {"nvidia.com/gpu": 8}),
-        high,
+        HIGH,
         gang(1, name="rival", gpu=8, queue="q", priorityClassName="high"),
         gang(1, gpu=8, queue="q"),
         causes="Outcompeted",
@@ -636,7 +641,7 @@ def _outcompeted() -> Iterator[HandMade]:
     yield case(
         "a lone pod outcompeted",
         node("a", gpu=8),
-        rivals,
+        rivals(),
         pod("p", gpu=8),
         causes="Outcompeted",
         change="raise the priority to 101",
@@ -645,7 +650,7 @@ def _outcompeted() -> Iterator[HandMade]:
     yield case(
         "fewer members beside others",
         nodes(3, gpu=8),
-        rivals,
+        rivals(),
         gang(3, gpu=8),
         causes="Outcompeted",
         change="start with 2 members in place of 3",
@@ -1002,6 +1007,180 @@ def _spread() -> Iterator[HandMade]:
     )
 
 
+RACK = "rack"
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+
+
+def in_rack(name: str, rack: str | None, **amounts: object) -> Document:
+    return node(name, {RACK: rack} if rack else None, **amounts)
+
+
+def exclusive(job_set: str, index: int = 0) -> dict[str, Any]:
+    """What the pods of one child Job of a JobSet say that has each of its Jobs in a rack of its own."""
+    labels = {"jobset-name": job_set, "replicatedjob-name": "w", "job-index": str(index)}
+    return {
+        "labels": {f"jobset.sigs.k8s.io/{key}": value for key, value in labels.items()},
+        "annotations": {EXCLUSIVE: RACK},
+    }
+
+
+def _exclusive() -> Iterator[HandMade]:
+    mine, old, alone = exclusive("g"), exclusive("x"), "do not ask for a domain of rack of its own"
+    yield case(
+        "another Job holds the only rack",
+        in_rack("a", "r1", gpu=8),
+        running_gang("x", "a", gpu=1, **old),
+        gang(1, gpu=1, **mine),
+        causes="Exclusive",
+        change=f"wait until PodGroup default/x ends (1 pod); {alone}",
+    )
+    yield case(
+        "a node more in no rack yet",
+        in_rack("a", "r1", gpu=8),
+        in_rack("b", None, gpu=8),
+        running_gang("x", "a", gpu=1, **old),
+        gang(2, gpu=1, **mine),
+        causes="Exclusive",
+        others="TopologyTooNarrow",
+        change="label Node b rack=rack-new; wait until PodGroup default/x ends (1 pod)",
+    )
+    yield case(
+        "the rack that nobody holds is too small",
+        [in_rack(name, "r1", gpu=8) for name in ("a", "b")],
+        in_rack("c", "r2", gpu=8),
+        running_gang("x", "a", cpu=1, **old),
+        gang(2, gpu=8, **mine),
+        causes="Exclusive",
+        others="InsufficientResources",
+        change=f"add 1 node like c; wait until PodGroup default/x ends (1 pod); {alone}",
+    )
+    yield case(
+        "the rack that nobody holds is cordoned",
+        in_rack("a", "r1", gpu=8),
+        cordoned("b", {RACK: "r2"}, gpu=8),
+        running("x", "a", gpu=1, **old),
+        gang(1, gpu=8, **mine),
+        causes="NoEligibleNode",
+        change="uncordon Node b",
+    )
+    yield case(
+        "two Jobs of a gang, and one rack",
+        [in_rack(name, "r1", gpu=8) for name in ("a", "b")],
+        in_rack("c", None, gpu=8),
+        pod_group("g", minMember=2),
+        [pod(f"g-{at}", group="g", gpu=8, **exclusive("g", at)) for at in range(2)],
+        causes="Exclusive",
+        others="TopologyTooNarrow",
+        change="label Node c rack=rack-new; start with 1 member in place of 2",
+    )
+    yield case(
+        "held, and cordoned",
+        cordoned("a", {RACK: "r1"}, gpu=8),
+        running("x", "a", gpu=1, **old),
+        gang(1, gpu=1, **mine),
+        causes="NoEligibleNode Exclusive",
+    )
+    yield case(
+        "held, and no room",
+        in_rack("a", "r1", gpu=8),
+        running("x", "a", gpu=8, **old),
+        gang(1, gpu=8, **mine),
+        causes="InsufficientResources Exclusive",
+        change="wait until Pod default/x ends",
+    )
+
+
+def upstream_gang(
+    count: int, least: int | None = None, *, more: tuple[Document, ...] = (), **requests: Any
+) -> list[Document]:
+    """A gang of Kubernetes that asks for one rack by its label, and its pods; ``more`` run already."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {
+            "schedulingPolicy": {"gang": {"minCount": count if least is None else least}},
+            "schedulingConstraints": {"topology": [{"key": RACK}]},
+        },
+    }
+    return [group, *more, *(upstream_member(at, **requests) for at in range(count - len(more)))]
+
+
+def upstream_member(at: int, **requests: Any) -> Document:
+    return pod(f"g-{at}", spec={"schedulingGroup": {"podGroupName": "g"}}, **requests)
+
+
+def _labelled() -> Iterator[HandMade]:
+    two, free = [in_rack("a", "r1", gpu=8), in_rack("b", "r2", gpu=8)], "do not ask for one domain of rack"
+    yield case(
+        "one rack by label is too small",
+        two,
+        upstream_gang(2, gpu=8),
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change=f"{free}; add 1 node like a; start with 1 member in place of 2",
+    )
+    yield case(
+        "held in the rack by label",
+        two,
+        in_rack("c", "r2", gpu=8),
+        running("x", "c", gpu=8),
+        upstream_gang(2, gpu=8),
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change="wait until Pod default/x ends",
+    )
+    yield case(
+        "cordoned in the rack by label",
+        two,
+        cordoned("c", {RACK: "r2"}, gpu=8),
+        upstream_gang(2, gpu=8),
+        causes="TopologyTooNarrow",
+        others="NoEligibleNode",
+        change="uncordon Node c",
+    )
+    yield case(
+        "a node without the rack's label",
+        in_rack("a", "r1", gpu=8),
+        in_rack("b", None, gpu=8),
+        upstream_gang(2, gpu=8),
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change="label Node b rack=r1",
+    )
+    yield case(
+        "no node has the rack's label",
+        nodes(2, gpu=8),
+        upstream_gang(2, gpu=8),
+        causes="TopologyTooNarrow",
+        change=f"label Nodes n0 and n1 rack=rack-new; {free}",
+    )
+    yield case(
+        "runs in a full rack by label",
+        two,
+        upstream_gang(2, more=(upstream_member(1, node="a", gpu=8),), gpu=8),
+        causes="TopologyTooNarrow",
+        others="InsufficientResources",
+        change="add 1 node like a",
+    )
+    yield case(
+        "outcompeted in the rack by label",
+        two[:1],
+        rivals(),
+        upstream_gang(1, gpu=8),
+        causes="Outcompeted",
+        change="raise the priority to 101",
+    )
+    yield case(
+        "missing, and one rack by label",
+        two,
+        upstream_gang(2, least=3, gpu=8),
+        causes="GangIncomplete TopologyTooNarrow",
+        others="GangIncomplete InsufficientResources",
+        change="start with 1 member in place of 3",
+    )
+
+
 CASES = (
     *_eligibility(),
     *_resources(),
@@ -1014,4 +1193,6 @@ CASES = (
     *_near(),
     *_apart(),
     *_spread(),
+    *_exclusive(),
+    *_labelled(),
 )

@@ -137,4 +137,4 @@ def test_a_unit_that_another_of_the_placement_keeps_out_is_outcompeted() -> None
         world.pod(name, asks=unit(f"Job default/{name}", "rack", exclusive=True))
     (reason,) = _reasons(world).values()
     assert reason[0] == "Outcompeted"
-    assert "others hold each of the 1 domain" in reason[1]
+    assert "others hold the only domain" in reason[1]
