@@ -106,7 +106,7 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
     if options.job:
         return job_groups(case, _case(options, paths, options.with_))
-    return None if options.group is None else [find_group(case.instance, options.group)]
+    return None if options.group is None else [find_group(case, options.group)]
 
 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
@@ -184,6 +184,14 @@ def _told(found: Explanation) -> Iterator[str]:
         yield f"{found.group} does not wait: it is admitted, or runs."
         return
     yield f"{found.group} waits."
+    yield from _why(found)
+
+
+def _why(found: Explanation) -> Iterator[str]:
+    from placer.explain.explanation import gates_words
+
+    if found.gated:
+        yield f"  It has {gates_words(found.gated)}."
     yield from _causes(found)
     yield from _changes(found)
 
@@ -195,26 +203,35 @@ def _told_elsewhere(found: Explanation, elsewhere: ElsewhereFate) -> Iterator[st
         yield f"  placer would admit it: {_where(elsewhere.placer)}."
     else:
         yield "  With placer it would wait, too."
-        yield from _causes(found)
-        yield from _changes(found)
-    if elsewhere.mimicry is None:
-        yield f"  What {elsewhere.scheduler} puts first is not known: no policy here mimics it, or there was no time."
-    else:
-        yield from _mimicry(elsewhere.mimicry)
+        yield from _why(found)
+    if elsewhere.mimicry is not None:
+        yield from _mimicry(elsewhere.mimicry, elsewhere.policy)
+        return
+    why = "no policy here mimics it"
+    if elsewhere.policy is not None:
+        why = f"policy {elsewhere.policy}, which mimics it, did not come to its end in time (--time-limit)"
+    yield f"  What {elsewhere.scheduler} puts first is not known: {why}."
 
 
-def _mimicry(told: MimickedFate) -> Iterator[str]:
+def _mimicry(told: MimickedFate, policy: str | None) -> Iterator[str]:
     ends = f"binds it: {_where(told.fate)}" if told.fate is not None and told.admitted else "leaves it waiting"
-    yield f"  Mimicry, not the scheduler itself: policy {told.policy} {ends}."
+    yield f"  Mimicry, not the scheduler itself: policy {policy} {ends}."
     names = [f"{key.namespace}/{key.name}" for key in told.first]
     shown = names if len(names) <= NAMED else [*names[: NAMED - 1], f"{len(names) - NAMED} more", names[-1]]
     yield f"    Before it goes {', '.join(shown)}." if shown else "    Nothing goes before it."
+    yield from _fitting_beside(told)
+    for note in told.notes:
+        yield f"    Not mimicked: {note}"
+
+
+def _fitting_beside(told: MimickedFate) -> Iterator[str]:
+    """Whether what gets nothing would fit beside those that go first."""
     if told.since is not None:
         yield f"    It would fit beside what runs, and does not from {told.since.namespace}/{told.since.name} on."
     elif told.fits_beside:
         yield "    It would fit beside all that goes first: that policy does not find the place."
-    for note in told.notes:
-        yield f"    Not mimicked: {note}"
+    elif told.fits_beside is None and not told.admitted and not (told.fate and told.fate.placed):
+        yield "    Whether it would fit beside all that goes first was not decided in time."
 
 
 def _where(fate: GroupFate) -> str:

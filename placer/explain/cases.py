@@ -13,7 +13,10 @@ from placer.deadline import Deadline
 from placer.dense.build import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
 from placer.instance.build import build
+from placer.instance.findings import Findings
+from placer.instance.gangs import named_group
 from placer.instance.numa import NumaZone
+from placer.instance.pod_states import Ownership, gated_pods
 from placer.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
 from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
@@ -25,6 +28,7 @@ from placer.verify import verify
 __all__ = [
     "Case",
     "Change",
+    "Gated",
     "Placed",
     "place",
     "with_free_zones",
@@ -59,6 +63,22 @@ class Change:
     with_: tuple[Mapping[str, Any], ...] = ()
     without: tuple[str, ...] = ()
     set_: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A pod that scheduling gates keep from every scheduler.
+
+    Parameters
+    ----------
+    gates
+        Their names.
+    group
+        The PodGroup that the pod names; None: none.
+    """
+
+    gates: tuple[str, ...]
+    group: GroupKey | None
 
 
 @dataclass(frozen=True)
@@ -151,6 +171,18 @@ class Case:
         """Pod to the scheduler that it names; pods that name none, and those that are not made yet, left out."""
         named = ((pod, pod.spec.scheduler_name) for pod in self._objects.pods)
         return {Key(pod.namespace, pod.metadata.name): name for pod, name in named if name}
+
+    @cached_property
+    def gated(self) -> Mapping[Key, Gated]:
+        """Pods that scheduling gates keep from every scheduler."""
+        objects, known = self._objects, self.instance.groups
+        ownership = Ownership(self.scheduler_name or objects.snapshot, objects.snapshot is not None)
+        found = {}
+        for pod in gated_pods(objects.pods, ownership):
+            gates = tuple(sorted({gate.name for gate in pod.spec.scheduling_gates or ()}))
+            group = named_group(pod, pod.namespace, known, Findings())
+            found[Key(pod.namespace, pod.metadata.name)] = Gated(gates, group)
+        return found
 
     @cached_property
     def instance(self) -> Instance:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from placer.codes import REASONS
 from placer.deadline import Deadline
 from placer.dense.build import make_dense
 from placer.errors import UsageError, VerificationFailed
-from placer.explain.cases import Case, Placed
+from placer.explain.cases import Case, Gated, Placed
 from placer.explain.causes import Correction, GroupCause, corrections
 from placer.explain.changes import TriedChange, changes
 from placer.explain.decisions import LoneGroup
@@ -21,11 +21,12 @@ from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.reasons import reasons
+from placer.reasons.cause import plural
 from placer.result import Reason
 from placer.solve import solve
 from placer.words import and_list
 
-__all__ = ["Explanation", "as_things_stand", "explain", "find_group", "place_by_search", "waiting"]
+__all__ = ["Explanation", "as_things_stand", "explain", "find_group", "gates_words", "place_by_search", "waiting"]
 
 #: Groups that wait, which a message names where none was found.
 NAMED = 8
@@ -50,6 +51,8 @@ class Explanation:
         What would admit it.
     reason
         What ``solve`` says of it; None for an admitted group.
+    gated
+        Its pods that scheduling gates hold back, which count as missing.
     """
 
     group: GroupKey
@@ -57,6 +60,7 @@ class Explanation:
     corrections: tuple[Correction, ...] = ()
     changes: tuple[TriedChange, ...] = ()
     reason: Reason | None = None
+    gated: Mapping[Key, Gated] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
@@ -66,6 +70,10 @@ class Explanation:
             "causes": sets[0] if sets else [],
             "otherCauses": sets[1:],
             "changes": [_change_dict(each) for each in self.changes],
+            "gated": [
+                {"namespace": key.namespace, "name": key.name, "gates": list(pod.gates)}
+                for key, pod in sorted(self.gated.items())
+            ],
         }
 
 
@@ -83,7 +91,7 @@ def _change_dict(tried: TriedChange) -> dict[str, Any]:
     }
 
 
-def find_group(instance: Instance, words: str) -> GroupKey:
+def find_group(case: Case, words: str) -> GroupKey:
     """Find a group by ``NAMESPACE/NAME``; a name alone is in ``default``. A pod stands for its group.
 
     Raises
@@ -91,18 +99,40 @@ def find_group(instance: Instance, words: str) -> GroupKey:
     UsageError
         There is none with a pending pod, or there are several.
     """
+    instance = case.instance
     namespace, slash, name = words.partition("/")
     place = (namespace, name) if slash else ("default", namespace)
     found = _named(instance, place) or _of_pod(instance, place)
-    if len(found) == 1:
+    held = _held(case, place, found)
+    if len(found) == 1 and not held:
         return found.pop()
     runs = instance.pods.get(Key(*place))
-    what = "no group, and no pod that waits, has that name"
-    if found:
+    what = held or "no group, and no pod that waits, has that name"
+    if len(found) > 1:
         what = "more than one group has that name"
     elif runs is not None and runs.node is not None:
         what = f"found a pod on Node {runs.node}, expected one that waits"
     raise UsageError(f"--group {words}: {what}; {_waiting(instance)}")
+
+
+def _held(case: Case, place: tuple[str, str], found: set[GroupKey]) -> str:
+    """The scheduling gates by which a pod, or all there is of a group, is held back, in words; empty: by none."""
+    keys = {key for key in found if not case.instance.groups[key].pending and not case.instance.groups[key].bound}
+    gated = {key: pod for key, pod in case.gated.items() if key == place or pod.group in keys}
+    return f"found {gates_words(gated)}, expected pods that wait without" if gated else ""
+
+
+def gates_words(gated: Mapping[Key, Gated]) -> str:
+    """How many pods scheduling gates hold back, and by which.
+
+    Examples
+    --------
+    >>> gates_words({Key("ml", "a"): Gated(("example.com/quota",), None)})
+    '1 pod that no scheduler may place: scheduling gate example.com/quota'
+    """
+    names = sorted({name for pod in gated.values() for name in pod.gates})
+    gates = f"scheduling gate{'s' if len(names) > 1 else ''} {and_list(names)}"
+    return f"{plural(len(gated), 'pod')} that no scheduler may place: {gates}"
 
 
 def _named(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
@@ -207,7 +237,8 @@ def _explained(case: Case, key: GroupKey, placed: Placed, reason: Reason | None,
     fits = lone.confirmed().fits
     sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
     question = Question(case, key, placed, tuple(sets), deadline)
-    return Explanation(key, False, tuple(sets), tuple(changes(question, place_by_search)), reason)
+    gated = {pod: each for pod, each in case.gated.items() if each.group == key}
+    return Explanation(key, False, tuple(sets), tuple(changes(question, place_by_search)), reason, gated)
 
 
 def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | None) -> GroupCause:

@@ -13,7 +13,7 @@ from placer.explain.cases import Case, Placed, with_free_zones, without_pods
 from placer.explain.causes import Correction, corrections
 from placer.explain.changes import changes
 from placer.explain.decisions import Decision, LoneGroup
-from placer.explain.explanation import Explanation, place_by_search
+from placer.explain.explanation import Explanation, gates_words, place_by_search
 from placer.explain.question import Question
 from placer.instance import GroupKey, Instance
 from placer.outcome import Outcome
@@ -79,9 +79,10 @@ def job_groups(case: Case, without: Case) -> list[GroupKey]:
     there = without.instance.pods
     found = dict.fromkeys(pod.group for pod in case.instance.pending if pod.key not in there and pod.group is not None)
     if not found:
+        gated = {key: pod for key, pod in case.gated.items() if key not in without.gated}
+        what = gates_words(gated) if gated else "no new pod that would wait"
         raise UsageError(
-            "--job: found no new pod that would wait, expected Pods that are not there yet and have no node, or a "
-            "workload that makes them"
+            f"--job: found {what}, expected Pods that are not there yet and have no node, or a workload that makes them"
         )
     return list(found)
 

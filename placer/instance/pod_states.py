@@ -10,7 +10,7 @@ from placer.instance.problem import ANY_SCHEDULER, PodState, SetAside
 from placer.kube.base import Metadata, controller
 from placer.kube.pod import TERMINAL_PHASES, PodManifest
 
-__all__ = ["HOLD_GATE", "Ownership", "has_succeeded", "is_daemon", "scheduler_of", "set_aside"]
+__all__ = ["HOLD_GATE", "Ownership", "gated_pods", "has_succeeded", "is_daemon", "scheduler_of", "set_aside"]
 
 
 _MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
@@ -97,14 +97,21 @@ def scheduler_of(pod: PodManifest) -> str:
 def set_aside(pods: Iterable[PodManifest], ownership: Ownership) -> SetAside:
     """Count the pods that wait for a node and are not ours to place."""
     gated, others = 0, Counter[str]()
-    for pod in pods:
-        if pod.spec.node_name or not _waits(pod):
-            continue
+    for pod in filter(_waits_for_a_node, pods):
         if ownership.gated(pod):
             gated += 1
         elif ownership.state(pod) is not PodState.PENDING:
             others[scheduler_of(pod)] += 1
     return SetAside(dict(sorted(others.items(), key=lambda each: (-each[1], each[0]))), gated)
+
+
+def gated_pods(pods: Iterable[PodManifest], ownership: Ownership) -> list[PodManifest]:
+    """Pods that wait for a node and that their scheduling gates keep from being placed by any scheduler."""
+    return [pod for pod in filter(_waits_for_a_node, pods) if ownership.gated(pod)]
+
+
+def _waits_for_a_node(pod: PodManifest) -> bool:
+    return not pod.spec.node_name and _waits(pod)
 
 
 def _waits(pod: PodManifest) -> bool:

@@ -38,8 +38,6 @@ class MimickedFate:
 
     Parameters
     ----------
-    policy
-        Who mimics.
     fate
         What becomes of the group; None where the policy does not see it.
     first
@@ -53,7 +51,6 @@ class MimickedFate:
         What of the scheduler is not mimicked.
     """
 
-    policy: str
     fate: GroupFate | None
     first: tuple[GroupKey, ...] = ()
     since: GroupKey | None = None
@@ -68,7 +65,6 @@ class MimickedFate:
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
         return {
-            "policy": self.policy,
             **(_fate_dict(self.fate) if self.fate is not None else {"admitted": False}),
             "first": [key.as_dict() for key in self.first],
             "since": self.since and self.since.as_dict(),
@@ -87,18 +83,26 @@ class ElsewhereFate:
         That scheduler's name.
     placer
         What becomes of the group where placer places all that waits.
+    policy
+        Who mimics that scheduler; None: no policy does.
     mimicry
-        What the scheduler makes of it; None where no policy mimics that scheduler, and out of time.
+        What the scheduler makes of it; None where no policy mimics it, and out of time.
     """
 
     scheduler: str
     placer: GroupFate
-    mimicry: MimickedFate | None
+    policy: str | None = None
+    mimicry: MimickedFate | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
         mimicry = None if self.mimicry is None else self.mimicry.as_dict()
-        return {"name": self.scheduler, "placer": _fate_dict(self.placer), "mimicry": mimicry}
+        return {
+            "name": self.scheduler,
+            "placer": _fate_dict(self.placer),
+            "policy": self.policy,
+            "mimicry": mimicry,
+        }
 
 
 def _fate_dict(fate: GroupFate) -> dict[str, Any]:
@@ -144,17 +148,20 @@ class OtherSchedulers:
         key
             The group.
         deadline
-            When no policy is begun any more, and nothing more is decided.
+            When policies stop, which are not known to the end then, and nothing more is decided.
         """
         name, ours = self.names.get(key), self._ours.get(key)
         if name is None or ours is None:
             return None
         policy = _policy(self.case.instance, key, name)
         if policy is None or ((name, policy) not in self._mimicked and deadline.over):
-            return ElsewhereFate(name, ours, None)
+            return ElsewhereFate(name, ours, policy)
         if (name, policy) not in self._mimicked:
-            self._mimicked[name, policy] = _Mimicked(self.case.of_scheduler(name), policy, self.arguments.get(policy))
-        return ElsewhereFate(name, ours, self._mimicked[name, policy].fate(key, deadline))
+            instance, arguments = self.case.of_scheduler(name).instance, self.arguments.get(policy)
+            self._mimicked[name, policy] = _Mimicked(
+                instance, mimic(instance, policy, arguments=arguments, deadline=deadline)
+            )
+        return ElsewhereFate(name, ours, policy, self._mimicked[name, policy].fate(key, deadline))
 
 
 def _policy(instance: Instance, key: GroupKey, name: str) -> str | None:
@@ -175,12 +182,8 @@ def _plugin(instance: Instance, keys: Sequence[Key]) -> str | None:
 class _Mimicked:
     """What one policy binds of all that waits for one scheduler."""
 
-    def __init__(self, case: Case, policy: str, arguments: Any) -> None:
-        self.instance, self.policy, self.arguments = case.instance, policy, arguments
-
-    @cached_property
-    def _told(self) -> Mimicry:
-        return mimic(self.instance, self.policy, arguments=self.arguments)
+    def __init__(self, instance: Instance, told: Mimicry) -> None:
+        self.instance, self._told = instance, told
 
     @cached_property
     def _fates(self) -> Mapping[GroupKey, GroupFate]:
@@ -192,17 +195,19 @@ class _Mimicked:
         groups = (self.instance.pods[key].group for key in self._told.placement.node_of)
         return list(dict.fromkeys(each for each in groups if each is not None))
 
-    def fate(self, key: GroupKey, deadline: Deadline) -> MimickedFate:
-        """What becomes of a group, and who went first."""
+    def fate(self, key: GroupKey, deadline: Deadline) -> MimickedFate | None:
+        """What becomes of a group, and who went first; None where the policy did not come to its end."""
+        if not self._told.ended:
+            return None
         fate, notes = self._fates.get(key), self._told.notes
         if key in self._order:
-            return MimickedFate(self.policy, fate, tuple(self._order[: self._order.index(key)]), notes=notes)
+            return MimickedFate(fate, tuple(self._order[: self._order.index(key)]), notes=notes)
         beside = self._beside(key, len(self._order), deadline).confirmed().fits
         count = self._shut_out(key, deadline) if self._order and beside is False else None
         if count is None:
-            return MimickedFate(self.policy, fate, tuple(self._order), fits_beside=beside, notes=notes)
+            return MimickedFate(fate, tuple(self._order), fits_beside=beside, notes=notes)
         first = tuple(self._order[:count])
-        return MimickedFate(self.policy, fate, first, first[-1], fits_beside=False, notes=notes)
+        return MimickedFate(fate, first, first[-1], fits_beside=False, notes=notes)
 
     def _beside(self, key: GroupKey, count: int, deadline: Deadline) -> LoneGroup:
         """The group beside what runs and what the first so many groups get."""

@@ -55,7 +55,7 @@ def racks(*sizes: int) -> list[Document]:
 def test_json_is_as_the_page_says(tmp_path: Path, capsys: Capture) -> None:
     assert main(["explain", made(tmp_path, "cordoned"), "--json"]) == 0
     (entry,) = json.loads(capsys.readouterr().out)
-    assert list(entry) == ["group", "causes", "otherCauses", "changes"]
+    assert list(entry) == ["group", "causes", "otherCauses", "changes", "gated"]
     assert entry["group"] == {"kind": "PodGroup", "namespace": "default", "name": "g"}
     (cause,) = entry["causes"]
     assert (list(cause), cause["code"], cause["rules"]) == (["code", "rules", "message"], "NoEligibleNode", ["C3"])
@@ -98,6 +98,48 @@ def test_a_pod_stands_for_its_group_and_what_does_not_wait_says_so(tmp_path: Pat
     assert json.loads(capsys.readouterr().out) == []
     assert main(["explain", path, "--group", "none"]) == 2
     assert "no group, and no pod that waits, has that name; one of default/g" in capsys.readouterr().err
+
+
+def gated(name: str, *gates: str, **rest: Any) -> Document:
+    return pod(name, gpu=8, spec={"schedulingGates": [{"name": each} for each in gates]}, **rest)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--group", "p"], "found 1 pod that no scheduler may place: scheduling gates example.com/a and example.com/b"),
+        (
+            ["--group", "g"],
+            "found 2 pods that no scheduler may place: scheduling gate example.com/quota, expected pods",
+        ),
+        (["--group", "g-1"], "found 1 pod that no scheduler may place: scheduling gate example.com/quota"),
+        (["--job", "JOB"], "found 1 pod that no scheduler may place: scheduling gate example.com/quota, expected Pods"),
+        (["--group", "q"], "no group, and no pod that waits, has that name"),
+    ],
+)
+def test_scheduling_gates_are_named(words: list[str], said: str, tmp_path: Path, capsys: Capture) -> None:
+    members = [gated(f"g-{at}", "example.com/quota", group="g") for at in range(2)]
+    single = gated("p", "example.com/b", "example.com/a")
+    ends = {**gated("q", "example.com/a"), "status": {"phase": "Failed"}}
+    path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=2), *members, single, ends])
+    job = written(tmp_path / "job.json", [gated("new", "example.com/quota")])
+    assert main(["explain", path, *(job if word == "JOB" else word for word in words)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_gated_pods_of_a_gang_that_waits_are_told(tmp_path: Path, capsys: Capture) -> None:
+    members = [pod("g-0", group="g", gpu=8), gated("g-1", "example.com/quota", group="g")]
+    path = written(tmp_path / "c.json", [node("a", gpu=8), pod_group("g", minMember=2), *members])
+    assert main(["explain", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "PodGroup default/g waits.",
+        "  It has 1 pod that no scheduler may place: scheduling gate example.com/quota.",
+    ]
+    assert main(["explain", path, "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert [cause["code"] for cause in entry["causes"]] == ["GangIncomplete"]
+    assert entry["gated"] == [{"namespace": "default", "name": "g-1", "gates": ["example.com/quota"]}]
 
 
 @pytest.mark.parametrize(

@@ -68,11 +68,7 @@ def test_pods_of_any_scheduler_are_explained(busy: Api, ask: Ask) -> None:
     assert "uncordon Node n4" in messages
     assert "wait until Pod default/runs ends (1 pod)" in messages or "allow tier 2 in place of tier 1" in messages
     elsewhere = entries["eval"]["scheduler"]
-    assert (elsewhere["name"], elsewhere["placer"]["admitted"], elsewhere["mimicry"]["policy"]) == (
-        "volcano",
-        True,
-        "volcano",
-    )
+    assert (elsewhere["name"], elsewhere["placer"]["admitted"], elsewhere["policy"]) == ("volcano", True, "volcano")
 
 
 def test_a_change_that_is_told_helps_the_cluster(busy: Api, ask: Ask) -> None:

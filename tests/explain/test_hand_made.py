@@ -42,7 +42,7 @@ def case_of(made: HandMade) -> Case:
 @cache
 def explained(at: int) -> tuple[Explanation, GroupKey]:
     case = case_of(CASES[at])
-    key = find_group(case.instance, CASES[at].group)
+    key = find_group(case, CASES[at].group)
     (found,) = explain(case, [key], Deadline.within(60))
     return found, key
 

@@ -37,7 +37,7 @@ def test_a_group_that_only_a_search_admits_does_not_wait() -> None:
         *gang("g4", 4, 6, 2, 5),
     ]
     case = Case(from_documents(documents))
-    key = find_group(case.instance, "g0")
+    key = find_group(case, "g0")
     assert case.placed is not None
     assert key not in case.placed.admitted
     told = explain(case, None, Deadline.within(300))
@@ -49,7 +49,7 @@ def test_a_change_that_only_a_search_shows_to_help() -> None:
     mine[1]["spec"]["nodeSelector"] = {"pool": "x"}
     others = [node("n1", gpu=9), node("n2", gpu=7), *gang("g1", 6), *gang("g2", 5, 5), *gang("g3", 2, 3, 3)]
     opened = node("n0", {"pool": "x"}, gpu=7)
-    key = find_group(Case(from_documents([opened, *mine, *others])).instance, "g0")
+    key = find_group(Case(from_documents([opened, *mine, *others])), "g0")
     greedily = Case(from_documents([opened, *mine, *others])).placed
     assert greedily is not None
     assert key not in greedily.admitted

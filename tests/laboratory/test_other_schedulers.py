@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from placer.deadline import Deadline
 from placer.explain.cases import Case
 from placer.explain.explanation import find_group
 from placer.laboratory.other_schedulers import ElsewhereFate, OtherSchedulers
+from placer.laboratory.policies.mimicry import mimic
 from placer.manifests import from_documents
 from tests.support import Document, hyper_node, node, pod, pod_group
 
@@ -50,7 +52,7 @@ def others(case: Case) -> OtherSchedulers:
 
 def fate(documents: list[Document], group: str) -> ElsewhereFate:
     case = Case(from_documents(documents))
-    found = others(case).fate(find_group(case.instance, group), Deadline.within(60))
+    found = others(case).fate(find_group(case, group), Deadline.within(60))
     assert found is not None
     return found
 
@@ -60,7 +62,7 @@ def test_who_went_first_and_from_whom_on_there_was_no_place() -> None:
     assert (found.scheduler, found.placer.admitted, found.placer.placed) == ("volcano", True, 2)
     told = found.mimicry
     assert told is not None
-    assert (told.policy, told.admitted, told.fits_beside) == ("volcano", False, False)
+    assert (found.policy, told.admitted, told.fits_beside) == ("volcano", False, False)
     assert [key.name for key in told.first] == ["a", "b"]
     assert told.since is not None
     assert told.since.name == "b"
@@ -107,8 +109,8 @@ def test_who_mimics(scheduler: str, api_group: str, policy: str | None) -> None:
         version = {"apiVersion": f"{api_group}/v1alpha1"}
         member = pod("p-0", gpu=8, labels={f"{api_group}/pod-group": "p"}, **to(scheduler))
         documents = [*CLUSTER, pod_group("p", minMember=1) | version, member]
-    told = fate(documents, "p").mimicry
-    assert (told and told.policy) == policy
+    found = fate(documents, "p")
+    assert (found.policy, found.mimicry is None) == (policy, policy is None)
 
 
 def test_pods_of_other_schedulers_are_no_rivals_in_mimicry() -> None:
@@ -125,6 +127,39 @@ def test_pods_of_other_schedulers_are_no_rivals_in_mimicry() -> None:
 def test_our_own_pods_and_those_that_name_none_are_of_no_other_scheduler() -> None:
     case = Case(from_documents([*CLUSTER, pod("p", gpu=8), pod("q", gpu=8, **to("placer"))]))
     assert others(case).names == {}
+
+
+@pytest.mark.parametrize("policy", ["volcano", "coscheduling"])
+def test_a_policy_stops_at_the_deadline(policy: str) -> None:
+    instance = Case(from_documents(RIVALS)).instance
+    told = mimic(instance, policy, deadline=Deadline(at=0.0))
+    assert (told.ended, told.placement.bindings) == (False, ())
+    assert mimic(instance, policy).ended
+
+
+def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    case, soon = Case(from_documents(RIVALS)), _Soon(looks=[1, 1])
+    asked = others(case)
+    for name in "cb":
+        found = asked.fate(find_group(case, name), soon)
+        assert found is not None
+        assert (found.policy, found.mimicry, found.as_dict()["mimicry"]) == ("volcano", None, None)
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": RIVALS}))
+    assert main(["explain", str(path), "--group", "c", "--time-limit", "1e-9"]) == 0
+    said = "What volcano puts first is not known: policy volcano, which mimics it, did not come to its end in time"
+    assert said in capsys.readouterr().out
+
+
+@dataclass(frozen=True)
+class _Soon(Deadline):
+    """Over after some looks at it."""
+
+    looks: list[int] = field(default_factory=list)
+
+    @property
+    def over(self) -> bool:
+        return not self.looks or not self.looks.pop()
 
 
 def test_explain_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

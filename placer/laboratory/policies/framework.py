@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from placer.deadline import NEVER, Deadline
 from placer.dense.eligibility import Eligibility
 from placer.instance import Constraints, HostPort, Instance, Key, Pod, PodState
 from placer.placement import Placement
@@ -374,19 +375,23 @@ class Scheduler(Protocol, Generic[Unit]):
         """Apply the gang rule to what was assumed."""
 
 
-def schedule(scheduler: Scheduler[Unit]) -> Placement:
-    """Run a policy to its end.
+def schedule(scheduler: Scheduler[Unit], deadline: Deadline = NEVER) -> tuple[Placement, bool]:
+    """Run a policy to its end, or until a deadline.
 
     Returns
     -------
     Placement
         Pods in the order in which they were bound.
+    bool
+        Whether it came to its end.
     """
     state, bound = scheduler.state, list[tuple[Key, str]]()
     while (unit := scheduler.next()) is not None:
+        if deadline.over:
+            return Placement.of(bound), False
         scheduler.attempt(unit)
         settlement = scheduler.settle(unit)
         for task in settlement.release:
             state.forget(task)
         bound += state.named(settlement.bind)
-    return Placement.of(bound)
+    return Placement.of(bound), True

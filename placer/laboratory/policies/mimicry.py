@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from placer.deadline import NEVER, Deadline
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
@@ -76,10 +77,13 @@ class Mimicry:
         Pods to nodes in the order in which they are bound. It may break rules of ours.
     notes
         What its configuration says and is not mimicked, or is read in one of several ways, each with its field.
+    ended
+        Whether all that waits was tried by the deadline; where not, the placement is what was bound until then.
     """
 
     placement: Placement
     notes: tuple[str, ...] = ()
+    ended: bool = True
 
 
 def run(
@@ -90,7 +94,12 @@ def run(
 
 
 def mimic(
-    instance: Instance, policy_name: str, *, seed: int = 0, arguments: Mapping[str, Any] | None = None
+    instance: Instance,
+    policy_name: str,
+    *,
+    seed: int = 0,
+    arguments: Mapping[str, Any] | None = None,
+    deadline: Deadline = NEVER,
 ) -> Mimicry:
     """Place pods as another scheduler would, and say what of it is not mimicked.
 
@@ -106,6 +115,8 @@ def mimic(
     arguments
         The policy's configuration as plain values: a profile of a KubeSchedulerConfiguration, or the whole of a
         volcano-scheduler.conf (:func:`placer.laboratory.policies.mimicry.read_config` reads both). None: the defaults.
+    deadline
+        When nothing more is tried.
 
     Returns
     -------
@@ -128,11 +139,13 @@ def mimic(
     reader = ConfigReader("arguments", policy_name)
     if policy_name in _VOLCANO:
         session = Session(state, _VOLCANO[policy_name] if written is None else written, reader)
-        return Mimicry(schedule(session), tuple(reader.remarks))
+        placement, ended = schedule(session, deadline)
+        return Mimicry(placement, tuple(reader.remarks), ended)
     profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
     scheduler: Scheduler[Task | Settlement] = pod_by_pod(state, profile, reader, algorithm)
     reader.raise_any()
-    return Mimicry(schedule(scheduler), tuple(reader.remarks))
+    placement, ended = schedule(scheduler, deadline)
+    return Mimicry(placement, tuple(reader.remarks), ended)
 
 
 def pod_by_pod(state: ClusterState, profile: Profile, reader: ConfigReader, algorithm: str = "") -> PodByPod:
