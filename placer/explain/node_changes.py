@@ -180,30 +180,40 @@ def added_nodes(question: Question) -> Iterator[Change]:
         if count:
             where = question.instance.topology.leaf.get(template)
             place = f" in {where}" if where else ""
+            node = question.instance.nodes[template]
+            sound = "" if _fresh(node) == node else ", ready and open to pods"
             documents = _documents(question, template, count)
             if documents:
-                yield Change(f"add {plural(count, 'node')} like {template}{place}", (ADD, count), with_=documents)
+                message = f"add {plural(count, 'node')} like {template}{place}{sound}"
+                yield Change(message, (ADD, count), with_=documents)
                 return
 
 
 def _templates(question: Question) -> list[str]:
-    """Nodes that any pod of the group may use and that, were they empty, would have room for one.
+    """Nodes that any pod of the group may use and that, were they empty and sound, would have room for one.
 
-    The one on which least runs; where the group asks for neighbours by domains of labels, or calls, one of each of the
-    first domains, because it counts in which of them a node more is.
+    Sound ones first, of these the one on which least runs; where the group asks for neighbours by domains of labels, or
+    calls, one of each of the first domains, because it counts in which of them a node more is.
     """
     instance, best = question.instance, []
     for name, node in instance.nodes.items():
-        fits = [pod for pod in question.kinds if pod.constraints.admits(node) and pod.requests.fits(node.allocatable)]
+        new = _fresh(node)
+        fits = [pod for pod in question.kinds if pod.constraints.admits(new) and pod.requests.fits(new.allocatable)]
         if fits:
-            held = instance.held.get(name, Resources())
-            best.append((-len(fits), sum(held.values()) > 0, sum(held.values()), name))
+            held = sum(instance.held.get(name, Resources()).values())
+            best.append((-len(fits), new != node, held > 0, held, name))
     keys, chosen = question.topology_keys(), dict[object, str]()
     network = None if question.codes.isdisjoint(("NetworkCost", "Bandwidth")) else instance.network
     for *_, name in sorted(best):
         area = None if network is None else network.area(name)
         chosen.setdefault((area, *(instance.nodes[name].labels.get(key) for key in keys)), name)
     return list(chosen.values())[:TEMPLATES]
+
+
+def _fresh(node: Node) -> Node:
+    """A node as a new one would be: ready, not cordoned, without taints by which it says how it is."""
+    taints = tuple(taint for taint in node.taints if not taint.key.startswith(_STATES))
+    return replace(node, ready=True, unschedulable=False, taints=taints)
 
 
 def _fewest(question: Question, template: str) -> int:
@@ -234,7 +244,7 @@ def _names(instance: Instance, template: str, count: int) -> list[str]:
 
 def _with_copies(instance: Instance, template: str, count: int) -> Instance:
     """The instance with empty copies of a node in its leaf domain."""
-    node, tree = with_free_zones(instance.nodes[template]), instance.topology
+    node, tree = with_free_zones(_fresh(instance.nodes[template])), instance.topology
     names = _names(instance, template, count)
     copies = {name: replace(node, name=name, labels=_labels(node.labels, name)) for name in names}
     leaf = tree.leaf.get(template)
@@ -264,7 +274,7 @@ def _documents(question: Question, template: str, count: int) -> tuple[dict[str,
     for name in names:
         labels = _labels(node.get("metadata", {}).get("labels") or {}, name)
         copied = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-        found.append(copied | {key: copy.deepcopy(node[key]) for key in ("spec", "status") if key in node})
+        found.append(copied | _sound(node))
         found += [_empty_zones(zones, name)] if zones is not None else []
     leaf = instance.topology.leaf.get(template)
     domain = case.document("HyperNode", "", leaf) if leaf is not None else None
@@ -273,6 +283,16 @@ def _documents(question: Question, template: str, count: int) -> tuple[dict[str,
         members += [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in names]
         found.append(domain)
     return tuple(found)
+
+
+def _sound(node: Mapping[str, Any]) -> dict[str, Any]:
+    """What a node is and has, as a new one would say it (:func:`_fresh`)."""
+    spec, status = (copy.deepcopy(node.get(key) or {}) for key in ("spec", "status"))
+    spec.pop("unschedulable", None)
+    taints = [each for each in spec.pop("taints", None) or () if not each["key"].startswith(_STATES)]
+    for condition in status.get("conditions") or ():
+        condition |= {"status": "True"} if condition.get("type") == "Ready" else {}
+    return {"spec": {**spec, "taints": taints}, "status": status}
 
 
 def _empty_zones(zones: Mapping[str, Any], name: str) -> dict[str, Any]:

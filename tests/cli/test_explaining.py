@@ -81,7 +81,7 @@ def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Captur
     ("name", "said"),
     [
         ("two limits, and no room", "admits it: resolve one of the causes, and explain again with it"),
-        ("not ready", "No single change that was tried admits it.\n"),
+        ("affinity", "No single change that was tried admits it.\n"),
         ("missing, and one rack", "It would be enough instead to resolve all of:\n"),
     ],
 )

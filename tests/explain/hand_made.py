@@ -187,7 +187,20 @@ def _eligibility() -> Iterator[HandMade]:
         ),
         causes="NoEligibleNode",
     )
-    yield case("not ready", unready("a", gpu=8), gang(1, gpu=8), causes="NoEligibleNode")
+    yield case(
+        "not ready",
+        unready("a", gpu=8),
+        gang(1, gpu=8),
+        causes="NoEligibleNode",
+        change="add 1 node like a, ready and open to pods",
+    )
+    yield case(
+        "not ready, and says so by a taint",
+        {**unready("a", gpu=8), "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}},
+        gang(1, gpu=8),
+        causes="NoEligibleNode",
+        change="add 1 node like a, ready and open to pods",
+    )
     yield case(
         "not ready beside full",
         unready("a", gpu=8),
