@@ -121,6 +121,7 @@ def test_interrupt_ends_the_search_and_keeps_its_events() -> None:
     program = (
         "import os, signal, threading\n"
         "from placer.methods.process import run_apart\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background command ignores it
         "events = []\n"
         "def pressed(event):\n"
         "    events.append(event)\n"
