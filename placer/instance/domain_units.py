@@ -13,11 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from placer.instance.gangs import GROUP_INDEX, JOB_SET, LEADER_WORKER_SET
-from placer.instance.job_sets import EXCLUSIVE_TOPOLOGY
+from placer.instance.gangs import (
+    GROUP_INDEX,
+    JOB_EXCLUSIVE_TOPOLOGY,
+    JOB_SET,
+    LEADER_WORKER_SET,
+    REPLICA_EXCLUSIVE_TOPOLOGY,
+    SUB_GROUP_EXCLUSIVE_TOPOLOGY,
+    SUB_GROUP_INDEX,
+)
 from placer.instance.keys import GroupKey
-from placer.instance.leader_worker_sets import EXCLUSIVE_TOPOLOGY as REPLICA_EXCLUSIVE_TOPOLOGY
-from placer.instance.leader_worker_sets import SUB_GROUP_EXCLUSIVE_TOPOLOGY, SUB_GROUP_INDEX
 from placer.instance.problem import DomainUnit
 
 if TYPE_CHECKING:
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["EXCLUSIVE_ANNOTATIONS", "exclusive_units", "units_of_group", "unnamed_units"]
 
 #: Annotations of pods that name the label in whose domains something is exclusive.
-EXCLUSIVE_ANNOTATIONS = (EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
+EXCLUSIVE_ANNOTATIONS = (JOB_EXCLUSIVE_TOPOLOGY, REPLICA_EXCLUSIVE_TOPOLOGY, SUB_GROUP_EXCLUSIVE_TOPOLOGY)
 _REPLICATED_JOB, _JOB_INDEX = "jobset.sigs.k8s.io/replicatedjob-name", "jobset.sigs.k8s.io/job-index"
 
 
@@ -85,7 +90,7 @@ def _sub_group(namespace: str, labels: Labels) -> str | None:
 
 
 _NAMES = {
-    EXCLUSIVE_TOPOLOGY: _job,
+    JOB_EXCLUSIVE_TOPOLOGY: _job,
     REPLICA_EXCLUSIVE_TOPOLOGY: _replica,
     SUB_GROUP_EXCLUSIVE_TOPOLOGY: _sub_group,
 }

@@ -38,9 +38,13 @@ __all__ = [
     "COMPLETION_INDEX",
     "COSCHEDULING",
     "GROUP_INDEX",
+    "JOB_EXCLUSIVE_TOPOLOGY",
     "JOB_SET",
     "LEADER_WORKER_SET",
+    "REPLICA_EXCLUSIVE_TOPOLOGY",
     "SET_LABELS",
+    "SUB_GROUP_EXCLUSIVE_TOPOLOGY",
+    "SUB_GROUP_INDEX",
     "UPSTREAM",
     "VOLCANO",
     "Gang",
@@ -471,6 +475,12 @@ _JOB_SETS, _LEADER_WORKER_SETS, _JOBS = "jobset.x-k8s.io", "leaderworkerset.x-k8
 JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 LEADER_WORKER_SET, GROUP_INDEX = "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+#: Annotations of pods: a child Job of a JobSet, a replica or a subgroup of a LeaderWorkerSet in a domain of its own.
+JOB_EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+REPLICA_EXCLUSIVE_TOPOLOGY = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+SUB_GROUP_EXCLUSIVE_TOPOLOGY = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+#: Label of pods: which subgroup of their replica they are in.
+SUB_GROUP_INDEX = "leaderworkerset.sigs.k8s.io/subgroup-index"
 #: API group and kind of workloads above those that make the pods, and the label by which pods name them.
 SET_LABELS = {(_JOB_SETS, "JobSet"): JOB_SET, (_LEADER_WORKER_SETS, "LeaderWorkerSet"): LEADER_WORKER_SET}
 _OWNERS = (_JOB_SETS, _LEADER_WORKER_SETS, _JOBS)

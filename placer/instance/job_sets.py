@@ -16,6 +16,7 @@ from functools import cached_property
 
 from placer.instance.blueprints import Blueprint, Marks, owner_reference, upstream_pod_group
 from placer.instance.findings import Finding
+from placer.instance.gangs import JOB_EXCLUSIVE_TOPOLOGY
 from placer.instance.workload_blueprints import job_blueprint, job_size
 from placer.kube.apps import JobManifest
 from placer.kube.base import Metadata
@@ -29,11 +30,9 @@ from placer.kube.job_sets import (
 from placer.kube.pod import TolerationEntry
 from placer.kube.scheduling import UpstreamPodGroupManifest, UpstreamSchedulingConstraints, UpstreamSchedulingPolicy
 
-__all__ = ["EXCLUSIVE_TOPOLOGY", "JobSetExpansion", "job_set_finished"]
+__all__ = ["JobSetExpansion", "job_set_finished"]
 
 _PREFIX = "jobset.sigs.k8s.io/"
-#: Annotation: each Job of the set in a domain of its own.
-EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 _NAMESPACED_JOB = "alpha.jobset.sigs.k8s.io/namespaced-job"
 _NO_SCHEDULE = "alpha.jobset.sigs.k8s.io/no-schedule"
@@ -164,8 +163,8 @@ class JobSetExpansion:
         found: dict[str, str] = {}
         own = replicated.template.metadata.annotations if replicated.template.metadata is not None else None
         for written in (self.job_set.metadata.annotations or {}, own or {}):
-            if EXCLUSIVE_TOPOLOGY in written:
-                names = (EXCLUSIVE_TOPOLOGY, _NODE_SELECTOR)
+            if JOB_EXCLUSIVE_TOPOLOGY in written:
+                names = (JOB_EXCLUSIVE_TOPOLOGY, _NODE_SELECTOR)
                 found |= {name: written[name] for name in names if name in written}
         return found
 

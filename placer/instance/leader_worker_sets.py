@@ -15,19 +15,21 @@ from functools import cached_property
 
 from placer.instance.blueprints import Blueprint, Marks, upstream_pod_group
 from placer.instance.findings import Finding
-from placer.instance.gangs import GROUP_INDEX, LEADER_WORKER_SET, names_group
+from placer.instance.gangs import (
+    GROUP_INDEX,
+    LEADER_WORKER_SET,
+    REPLICA_EXCLUSIVE_TOPOLOGY,
+    SUB_GROUP_EXCLUSIVE_TOPOLOGY,
+    SUB_GROUP_INDEX,
+    names_group,
+)
 from placer.kube.base import OwnerReference
 from placer.kube.leader_worker_sets import LeaderWorkerSetManifest
 from placer.kube.scheduling import UpstreamPodGroupManifest
 
-__all__ = ["EXCLUSIVE_TOPOLOGY", "SUB_GROUP_EXCLUSIVE_TOPOLOGY", "SUB_GROUP_INDEX", "LeaderWorkerSetExpansion"]
+__all__ = ["LeaderWorkerSetExpansion"]
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
-#: Annotations: each replica, each subgroup in a domain of its own.
-EXCLUSIVE_TOPOLOGY = f"{_PREFIX}exclusive-topology"
-SUB_GROUP_EXCLUSIVE_TOPOLOGY = f"{_PREFIX}subgroup-exclusive-topology"
-#: Label of pods that are in a subgroup.
-SUB_GROUP_INDEX = f"{_PREFIX}subgroup-index"
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,8 @@ class LeaderWorkerSetExpansion:
         found = {f"{_PREFIX}size": str(self._size)}
         if leader is not None:
             found[f"{_PREFIX}leader-name"] = leader
-        if said.get(EXCLUSIVE_TOPOLOGY):
-            found[EXCLUSIVE_TOPOLOGY] = said[EXCLUSIVE_TOPOLOGY]
+        if said.get(REPLICA_EXCLUSIVE_TOPOLOGY):
+            found[REPLICA_EXCLUSIVE_TOPOLOGY] = said[REPLICA_EXCLUSIVE_TOPOLOGY]
         if self._sub_group_size is not None:
             found[f"{_PREFIX}subgroup-size"] = str(self._sub_group_size)
             if said.get(SUB_GROUP_EXCLUSIVE_TOPOLOGY):

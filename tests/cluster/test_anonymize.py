@@ -90,7 +90,8 @@ def test_no_name_is_left(path: str) -> None:
     zones = {zone["name"] for each in documents for zone in each.get("zones") or ()}  # of any kubelet
     words = set(re.findall(r'"([^"]*)"', text)) - zones
     assert not {each["metadata"]["name"] for each in documents} - COMMON & words
-    assert not ({*_label_values(documents)} - COMMON) & words
+    values = {value for value in _label_values(documents) if not value.isdigit()}  # an amount may look the same
+    assert not (values - COMMON) & words
 
 
 def _label_values(documents: Iterable[Document]) -> Iterator[str]:

@@ -52,6 +52,8 @@ def at(method: str, end: str, number: int, work: Callable[[], None]) -> Rule:
     return rule
 
 
+# A connection whose server is killed while it is opened is closed by the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "point",
     [pytest.param(each, marks=() if "first" in each else pytest.mark.exhaustive) for each in POINTS],
