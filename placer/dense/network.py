@@ -218,11 +218,12 @@ class _NetworkReader:
             for key, each in self.calls
         )
         names = list(self.areas)
-        cost = np.array([[self.network.area_cost(a, b) for b in names] for a in names], dtype=np.int64)
+        cost = np.array([self.network.area_cost(a, b) for a in names for b in names], dtype=np.int64)
         link, room = self._links(names)
         return DenseNetwork(
             area=np.array(self.area_of_node, dtype=np.int64),
-            cost=cost,
+            # An instance without nodes has no areas.
+            cost=cost.reshape(len(names), len(names)),
             link=link,
             room=room,
             workloads=workloads,
