@@ -24,7 +24,7 @@ from placer.instance.problem import group_of_one
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
 
-__all__ = ["Disruption", "DisruptionUnit", "outcome_of", "released", "units"]
+__all__ = ["Disruption", "DisruptionUnit", "outcome_of", "released"]
 
 
 class DisruptionUnit(NamedTuple):
@@ -93,35 +93,22 @@ def _without(part: Group | SubGroup, away: frozenset[Key]) -> tuple[tuple[Key, .
     return tuple(key for key in part.bound if key not in gone), tuple(sorted({*part.pending, *gone}))
 
 
-def units(instance: Instance, gone: Collection[Key]) -> Iterator[DisruptionUnit]:
-    """Divide what goes into units (D1).
-
-    Parameters
-    ----------
-    instance
-        Where the pods run.
-    gone
-        Bound pods that are evicted or moved.
-
-    Yields
-    ------
-    DisruptionUnit
-        By group, then by pod. A unit has pods that are not among ``gone`` where these are not whole units.
-    """
-    without = Outcome(released(instance, gone), Placement())
+def _units(before: Instance, after: Instance, gone: Collection[Key]) -> Iterator[DisruptionUnit]:
+    """Divide what goes into units."""
+    without = Outcome(after, Placement())
     by_group: dict[GroupKey, list[Key]] = defaultdict(list)
     for key in sorted(gone):
-        group = instance.pods[key].group
+        group = before.pods[key].group
         if group is None:
-            yield _alone(key, instance.pods[key].priority)
+            yield _alone(key, before.pods[key].priority)
         else:
             by_group[group].append(key)
     for name, keys in sorted(by_group.items()):
-        group_before = instance.groups[name]
-        if group_before.disrupted_whole or not without.ready(without.instance.groups[name]):
+        group_before, group_after = before.groups[name], after.groups[name]
+        if group_before.disrupted_whole or not without.ready(group_after):
             yield DisruptionUnit(f"PodGroup/{name.namespace}/{name.name}", group_before.priority, group_before.bound)
         else:
-            yield from _parts(instance, group_before, without.instance.groups[name], keys)
+            yield from _parts(before, group_before, group_after, keys)
 
 
 def _parts(instance: Instance, before: Group, after: Group, gone: Collection[Key]) -> Iterator[DisruptionUnit]:
@@ -180,9 +167,14 @@ class Disruption:
         return frozenset((*self.evicted, *self.moved))
 
     @cached_property
+    def released(self) -> Instance:
+        """The instance in which what goes waits."""
+        return released(self.instance, self.gone)
+
+    @cached_property
     def units(self) -> tuple[DisruptionUnit, ...]:
-        """What goes, in units."""
-        return tuple(units(self.instance, self.gone))
+        """What goes, in units (D1), by group, then by pod; one has pods that do not go where it does not go whole."""
+        return tuple(_units(self.instance, self.released, self.gone))
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -191,18 +183,7 @@ class Disruption:
         order = [key for step in self.placement.steps for key in step.bind]
         rank = {key: position for position, key in enumerate(order)}
         plan = sorted((*bound, *self.moved.values()), key=lambda each: rank.get(each.pod, len(rank)))
-        return Outcome(released(self.instance, self.gone), replace(self.placement, bindings=tuple(plan)))
-
-    @cached_property
-    def admitted(self) -> tuple[Group, ...]:
-        """Groups that waited and that the placement makes ready."""
-        before, after = Outcome(self.instance, Placement()), self.outcome
-        waited = (group for group in self.instance.groups.values() if after.added(group.pending))
-        return tuple(
-            group
-            for group in waited
-            if after.ready(after.instance.groups[group.key]) and not (group.placed_before and before.ready(group))
-        )
+        return Outcome(self.released, replace(self.placement, bindings=tuple(plan)), self.instance)
 
 
 def outcome_of(instance: Instance, placement: Placement) -> Outcome:

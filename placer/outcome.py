@@ -106,10 +106,25 @@ class Outcome:
 
     Of the placement only what can be carried out counts: the first binding of each pending pod of the instance, and
     only if its node is in the instance. C1 and C3 report the rest.
+
+    Parameters
+    ----------
+    instance
+        The problem; where the placement disturbs something, what goes waits in it.
+    placement
+        The bindings, moves among them.
+    undisturbed
+        The problem with what goes still in its place; None: nothing goes.
     """
 
     instance: Instance
     placement: Placement
+    undisturbed: Instance | None = None
+
+    @property
+    def before(self) -> Instance:
+        """The problem as it stands before anything is carried out."""
+        return self.instance if self.undisturbed is None else self.undisturbed
 
     @cached_property
     def new(self) -> Mapping[Key, str]:
@@ -266,12 +281,14 @@ class Outcome:
     @cached_property
     def made_ready(self) -> tuple[Group, ...]:
         """Groups, single pods included, that this placement makes ready: ready after it, with a new pod, and before it
-        not ready or without any placed pod.
+        not ready or without any placed pod. A pod that is moved is no new one.
         """
-        before = Outcome(self.instance, Placement())
-        groups = (group for group in self.instance.groups.values() if self.added(group.pending))
+        before = Outcome(self.before, Placement())
+        waited = (group for group in self.before.groups.values() if self.added(group.pending))
         return tuple(
-            group for group in groups if self.ready(group) and not (group.placed_before and before.ready(group))
+            group
+            for group in waited
+            if self.ready(self.instance.groups[group.key]) and not (group.placed_before and before.ready(group))
         )
 
     def ready(self, group: Group) -> bool:

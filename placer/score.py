@@ -49,14 +49,12 @@ def score(instance: Instance, placement: Placement, *, disturbing: bool = False)
 def _values(disruption: Disruption) -> Iterator[Value]:
     """What is admitted, what that disturbs, what is placed, and the levels below."""
     before, after = disruption.instance, disruption.outcome
-    gained = tuple(placed(after, before)) if "placed" in before.policy.levels else ()
+    gained = tuple(placed(after)) if "placed" in before.policy.levels else ()
     yield from (value for value in gained if value.name == "admitted")
     yield from disturbed(disruption)
     yield from (value for value in gained if value.name == "placed")
     for name in before.policy.levels:
-        if name == "packing":
-            yield from packing(after, before)
-        elif name != "placed":
+        if name != "placed":
             yield from LEVEL_SCORES[name](after)
 
 
@@ -88,14 +86,14 @@ def placed_weight(instance: Instance, placement: Placement) -> int:
     return sum(instance.weights[key] for key in Outcome(instance, placement).new)
 
 
-def placed(outcome: Outcome, before: Instance | None = None) -> Iterator[Value]:
+def placed(outcome: Outcome) -> Iterator[Value]:
     """O1: for each distinct priority of groups with pending pods, highest first, ``admitted`` and ``placed``.
 
     admitted = sum of need weights of the groups that are ready (C5) after the placement;
-    placed = sum of the weights of the newly placed pods of all groups of the priority. Both in micro-nodes. ``before``
-    is the instance with what the placement disturbs still in its place: only pods that wait there count.
+    placed = sum of the weights of the newly placed pods of all groups of the priority. Both in micro-nodes. Only pods
+    that wait before anything is disturbed count.
     """
-    instance = before or outcome.instance
+    instance = outcome.before
     admitted = dict.fromkeys(instance.priorities, 0)
     weight = dict.fromkeys(instance.priorities, 0)
     for group in instance.groups.values():
@@ -145,14 +143,14 @@ def network_cost(outcome: Outcome) -> Iterator[Value]:
     yield Value("networkCost", total)
 
 
-def packing(outcome: Outcome, before: Instance | None = None) -> Iterator[Value]:
+def packing(outcome: Outcome) -> Iterator[Value]:
     """O4: ``packedHyperNodes`` and ``packedNodes``, what was empty before and is not any more.
 
     A node or HyperNode is empty while only DaemonSet and static pods run there; terminating and nominated pods do not
-    count either. HyperNodes of any tier count, the virtual root does not. ``before`` as for :func:`placed`.
+    count either. HyperNodes of any tier count, the virtual root does not.
     """
     instance = outcome.instance
-    used = used_nodes(before or instance)
+    used = used_nodes(outcome.before)
     opened = {node for key, node in outcome.new.items() if node not in used and not instance.pods[key].daemon}
     path = instance.topology.path
     used_above = {name for node in used for name in path(node)}

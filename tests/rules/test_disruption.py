@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placer.disruption import units
+from placer.disruption import Disruption, DisruptionUnit
 from placer.instance import Instance, Key
 from placer.placement import Binding, Placement, Step, Value, better
 from placer.score import score
@@ -105,6 +105,10 @@ def _member(number: int) -> dict[str, Any]:
     return {**OWNED, "annotations": notes, "labels": {"part": str(number // 2)}}
 
 
+def units(instance: Instance, gone: str) -> tuple[DisruptionUnit, ...]:
+    return Disruption(instance, Placement(evictions=keys(gone))).units
+
+
 @pytest.mark.parametrize(
     ("least", "gone", "expected"),
     [
@@ -117,7 +121,7 @@ def _member(number: int) -> dict[str, Any]:
 )
 def test_units_of_a_gang(least: int, gone: str, expected: list[tuple[str, int]]) -> None:
     instance = instance_of(node("n1"), *gang(4, least))
-    assert [(unit.name, len(unit.pods)) for unit in units(instance, keys(gone))] == expected
+    assert [(unit.name, len(unit.pods)) for unit in units(instance, gone)] == expected
 
 
 @pytest.mark.parametrize(
@@ -131,7 +135,7 @@ def test_units_of_a_gang(least: int, gone: str, expected: list[tuple[str, int]])
 def test_units_of_a_subgroup(least_parts: int, gone: str, expected: list[tuple[str, int]]) -> None:
     parts = {"name": "part", "subGroupSize": 2, "minSubGroups": least_parts, "matchLabelKeys": ["part"]}
     instance = instance_of(node("n1"), *gang(4, 2, subGroupPolicy=[parts]))
-    assert [(unit.name, len(unit.pods)) for unit in units(instance, keys(gone))] == expected
+    assert [(unit.name, len(unit.pods)) for unit in units(instance, gone)] == expected
 
 
 @pytest.mark.parametrize("mode", [{"all": {}}, "PodGroup"])
@@ -144,7 +148,7 @@ def test_a_group_that_is_disturbed_as_a_whole(mode: object) -> None:
     }
     member = {"schedulingGroup": {"podGroupName": "u"}}
     instance = instance_of(node("n1"), group, *(running(name, "n1", cpu=1, spec=member) for name in "abc"))
-    assert [(unit.name, len(unit.pods)) for unit in units(instance, keys("b"))] == [("PodGroup/default/u", 3)]
+    assert [(unit.name, len(unit.pods)) for unit in units(instance, "b")] == [("PodGroup/default/u", 3)]
 
 
 def test_half_a_unit_is_broken_by_those_that_stay() -> None:
