@@ -31,7 +31,7 @@ from placer.placement import MAXIMISED, Placement
 from placer.verify import verify
 from tests.examples import seed_blocks
 from tests.support import instance_of
-from tests.tiny import Tiny, tiny
+from tests.tiny import Tiny, tiny, tiny_network
 from tests.tiny_neighbours import tiny_neighbours
 from tests.world import World
 
@@ -200,17 +200,20 @@ def test_where_kubelets_refuse_pods_some_repairs_are_by_ejection_chains() -> Non
 # Steps
 
 
+@pytest.mark.parametrize("make", [tiny, tiny_network], ids=lambda make: str(make.__name__))
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("seeds", seed_blocks(60, 20))
-def test_steps_keep_every_rule_and_never_lose_a_value(seeds: range, workers: int, small_steps: None) -> None:
+def test_steps_keep_every_rule_and_never_lose_a_value(
+    seeds: range, workers: int, make: Callable[[int], Tiny], small_steps: None
+) -> None:
     del small_steps
-    for seed, dense, solution, chance in starts(seeds):
+    for seed, dense, solution, chance in starts(seeds, make):
         for level in range(len(dense.levels)):
             steps = LargeNeighbourhoodSearch(dense, level, solution, seed, chance, OutOfOrder(workers, chance))
             before = steps.incumbent.values
             steps.run(so_many(8), lambda _: False)
             solution = steps.incumbent.solution.copy()
-            assert verify(tiny(seed).instance, dense.placement(solution)) == []
+            assert verify(make(seed).instance, dense.placement(solution)) == [], seed
             for (name, _), old, new in zip(dense.levels[: level + 1], before, steps.incumbent.values, strict=False):
                 if old != new:
                     assert (new > old) == (name in MAXIMISED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -20,20 +19,12 @@ from placer.methods.decomposed.repair import RepairTask, repair
 from placer.methods.decomposed.subproblem import Subproblem, make_subproblem
 from placer.methods.events import SearchOptions
 from placer.methods.exact import search as exact
-from placer.methods.greedy.multi_start import greedy
-from placer.placement import MAXIMISED, Placement
+from placer.placement import Placement
 from placer.verify import verify
 from tests.examples import seed_blocks
-from tests.methods.decomposed.test_decomposed import OutOfOrder, so_many
+from tests.methods.decomposed.test_decomposed import so_many, starts
 from tests.support import instance_of
 from tests.tiny import tiny_network
-
-
-def starts(seeds: range) -> Iterator[tuple[int, Dense, Solution, random.Random]]:
-    """Tiny instances with a solution to start from: nothing, or the greedy's."""
-    for seed in seeds:
-        dense, chance = make_dense(tiny_network(seed).instance), random.Random(seed)
-        yield seed, dense, chance.choice([Solution(), greedy(dense)]), chance
 
 
 def planted() -> tuple[Dense, Solution]:
@@ -52,7 +43,7 @@ def planted() -> tuple[Dense, Solution]:
 def test_a_part_says_what_the_whole_says(seeds: range) -> None:
     """What a step gains in the subproblem it gains in the whole, on every value, and no rule is broken there."""
     changed, calling = 0, 0
-    for seed, dense, solution, chance in starts(seeds):
+    for seed, dense, solution, chance in starts(seeds, tiny_network):
         subproblem, incumbent = some_subproblem(dense, solution, chance)
         if not subproblem.dense.classes:
             continue
@@ -96,7 +87,7 @@ def test_without_slack_a_part_may_only_use_what_its_pods_had_of_a_link() -> None
 
 
 def test_calls_are_counted_as_if_it_were_made_anew() -> None:
-    for _, dense, solution, chance in starts(range(60)):
+    for _, dense, solution, chance in starts(range(60), tiny_network):
         incumbent = IncumbentState(dense, Solution())
         incumbent.change(Solution(), solution)
         drop = Solution({at: chance.randint(1, count) for at, count in solution.items() if chance.random() < 0.5})
@@ -139,23 +130,6 @@ def test_every_operator_chooses_allowed_nodes_once() -> None:
 
 
 # Steps
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("seeds", seed_blocks(60, 20))
-def test_steps_keep_every_rule_and_never_lose_a_value(seeds: range, workers: int, small_steps: None) -> None:
-    del small_steps
-    for seed, dense, solution, chance in starts(seeds):
-        for level in range(len(dense.levels)):
-            steps = LargeNeighbourhoodSearch(dense, level, solution, seed, chance, OutOfOrder(workers, chance))
-            before = steps.incumbent.values
-            steps.run(so_many(8), lambda _: False)
-            solution = steps.incumbent.solution.copy()
-            assert verify(tiny_network(seed).instance, dense.placement(solution)) == [], seed
-            for (name, _), old, new in zip(dense.levels[: level + 1], before, steps.incumbent.values, strict=False):
-                if old != new:
-                    assert (new > old) == (name in MAXIMISED)
-                    break
 
 
 def test_steps_bring_pods_that_call_each_other_together() -> None:
