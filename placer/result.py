@@ -5,6 +5,7 @@ situation                       termination  verdict     what is shown
 ==============================  ===========  ==========  =========================================================
 every value meets its bound     proved       OPTIMAL     the placement, gap 0 on every value
 search ended without a proof    finished     FEASIBLE    the placement, bounds as far as proved
+search died (``SolverDied``)    finished     FEASIBLE    the same, of what it had told before
 time or work limit, an answer   time         FEASIBLE    the same
 time limit, proof was in hand   proved       OPTIMAL     a bound may come from counting alone, without a search
 Ctrl-C or SIGTERM               interrupted  FEASIBLE    the best answer so far
@@ -167,7 +168,7 @@ class Result:
     weight
         Placed weight of all priorities as one sum (micro-nodes), with a bound on that sum: no placement that is at
         least as good in the order of the objective has more (:mod:`placer.bounds.counting`). Met where the verdict is
-        OPTIMAL; None where the policy leaves ``placed`` out, since the weight decides nothing there.
+        OPTIMAL; without a bound where the policy leaves ``placed`` out, since the weight decides nothing there.
     reasons
         Why pods of a group stay pending; only groups of which some do.
     findings

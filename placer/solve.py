@@ -1,4 +1,25 @@
-"""The assembly: instance -> arrays -> greedy -> search -> placement -> verified, scored, judged, explained.
+"""One call of :func:`solve`: an instance in, a verified answer with its bounds out.
+
+=================  ================================================================  ================================
+step               what it makes                                                     how long
+=================  ================================================================  ================================
+``build``          ``Dense``, the arrays (``dense.build``); an ``Incumbent``, which  always finishes
+                   keeps the best solution and the bounds that need no search
+``greedy``         ``Solution``: pods of each class on each node                     the first run as long as reading,
+                   (``methods.greedy.multi_start``)                                  all of them to the limit, less
+                                                                                     what ending takes
+``search``         better solutions and bounds, told while it runs as ``Improved``   to the limit, less what ending
+                   and ``BoundFound`` by a process of its own (``methods.process``,  takes (``_reserve``); then the
+                   which unpickles the arrays); none where all is proved already     process is killed
+``complete``       what still fits is added, so that every answer is maximal         to the limit
+``by_creation``    the same by age, where kubelets sort by it (C10)                  half of what is left
+``result``         ``Placement`` by name, verified and scored without the arrays     verifying always finishes; reasons
+                   (``verify``, ``score``), the bounds beside it, reasons            a little beyond the limit
+=================  ================================================================  ================================
+
+Before it ``placer.read`` makes the instance of files; after it ``placer.document`` and ``placer.summary`` write the
+answer. A search that dies, of a fault or for want of memory, loses nothing that it told before: its last answer is
+ended like any other, with the finding ``SolverDied`` and the termination ``finished``.
 
 What takes long is imported when used, so that ``import placer`` stays instant.
 """
@@ -117,7 +138,7 @@ def solve(
         A method's answer broke a rule: a bug.
     """
     start = time.monotonic()
-    job = _Job(
+    call = _SolveCall(
         instance=instance,
         method=method,
         time_limit=time_limit,
@@ -129,19 +150,19 @@ def solve(
         began=start if began is None else began,
         watch=watch,
     )
-    job.check()
-    job.seconds["read"] = start - job.began
-    incumbent = job.build()
-    ended = job.greedy(incumbent)
+    call.check()
+    call.seconds["read"] = start - call.began
+    incumbent = call.build()
+    ended = call.greedy(incumbent)
     if method != "greedy" and ended is not Termination.INTERRUPTED:
-        ended = job.search(incumbent, method if method in SEARCH else "decomposed")
-    job.complete(incumbent)
-    job.by_creation(incumbent)
-    return job.result(incumbent, ended, require_all)
+        ended = call.search(incumbent, method if method in SEARCH else "decomposed")
+    call.complete(incumbent)
+    call.by_creation(incumbent)
+    return call.result(incumbent, ended, require_all)
 
 
 @dataclass
-class _Job:
+class _SolveCall:
     """One call of :func:`solve`: what was asked, the clock, and what went wrong on the way."""
 
     instance: Instance
@@ -185,7 +206,7 @@ class _Job:
         start = time.monotonic()
         self.dense: Dense = make_dense(self.instance)
         incumbent = Incumbent(self.dense, self.began, self.watch)
-        incumbent.bounded(*named_bounds(self.dense))
+        incumbent.add_bounds(*named_bounds(self.dense))
         self.seconds["build"] = time.monotonic() - start
         return incumbent
 
@@ -231,7 +252,7 @@ class _Job:
         """Add the bounds that counting gives for the values in hand."""
         from placer.bounds import bounds_for
 
-        incumbent.bounded(*bounds_for(self.dense, incumbent.values))
+        incumbent.add_bounds(*bounds_for(self.dense, incumbent.values))
 
     def search(self, incumbent: Incumbent, name: str) -> Termination:
         """Run a search for the time that is left; an interrupt at any moment of it ends it, and the answer stays."""
@@ -257,7 +278,7 @@ class _Job:
         options = SearchOptions(
             left, self.work_limit, self.workers, self.seed, self.hint, self.milp_solver, self.executor
         )
-        ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.hear(event, name), deadline)
+        ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.on_event(event, name), deadline)
         self.seconds["solve"] += time.monotonic() - start
         return self._termination(ended, name)
 
@@ -315,7 +336,7 @@ class _Job:
         if not left:
             return
         created = [self.instance.pods[each.pods[0]].created for each in self.dense.classes]
-        incumbent.instead(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, left))
+        incumbent.replace(swap_towards_creation_order(self.dense, incumbent.solution, created, self.seed, left))
         self.seconds["solve"] += time.monotonic() - start
 
     def _placement(self, solution: Solution) -> Placement:

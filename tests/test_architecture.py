@@ -176,23 +176,30 @@ def test_the_judges_see_no_solver_and_no_arrays() -> None:
     assert {"verify", "score", "outcome", "placement"} <= seen
 
 
-def rooms() -> list[list[str]]:
-    """Rows of the README's table of rooms, as names of modules."""
+def packages() -> list[list[str]]:
+    """Rows of the README's table of packages, as names of modules."""
     text = (ROOT.parent / "README.md").read_text(encoding="utf-8")
-    table = text[text.index("| room | what it is |") :].split("\n\n")[0].splitlines()[2:]
+    table = text[text.index("| package | what it is |") :].split("\n\n")[0].splitlines()[2:]
     cells = [re.split(r"(?<!\\)\|", line)[1] for line in table]
     return [[name.removeprefix("placer/").strip("/") for name in re.findall(r"`([^`]+)`", cell)] for cell in cells]
 
 
-def test_the_readmes_table_of_rooms_is_complete() -> None:
+def test_the_readmes_table_of_packages_is_complete() -> None:
     there = {path.name for path in ROOT.iterdir() if path.suffix != ".typed"}
-    named = [name for row in rooms() for name in row]
+    named = [name for row in packages() for name in row]
     there -= {"__init__.py", "__pycache__"}
     assert len(named) == len(set(named))
-    assert set(named) == there, "README.md, table of rooms: what is directly under placer/, and nothing else"
+    assert set(named) == there, "README.md, table of packages: what is directly under placer/, and nothing else"
 
 
-def test_the_readmes_table_of_rooms_is_in_the_order_of_the_layers() -> None:
-    levels = [[layer(name.removesuffix(".py")) for name in row if name != "schemas"] for row in rooms()]
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_a_package_that_lists_its_modules_lists_them_all(path: Path) -> None:
+    there = {each.stem for each in path.parent.glob("*.py") if not each.stem.startswith("__")}
+    words = set(re.findall(r"\w+", ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""))
+    assert len(there & words) * 2 <= len(there) or there <= words, f"not named: {sorted(there - words)}"
+
+
+def test_the_readmes_table_of_packages_is_in_the_order_of_the_layers() -> None:
+    levels = [[layer(name.removesuffix(".py")) for name in row if name != "schemas"] for row in packages()]
     for above, below in pairwise(levels):
         assert max(above) <= min(below), f"{above} does not stand above {below}"

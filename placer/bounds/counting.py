@@ -356,7 +356,7 @@ class MinimisedBounds:
     @cached_property
     def _units(self) -> IntArray:
         """int64, shape (nodes,): what ``span`` counts each node as, numbered without gaps."""
-        found: IntArray = np.unique(self.dense.leaf_unit, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        found: IntArray = np.unique(self.dense.span_leaf, return_inverse=True)[1].reshape(-1).astype(np.int64)
         return found
 
     def _network_cost(self) -> int:
@@ -564,7 +564,7 @@ def _standing(counting: CountingBounds, name: str) -> int:
     for scope in dense.scopes if name in ("locality", "span") else ():
         common = dense.common(scope.bound)
         if scope.wanted and common is not None:
-            leaves = {int(dense.leaf_unit[node]) for node in scope.bound if node >= 0}
+            leaves = {int(dense.span_leaf[node]) for node in scope.bound if node >= 0}
             value += (
                 len(scope.bound) * int(dense.domains.tier[common])
                 if name == "locality"

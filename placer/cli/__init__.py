@@ -8,11 +8,15 @@ would want to call.
 module          commands, or what it is for
 ==============  ========================================================================================
 `solving`       `solve`, `verify`, `expand`
+`explaining`    `explain`
+`auditing`      `audit`
+`reporting`     `report`
 `running`       `run`, the pass in a cluster
 `snapshotting`  `snapshot`, and flags of all commands that ask a cluster
-`topology`      `topology costs`
+`topology`      `topology show`, `topology discover`, `topology costs`
 `completing`    `completion`
 `program`       one call: all commands, those of ``placer.laboratory`` among them; messages, exit codes
+`sources`       files, or a cluster in place of them
 `parser`        how words are parsed, whichever the command
 `signals`       Ctrl-C and SIGTERM
 `streams`       standard output and standard error

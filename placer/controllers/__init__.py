@@ -1,8 +1,9 @@
 """What controllers of the cluster would write: pure functions from objects to a status or a spec, nothing carried out.
 
 Belongs here: the AppGroup's order and status (``app_group``); the NetworkTopology's costs, bandwidth and status
-(``network_topology``, with ``bandwidth`` and the measured costs of ``placer.instance.network_topologies``). Does not:
-talking to a cluster (the caller hands the objects in and writes what comes back), deciding where a pod goes, files.
+(``network_topology``, with ``bandwidth`` and the measured costs of ``placer.instance.network_topologies``); times as
+objects have them (``times``). Does not: talking to a cluster (the caller hands the objects in and writes what comes
+back), deciding where a pod goes, files.
 
 The controllers that are shipped with KEP-260 differ from what their users would expect; each module says where, and
 does what users would expect. Times are handed in, never asked for, so that equal objects give the equal result; a

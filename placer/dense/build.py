@@ -90,7 +90,7 @@ class _NodeOrder:
         root = len(index)
         return np.array([root if name is None else index[name] for name in self._leaf_names], dtype=np.int64)
 
-    def leaf_unit(self) -> npt.NDArray[np.int64]:
+    def span_leaf(self) -> npt.NDArray[np.int64]:
         """int64, shape (nodes,): the leaf domain, and a number of its own for each node that has none."""
         leaf = self.leaf()
         alone = leaf == len(self._tree.hyper_nodes)
@@ -138,7 +138,7 @@ class _DenseBuilder:
             free=self.free,
             masks=self._mask_rows(),
             leaf=self.order.leaf(),
-            leaf_unit=self.order.leaf_unit(),
+            span_leaf=self.order.span_leaf(),
             node_used=used,
             domains=self.order.domains(used),
             classes=tuple(self.classes if numa is None else _numbered(self.classes, numa)),

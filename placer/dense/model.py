@@ -68,7 +68,7 @@ class PodClass:
         Number of what they ask of NUMA zones, the same for classes that ask the same; -1: nothing that C10 concerns.
     neighbours
         Number of what they ask of pods around them and others of them, the same for classes of which both are the
-        same; -1: neither asks anything (C12, C13, C14).
+        same; -1: neither asks anything (C7 by label, C12 to C15).
     """
 
     pods: tuple[Key, ...]
@@ -225,6 +225,16 @@ class Domains:
 class Dense:
     """The instance by index; everything is read-only and can be pickled.
 
+    Two nodes below one HyperNode, a gang of three trainers and a server::
+
+        nodes       ("n1", "n2")
+        domains     names ("rack", None), tier [1, 2], begin [0, 0], end [2, 2]: the rack and the virtual root
+        classes     trainers: pods of group 0; the server: the pod of group 1
+        groups      the gang, of classes (0,); the server, of classes (1,)
+        scopes      nodes that pods of one gang or subgroup are to share: one domain, few leaves (C7, O2)
+
+    What a method decides is how many pods of each class go to each node (:class:`Solution`): ``{(0, 1): 3}``.
+
     Parameters
     ----------
     nodes
@@ -239,10 +249,18 @@ class Dense:
         bool, shape (distinct constraints, nodes): eligibility (C3).
     leaf
         int64, shape (nodes,): leaf domain of each node, the virtual root for nodes in no HyperNode.
-    leaf_unit
+    span_leaf
         int64, shape (nodes,): what ``span`` counts; nodes in no HyperNode have one each.
     node_used
         bool, shape (nodes,): not empty before (O4).
+    domains
+        The tier tree over the nodes.
+    classes
+        Pods that are interchangeable, class by class; only those that can be placed.
+    groups, sub_groups, scopes
+        Gangs, subgroups of them, and both as what C7 and O2 look at; each names its classes.
+    queue_rows
+        What is left of a queue's capability of one resource, and the classes that count against it (C11).
     ports
         Host ports taken on each node that has any.
     levels
@@ -252,7 +270,7 @@ class Dense:
     numa
         What kubelets that refuse pods make of the classes; None where C10 concerns none.
     neighbours
-        What classes ask of each other; None where C12, C13 and C14 concern none.
+        What classes ask of each other; None where C7 by label and C12 to C15 concern none.
     exact
         Whether amounts are: else a bound that they give may be too low for the truth, and proves nothing.
     constant_locality, constant_span, constant_network
@@ -266,7 +284,7 @@ class Dense:
     free: IntArray
     masks: BoolArray
     leaf: IntArray
-    leaf_unit: IntArray
+    span_leaf: IntArray
     node_used: BoolArray
     domains: Domains
     classes: tuple[PodClass, ...]
@@ -566,7 +584,7 @@ def _span(dense: Dense, solution: Counts) -> int:
     for scope in wanted:
         nodes = {node for index in scope.classes for node, _ in by_class.get(index, ())}
         nodes.update(node for node in scope.bound if node >= 0)
-        total += len({int(dense.leaf_unit[node]) for node in nodes}) + scope.lost_leaves
+        total += len({int(dense.span_leaf[node]) for node in nodes}) + scope.lost_leaves
     return total
 
 

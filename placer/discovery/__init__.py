@@ -7,6 +7,7 @@ Belongs here: readers of such descriptions, each of which gives a tier tree in t
 ==================  ===================================================================================================
 module              what it does
 ==================  ===================================================================================================
+``discovery``       what all of them give
 ``labels``          labels of nodes to a tree
 ``formats``         a file of whichever format to a tree: ``infiniband`` (ibnetdiscover), ``slurm`` (topology.conf and
                     topology.yaml, with ``hostlist``), ``topograph``

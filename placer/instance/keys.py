@@ -20,8 +20,9 @@ class Key(NamedTuple):
 class GroupKey(NamedTuple):
     """Identity of a group.
 
-    ``api_group`` is ``scheduling.k8s.io``, ``scheduling.volcano.sh`` or ``scheduling.x-k8s.io`` for a PodGroup, and
-    empty for a pod that is a gang of one. A gang that a Workload of ``scheduling.k8s.io/v1alpha1`` declares is a
+    ``api_group`` is ``scheduling.k8s.io``, ``scheduling.volcano.sh`` or ``scheduling.x-k8s.io`` for a PodGroup, that of
+    the owner for a gang that one declares (``batch``, ``jobset.x-k8s.io``, ``leaderworkerset.x-k8s.io``), and empty for
+    a pod that is a gang of one. A gang that a Workload of ``scheduling.k8s.io/v1alpha1`` declares is a
     PodGroup too, with the name ``WORKLOAD/POD_GROUP`` or ``WORKLOAD/POD_GROUP/KEY``.
     """
 
@@ -31,7 +32,7 @@ class GroupKey(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """``PodGroup``, or ``Pod`` for a pod in no group."""
+        """``PodGroup``, which an owner that declares a gang counts as too, or ``Pod`` for a pod in no group."""
         return "PodGroup" if self.api_group else "Pod"
 
     def as_dict(self) -> dict[str, str]:

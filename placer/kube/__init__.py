@@ -18,6 +18,9 @@ file                   kinds
 ``volcano``            PodGroup, Queue, Job, HyperNode of Volcano
 ``scheduler_plugins``  PodGroup of scheduler-plugins, AppGroup, NetworkTopology, NodeResourceTopology
 ``apps``               Deployment, StatefulSet, ReplicaSet, batch Job
+``job_sets``           JobSet; ``leader_worker_sets``: LeaderWorkerSet
+``scheduling``         PodGroup and Workload of Kubernetes itself
+``budgets``            PodDisruptionBudget
 ``policy``             our own Policy
 ``kinds``              which model reads which apiVersion and kind, how kubectl calls it, every field that it may have
 =====================  =============================================================================================

@@ -8,7 +8,7 @@ The way of a text, one file for each step::
 
     files        read_texts   paths -> texts, unpacked within the limits
     raw_objects  split        texts -> one slice of JSON text for each object   (with syntax: JSON, YAML, their limits)
-    edits        edit         the what-if options
+    edits        edit         the what-if options   (with label_selectors)
     validation   validate     slices -> typed objects, fields that no kind has, files that give an instance nothing
     writing      dump         plain values -> a file
 

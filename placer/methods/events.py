@@ -18,7 +18,8 @@ class SearchOptions:
     Parameters
     ----------
     seconds
-        Wall-clock seconds from the call, None: unlimited. The caller enforces it from outside as well.
+        Wall-clock seconds from when the search begins in its own process, None: unlimited. The caller kills it at a
+        deadline of its own, which counts from before that process was started.
     work
         Deterministic time units of the solver in all, None: unlimited.
     workers

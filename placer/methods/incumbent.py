@@ -62,20 +62,20 @@ class Incumbent:
         self._note(phase or method)
         return True
 
-    def instead(self, solution: Solution) -> None:
+    def replace(self, solution: Solution) -> None:
         """Have another solution of the same values in place of the one in hand."""
         if score_solution(self._dense, solution) != self.values:
             raise ValueError("the values are not those of the solution in hand")
         self.solution = solution
 
-    def hear(self, event: Event, method: str) -> None:
+    def on_event(self, event: Event, method: str) -> None:
         """Take an event of a search that runs as ``method``."""
         if isinstance(event, Improved):
             self.offer(event.solution, method, f"{method}: {event.phase}" if event.phase else method)
         else:
-            self.bounded(event)
+            self.add_bounds(event)
 
-    def bounded(self, *bounds: BoundFound) -> None:
+    def add_bounds(self, *bounds: BoundFound) -> None:
         """Take bounds; whether one counts is decided by the values it was proved for.
 
         None does where amounts are so large that the arrays are not exact.

@@ -45,7 +45,7 @@ class Causes:
     Parameters
     ----------
     instance, dense, solution, decided
-        As of :func:`placer.reasons.explanation`.
+        As of :func:`placer.reasons.reasons`.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class Run:
         self.all_pods = sum(pod_class.size for pod_class in self.dense.classes)
 
     def hear(self, event: Event) -> None:
-        self.incumbent.hear(event, "exact")
+        self.incumbent.on_event(event, "exact")
         if isinstance(event, Improved) and self.full_after is None and sum(event.solution.values()) == self.all_pods:
             self.full_after = time.monotonic() - self.began
 

@@ -110,7 +110,7 @@ def test_a_solver_that_is_killed_costs_no_more_than_its_answer(
         return child
 
     monkeypatch.setattr(process, "_start", start)
-    monkeypatch.setattr(importlib.import_module("placer.solve")._Job, "_proved", lambda *_: False)
+    monkeypatch.setattr(importlib.import_module("placer.solve")._SolveCall, "_proved", lambda *_: False)
     cluster.create(node("n1"), node("n2"), *gang("train", 4, cpu=4))
     told = passes("--method", "auto", "--save", str(tmp_path))
     assert killed

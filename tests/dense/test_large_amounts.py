@@ -56,7 +56,7 @@ def test_where_amounts_are_not_exact_no_bound_counts() -> None:
     assert not dense.exact
     incumbent = Incumbent(dense, 0.0)
     incumbent.offer(Solution(), "test")
-    incumbent.bounded(*named_bounds(dense))
+    incumbent.add_bounds(*named_bounds(dense))
     assert set(incumbent.bounds()) == {None}
     assert solve(world.instance(), method="greedy", time_limit=None).verdict is Verdict.FEASIBLE
 

@@ -13,6 +13,9 @@ family        what it makes
 `numa`        nodes of several NUMA zones, filled in an order that their kubelets admit
 `neighbours`  a full cluster whose queue keeps near, apart and spread, and is known to fit
 ============  =====================================================================
+
+`clos` and `planted` are in ``clos_fabric`` and ``carving``; all draw from ``random_source``, so that a seed gives the
+same on every machine.
 """
 
 from __future__ import annotations

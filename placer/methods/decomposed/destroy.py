@@ -92,7 +92,7 @@ def cells_of(dense: Dense) -> IntArray:
 def least_of(dense: Dense, scope: DenseScope) -> tuple[int, int]:
     """Lowest tier of a domain, and fewest leaves, that could hold all pods of a scope alone, class by class."""
     tree, lowest, fewest = dense.domains, int(dense.domains.tier.min()), 1
-    leaves = np.unique(dense.leaf_unit, return_inverse=True)[1].reshape(-1)
+    leaves = np.unique(dense.span_leaf, return_inverse=True)[1].reshape(-1)
     for index in scope.classes:
         fits, size = dense.fits(index), dense.classes[index].size
         sums = np.concatenate(([0], np.cumsum(fits)))
@@ -606,7 +606,7 @@ class DestroyOperators:
                 pods = sum(self.incumbent.placed[each] for each in classes)
                 yield number, 0 if common is None else (int(dense.domains.tier[common]) - lowest) * pods
             else:
-                yield number, len({int(dense.leaf_unit[node]) for node in nodes}) - fewest
+                yield number, len({int(dense.span_leaf[node]) for node in nodes}) - fewest
 
     @cached_property
     def least(self) -> dict[int, tuple[int, int]]:

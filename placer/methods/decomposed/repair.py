@@ -174,7 +174,7 @@ def _compactness(task: RepairTask, model: ExactModel) -> Linear:
     for (index, node), count in task.start.items():
         free[node] -= task.dense.classes[index].request * count
     room = (free / np.maximum(task.dense.free.max(axis=0, initial=0), 1)).min(axis=1) if free.shape[1] else free[:, :0]
-    units, number = np.unique(task.dense.leaf_unit, return_inverse=True)
+    units, number = np.unique(task.dense.span_leaf, return_inverse=True)
     order = np.argsort(np.argsort(-np.bincount(number.reshape(-1), weights=room.reshape(-1))))
     worth_of = {int(unit): 4 + 4 * int(place) // max(1, len(units)) for unit, place in zip(units, order, strict=True)}
     row = Linear()

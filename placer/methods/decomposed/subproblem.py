@@ -165,7 +165,7 @@ class _SubproblemBuilder:
 
     def _stand_ins(self) -> None:
         """Choose the nodes: those that are freed, and per leaf with pods that stay one that stands for them."""
-        unit = self.dense.leaf_unit
+        unit = self.dense.span_leaf
         self.scopes = sorted(
             {self.dense.groups[group].scope for group in self.groups}
             | {self.dense.sub_groups[sub].scope for sub in self.subs}
@@ -200,7 +200,7 @@ class _SubproblemBuilder:
             free=self._free(chosen),
             masks=dense.masks[self.masks][:, numbers] & chosen,
             leaf=dense.leaf[numbers],
-            leaf_unit=dense.leaf_unit[numbers],
+            span_leaf=dense.span_leaf[numbers],
             node_used=self.rest.used[numbers],
             classes=tuple(map(self._class, self.classes)),
             groups=tuple(map(self._group, self.groups)),
@@ -320,7 +320,7 @@ class _SubproblemBuilder:
 
     def _scope(self, index: int) -> DenseScope:
         scope = self.dense.scopes[index]
-        unit = self.dense.leaf_unit
+        unit = self.dense.span_leaf
         bound = (self.unit_number[int(unit[node])] if node >= 0 else -1 for node in self.fast[index])
         return replace(scope, classes=self._numbers(scope.classes), bound=tuple(bound))
 

@@ -1,6 +1,7 @@
 """The exact method: one CP-SAT model of counts, solved value after value, with proofs.
 
 Belongs here: what is counted and decided, with the way to solutions and back (``variables``); pods that call each other
-and NUMA zones (``calls``, ``zones``); the rules and the values (``constraints``, ``objective``); the model and its
-search (``search``). Does not: judging a placement (``verify``, ``score``), bounds without search (``placer.bounds``).
+and NUMA zones (``calls``, ``zones``); the rules and the values (``constraints`` with ``neighbours``, ``objective``);
+the model and its search (``search``); one group alone (``readiness``). Does not: judging a placement (``verify``,
+``score``), bounds without search (``placer.bounds``).
 """

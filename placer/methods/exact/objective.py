@@ -141,7 +141,7 @@ class ExactObjective:
 
     def _touch(self, total: Linear, index: int, bundle: Bundle) -> None:
         scope = self.dense.scopes[bundle.scope]
-        before = {int(self.dense.leaf_unit[node]) for node in scope.bound if node >= 0}
+        before = {int(self.dense.span_leaf[node]) for node in scope.bound if node >= 0}
         total.constant += len(before) + scope.lost_leaves
         touched: dict[int, IntVar] = {}
         pods: dict[int, Linear] = defaultdict(Linear)

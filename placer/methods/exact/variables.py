@@ -128,7 +128,7 @@ def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
     """
     eligible, area = equally_eligible(dense).of, dense.area
     countable = _CountableNodes(dense, eligible, apart=apart)
-    unit = dense.leaf_unit if any(scope.wanted for scope in dense.scopes) else dense.leaf
+    unit = dense.span_leaf if any(scope.wanted for scope in dense.scopes) else dense.leaf
     asking = _where_neighbours_matter(dense)
 
     def signature(node: int) -> tuple[object, ...]:
@@ -196,7 +196,7 @@ def _meeting(dense: Dense) -> BoolArray:
 
 def _node_set(dense: Dense, nodes: tuple[int, ...], counting: _CountableResource | None) -> NodeSet:
     first = nodes[0]
-    leaf, unit, used = int(dense.leaf[first]), int(dense.leaf_unit[first]), bool(dense.node_used[first])
+    leaf, unit, used = int(dense.leaf[first]), int(dense.span_leaf[first]), bool(dense.node_used[first])
     if counting is None:
         return NodeSet(nodes, leaf, unit, used)
     return NodeSet(nodes, leaf, unit, used, counting.resource, counting.sizes)

@@ -35,7 +35,7 @@ __all__ = ["LOOKS", "complete", "greedy", "squeeze_in"]
 T = TypeVar("T", int, float)
 
 #: Sort key of a group within its priority: smaller is earlier.
-Key = Callable[["Measures", int], tuple[float, ...]]
+SortKey = Callable[["Measures", int], tuple[float, ...]]
 
 
 class Measures:
@@ -43,17 +43,17 @@ class Measures:
 
     def __init__(self, layout: GreedyLayout) -> None:
         self.layout, self.dense = layout, layout.dense
-        #: First group of the AppGroup and priority of a group, or the group itself: a unit is placed as a whole.
-        self.unit = self._units()
+        #: First group of the AppGroup and priority of a group, or the group itself: such a block is placed as a whole.
+        self.block = self._blocks()
         size = [self._price(group.classes) for group in self.dense.groups]
         self._sizes = size
-        self.size = self._of_units(size, sum)
+        self.size = self._of_blocks(size, sum)
         largest = [
             max((layout.class_prices[index] for index in group.classes), default=0) for group in self.dense.groups
         ]
-        self.largest_pod = self._of_units(largest, max)
+        self.largest_pod = self._of_blocks(largest, max)
 
-    def _units(self) -> list[int]:
+    def _blocks(self) -> list[int]:
         first: dict[object, int] = {}
         found = []
         for index, group in enumerate(self.dense.groups):
@@ -61,15 +61,15 @@ class Measures:
             found.append(index if app is None else first.setdefault((app, group.priority), index))
         return found
 
-    def _of_units(self, values: list[T], together: Callable[[Iterable[T]], T]) -> list[T]:
-        """What its whole unit has, for every group."""
+    def _of_blocks(self, values: list[T], together: Callable[[Iterable[T]], T]) -> list[T]:
+        """What its whole block has, for every group."""
         if self.layout.calls is None:
             return values
         members: dict[int, list[T]] = defaultdict(list)
-        for unit, value in zip(self.unit, values, strict=True):
-            members[unit].append(value)
-        of_unit = {unit: together(each) for unit, each in members.items()}
-        return [of_unit[unit] for unit in self.unit]
+        for block, value in zip(self.block, values, strict=True):
+            members[block].append(value)
+        of_block = {block: together(each) for block, each in members.items()}
+        return [of_block[block] for block in self.block]
 
     def _price(self, classes: tuple[int, ...]) -> int:
         return sum(self.layout.class_prices[index] * self.dense.classes[index].size for index in classes)
@@ -99,7 +99,7 @@ class Measures:
                 part = self.dense.sub_groups[sub]
                 parts.append(self._part(part.scope, self._price(part.classes)))
             found.append(max(parts))
-        return self._of_units(found, max)
+        return self._of_blocks(found, max)
 
     @cached_property
     def _spreads(self) -> Sequence[SpreadRow]:
@@ -121,14 +121,14 @@ class Measures:
         """How many others each group has to come after, since it must be near them (C12)."""
         known = {} if self.dense.neighbours is None else self.dense.neighbours.depth
         found = [max((known.get(index, 0) for index in group.classes), default=0) for group in self.dense.groups]
-        return self._of_units(found, max)
+        return self._of_blocks(found, max)
 
     @cached_property
     def tier(self) -> list[int]:
         """Tier limit of each group, the virtual root's where it has none."""
         top = int(self.dense.domains.tier[self.dense.domains.root])
         limits = [self.dense.scopes[group.scope].limit for group in self.dense.groups]
-        return self._of_units([top if limit is None else limit for limit in limits], min)
+        return self._of_blocks([top if limit is None else limit for limit in limits], min)
 
 
 def _by_calls(measures: Measures, group: int) -> tuple[float, ...]:
@@ -138,7 +138,7 @@ def _by_calls(measures: Measures, group: int) -> tuple[float, ...]:
 
 #: Every order, as sort keys of the groups of one priority; ties: older first. The first places most where pods differ,
 #: the second now and then; the others may place the same nearer.
-ORDERS: tuple[Key, ...] = (
+ORDERS: tuple[SortKey, ...] = (
     lambda measures, group: (-measures.largest_pod[group], -measures.share[group]),
     lambda measures, group: (-measures.share[group], -measures.size[group]),
     lambda measures, group: (measures.tier[group], -measures.size[group]),
@@ -239,17 +239,17 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
         return solution
     state, effort = GreedyState(GreedyLayout(dense), solution), Effort(LOOKS)
     majority = dense.network is not None and dense.network.majority
-    levels: dict[int, list[int]] = defaultdict(list)
+    by_priority: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(dense.groups):
-        levels[group.priority].append(index)
+        by_priority[group.priority].append(index)
     places = _places(dense, former or Solution())
     before = -1
     # What is added can be a near callee of what was too far from all others.
     while before < 0 or (majority and before < sum(state.placed)):
         before = sum(state.placed)
-        for priority in sorted(levels, reverse=True):
-            _put_back(state, levels[priority], places)
-            _add(state, levels[priority], effort, deadline)
+        for priority in sorted(by_priority, reverse=True):
+            _put_back(state, by_priority[priority], places)
+            _add(state, by_priority[priority], effort, deadline)
     return state.solution()
 
 
@@ -509,14 +509,14 @@ class _GreedySearch:
     def _tried(self, sequence: list[int], style: Style) -> bool:
         return (tuple(sequence), style) in self.tried
 
-    def _sequence(self, order: Key) -> list[int]:
+    def _sequence(self, order: SortKey) -> list[int]:
         measures, groups = self.measures, self.dense.groups
         sequence = sorted(
             range(len(groups)),
             key=lambda group: (
                 -groups[group].priority,
                 *order(measures, group),
-                measures.unit[group],
+                measures.block[group],
                 group,
             ),
         )
@@ -534,14 +534,14 @@ class _GreedySearch:
 
     def _moved_forward(self, chain: _Chain) -> list[int]:
         """Halve the places of units with a group left out, and shorten those of units with optional pods left."""
-        unit, place = self.measures.unit, dict[int, float]()
-        left_out = {unit[group] for group in chain.left_out}
-        in_part = {unit[group] for group in chain.in_part}
+        block, place = self.measures.block, dict[int, float]()
+        left_out = {block[group] for group in chain.left_out}
+        in_part = {block[group] for group in chain.in_part}
         for number, group in enumerate(chain.sequence):
-            factor = 0.5 if unit[group] in left_out else 0.8 if unit[group] in in_part else 1.0
-            place.setdefault(unit[group], number * factor - (0.1 if factor < 1 else 0.0))
+            factor = 0.5 if block[group] in left_out else 0.8 if block[group] in in_part else 1.0
+            place.setdefault(block[group], number * factor - (0.1 if factor < 1 else 0.0))
         groups = self.dense.groups
-        return self._admitted(sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[unit[group]])))
+        return self._admitted(sorted(chain.sequence, key=lambda group: (-groups[group].priority, place[block[group]])))
 
     def _run(self, sequence: list[int], style: Style) -> _Chain:
         deadline = self.deadline if self.tried else max(self.deadline, self.first, key=lambda each: each.at)

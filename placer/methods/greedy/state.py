@@ -287,7 +287,7 @@ class GreedyLayout:
         self._elastic: dict[int, bool] = {}
         self._needed: dict[int, tuple[PodBlock, ...] | None] = {}
         self._order_domains()
-        changes = np.flatnonzero(np.diff(dense.leaf_unit, prepend=-1))
+        changes = np.flatnonzero(np.diff(dense.span_leaf, prepend=-1))
         #: First node of each leaf (a node in no HyperNode is a leaf of its own), and the number of nodes at the end.
         self.leaf_begin = np.append(changes, len(dense.nodes)).astype(np.int64)
         #: Dependencies between workloads; None where there are none.

@@ -2,7 +2,7 @@
 
 Belongs here: numbers that doubles can hold, and counts of every class on every node with what follows from them
 (``variables``); pods that call each other and NUMA zones (``flows``, ``zones``); the rules and the values
-(``constraints``, ``objective``); the solvers that PuLP knows (``solvers``); the program and its search (``search``).
-Does not: anything of ``exact``, whose bundles and places would carry a mistake over; judging a placement (``verify``,
-``score``).
+(``constraints`` with ``neighbours``, ``objective``); the solvers that PuLP knows (``solvers``); the program and its
+search (``search``). Does not: anything of ``exact``, whose bundles and places would carry a mistake over; judging a
+placement (``verify``, ``score``).
 """

@@ -90,7 +90,7 @@ class MilpObjective:
         total = Linear(constant=self.dense.constant_span)
         for number, scope in enumerate(self.dense.scopes):
             if scope.wanted:
-                before = {int(self.dense.leaf_unit[node]) for node in scope.bound if node >= 0}
+                before = {int(self.dense.span_leaf[node]) for node in scope.bound if node >= 0}
                 total.constant += len(before) + scope.lost_leaves
                 total.add(1, *self._touched(number, before))
         return total
@@ -102,7 +102,7 @@ class MilpObjective:
         for index in self.dense.scopes[number].classes:
             by_unit: dict[int, list[Variable]] = defaultdict(list)
             for node, variable in self.variables.count[index].items():
-                by_unit[int(self.dense.leaf_unit[node])].append(variable)
+                by_unit[int(self.dense.span_leaf[node])].append(variable)
             for unit in (unit for unit in by_unit if unit not in before):
                 if unit not in touched:
                     touched[unit] = self.program.integer(f"t_{number}_{unit}", 1, partial(reaches, pods[unit], 1))

@@ -81,10 +81,10 @@ def test_a_part_has_no_node_that_it_does_not_need() -> None:
     incumbent = IncumbentState(dense, greedy(dense))
     subproblem = make_subproblem(incumbent, [0, 1, 2], [])
     assert set(subproblem.nodes[subproblem.dense.masks.any(axis=0)].tolist()) <= {0, 1, 2}
-    leaves = dense.leaf_unit[subproblem.nodes]
+    leaves = dense.span_leaf[subproblem.nodes]
     outside = leaves[~np.isin(subproblem.nodes, [0, 1, 2])]
     assert len(set(outside.tolist())) == len(outside)  # one per leaf, and none where a chosen node stands for the leaf
-    assert not set(outside.tolist()) & set(dense.leaf_unit[[0, 1, 2]].tolist())
+    assert not set(outside.tolist()) & set(dense.span_leaf[[0, 1, 2]].tolist())
 
 
 def test_groups_that_stay_still_keep_their_pods_and_hold_their_room() -> None:

@@ -116,5 +116,5 @@ def test_what_is_put_in_the_place_of_a_solution_has_its_values() -> None:
     incumbent = Incumbent(dense, 0.0)
     incumbent.offer(start, "test")
     with pytest.raises(ValueError, match="values"):
-        incumbent.instead(Solution())
+        incumbent.replace(Solution())
     assert incumbent.solution == start

@@ -332,5 +332,5 @@ class _Measurer:
         one = self.dense.scopes[scope]
         if not one.wanted:
             return 0
-        touched = len({int(self.dense.leaf_unit[node]) for node in one.bound if node >= 0})
+        touched = len({int(self.dense.span_leaf[node]) for node in one.bound if node >= 0})
         return max(touched, int(bool(one.classes))) + one.lost_leaves
