@@ -16,7 +16,7 @@ from :mod:`tests.numa_naive`, those for C12 from :mod:`tests.neighbours_naive`, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -64,7 +64,7 @@ def _assert_pairs(instance: Instance, value: Score, placement: Placement) -> Non
 
 def placements(instance: Instance) -> Iterator[Placement]:
     """Every valid placement, one of each kind; the one that places nothing among them."""
-    return _Search(instance).placements()
+    return Search(instance).placements()
 
 
 def holds(instance: Instance, placement: Placement, rules: Iterable[Rule]) -> bool:
@@ -77,7 +77,7 @@ def holds(instance: Instance, placement: Placement, rules: Iterable[Rule]) -> bo
 
 def binds(instance: Instance, rule: str, optimum: Score, most: int = 2000) -> bool:
     """Whether leaving the rule out is seen to make a better placement possible, among the first ``most``."""
-    search = _Search(let_go(instance)) if rule == "C1" else _Search(instance, without=rule)
+    search = Search(let_go(instance)) if rule == "C1" else Search(instance, without=rule)
     return any(better(score(search.instance, placement), optimum) for placement in islice(search.placements(), most))
 
 
@@ -87,11 +87,29 @@ def let_go(instance: Instance) -> Instance:
     return replace(instance, pods=pods)
 
 
-class _Search:
-    """All placements of an instance, one of each kind."""
+class Search:
+    """All placements of an instance, one of each kind.
 
-    def __init__(self, instance: Instance, without: str | None = None) -> None:
-        self.instance = instance
+    Parameters
+    ----------
+    instance
+        The problem.
+    without
+        A rule that is left out.
+    bound_again
+        Waiting pods that every placement must bind.
+    promises
+        Whether placements that begin with what is chosen are to be looked at.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        without: str | None = None,
+        bound_again: Collection[Key] = (),
+        promises: Callable[[Mapping[GroupKey, Counts]], bool] = lambda _: True,
+    ) -> None:
+        self.instance, self.bound_again, self.promises = instance, bound_again, promises
         off = (without, *instance.policy.rules_off)
         rules = [(name, rule) for name, rule in RULES if name not in off and name != "C10"]
         self.zones = {} if "C10" in off else _zones(instance)
@@ -102,8 +120,9 @@ class _Search:
         self.at_the_end = [rule for name, rule in rules if name in others and name != "C12"]
         self.near = "C12" not in off and any(pod.neighbours.affinity for pod in instance.pending)
         self.nodes = list(instance.nodes)
-        self.groups = sorted((group for group in instance.groups.values() if group.pending), key=self._group_kind)
-        self.classes = {group.key: _classes(instance, group) for group in self.groups}
+        waiting = (group for group in instance.groups.values() if group.pending)
+        self.groups = sorted(waiting, key=lambda group: (group.pending[0] in bound_again, self._group_kind(group)))
+        self.classes = {group.key: self._classes(group) for group in self.groups}
         self.options = {group.key: sorted(self._options(group), key=_size, reverse=True) for group in self.groups}
         self.equal_nodes = self._equal_nodes()
 
@@ -112,9 +131,9 @@ class _Search:
         yield from self._extend(0, {}, [], ())
 
     def _extend(
-        self, index: int, chosen: dict[GroupKey, Counts], rows: Sequence[tuple[int, ...]], last: Counts
+        self, index: int, chosen: Mapping[GroupKey, Counts], rows: Sequence[tuple[int, ...]], last: Counts
     ) -> Iterator[Placement]:
-        placement = self._placement(chosen)
+        placement = self.placement(chosen)
         if index == len(self.groups):
             ordered = self._ordered(placement) if self._holds(placement, self.at_the_end) else None
             if ordered is not None:
@@ -129,13 +148,15 @@ class _Search:
             if not self._leads(grown):
                 continue
             more = {**chosen, group.key: option}
-            if not any(map(any, option)) or self._holds(self._placement(more), self.unmendable):
+            if not self.promises(more):
+                continue
+            if not any(map(any, option)) or self._holds(self.placement(more), self.unmendable):
                 yield from self._extend(index + 1, more, grown, option)
 
     def _options(self, group: Group) -> Iterator[Counts]:
         """What the rules allow the group when it is alone."""
         for counts in self._fill(group, ()):
-            if self._holds(self._placement({group.key: counts}), self.rules):
+            if self._holds(self.placement({group.key: counts}), self.rules):
                 yield counts
 
     def _fill(self, group: Group, done: Counts) -> Iterator[Counts]:
@@ -143,12 +164,15 @@ class _Search:
         if len(done) == len(self.classes[group.key]):
             yield done
             return
-        for row in _rows(len(self.classes[group.key][len(done)]), len(self.nodes)):
+        members = self.classes[group.key][len(done)]
+        for row in _rows(len(members), len(self.nodes)):
+            if members[0] in self.bound_again and sum(row) < len(members):
+                continue
             counts = (*done, row)
-            if self._holds(self._placement({group.key: counts}), self.unmendable):
+            if self._holds(self.placement({group.key: counts}), self.unmendable):
                 yield from self._fill(group, counts)
 
-    def _placement(self, chosen: dict[GroupKey, Counts]) -> Placement:
+    def placement(self, chosen: Mapping[GroupKey, Counts]) -> Placement:
         """Name the pods that the counts mean: of each class the first ones, node by node."""
         pairs: list[tuple[Key, str]] = []
         for key, counts in chosen.items():
@@ -190,13 +214,13 @@ class _Search:
         seen: dict[object, int] = {}
         pairs = []
         for index, name in enumerate(self.nodes):
-            kind = self._node_kind(self.instance.nodes[name])
+            kind = self.node_kind(self.instance.nodes[name])
             if kind in seen:
                 pairs.append((seen[kind], index))
             seen[kind] = index
         return pairs
 
-    def _node_kind(self, node: Node) -> object:
+    def node_kind(self, node: Node) -> object:
         """What tells a node from others; one that holds something already is like no other."""
         if any(pod.node == node.name for pod in self.instance.pods.values()):
             return node.name
@@ -210,10 +234,19 @@ class _Search:
     def _group_kind(self, group: Group) -> str:
         """What tells a group from others; only pods in no group can be alike."""
         pod = self.instance.pods[group.pending[0]]
-        return repr(group.key if group.key.api_group else (group.min_member, group.priority, group.invalid, _kind(pod)))
+        again = group.pending[0] in self.bound_again
+        alike = (group.min_member, group.priority, group.invalid, again, kind_of(pod))
+        return repr(group.key if group.key.api_group else alike)
+
+    def _classes(self, group: Group) -> list[list[Key]]:
+        """The group's pending pods in sets of equal ones."""
+        found: dict[object, list[Key]] = {}
+        for key in group.pending:
+            found.setdefault((key in self.bound_again, kind_of(self.instance.pods[key])), []).append(key)
+        return list(found.values())
 
 
-def _kind(pod: Pod) -> object:
+def kind_of(pod: Pod) -> object:
     """Everything about a pending pod that can matter, its name apart."""
     home = (pod.app_group, pod.workload, pod.numa, pod.neighbours, tuple(sorted(pod.labels.items())))
     return pod.requests, pod.constraints, pod.host_ports, pod.sub_group, pod.role, pod.queue, pod.unsupported, home
@@ -223,14 +256,6 @@ def _zones(instance: Instance) -> dict[str, NumaNode]:
     """Nodes whose kubelets refuse what they cannot align."""
     found = {name: node.numa for name, node in instance.nodes.items() if node.numa is not None}
     return {name: node for name, node in found.items() if node.policy in ("single-numa-node", "restricted", "unknown")}
-
-
-def _classes(instance: Instance, group: Group) -> list[list[Key]]:
-    """The group's pending pods in sets of equal ones."""
-    found: dict[object, list[Key]] = {}
-    for key in group.pending:
-        found.setdefault(_kind(instance.pods[key]), []).append(key)
-    return list(found.values())
 
 
 def _size(counts: Counts) -> int:

@@ -30,6 +30,12 @@ def tiny_neighbours(seed: int) -> Tiny:
     return Tiny(seed, instance, base.tags | maker.tags | units.tags)
 
 
+def with_neighbours(random: Random, instance: Instance) -> tuple[Instance, frozenset[str]]:
+    """An instance with labels over its nodes and terms over its pods, and what it uses of these."""
+    maker = _Maker(random, instance)
+    return maker.make(), frozenset(maker.tags)
+
+
 class _Maker:
     """Labels over the nodes of one instance, terms over its pods."""
 

@@ -1,0 +1,119 @@
+"""Seeded tiny instances in which most room is taken: gangs and pods run that may go, and a few wait (D1 to D5).
+
+Those of :mod:`tests.tiny` with more that runs and less that waits; every third one with areas and AppGroups, or with
+labels and terms of :mod:`tests.tiny_neighbours`. At most 6 pods of theirs run, and at most 4 wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from placer.instance import GroupKey, Instance, Key, PodState, SubGroupPolicy
+from placer.instance.problem import DisruptionBudget
+from tests.tiny import Tiny, TinyMaker, TinyNetworkMaker
+from tests.tiny_neighbours import with_neighbours
+from tests.world import GPU, hard
+
+#: Most nodes; of running pods that may go; of pods that wait.
+MOST_NODES, MOST_RUNNING, MOST_WAITING = 4, 6, 4
+
+
+def tiny_disruption(seed: int) -> Tiny:
+    """Make the instance of a seed."""
+    random = Random(f"tiny disruption {seed}")
+    most_pods = dict.fromkeys(range(2, MOST_NODES + 1), MOST_WAITING)
+    maker = (_NetworkFiller if seed % 6 == 4 else _Filler)(random, most_pods, most_gangs=2)
+    instance, tags = maker.make(), frozenset(maker.tags)
+    if seed % 6 == 5:
+        instance, more = with_neighbours(random, instance)
+        tags |= more
+    return Tiny(seed, instance, tags)
+
+
+class _Filler(TinyMaker):
+    """Fills the nodes before anything waits."""
+
+    def make(self) -> Instance:
+        super().make()
+        instance = self.world.instance()
+        keys = [key for key, pod in instance.pods.items() if pod.state is PodState.BOUND]
+        pods = {key: replace(instance.pods[key], protected=self._protected(instance, key)) for key in keys}
+        return replace(instance, pods={**instance.pods, **pods}, budgets=tuple(self._budgets(keys)))
+
+    def _protected(self, instance: Instance, key: Key) -> str:
+        if instance.pods[key].daemon:
+            return "it belongs to its node, as pods of DaemonSets and static pods do"
+        return "the Policy protects it" if self.chance(0.05, "protected") else ""
+
+    def _budgets(self, keys: Sequence[Key]) -> list[DisruptionBudget]:
+        found = []
+        for name in "xy"[: self.random.choice([0, 0, 0, 1, 2])]:
+            meant = frozenset(key for key in keys if self.chance(0.4))
+            if meant:
+                self.tags.add("budget")
+                found.append(DisruptionBudget(Key("default", name), meant, self.random.choice([0, 1, 1, 2])))
+        return found
+
+    def strangers(self) -> None:
+        """What runs: gangs and pods of several priorities, until little room is left."""
+        if self.chance(0.15, "other strangers"):
+            super().strangers()
+        self.left = self.random.choice([1, 2, 2, 3, 3, MOST_WAITING])
+        self.running, spare = 0, self.random.choice([0, 1, 1, 2])
+        while self.running < MOST_RUNNING and len(self._free()) > spare:
+            if self.chance(0.5):
+                self._running_gang()
+            else:
+                self._running_pod()
+
+    def _free(self) -> list[str]:
+        """The nodes with a GPU to give, each as often as it has one."""
+        free = {name: node.allocatable[GPU] for name, node in self.world.node_list.items()}
+        for pod in self.world.pods.values():
+            if pod.node in free:
+                free[pod.node] -= pod.requests[GPU]
+        return [name for name, left in free.items() for _ in range(left)]
+
+    def _running_pod(self) -> None:
+        free = self._free()
+        where = self.random.choice(free)
+        gpu = self.random.randint(1, min(3, free.count(where)))
+        self._run(where, None, gpu, priority=self.random.choice([0, 0, 0, 0, 5, 10, 20]))
+
+    def _run(self, where: str, gang: GroupKey | None, gpu: int, **more: object) -> None:
+        self.world.running(self.name(), where, gang, gpu, **more)
+        self.running += 1
+
+    def _running_gang(self) -> None:
+        free = self._free()
+        most = min(len(free), MOST_RUNNING - self.running, 3)
+        free = self.random.sample(free, self.random.randint(1, most))
+        parted = len(free) > 1 and self.chance(0.3, "running subGroups")
+        policies = [SubGroupPolicy("part", self.random.randint(1, 2), self.random.randint(0, 1))] if parted else []
+        slack = len(free) > 1 and self.chance(0.4, "slack")
+        gang = self.world.gang(
+            self.name(),
+            self.random.randint(0, len(free) - 1) if slack else len(free),
+            topology=hard(self.random.choice([1, 2])) if self.chance(0.2, "running hard") else None,
+            policies=policies,
+            queue=self.queue() if self.chance(0.3) else None,
+            priority=self.random.choice([0, 0, 0, 0, 5, 10]),
+        )
+        home = self.world.gangs[gang]
+        home.group = replace(home.group, disrupted_whole=slack and self.chance(0.3, "disruptionMode"))
+        gpu = 2 if self.chance(0.4) and all(self._free().count(where) >= 2 * free.count(where) for where in free) else 1
+        for index, where in enumerate(free):
+            self._run(where, gang, gpu, part=f"{index % 2}" if parted else None)
+
+    def gang(self) -> GroupKey:
+        gang = super().gang()
+        home = self.world.gangs[gang]
+        least = max(home.group.min_member, self.random.choice([0, 1, 1]))
+        home.group = replace(home.group, min_member=least, priority=self.random.choice([0, 10, 10, 10, 10, 20]))
+        return gang
+
+
+class _NetworkFiller(_Filler, TinyNetworkMaker):
+    """The same beneath areas, links and AppGroups."""
