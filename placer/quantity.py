@@ -185,6 +185,16 @@ class Resources(Mapping[str, int]):
         """Whether every amount is at most that of ``room``."""
         return all(amount <= room[name] for name, amount in self._amounts.items())
 
+    def copies_in(self, room: Resources) -> int:
+        """How often a vector that asks for something fits into ``room``.
+
+        Examples
+        --------
+        >>> Resources({"cpu": 2500, "pods": 1}).copies_in(Resources({"cpu": 8000, "pods": 110}))
+        3
+        """
+        return max(0, min(room[name] // amount for name, amount in self._amounts.items()))
+
     def __repr__(self) -> str:
         return f"Resources({self._amounts})"
 

@@ -5,7 +5,7 @@ JSON keeps the keys and the integers; ``models/glossary.md`` explains the words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "amount_digits",
@@ -15,6 +15,7 @@ __all__ = [
     "nodes_worth",
     "number_word",
     "prover_word",
+    "some",
     "value_meaning",
     "value_word",
 ]
@@ -96,6 +97,17 @@ def number_word(name: str, value: int, *beside: int | None) -> str:
 def counted(count: int, word: str) -> str:
     """``1 pod``, ``2,000 pods``."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def some(words: Sequence[str], most: int) -> list[str]:
+    """The first few, and how many more there are.
+
+    Examples
+    --------
+    >>> some(["a", "b", "c"], 2), some(["a"], 2)
+    (['a', 'b', '1 more'], ['a'])
+    """
+    return [*words[:most], *([f"{len(words) - most:,} more"] if len(words) > most else [])]
 
 
 def and_list(words: Iterable[str]) -> str:

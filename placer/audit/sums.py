@@ -82,4 +82,4 @@ def _room(instance: Instance, node: Node, shape: AlikePods) -> int:
     if not shape.constraints.admits(node):
         return 0
     free = node.allocatable - instance.held.get(node.name, Resources())
-    return max(0, min((free[name] // amount for name, amount in shape.requests.items() if amount), default=0))
+    return shape.requests.copies_in(free)

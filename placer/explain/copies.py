@@ -9,6 +9,7 @@ from typing import Any
 
 from placer.deadline import Deadline
 from placer.dense import Dense
+from placer.dense.amounts import NodeAmounts
 from placer.dense.build import make_dense
 from placer.errors import UsageError
 from placer.explain.lifts import alone
@@ -81,12 +82,10 @@ def read_spare(words: str, instance: Instance) -> Spare:
 
 def with_spares(instance: Instance, key: GroupKey, spare: Spare) -> Instance:
     """The instance without those nodes of each domain that have room for most pods of the group."""
-    dense = make_dense(alone(instance, key))
-    room = [
-        sum(int(dense.fits(index)[node]) for index in range(len(dense.classes))) for node in range(len(dense.nodes))
-    ]
+    lone = alone(instance, key)
+    room = _room(lone, make_dense(lone))
     by_domain: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for node, count in zip(dense.nodes, room, strict=True):
+    for node, count in room.items():
         for domain in instance.topology.path(node):
             if instance.topology.hyper_nodes[domain].tier == spare.tier:
                 by_domain[domain].append((-count, node))
@@ -145,19 +144,22 @@ def _counted(lone: Instance, key: GroupKey) -> int:
     dense = make_dense(lone)
     if not dense.groups:
         return 0
-    kinds = {_kind(dense, at): at for at in range(len(dense.classes))}
-    room = [0] * len(dense.nodes)
-    for index in kinds.values():
-        room = [sum(pair) for pair in zip(room, dense.fits(index).tolist(), strict=True)]
+    room = list(_room(lone, dense).values())
     domains = dense.limit_domains(dense.groups[0].scope)
     tree = dense.domains
     spans = [(0, len(room))] if domains is None else [(int(tree.begin[each]), int(tree.end[each])) for each in domains]
     return sum(sum(room[begin:end]) // max(1, lone.groups[key].need) for begin, end in spans)
 
 
-def _kind(dense: Dense, index: int) -> object:
-    each = dense.classes[index]
-    return each.request.tobytes(), each.mask, each.host_ports
+def _room(lone: Instance, dense: Dense) -> dict[str, int]:
+    """How many pods of any number of copies each node has room for at most, by name in the order of the arrays."""
+    amounts, room = NodeAmounts(lone), dict.fromkeys(dense.nodes, 0)
+    for index, each in {each.shape: (index, each) for index, each in enumerate(dense.classes)}.values():
+        single = each.host_ports or (dense.neighbours is not None and index in dense.neighbours.lonely)
+        asked, fits = amounts.asked(lone.pods[each.pods[0]]), dense.fits(index).tolist()
+        for name, fit in zip(dense.nodes, fits, strict=True):
+            room[name] += min(1, fit) if single or not fit else asked.copies_in(amounts.left(name))
+    return room
 
 
 def _in_units_of(pod: Pod, number: int) -> Pod:

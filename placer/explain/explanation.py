@@ -24,7 +24,7 @@ from placer.reasons import reasons
 from placer.reasons.cause import plural
 from placer.result import Reason
 from placer.solve import solve
-from placer.words import and_list
+from placer.words import and_list, some
 
 __all__ = ["Explanation", "as_things_stand", "explain", "find_group", "gates_words", "place_by_search", "waiting"]
 
@@ -259,8 +259,7 @@ def _rivals(instance: Instance, placed: Placed, lone: LoneGroup) -> str:
     found = [instance.groups[key] for key in sorted({key for key in there if key is not None} - {lone.key})]
     if not found:
         return ""
-    named = [f"{each.key} of priority {each.priority}" for each in found[:NAMED]]
-    named += [f"{len(found) - NAMED} more"] if len(found) > NAMED else []
+    named = some([f"{each.key} of priority {each.priority}" for each in found], NAMED)
     where = f"where it fits alone ({named_nodes(sorted(nodes))})"
     its = instance.groups[lone.key].priority
     return f"as things stand, pods are placed {where} of {and_list(named)} (its own priority is {its})"

@@ -8,7 +8,7 @@ from placer.instance import Group, Instance, Pod, PodState
 from placer.instance.pod_index import domain_of
 from placer.instance.problem import DomainUnit, PodSelector, Requirement
 from placer.reasons.cause import plural
-from placer.words import and_list
+from placer.words import and_list, some
 
 __all__ = ["asked_words"]
 
@@ -78,7 +78,7 @@ def _holders(instance: Instance, unit: DomainUnit) -> list[str]:
         for other in pod.neighbours.units
         if other.keeps_off(unit)
     }
-    return [*sorted(held)[:NAMED], *([f"{len(held) - NAMED:,} more"] if len(held) > NAMED else [])]
+    return some(sorted(held), NAMED)
 
 
 _TOLD: Mapping[str, Callable[[Instance, Pod], Iterator[str]]] = {
@@ -96,8 +96,8 @@ def _running(instance: Instance, selector: PodSelector) -> list[Pod]:
 
 def _pods(instance: Instance, pods: Sequence[Pod], key: str) -> str:
     """Where pods run, by name and domain."""
-    named = [f"{pod.key} runs in {domain_of(instance.nodes, pod.node, key) or 'none'}" for pod in pods[:NAMED]]
-    return and_list([*named, *([f"{len(pods) - NAMED:,} more"] if len(pods) > NAMED else [])])
+    named = [f"{pod.key} runs in {domain_of(instance.nodes, pod.node, key) or 'none'}" for pod in pods]
+    return and_list(some(named, NAMED))
 
 
 def _values(instance: Instance, key: str) -> str:

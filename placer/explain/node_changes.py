@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change, with_free_zones
+from placer.explain.shortage_words import named_nodes
 from placer.instance import Instance, Node, Pod, Taint, Toleration
 from placer.quantity import Resources
 from placer.reasons.cause import plural
@@ -103,14 +104,9 @@ def _with_nodes(instance: Instance, nodes: Mapping[str, Node]) -> Instance:
     return replace(instance, nodes=dict(sorted({**instance.nodes, **nodes}.items())))
 
 
-def _named(names: Sequence[str]) -> str:
-    shown = list(names[:4]) + ([f"{len(names) - 4} more"] if len(names) > 4 else [])
-    return ("Node " if len(names) == 1 else "Nodes ") + and_list(shown)
-
-
 def _uncordon(_: Question, names: Sequence[str], __: Mapping[str, Node]) -> Change:
     edits = tuple(f"node/{name}:spec.unschedulable=false" for name in names)
-    return Change(f"uncordon {_named(names)}", (UNCORDON, len(names)), set_=edits)
+    return Change(f"uncordon {named_nodes(names)}", (UNCORDON, len(names)), set_=edits)
 
 
 def _untaint(question: Question, names: Sequence[str], opened: Mapping[str, Node]) -> Change:
@@ -126,7 +122,7 @@ def _untaint(question: Question, names: Sequence[str], opened: Mapping[str, Node
             if (each.get("key"), each.get("effect")) in {(t.key, t.effect) for t in gone}
         ]
         edits += [f"node/{name}:spec.taints[{at}]=" for at in reversed(places)]
-    message = f"take the taint {and_list(sorted(said))} from {_named(names)}"
+    message = f"take the taint {and_list(sorted(said))} from {named_nodes(names)}"
     return Change(message, (UNTAINT, len(names)), set_=tuple(edits))
 
 
@@ -163,7 +159,7 @@ def label_change(question: Question, names: Sequence[str], opened: Mapping[str, 
                 said.add(f"{key}={value}")
                 edits.append(f"node/{name}:metadata.labels[{key}]={json.dumps(value)}")
     place = any(each.startswith(_PLACES) for each in said)
-    message = f"label {_named(names)} {and_list(sorted(said))}" + (", if that is where it is" if place else "")
+    message = f"label {named_nodes(names)} {and_list(sorted(said))}" + (", if that is where it is" if place else "")
     return Change(message, (LAST if place else LABEL, len(names)), set_=tuple(edits))
 
 

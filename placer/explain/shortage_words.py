@@ -10,7 +10,7 @@ from placer.instance.problem import NO_TIER
 from placer.placement import Placement
 from placer.quantity import PODS, Resources, format_amount
 from placer.reasons.cause import plural, shape_text
-from placer.words import and_list
+from placer.words import and_list, some
 
 __all__ = ["named_nodes", "outside_words", "refused_words", "shortage_words"]
 
@@ -46,7 +46,7 @@ def _too_few_there(instance: Instance, pod: Pod, count: int, nodes: Sequence[str
     """That some nodes have room for fewer than so many pods like one; empty where they have not."""
     amounts = NodeAmounts(instance)
     left = {name: amounts.left(name) for name in nodes if pod.constraints.admits(instance.nodes[name])}
-    room = sum(_copies(free, pod.requests) for free in left.values())
+    room = sum(pod.requests.copies_in(free) for free in left.values())
     if room >= count or not left:
         return ""
     them, has = "it" if count == 1 else "them", "has" if len(left) == 1 else "have"
@@ -54,11 +54,6 @@ def _too_few_there(instance: Instance, pod: Pod, count: int, nodes: Sequence[str
     free = _free(instance, left, pod.requests, count)
     asked = f"needs room for {plural(count, 'pod')} of {shape_text(pod.requests)} where the other rules allow {them}"
     return f"{asked}, such as on {named_nodes(list(left))}, which {has} {said}{free}"
-
-
-def _copies(free: Resources, asked: Resources) -> int:
-    """How many pods of a shape there is room for."""
-    return max(0, min(free[name] // amount for name, amount in asked.items() if amount))
 
 
 def _free(instance: Instance, left: Mapping[str, Resources], asked: Resources, count: int) -> str:
@@ -159,5 +154,4 @@ def _with_room(instance: Instance, pods: Sequence[Pod], names: Sequence[str]) ->
 
 def named_nodes(names: Sequence[str]) -> str:
     """Some nodes by name."""
-    shown = [*names[:NAMED], *([f"{len(names) - NAMED:,} more"] if len(names) > NAMED else [])]
-    return ("Node " if len(names) == 1 else "Nodes ") + and_list(shown)
+    return ("Node " if len(names) == 1 else "Nodes ") + and_list(some(names, NAMED))

@@ -66,16 +66,10 @@ class _Room:
         self._of_resource: dict[str, list[int]] = {}
 
     @cached_property
-    def _free(self) -> dict[str, dict[str, int]]:
-        """Node to what is free of each resource; more may be held than there is."""
-        held = self._instance.held
-        return {
-            name: {
-                resource: max(0, amount - held[name][resource] if name in held else amount)
-                for resource, amount in node.allocatable.items()
-            }
-            for name, node in self._instance.nodes.items()
-        }
+    def _free(self) -> dict[str, Resources]:
+        """Node to what is free; less than nothing where more is held than there is."""
+        held, nodes = self._instance.held, self._instance.nodes.items()
+        return {name: node.allocatable - held[name] if name in held else node.allocatable for name, node in nodes}
 
     def leaf(self, node: str) -> Leaf:
         """The leaf that a node lies in."""
@@ -101,15 +95,13 @@ class _Room:
         return known
 
     def _fits(self, node: Node, constraints: Constraints, requests: Resources) -> int:
-        free = self._free[node.name]
-        asked = [free.get(resource, 0) // amount for resource, amount in requests.items() if amount]
-        fits = min(asked, default=len(self._instance.pending))
+        fits = requests.copies_in(self._free[node.name])
         return fits if fits and constraints.admits(node) else 0
 
     def _resource(self, resource: str) -> list[int]:
         known = self._of_resource.get(resource)
         if known is None:
-            amounts = ((name, free.get(resource, 0)) for name, free in self._free.items())
+            amounts = ((name, max(0, free[resource])) for name, free in self._free.items())
             known = self._of_resource[resource] = self._prefixes(amounts)
         return known
 

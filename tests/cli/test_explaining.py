@@ -236,6 +236,43 @@ def test_how_many_copies_fit_and_with_a_node_of_each_rack_lost(tmp_path: Path, c
 
 
 @pytest.mark.parametrize(
+    ("asked", "copies"),
+    [
+        ({"gpu": 3}, 6),
+        ({"gpu": 1, "port": 80}, 3),
+        ({"gpu": 2, "neighbours": "hostname"}, 3),
+        ({"gpu": 2, "neighbours": "zone"}, 2),
+    ],
+)
+def test_a_node_has_room_for_more_copies_than_the_job_has_pods(
+    asked: dict[str, Any], copies: int, tmp_path: Path, capsys: Capture
+) -> None:
+    """Worked out by hand: three nodes of 8 GPUs in two zones."""
+    port, apart, extra = asked.pop("port", None), asked.pop("neighbours", None), {}
+    if apart is not None:
+        term = {"topologyKey": apart, "labelSelector": {"matchLabels": {"app": "x"}}}
+        extra = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    job = pod("p", labels={"app": "x"}, spec=extra, **asked)
+    if port is not None:
+        job["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
+    nodes = [node(name, {"hostname": name, "zone": zone}, gpu=8) for name, zone in (("a", "x"), ("b", "x"), ("c", "y"))]
+    path = written(tmp_path / "c.json", nodes)
+    words = ["explain", path, "--job", written(tmp_path / "job.json", [job]), "--how-many", "--json"]
+    assert main(words) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["copies"], entry["bound"]) == (copies, copies)
+
+
+def test_spares_are_the_nodes_with_room_for_most_copies(tmp_path: Path, capsys: Capture) -> None:
+    """Of four GPUs and eight, the node with eight counts as lost, though one copy fits as well on either."""
+    nodes = [node("a", gpu=4), node("b", gpu=8), hyper_node("r0", 1, nodes=("a", "b"))]
+    path, job = written(tmp_path / "c.json", nodes), written(tmp_path / "job.json", [pod("p", gpu=1)])
+    assert main(["explain", path, "--job", job, "--how-many", "--spare", "1@1", "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["copies"], entry["spare"]["copies"]) == (12, 4)
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--how-many"], "--how-many: expected --group or --job"),
