@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from placer.explain.cases import Change, without_pods
 from placer.explain.node_changes import LAST
 from placer.instance import Key, Pod, PodState
+from placer.instance.gangs import VOLCANO
 from placer.quantity import format_amount
 from placer.reasons.cause import plural
 from placer.words import and_list
@@ -53,7 +54,7 @@ def _placed_without_queues(question: Question) -> list[Pod]:
 def _raised(question: Question, name: str, new: list[Pod]) -> Iterator[tuple[str, str]]:
     """What one queue must be for new pods: in words, and as words of ``--set``."""
     queue = question.instance.queues[name]
-    words = question.case.words("Queue", "", name, "scheduling.volcano.sh")
+    words = question.case.words("Queue", "", name, VOLCANO)
     if not queue.open:
         yield f"open Queue {name}", f"{words}:status.state=Open"
     for resource, limit in sorted(queue.capability.items()):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change
 from placer.instance import Group, NetworkTopology, Pod
-from placer.instance.gangs import UPSTREAM, VOLCANO
+from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
 from placer.reasons.cause import plural
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ COSTS = (1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 MADE_AGAIN = " (its pods must be made again)"
 
 _PRIORITY_CLASS = "placer-what-if"
-_GANGS = (VOLCANO, "scheduling.x-k8s.io")
+_GANGS = (VOLCANO, COSCHEDULING)
 
 #: API group of a PodGroup to where its minimum is written, where that is not ``spec.minMember``.
 _MINIMUM = {UPSTREAM: "spec.schedulingPolicy.gang.minCount"}

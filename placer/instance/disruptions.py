@@ -5,7 +5,6 @@ Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from placer.instance.eligibility import Requirements, label_requirements, matche
 from placer.instance.keys import Key
 from placer.instance.pod_states import is_daemon
 from placer.instance.problem import DisruptionBudget, Pod, PodState, Requirement
+from placer.instance.queues import SYSTEM_PRIORITY
 from placer.kube.base import controller
 from placer.kube.budgets import BudgetSpec, amount_of
 
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
 
-__all__ = ["HIGHEST_USER_PRIORITY", "Protection", "read_budgets"]
-
-#: Priorities from here on are the system's.
-HIGHEST_USER_PRIORITY = 2 * 10**9
+__all__ = ["Protection", "read_budgets"]
 
 #: What a Policy that says nothing protects.
 _UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)
@@ -55,7 +52,7 @@ class Protection:
             return "it belongs to its node, as pods of DaemonSets and static pods do"
         if controller(pod.metadata) is None:
             return "no controller would make it again"
-        if priority >= HIGHEST_USER_PRIORITY:
+        if priority >= SYSTEM_PRIORITY:
             return f"its priority {priority} is one of the system's"
         return "the Policy protects it" if self._protects(pod) else ""
 
@@ -86,12 +83,12 @@ def read_budgets(
     pods
         All pods of the instance. Where a status has no count, bound pods are healthy and all pods expected ones.
     """
-    here: dict[str, list[Pod]] = defaultdict(list)
-    for pod in pods.values():
-        here[pod.namespace].append(pod)
-    read = (
-        _budget(each, here[each.namespace]) for each in sorted(written, key=lambda each: (each.namespace, each.name))
-    )
+    budgets = sorted(written, key=lambda each: (each.namespace, each.name))
+    here: dict[str, list[Pod]] = {each.namespace: [] for each in budgets}
+    for pod in pods.values() if here else ():
+        if pod.namespace in here:
+            here[pod.namespace].append(pod)
+    read = (_budget(each, here[each.namespace]) for each in budgets)
     return tuple(budget for budget in read if budget.pods)
 
 

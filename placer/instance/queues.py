@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from placer.kube.core import PriorityClassManifest
     from placer.kube.pod import PodSpec
 
-__all__ = ["Priorities", "Queues"]
+__all__ = ["SYSTEM_PRIORITY", "Priorities", "Queues"]
 
 
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
@@ -100,8 +100,11 @@ def _circles(queues: Mapping[str, Queue]) -> Iterator[tuple[str, ...]]:
         seen.update(walked)
 
 
+#: Priorities from here on are the system's.
+SYSTEM_PRIORITY = 2 * 10**9
+
 #: Classes that every cluster has, whether or not its objects were given.
-_BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_BUILT_IN = {"system-cluster-critical": SYSTEM_PRIORITY, "system-node-critical": SYSTEM_PRIORITY + 1_000}
 
 
 class Priorities:

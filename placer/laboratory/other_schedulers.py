@@ -15,6 +15,7 @@ from placer.deadline import Deadline
 from placer.explain.cases import Case, Placed
 from placer.explain.decisions import LoneGroup
 from placer.instance import GroupKey, Instance, Key
+from placer.instance.gangs import COSCHEDULING, VOLCANO
 from placer.laboratory.placement_metrics import GroupFate, fates
 from placer.laboratory.policies.mimicry import Mimicry, mimic
 from placer.outcome import Outcome
@@ -29,7 +30,7 @@ OURS = "placer"
 _INSTALLED = {"default-scheduler": "kube-default", "volcano": "volcano"}
 
 #: API group of a gang to the policy of the scheduler that reads it.
-_READERS = {"scheduling.x-k8s.io": "coscheduling", "scheduling.volcano.sh": "volcano"}
+_READERS = {COSCHEDULING: "coscheduling", VOLCANO: "volcano"}
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class OtherSchedulers:
 
 def _policy(instance: Instance, key: GroupKey, name: str) -> str | None:
     """The policy that mimics a scheduler for a group: by its name, else by the objects that only it reads."""
-    if name in _INSTALLED and key.api_group != "scheduling.x-k8s.io":
+    if name in _INSTALLED and key.api_group != COSCHEDULING:
         return _INSTALLED[name]
     return _READERS.get(key.api_group) or _plugin(instance, instance.groups[key].pending)
 

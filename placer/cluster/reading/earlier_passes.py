@@ -26,6 +26,7 @@ from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.build import build
+from placer.instance.gangs import VOLCANO
 from placer.outcome import Outcome
 from placer.placement import Placement
 
@@ -36,7 +37,6 @@ UNFINISHED = "placer.dev-half-bound"
 #: Scheduling gate of pods whose gang backs off, in the snapshot alone.
 BACKING_OFF = "placer.dev/backing-off"
 _HIGHEST = 2**31 - 1
-_VOLCANO = "scheduling.volcano.sh/"
 
 _Change = Callable[[dict[str, Any]], None]
 
@@ -244,5 +244,5 @@ def _raise_pod(pod: dict[str, Any]) -> None:
 
 
 def _raise_group(group: dict[str, Any]) -> None:
-    if group["apiVersion"].startswith(_VOLCANO):
+    if group["apiVersion"].startswith(f"{VOLCANO}/"):
         group["spec"] = {**(group.get("spec") or {}), "priorityClassName": UNFINISHED}

@@ -38,6 +38,7 @@ from placer.cluster.writing.volcano_pod_groups import PodGroupStatus, without_am
 from placer.codes import ConditionReason, EventReason
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Instance, Key
+from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
 from placer.legible import legible
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -57,13 +58,12 @@ _WORKERS = 8
 _PATIENCE = 5.0
 #: Most characters of an Event's note.
 _NOTE = 1000
-_VOLCANO = "scheduling.volcano.sh"
 #: What an Event is about, by the API group of the gang: apiVersion, and kind where it is no PodGroup.
 _SUBJECTS = {
     "": ("v1", "Pod"),
-    _VOLCANO: (f"{_VOLCANO}/v1beta1", "PodGroup"),
-    "scheduling.x-k8s.io": ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
-    "scheduling.k8s.io": ("scheduling.k8s.io/v1beta1", "PodGroup"),
+    VOLCANO: (f"{VOLCANO}/v1beta1", "PodGroup"),
+    COSCHEDULING: (f"{COSCHEDULING}/v1alpha1", "PodGroup"),
+    UPSTREAM: (f"{UPSTREAM}/v1beta1", "PodGroup"),
     "batch": ("batch/v1", "Job"),
     "jobset.x-k8s.io": ("jobset.x-k8s.io/v1alpha2", "JobSet"),
     "leaderworkerset.x-k8s.io": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
@@ -196,7 +196,7 @@ def _told_groups(instance: Instance, gangs: Iterable[GangOutcome]) -> Iterator[G
     """PodGroups of Volcano of which pods wait, or that are half-bound though none does."""
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     for key, group in instance.groups.items():
-        if key.api_group == _VOLCANO and (group.pending or key in half_bound):
+        if key.api_group == VOLCANO and (group.pending or key in half_bound):
             yield key
 
 

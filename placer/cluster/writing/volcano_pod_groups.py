@@ -19,6 +19,7 @@ import msgspec
 from placer.cluster.reading.client import MERGE, Unanswered, Unlisted, Writer, listed
 from placer.errors import ClusterError
 from placer.instance import GroupKey
+from placer.instance.gangs import GROUP_ANNOTATIONS, VOLCANO
 
 __all__ = [
     "Enqueued",
@@ -29,9 +30,8 @@ __all__ = [
     "write_pod_group_status",
 ]
 
-_GROUPS = "/apis/scheduling.volcano.sh/v1beta1"
+_GROUPS = f"/apis/{VOLCANO}/v1beta1"
 _JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
-_NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 #: A number with its unit, standing alone: names of nodes and pods keep theirs.
 _AMOUNT = re.compile(r"(?<![\w./-])-?[0-9][0-9.,]*(?:[munkKMGTPE]i?)?(?![\w/-])")
 #: Seconds to wait for an answer.
@@ -180,7 +180,7 @@ def _is_pending(group: dict[str, Any]) -> bool:
 def _named_by(pod: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """Namespace and name of the groups that a pod's annotations may name."""
     notes = pod.get("annotations") or {}
-    return ((pod.get("namespace"), notes.get(key)) for key in _NAMES)
+    return ((pod.get("namespace"), notes.get(key)) for key in GROUP_ANNOTATIONS)
 
 
 def _is_ours(group: dict[str, Any], named: set[tuple[Any, Any]], jobs: set[str]) -> bool:
@@ -191,7 +191,7 @@ def _is_ours(group: dict[str, Any], named: set[tuple[Any, Any]], jobs: set[str])
 
 def _enqueue(server: Writer, group: dict[str, Any], done: Enqueued) -> None:
     metadata = group["metadata"]
-    key = GroupKey("scheduling.volcano.sh", metadata["namespace"], metadata["name"])
+    key = GroupKey(VOLCANO, metadata["namespace"], metadata["name"])
     body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": {"phase": "Inqueue"}}
     try:
         answer = server.send("PATCH", group_path(key), body, kind=MERGE)
