@@ -65,7 +65,7 @@ ReasonCode = Literal[
 REASONS: Mapping[ReasonCode, Code] = {
     "InvalidGroup": Code(
         "The PodGroup contradicts itself, or pods name one that is not there.",
-        "spec.networkTopology sets both highestTierAllowed and highestTierName",
+        "spec.networkTopology sets both highestTierAllowed (1) and highestTierName (rack), expected one of them",
         "Correct the field that the message names, or create the PodGroup that the pods name.",
     ),
     "GangIncomplete": Code(

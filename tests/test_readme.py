@@ -27,14 +27,26 @@ def test_the_first_command_solves_a_shipped_instance() -> None:
     command = next(line for line in "".join(blocks("sh")).splitlines() if "placer solve" in line)
     words = shlex.split(command.split("&&")[-1])
     assert words[0] == ".venv/bin/placer"
+    (shown,) = re.findall(r"first command above prints:\n\n```\n(.*?)```", README, re.DOTALL)
+    assert timeless(printed(words[1:])) == timeless(shown)
+
+
+def printed(words: list[str]) -> str:
+    """What the program prints that is installed."""
     placer = shutil.which("placer", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     assert placer is not None
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    done = subprocess.run([placer, *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run([placer, *words], cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    (shown,) = re.findall(r"first command above prints:\n\n```\n(.*?)```", README, re.DOTALL)
-    assert timeless(done.stdout) == timeless(shown)
+    return done.stdout
+
+
+def test_an_explanation_is_as_shown() -> None:
+    ((command, shown),) = re.findall(
+        r"```sh\n(placer explain [^\n]*)\n```\n\nprints:\n\n```\n(.*?)```", README, re.DOTALL
+    )
+    assert printed(shlex.split(command)[1:]) == shown
 
 
 def timeless(text: str) -> list[str]:

@@ -261,9 +261,10 @@ def _set(number: int, causes: Correction) -> Iterator[str]:
 def _changes(explained: Explanation) -> Iterator[str]:
     found = explained.changes
     if not found:
-        several = len(explained.corrections[0]) > 1 if explained.corrections else False
-        again = ": resolve one of the causes, and explain again with it (--set, --with, --without)" if several else ""
-        yield f"  No single change that was tried admits it{again}."
+        codes = [cause.code for causes in explained.corrections[:1] for cause in causes]
+        first = f"what {codes[0]} says" if "InvalidGroup" in codes else "one of the causes"
+        again = f": resolve {first} first, then explain again with it (--set, --with, --without)"
+        yield f"  No change that was tried admits it, alone or with one more{again if len(codes) > 1 else ''}."
         return
     yield "  What admits it, tried by placing everything anew, what disturbs least first:"
     for number, each in enumerate(found, 1):

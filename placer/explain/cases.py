@@ -64,6 +64,17 @@ class Change:
     without: tuple[str, ...] = ()
     set_: tuple[str, ...] = ()
 
+    def then(self, other: Change) -> Change:
+        """The change and another one after it; disturbs as the worse of the two, and as much as both."""
+        rank = max(self.rank[0], other.rank[0]), self.rank[-1] + other.rank[-1]
+        both = (self.with_ + other.with_, self.without + other.without, self.set_ + other.set_)
+        return Change(f"{self.message}, and {other.message}", rank, *both)
+
+    @property
+    def edits(self) -> frozenset[str]:
+        """What it changes, for comparison; in whatever order."""
+        return frozenset((*map(json.dumps, self.with_), *self.without, *self.set_))
+
 
 @dataclass(frozen=True)
 class Gated:

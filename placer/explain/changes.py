@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from placer.deadline import Deadline
@@ -12,7 +13,7 @@ from placer.explain.cases import Case, Change, Placed
 from placer.explain.cluster_changes import ended_gangs, larger_queues
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
 from placer.explain.neighbour_changes import labelled_domains, looser_neighbours
-from placer.explain.node_changes import added_nodes, freed_nodes
+from placer.explain.node_changes import ADD, added_nodes, freed_nodes
 
 if TYPE_CHECKING:
     from placer.explain.question import Question, Search
@@ -23,8 +24,11 @@ __all__ = ["PROPOSALS", "TriedChange", "changes"]
 #: What proposes changes of one kind.
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
-#: Seconds for searches of more kinds of changes where some help already.
+#: Seconds for searches of more changes where some help already.
 MORE = 2.0
+
+#: First changes of pairs that are tried, and pairs that are told.
+FIRSTS, PAIRS = 24, 3
 
 #: What proposes changes, in the order in which they are tried while there is time; what evicts or moves belongs here.
 PROPOSALS: tuple[Proposal, ...] = (
@@ -38,6 +42,19 @@ PROPOSALS: tuple[Proposal, ...] = (
     looser_neighbours,
     ended_gangs,
     higher_priority,
+    added_nodes,
+)
+
+
+#: What proposes changes that others go with.
+PAIRED: tuple[Proposal, ...] = (
+    freed_nodes,
+    labelled_domains,
+    corrected,
+    larger_queues,
+    wider_tier,
+    fewer_members,
+    looser_neighbours,
     added_nodes,
 )
 
@@ -77,13 +94,63 @@ def changes(question: Question, search: Search) -> list[TriedChange]:
         Those under which the group is admitted and no rule is broken, by what they lose and how much they disturb.
     """
     found = {propose: _admitting(question, propose) for propose in PROPOSALS}
-    left = (
-        question.deadline if not any(found.values()) else Deadline(min(question.deadline.at, Deadline.within(MORE).at))
-    )
+    single = [tried for told in found.values() for tried in told]
+    pairs = _pairs_beside(question, single)
+    left = _within(question.deadline, MORE) if single or pairs else question.deadline
     thorough = replace(question, deadline=left, search=search)
     found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
-    every = (tried for told in found.values() for tried in told)
+    every = [*pairs, *(tried for told in found.values() for tried in told)]
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
+
+
+def _within(deadline: Deadline, seconds: float) -> Deadline:
+    return Deadline(min(deadline.at, Deadline.within(seconds).at))
+
+
+def _pairs_beside(question: Question, single: Sequence[TriedChange]) -> list[TriedChange]:
+    """Pairs of changes, where there are several causes, or nothing but more nodes helps alone."""
+    several = any(len(causes) > 1 for causes in question.corrections[:1])
+    if not several and any(each.change.rank[0] < ADD for each in single):
+        return []
+    seconds = MORE if single else question.deadline.left / 2
+    return list(islice(_pairs(replace(question, deadline=_within(question.deadline, seconds)), single), PAIRS))
+
+
+def _pairs(question: Question, single: Sequence[TriedChange]) -> Iterator[TriedChange]:
+    """Two changes that admit the group together, neither of which does alone as far as single ones were tried.
+
+    The first one would if other causes of a set were set aside; the second one is proposed with the first one made.
+    """
+    told = {each.change.edits for each in single}
+    for first in question.deadline.each(islice(_firsts(question), FIRSTS)):
+        if first.edits not in told:
+            pair = next(_after(question, first, told), None)
+            told |= {first.edits} if pair is None else {first.edits, pair.change.edits}
+            yield from () if pair is None else (pair,)
+
+
+def _firsts(question: Question) -> Iterator[Change]:
+    """Changes that resolve one cause of a set as far as it is screened with the others set aside."""
+    for causes in question.corrections:
+        codes = frozenset(cause.code for cause in causes) - {"Outcompeted"}
+        for code in sorted(codes):
+            lifted = replace(question, lifted=codes - {code} or codes)
+            for propose in PAIRED:
+                yield from propose(lifted)
+
+
+def _after(question: Question, first: Change, told: Collection[frozenset[str]]) -> Iterator[TriedChange]:
+    """Pairs of a change and one after it that admit the group."""
+    try:
+        after = question.after(first)
+    except PlacerError:
+        return
+    for propose in (*PAIRED, calls):
+        for second in question.deadline.each(propose(after)):
+            pair = first.then(second)
+            if second.edits not in told and pair.edits not in told:
+                tried = _tried(question, pair)
+                yield from () if tried is None else (tried,)
 
 
 def _admitting(question: Question, propose: Proposal) -> list[TriedChange]:

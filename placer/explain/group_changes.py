@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from placer.explain.cases import Change
 from placer.instance import Group, NetworkTopology, Pod
 from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
+from placer.instance.problem import SubGroupPolicy
 from placer.reasons.cause import plural
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ COSTS = (1, 2, 5, 10, 20, 50, 100, 1000, 10_000)
 MADE_AGAIN = " (its pods must be made again)"
 
 _PRIORITY_CLASS = "placer-what-if"
+#: Where the limit of the whole group is written.
+_WHOLE = "spec.networkTopology"
+
+_LIMIT_FIELDS = ("highestTierName", "highestTierAllowed")
 _GANGS = (VOLCANO, COSCHEDULING)
 
 #: API group of a PodGroup to where its minimum is written, where that is not ``spec.minMember``.
@@ -60,6 +65,7 @@ def wider_tier(question: Question) -> Iterator[Change]:
             edits = [written.set(f"{path}.highestTierName", None)] if topology.tier_name else []
             edits.append(written.set(f"{path}.highestTierAllowed", tier))
             message = f"allow tier {tier} in place of {topology.asked.removeprefix('highest ')}"
+            message += "" if path == _WHOLE else f" for each of subgroups {_policy(question.group, path).name}"
             if tier == question.instance.topology.root_tier:
                 message += f" (tier {tier} is the whole cluster)"
             yield Change(message, (TIER, tier), set_=tuple(edits))
@@ -71,7 +77,7 @@ def _limits(group: Group, document: Mapping[str, Any] | None) -> list[tuple[str,
         return []
     parts = group.policies if "subGroupPolicy" in (document.get("spec") or {}) else ()
     scopes = [(f"spec.subGroupPolicy[{at}].networkTopology", policy.topology) for at, policy in enumerate(parts)]
-    every = [("spec.networkTopology", group.topology), *scopes]
+    every = [(_WHOLE, group.topology), *scopes]
     return [(path, found) for path, found in every if found is not None and found.limit is not None]
 
 
@@ -83,11 +89,16 @@ def _tiers_above(question: Question, topology: NetworkTopology) -> list[int]:
 
 def _fits_under(question: Question, path: str, tier: int) -> bool:
     wide, group = NetworkTopology(hard=True, highest_tier=tier), question.group
-    if path == "spec.networkTopology":
+    if path == _WHOLE:
         return question.fits(question.with_group(replace(group, topology=wide)))
-    at = int(re.findall(r"\[(\d+)\]", path)[0])
-    policies = tuple(replace(each, topology=wide) if i == at else each for i, each in enumerate(group.policies))
+    limited = _policy(group, path)
+    policies = tuple(replace(each, topology=wide) if each is limited else each for each in group.policies)
     return question.fits(question.with_group(replace(group, policies=policies)))
+
+
+def _policy(group: Group, path: str) -> SubGroupPolicy:
+    """The policy of subgroups whose limit a path names."""
+    return group.policies[int(re.findall(r"\[(\d+)\]", path)[0])]
 
 
 def fewer_members(question: Question) -> Iterator[Change]:
@@ -132,9 +143,7 @@ def _valid(question: Question, written: GroupObject) -> Iterator[Change]:
     """A PodGroup that is missing, or one that says one thing in place of two."""
     key, group = question.key, question.group
     if written.document is not None:
-        edits = _without_names(written)
-        if edits:
-            yield Change("leave out highestTierName beside highestTierAllowed", (CORRECT, 0), set_=edits)
+        yield from _one_limit(written)
     elif key.api_group in _GANGS:
         made = {
             "apiVersion": f"{key.api_group}/{'v1beta1' if key.api_group == VOLCANO else 'v1alpha1'}",
@@ -145,22 +154,24 @@ def _valid(question: Question, written: GroupObject) -> Iterator[Change]:
         yield Change(f"create PodGroup {key.namespace}/{key.name}", (CORRECT, 0), with_=(made,))
 
 
+def _one_limit(written: GroupObject) -> Iterator[Change]:
+    """Either of two limits of tiers left out wherever both are stated."""
+    both = [(path, each) for path, each in _written_limits(written) if all(name in each for name in _LIMIT_FIELDS)]
+    for gone, kept in (_LIMIT_FIELDS, _LIMIT_FIELDS[::-1]) if both else ():
+        said = [f"{name} ({', '.join(sorted({str(each[name]) for _, each in both}))})" for name in (gone, kept)]
+        edits = tuple(written.set(f"{path}.{gone}", None) for path, _ in both)
+        yield Change(f"leave out {said[0]} beside {said[1]}", (CORRECT, len(edits)), set_=edits)
+
+
 def _without_fields(pod: Pod) -> list[str]:
     return [f"pod/{pod.namespace}/{pod.name}:{field}=" for field in sorted({_field(text) for text in pod.unsupported})]
 
 
-def _without_names(written: GroupObject) -> tuple[str, ...]:
+def _written_limits(written: GroupObject) -> list[tuple[str, Mapping[str, Any]]]:
+    """Where an object states limits of tiers, and what stands there."""
     spec: Mapping[str, Any] = (written.document or {}).get("spec") or {}
-    places = [("spec.networkTopology", spec.get("networkTopology"))]
-    places += [
-        (f"spec.subGroupPolicy[{at}].networkTopology", each.get("networkTopology"))
-        for at, each in enumerate(spec.get("subGroupPolicy") or ())
-    ]
-    return tuple(
-        written.set(f"{path}.highestTierName", None)
-        for path, value in places
-        if value and "highestTierName" in value and "highestTierAllowed" in value
-    )
+    parts = [(f"spec.subGroupPolicy[{at}]", each) for at, each in enumerate(spec.get("subGroupPolicy") or ())]
+    return [(f"{path}.networkTopology", each.get("networkTopology") or {}) for path, each in (("spec", spec), *parts)]
 
 
 def _field(text: str) -> str:

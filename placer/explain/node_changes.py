@@ -6,6 +6,8 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from placer.explain.cases import Change, with_free_zones
@@ -18,7 +20,7 @@ from placer.words import and_list
 if TYPE_CHECKING:
     from placer.explain.question import Question
 
-__all__ = ["LAST", "added_nodes", "few_nodes", "freed_nodes", "label_change"]
+__all__ = ["ADD", "LAST", "added_nodes", "few_nodes", "freed_nodes", "label_change"]
 
 #: How much these changes disturb, the least first.
 UNCORDON, UNTAINT, LABEL, ADD = 0, 1, 2, 8
@@ -41,14 +43,30 @@ MOST_ADDED = 4096
 
 def freed_nodes(question: Question) -> Iterator[Change]:
     """Nodes that are there and closed to the group: cordoned, tainted, or without a label it selects."""
-    ways: tuple[tuple[int, _Way], ...] = ((UNCORDON, _uncordoned), (UNTAINT, _untainted), (LABEL, _labelled))
-    for rank, way in ways:
+    found = False
+    for rank, way in _WAYS.items():
         opened = _opened(question, way)
         chosen = few_nodes(question, opened)
+        found |= bool(chosen)
         if chosen:
             yield _WORDS[rank](question, chosen, opened)
         if chosen and way is _untainted:
             yield from _tolerated(question, chosen)
+    if not found:
+        yield from _freed_in_several_ways(question)
+
+
+def _freed_in_several_ways(question: Question) -> Iterator[Change]:
+    """Nodes that one of these ways alone does not open, in each way that they need."""
+    opened = _opened(question, _in_all_ways)
+    chosen = few_nodes(question, opened)
+    there = question.instance.nodes
+    made = []
+    for rank, field in _FIELDS.items():
+        names = [name for name in chosen if field(there[name]) != field(opened[name])]
+        made += [_WORDS[rank](question, names, opened)] if names else []
+    if made:
+        yield reduce(Change.then, made)
 
 
 #: What is done to a node so that it takes a pod; None where that does not help.
@@ -71,6 +89,16 @@ def _tolerates(pod: Pod, taint: Taint) -> bool:
 def _labelled(node: Node, pod: Pod) -> Node | None:
     missing = {key: value for key, value in pod.constraints.selector if node.labels.get(key) != value}
     return replace(node, labels={**node.labels, **missing}) if missing else None
+
+
+#: Way to the field that it changes.
+_FIELDS = {UNCORDON: attrgetter("unschedulable"), UNTAINT: attrgetter("taints"), LABEL: attrgetter("labels")}
+
+_WAYS: Mapping[int, _Way] = {UNCORDON: _uncordoned, UNTAINT: _untainted, LABEL: _labelled}
+
+
+def _in_all_ways(node: Node, pod: Pod) -> Node | None:
+    return reduce(lambda better, way: way(better, pod) or better, _WAYS.values(), node)
 
 
 def _opened(question: Question, way: _Way) -> dict[str, Node]:

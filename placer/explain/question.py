@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from placer.deadline import Deadline
-from placer.explain.cases import Case, Placed
+from placer.explain.cases import Case, Change, Placed
 from placer.explain.decisions import Decision, LoneGroup
 from placer.explain.lifts import RULES_OF
 from placer.instance import Group, GroupKey, Instance, Pod
 from placer.instance.problem import Neighbours
 from placer.outcome import Outcome
+from placer.placement import Placement
 
 if TYPE_CHECKING:
     from placer.explain.causes import Correction
@@ -52,6 +53,8 @@ class Question:
     search
         Places all that waits where the greedy's placement does not admit the group; screening then asks a solver, too.
         None: the greedy decides alone.
+    lifted
+        Causes that are set aside wherever a change is screened, because another change is to follow.
     """
 
     case: Case
@@ -60,6 +63,7 @@ class Question:
     corrections: tuple[Correction, ...]
     deadline: Deadline
     search: Search | None = None
+    lifted: frozenset[str] = frozenset()
 
     @property
     def codes(self) -> frozenset[str]:
@@ -93,8 +97,19 @@ class Question:
 
     def decide(self, instance: Instance, codes: frozenset[str] = frozenset()) -> Decision:
         """Whether a place is found for the group in a changed instance with causes lifted: quickly, or thoroughly."""
-        lone = LoneGroup(instance, self.key, self.deadline)
+        lone, codes = LoneGroup(instance, self.key, self.deadline), codes | self.lifted
         return lone.fits(codes) if self.search is not None else lone.found(codes)
+
+    def after(self, change: Change) -> Question:
+        """The same question with a change made, nothing set aside, and nothing else placed.
+
+        Raises
+        ------
+        BadInstance, UsageError
+            As :meth:`Case.changed`.
+        """
+        case = self.case.changed(change)
+        return replace(self, case=case, placed=Placed(case.instance, Placement()), lifted=frozenset())
 
     def fits(self, instance: Instance) -> bool:
         """Whether it is found to fit there."""

@@ -274,7 +274,8 @@ class GangReader:
             return None, None
         hard, tier, name = written.mode != "soft", written.highest_tier_allowed, written.highest_tier_name
         if name and tier is not None:
-            return NetworkTopology(hard, NO_TIER), f"{field} sets both highestTierAllowed and highestTierName"
+            both = f"highestTierAllowed ({tier}) and highestTierName ({name})"
+            return NetworkTopology(hard, NO_TIER), f"{field} sets both {both}, expected one of them"
         if name:
             known = self.tier_names.tier(name, subject)
             return NetworkTopology(hard, NO_TIER if known is None else known, name), None

@@ -51,7 +51,10 @@ def never_placeable(instance: Instance, group: Group, left: Sequence[Key], eligi
 
 def _missing(instance: Instance, group: Group, keys: Sequence[Key]) -> str | None:
     """Which minimum is above the pods there are (C5); None where all could be met."""
-    return next(_unmet(instance, group, _in_whole_sub_groups(instance, group, keys, keys)), None)
+    whole = _in_whole_sub_groups(instance, group, keys, keys)
+    text = next(_unmet(instance, group, whole), None)
+    small = next(_small_sub_groups(instance, group, keys, set(keys)), None) if len(whole) < len(keys) else None
+    return text if text is None or small in (None, text) else f"{text} in subgroups of full size: {small}"
 
 
 def _unmet(instance: Instance, group: Group, keys: Sequence[Key]) -> Iterator[str]:

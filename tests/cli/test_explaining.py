@@ -80,8 +80,8 @@ def test_what_is_printed_can_be_pasted(name: str, tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("two limits, and no room", "admits it: resolve one of the causes, and explain again with it"),
-        ("affinity", "No single change that was tried admits it.\n"),
+        ("cordoned and too small", "with one more: resolve one of the causes first, then explain again with it"),
+        ("affinity", "No change that was tried admits it, alone or with one more.\n"),
         ("missing, and one rack", "It would be enough instead to resolve all of:\n"),
     ],
 )

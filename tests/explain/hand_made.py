@@ -145,6 +145,21 @@ def _eligibility() -> Iterator[HandMade]:
         "tolerate the taint gpu:NoSchedule and team:NoSchedule in its pods",
     )
     yield case(
+        "cordoned and tainted",
+        {**tainted("a", gpu=8), "spec": {**tainted("a")["spec"], "unschedulable": True}},
+        gang(1, gpu=8),
+        causes="NoEligibleNode",
+        change="uncordon Node a, and take the taint gpu:NoSchedule from Node a",
+    )
+    yield case(
+        "one cordoned, one tainted, and one both and without the label",
+        [cordoned("a", {"pool": "gpu"}, gpu=8), tainted("b", gpu=8)],
+        {**tainted("c", gpu=8), "spec": {**tainted("c")["spec"], "unschedulable": True}},
+        gang(2, gpu=8, spec=SELECT),
+        causes="NoEligibleNode",
+        change="uncordon Node a, and take the taint gpu:NoSchedule from Node b, and label Node b pool=gpu",
+    )
+    yield case(
         "selector",
         node("a", gpu=8),
         gang(1, gpu=8, spec=SELECT),
@@ -236,6 +251,7 @@ def _eligibility() -> Iterator[HandMade]:
         running("x", "a", gpu=8),
         gang(1, gpu=8),
         causes="NoEligibleNode InsufficientResources",
+        change="add 1 node like a, ready and open to pods",
     )
     yield case(
         "only one of three is needed",
@@ -465,16 +481,35 @@ def _gangs() -> Iterator[HandMade]:
         change="start with 2 members in place of 3",
     )
     yield case(
-        "missing, and no room", node("a", gpu=8), gang(2, least=3, gpu=8), causes="GangIncomplete InsufficientResources"
+        "missing, and no room",
+        node("a", gpu=8),
+        gang(2, least=3, gpu=8),
+        causes="GangIncomplete InsufficientResources",
+        change="start with 2 members in place of 3, and add 1 node like a",
     )
     yield case(
-        "missing, and cordoned", cordoned("a", gpu=16), gang(2, least=3, gpu=8), causes="GangIncomplete NoEligibleNode"
+        "missing, and cordoned",
+        cordoned("a", gpu=16),
+        gang(2, least=3, gpu=8),
+        causes="GangIncomplete NoEligibleNode",
+        change="start with 2 members in place of 3, and uncordon Node a",
     )
     yield case(
         "missing, and one rack",
         racks(1, 1, gpu=8),
         gang(2, least=3, gpu=8, networkTopology=HARD),
         causes="GangIncomplete TopologyTooNarrow",
+        change="start with 2 members in place of 3, and allow tier 2 in place of tier 1",
+    )
+    limited = sub_grouped(2, 1)
+    limited[0]["spec"]["networkTopology"] = HARD
+    yield case(
+        "the racks of a group and of its subgroup",
+        racks(1, 1, gpu=8),
+        limited,
+        causes="TopologyTooNarrow",
+        change="allow tier 2 in place of tier 1, and allow tier 2 in place of tier 1 for each of subgroups w",
+        others="InsufficientResources",
     )
     yield case("a subgroup is too small", racks(2, gpu=8), [*sub_grouped(2, 1)[:2]], causes="GangIncomplete")
     yield case(
@@ -489,13 +524,15 @@ def _gangs() -> Iterator[HandMade]:
         racks(2, gpu=8),
         gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
         causes="InvalidGroup",
-        change="leave out highestTierName",
+        change="leave out highestTierName (rack) beside highestTierAllowed (1); leave out highestTierAllowed (1)",
     )
     yield case(
         "two limits, and no room",
         racks(1, gpu=8),
         gang(2, gpu=8, networkTopology={"mode": "hard", "highestTierAllowed": 1, "highestTierName": "rack"}),
         causes="InvalidGroup InsufficientResources",
+        change="leave out highestTierName (rack) beside highestTierAllowed (1), and start with 1 member; "
+        "leave out highestTierAllowed (1) beside highestTierName (rack), and start with 1 member",
     )
     yield case(
         "claims of devices",
@@ -510,6 +547,7 @@ def _gangs() -> Iterator[HandMade]:
         cordoned("a"),
         pod("p", spec={"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]}, cpu=1),
         causes="Unsupported NoEligibleNode",
+        change="uncordon Node a, and do without spec.resourceClaims",
         group="p",
     )
     yield case(
@@ -572,6 +610,7 @@ def _queues() -> Iterator[HandMade]:
         queue("q", CAP4),
         gang(1, gpu=8, queue="q"),
         causes="QueueCapability NoEligibleNode",
+        change="uncordon Node a, and raise nvidia.com/gpu in the capability of Queue q by 4",
     )
     yield case(
         "capability and one rack",
@@ -579,6 +618,7 @@ def _queues() -> Iterator[HandMade]:
         queue("q", {"nvidia.com/gpu": 8}),
         gang(2, gpu=8, queue="q", networkTopology=HARD),
         causes="QueueCapability TopologyTooNarrow",
+        change="raise nvidia.com/gpu in the capability of Queue q by 8, and allow tier 2",
         others="QueueCapability InsufficientResources",
     )
     yield case(
@@ -588,6 +628,7 @@ def _queues() -> Iterator[HandMade]:
         {**queue("q"), "status": {"state": "Closed"}},
         gang(1, gpu=8, queue="q"),
         causes="QueueCapability InsufficientResources",
+        change="add 1 node like a, and open Queue q",
     )
     yield case(
         "four causes",
@@ -1092,6 +1133,7 @@ def _exclusive() -> Iterator[HandMade]:
         running("x", "a", gpu=1, **old),
         gang(1, gpu=1, **mine),
         causes="NoEligibleNode Exclusive",
+        change="do not ask for a domain of rack of its own (its pods must be made again), and uncordon Node a",
     )
     yield case(
         "held, and no room",

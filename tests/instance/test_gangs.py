@@ -318,19 +318,19 @@ def test_limits_that_cannot_be_as_meant(case: str, scope: str) -> None:
 
 
 BOTH = {"highestTierAllowed": 1, "highestTierName": "rack"}
+BOTH_SAID = "sets both highestTierAllowed (1) and highestTierName (rack), expected one of them"
 
 
 @pytest.mark.parametrize("mode", ["hard", "soft"])
 def test_both_limits_make_the_group_invalid(mode: str) -> None:
     group = group_of(member("p"), networkTopology=BOTH | {"mode": mode})
-    assert group.invalid == "spec.networkTopology sets both highestTierAllowed and highestTierName"
+    assert group.invalid == f"spec.networkTopology {BOTH_SAID}"
 
 
 def test_both_limits_of_a_policy_make_the_group_invalid() -> None:
     policies = [{"matchLabelKeys": ["a"]}, {"matchLabelKeys": ["b"], "networkTopology": BOTH}]
     group = group_of(member("p"), subGroupPolicy=policies)
-    message = "spec.subGroupPolicy[1].networkTopology sets both highestTierAllowed and highestTierName"
-    assert group.invalid == message
+    assert group.invalid == f"spec.subGroupPolicy[1].networkTopology {BOTH_SAID}"
 
 
 def test_a_limit_without_any_hyper_node_is_a_finding() -> None:
