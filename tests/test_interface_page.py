@@ -27,6 +27,7 @@ from placer.instance import GroupKey
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.laboratory.compare import ComparisonRow
 from placer.laboratory.sweep.records import KEY, RunRecord
+from placer.preflight import CheckResult, CheckState
 from placer.scheduling_pass import Pass, PassOptions
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +50,7 @@ COMMANDS = (
     "topology costs",
     "snapshot",
     "run",
+    "check",
     "completion",
 )
 
@@ -195,6 +197,10 @@ def test_a_row_of_compare_has_these_keys() -> None:
 def test_an_entry_of_explain_has_these_keys() -> None:
     answer = JobAnswer(JobFits.NOW, Explanation(GroupKey("", "default", "p"), admitted=True))
     assert sorted(told("### An entry of `explain`")) == sorted([*answer.as_dict(), "scheduler"])
+
+
+def test_a_finding_of_check_has_these_keys() -> None:
+    assert told("### A finding of `check`") == list(CheckResult("rights", CheckState.OK, "", "").as_dict())
 
 
 def test_an_entry_of_audit_has_these_keys() -> None:

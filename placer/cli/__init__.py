@@ -12,6 +12,8 @@ module          commands, or what it is for
 `auditing`      `audit`
 `reporting`     `report`
 `running`       `run`, the pass in a cluster
+`checking`      `check`, before there is one
+`pass_flags`    flags of both
 `snapshotting`  `snapshot`, and flags of all commands that ask a cluster
 `topology`      `topology show`, `topology discover`, `topology costs`
 `completing`    `completion`

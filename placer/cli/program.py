@@ -123,7 +123,7 @@ def _add_deciding(commands: Any) -> None:
 
 def _add_all(commands: Any, *, families: bool) -> None:
     """All commands, in the order in which they are listed."""
-    from placer.cli import auditing, explaining, reporting, running, snapshotting, topology
+    from placer.cli import auditing, checking, explaining, reporting, running, snapshotting, topology
     from placer.laboratory.commands import comparing, generating, plotting, sweeping
 
     _add_deciding(commands)
@@ -137,4 +137,5 @@ def _add_all(commands: Any, *, families: bool) -> None:
     topology.add_topology(commands)
     snapshotting.add_snapshot(commands)
     running.add_run(commands)
+    checking.add_check(commands)
     completing.add_completion(commands)

@@ -85,7 +85,7 @@ class ServedKinds:
                 yield group, info.versions[0]
                 continue
             served = (each for each in self._versions.get(group, ()) if each in info.versions)
-            version = next((each for each in served if self._serves(group, each, info)), None)
+            version = next((each for each in served if self.serves(group, each, info.plural)), None)
             if version is not None:
                 yield group, version
 
@@ -95,11 +95,14 @@ class ServedKinds:
         for group in info.groups:
             if group and group not in groups:
                 others = (each for each in self._versions.get(group, ()) if each not in info.versions)
-                version = next((each for each in others if self._serves(group, each, info)), None)
+                version = next((each for each in others if self.serves(group, each, info.plural)), None)
                 if version is not None:
                     yield group, version
 
-    def _serves(self, group: str, version: str, info: KindInfo) -> bool:
+    def serves(self, group: str, version: str, plural: str) -> bool:
+        """Whether a version of a group, other than the core one, has a resource."""
+        if version not in self._versions.get(group, ()):
+            return False
         path = f"/apis/{group}/{version}"
         if path not in self._resources:
             answer = self._server.get(path)
@@ -110,7 +113,7 @@ class ServedKinds:
             except msgspec.DecodeError as error:
                 raise ClusterError(f"{path}: found no list of resources: {error}") from error
             self._resources[path] = frozenset(each.name for each in found)
-        return info.plural in self._resources[path]
+        return plural in self._resources[path]
 
 
 #: Kind that objects refer to, and texts of which one stands in those that do, each after the kind of the object.

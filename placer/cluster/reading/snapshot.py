@@ -40,7 +40,17 @@ from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.pod import TERMINAL_PHASES
 from placer.manifests import NEVER_SET_ASIDE, SNAPSHOT, UNREADABLE, Objects, Text, split, validate
 
-__all__ = ["TAINT", "VERSIONS", "Identity", "Snapshot", "is_placeholder", "placeholder_for", "placeholders", "take"]
+__all__ = [
+    "LISTED",
+    "TAINT",
+    "VERSIONS",
+    "Identity",
+    "Snapshot",
+    "is_placeholder",
+    "placeholder_for",
+    "placeholders",
+    "take",
+]
 
 #: Annotation of the list that says at which resourceVersion each of the cluster's lists was.
 VERSIONS = "placer.dev/resource-versions"
@@ -53,7 +63,7 @@ _EFFORT = 4
 #: Names that a ConfigMap may have: subdomains of DNS (RFC 1123).
 
 #: What is listed, in this order. Workloads are not: in a cluster only pods count that exist.
-_LISTED = (
+LISTED = (
     "policies",
     "nodes",
     "node_resource_topologies",
@@ -184,7 +194,7 @@ def take(
         An object has a field of a wrong type.
     """
     taker = _Taker(server, watch)
-    for attribute in _LISTED:
+    for attribute in LISTED:
         taker.take(BY_ATTRIBUTE[attribute])
     if taker.has("AppGroup"):  # a Deployment's pods belong to it through its ReplicaSets
         taker.take(BY_ATTRIBUTE["replica_sets"])

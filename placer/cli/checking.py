@@ -1,0 +1,93 @@
+"""``check``: whether a cluster and our rights in it let passes do their work."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.pass_flags import add_pass_flags, pass_options
+from placer.errors import ClusterError, StrictFindings
+from placer.tables import Column, tables
+from placer.terminal import OK, add_command, console
+
+if TYPE_CHECKING:
+    from placer.preflight import CheckResult, CheckState
+
+__all__ = ["add_check"]
+
+#: Columns that the table takes at most: as many as every terminal has.
+WIDTH = 80
+
+
+def add_check(commands: Any) -> None:
+    """Add ``check`` and its flags, which are those of the passes that are to be made."""
+    parser = add_command(commands, "check", "whether this cluster and these rights let placer do its work", _check)
+    add_pass_flags(parser)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from placer.cluster import Client
+    from placer.preflight import CheckState, check_cluster
+    from placer.progress import Progress
+
+    asked = pass_options(options)
+    client = Client.connect(options.kubeconfig, options.context)
+    with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        progress.phase(f"asking {client.url}")
+        found = check_cluster(client, asked)
+    worst = _worst(found)
+    if options.json:
+        print(json.dumps({"state": worst.value, "checks": [each.as_dict() for each in found]}, indent=2))
+    else:
+        _print(found)
+    if worst is CheckState.FAILED:
+        return ClusterError.exit_code
+    return StrictFindings.exit_code if options.strict and worst is CheckState.WARNING else OK
+
+
+def _worst(results: Iterable[CheckResult]) -> CheckState:
+    from placer.preflight import CheckState
+
+    order = list(CheckState)
+    return max((each.state for each in results), key=order.index)
+
+
+def _print(results: Sequence[CheckResult]) -> None:
+    """One row for each check, and below them what is not as it should be."""
+    from placer.preflight import CheckState
+
+    terminal = console()
+    width = min(WIDTH, terminal.width)
+    rows = [(check, list(those)) for check, those in groupby(results, key=lambda each: each.check)]
+    names = Column("check", [check for check, _ in rows])
+    states = Column("state", [_worst(those).value for _, those in rows], text=True)
+    room = width - names.width - states.width - 4
+    said = Column("found", [_in_short(those) for _, those in rows], text=True, most=room)
+    for table in tables(names, [states, said], width):
+        terminal.print(table)
+    for each in results:
+        if each.state in (CheckState.WARNING, CheckState.FAILED):
+            terminal.print(f"\n{each.check}: {each.state.value}: {each.object}", markup=False, width=width)
+            for word, text in (("found", each.found), ("expected", each.expected), ("do", each.action)):
+                terminal.print(_indented(f"{word:<10}{text}", width), markup=False, width=width)
+
+
+def _in_short(results: Sequence[CheckResult]) -> str:
+    """What a check found, in a line or two."""
+    from placer.preflight import CheckState
+
+    if len(results) == 1:
+        return f"{results[0].object}: {results[0].found}"
+    good = sum(each.state is CheckState.OK for each in results)
+    return f"{good} of {len(results)} as they should be"
+
+
+def _indented(text: str, width: int) -> str:
+    from textwrap import fill
+
+    from placer.legible import legible
+
+    return fill(legible(text), width, initial_indent="  ", subsequent_indent=" " * 12, break_on_hyphens=False)

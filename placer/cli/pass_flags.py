@@ -1,0 +1,206 @@
+"""The flags of a pass, which ``run`` makes and ``check`` asks about."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.snapshotting import add_cluster, add_cooling, add_lease, lease_of
+from placer.errors import UsageError
+from placer.methods import METHODS
+
+if TYPE_CHECKING:
+    from placer.scheduling_pass import PassOptions
+
+__all__ = ["add_pass_flags", "pass_options"]
+
+
+def add_pass_flags(parser: argparse.ArgumentParser) -> None:
+    """Add every flag of a pass."""
+    add_cluster(parser)
+    parser.add_argument(
+        "--scheduler-name",
+        metavar="NAME",
+        default="placer",
+        help="whose pending pods are ours; '*', any scheduler's, only with --dry-run (default placer)",
+    )
+    parser.add_argument("--strict", action="store_true", help="findings are errors (exit 3): nothing is bound")
+    search = parser.add_argument_group("searching")
+    search.add_argument("--method", choices=METHODS, default="auto", help="default auto: never worse than greedy")
+    search.add_argument(
+        "--time-limit", type=float, default=20.0, metavar="SECONDS", help="until the first binding (default 20)"
+    )
+    search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
+    search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    _add_binding(parser.add_argument_group("binding"))
+    add_lease(parser.add_argument_group("leader election"))
+    _add_telling(parser.add_argument_group("telling"))
+    parser.add_argument(
+        "--every", metavar="DURATION", help="not in this version: one call makes one pass, deploy/ has a CronJob"
+    )
+    parser.add_argument(
+        "--enforce", choices=("bind", "gates"), default="bind", help="default bind; gates are not in this version"
+    )
+
+
+def _add_binding(group: Any) -> None:
+    group.add_argument(
+        "--dry-run",
+        nargs="?",
+        const="client",
+        default="",
+        choices=("client", "server"),
+        help="write nothing; =server: let the server try each binding and keep none",
+    )
+    group.add_argument("--bind-workers", type=int, default=16, metavar="N", help="bindings at a time (default 16)")
+    group.add_argument(
+        "--gang-grace",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long a gang may go without another of its pods being bound, before it is given up (default 30)",
+    )
+    group.add_argument(
+        "--half-bound-patience",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long a gang may stay half-bound before what is bound of it is deleted; inf: for ever (default 300)",
+    )
+    group.add_argument(
+        "--roll-back", action="store_true", help="the same as --half-bound-patience 0: at the end of the pass"
+    )
+    group.add_argument(
+        "--settle",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="most seconds to wait at the end for what kubelets say (default 5)",
+    )
+    add_cooling(group)
+    group.add_argument(
+        "--inqueue",
+        action="store_true",
+        help="move Pending PodGroups of our pods and Volcano jobs to Inqueue first; not where vc-scheduler runs",
+    )
+
+
+def _add_telling(group: Any) -> None:
+    group.add_argument("--no-conditions", action="store_true", help="leave PodScheduled conditions alone")
+    group.add_argument("--no-events", action="store_true", help="write no Events")
+    group.add_argument(
+        "--no-group-status", action="store_true", help="leave Volcano's PodGroups alone, as where vc-scheduler runs"
+    )
+    group.add_argument(
+        "--tell-limit",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="most seconds for all of this; the next pass tells what is left (default 20)",
+    )
+    group.add_argument(
+        "--save", metavar="FOLDER", help="keep the snapshot and the Placement of the pass there, for `placer solve`"
+    )
+    group.add_argument("--save-keep", type=int, metavar="N", help="most passes that are kept there (default: all)")
+    group.add_argument(
+        "--save-keep-bytes", type=int, metavar="BYTES", help="most bytes of them together (default: any)"
+    )
+
+
+def pass_options(options: argparse.Namespace) -> PassOptions:
+    """What the flags ask for.
+
+    Raises
+    ------
+    UsageError
+        Something makes no sense, or is not in this version.
+    """
+    from placer.cluster.writing.plan_execution import BindingOptions
+    from placer.cluster.writing.status_writer import StatusOptions
+    from placer.instance.pod_states import HOLD_GATE
+    from placer.saved_passes import SavedPasses
+    from placer.scheduling_pass import PassOptions
+
+    if options.every is not None:
+        raise UsageError(
+            "--every is not in this version: `placer run` makes one pass and ends; the CronJob in deploy/ makes one "
+            "after another"
+        )
+    if options.enforce != "bind":
+        raise UsageError(
+            "--enforce gates is not in this version, which binds pods itself: found gates, expected bind; "
+            f"pods with the gate {HOLD_GATE} wait"
+        )
+    folder = Path(options.save) if options.save is not None else None
+    faults = _faults(options, folder)
+    if faults:
+        raise UsageError("; ".join(faults))
+    return PassOptions(
+        scheduler_name=options.scheduler_name,
+        method=options.method,
+        time_limit=options.time_limit,
+        workers=options.workers,
+        seed=options.seed,
+        binding=BindingOptions(
+            workers=options.bind_workers,
+            grace=options.gang_grace,
+            settle=options.settle,
+            dry_run=options.dry_run == "server",
+        ),
+        dry_run=options.dry_run,
+        cool_down=options.cool_down,
+        status=StatusOptions(
+            not options.no_conditions, not options.no_events, not options.no_group_status, options.tell_limit
+        ),
+        enqueue=options.inqueue,
+        strict=options.strict,
+        save=None if folder is None else SavedPasses(folder, options.save_keep, options.save_keep_bytes),
+        lease=lease_of(options),
+        patience=0.0 if options.roll_back else options.half_bound_patience,
+    )
+
+
+def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
+    """What is wrong with the values of flags."""
+    from placer.instance import ANY_SCHEDULER
+
+    numbers = (
+        ("--bind-workers", options.bind_workers, 1, 256),
+        ("--gang-grace", options.gang_grace, 0, 3600),
+        ("--half-bound-patience", options.half_bound_patience, 0, float("inf")),
+        ("--settle", options.settle, 0, 600),
+        ("--cool-down", options.cool_down, 0, 86400),
+        ("--tell-limit", options.tell_limit, 0, 3600),
+    )
+    faults = [f"{name}: found {n}, expected {low} to {high}" for name, n, low, high in numbers if not low <= n <= high]
+    faults += _saving_faults(options, folder)
+    faults += _lease_faults(options)
+    if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
+        faults.append(
+            f"--scheduler-name: found {ANY_SCHEDULER}, expected one name: what other schedulers bind as well, placer "
+            "only looks at (--dry-run)"
+        )
+    return faults
+
+
+def _lease_faults(options: argparse.Namespace) -> Iterator[str]:
+    """What is wrong with the names of the Lease."""
+    from placer.kube.base import DNS_SUBDOMAIN
+
+    lease = lease_of(options)
+    for flag, name in (("namespace", lease.namespace), ("name", lease.name)):
+        if not DNS_SUBDOMAIN.fullmatch(name):
+            yield f"--leader-elect-resource-{flag}: found {name}, expected a name of Kubernetes (a-z, 0-9, -)"
+
+
+def _saving_faults(options: argparse.Namespace, folder: Path | None) -> Iterator[str]:
+    """What is wrong with the values of flags about what is kept."""
+    if folder is not None and not folder.is_dir():
+        yield f"--save: found no folder {folder}, expected one"
+    for name, limit in (("--save-keep", options.save_keep), ("--save-keep-bytes", options.save_keep_bytes)):
+        if limit is not None and limit < 1:
+            yield f"{name}: found {limit}, expected at least 1"
+        if limit is not None and folder is None:
+            yield f"{name}: found no --save, expected a folder"

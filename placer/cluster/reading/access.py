@@ -1,0 +1,111 @@
+"""What we may do, by the server's own answer: ``SelfSubjectAccessReview``, which everybody whom it knows may ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from placer.cluster.reading.client import Writer
+from placer.errors import ClusterError
+
+__all__ = ["Right", "allows", "who_we_are"]
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """A right, as a rule of RBAC grants it.
+
+    Parameters
+    ----------
+    group, resource, verb
+        ``pods/binding`` is a subresource.
+    namespace, name
+        Where, and of which object alone; empty: everywhere, of all.
+    """
+
+    group: str
+    resource: str
+    verb: str
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        what = f"{self.resource}.{self.group}" if self.group else self.resource
+        place = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {what}{self.name and f' {self.name}'}{place}"
+
+    @property
+    def rule(self) -> str:
+        """The rule that grants it, and where it belongs."""
+        names = f", resourceNames: [{self.name}]" if self.name else ""
+        role = f"a Role of namespace {self.namespace}" if self.namespace else "a ClusterRole"
+        group = self.group or '""'
+        return f"{{apiGroups: [{group}], resources: [{self.resource}]{names}, verbs: [{self.verb}]}} in {role}"
+
+
+class _Review(msgspec.Struct):
+    allowed: bool = False
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _UserInfo(msgspec.Struct, rename="camel"):
+    user_info: _User = msgspec.field(default_factory=_User)
+
+
+class _Reviewed(msgspec.Struct):
+    status: _Review
+
+
+class _Introduced(msgspec.Struct):
+    status: _UserInfo
+
+
+def allows(server: Writer, right: Right) -> bool:
+    """Whether the server lets us do something.
+
+    Raises
+    ------
+    ClusterError
+        It does not say.
+    """
+    resource, _, subresource = right.resource.partition("/")
+    asked = {
+        "group": right.group,
+        "resource": resource,
+        "subresource": subresource,
+        "verb": right.verb,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: each for key, each in asked.items() if each}},
+    }
+    answer = server.send("POST", _REVIEWS, body, timeout=_PATIENCE)
+    if answer.status != 201:
+        raise ClusterError(f"{_REVIEWS}: found status {answer.status} {answer.message}, expected 201")
+    try:
+        return msgspec.json.decode(answer.text, type=_Reviewed).status.allowed
+    except msgspec.DecodeError as error:
+        raise ClusterError(f"{_REVIEWS}: found no answer to the question: {error}") from error
+
+
+def who_we_are(server: Writer) -> str:
+    """The name that the server has for us; empty where it does not say, as before Kubernetes 1.28."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = server.send("POST", _WHO, body, timeout=_PATIENCE)
+    if answer.status != 201:
+        return ""
+    try:
+        return msgspec.json.decode(answer.text, type=_Introduced).status.user_info.username
+    except msgspec.DecodeError:
+        return ""

@@ -1,0 +1,170 @@
+"""Who else schedules: by the arguments of the pods that run, and by what is written on pods of a scheduler's name.
+
+A scheduler that reads its profiles from a file says nothing of them in its pod, and files in ConfigMaps are not ours to
+read. Who has bound a pod is written nowhere on it. So what is found here is certain, and what is not may be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import msgspec
+
+from placer.cluster.reading.client import Server, listed
+from placer.cluster.reading.views import ObjectView
+from placer.instance import Key
+from placer.kube.pod import TERMINAL_PHASES
+
+__all__ = ["ProcessRole", "SchedulerCensus", "SchedulerProcess", "count_pods"]
+
+_FLAG = "--scheduler-name"
+_CONFIG = "--config"
+_LABELS = {"app.kubernetes.io/name": "placer", "app.kubernetes.io/component": "pass"}
+
+
+class ProcessRole(Enum):
+    """What a process does with names of schedulers, and the text by which its program is known."""
+
+    VOLCANO_SCHEDULER = "vc-scheduler"
+    VOLCANO_CONTROLLER = "vc-controller-manager"
+    VOLCANO_WEBHOOK = "vc-webhook-manager"
+    KUBE_SCHEDULER = "kube-scheduler"
+    OTHER = ""
+
+
+#: Names that these have where they are given none.
+_DEFAULTS = {ProcessRole.KUBE_SCHEDULER: ("default-scheduler",)} | dict.fromkeys(
+    (ProcessRole.VOLCANO_SCHEDULER, ProcessRole.VOLCANO_CONTROLLER, ProcessRole.VOLCANO_WEBHOOK), ("volcano",)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerProcess:
+    """A container that knows schedulers by name.
+
+    Parameters
+    ----------
+    pod
+        That it is of.
+    role
+        What it does with the names.
+    names
+        As they are given; none where it reads them from a file.
+    """
+
+    pod: Key
+    role: ProcessRole
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerCensus:
+    """The pods of a cluster, as far as they tell of schedulers.
+
+    Parameters
+    ----------
+    pods
+        How many there are.
+    processes
+        Of pods that have not ended.
+    nominated
+        Pods of the scheduler's name that wait and are nominated to a node.
+    placers
+        Pods of placer's own passes, ended ones included.
+    """
+
+    pods: int
+    processes: tuple[SchedulerProcess, ...]
+    nominated: tuple[Key, ...]
+    placers: tuple[Key, ...]
+
+
+class _ContainerView(msgspec.Struct):
+    image: str = ""
+    command: list[str] | None = None
+    args: list[str] | None = None
+
+    @property
+    def words(self) -> list[str]:
+        return [*(self.command or ()), *(self.args or ())]
+
+    @property
+    def role(self) -> ProcessRole:
+        """By the program that it is said to run, else by its image."""
+        program = f"{self.image.rpartition('/')[2]} {self.command[0].rpartition('/')[2] if self.command else ''}"
+        return next(each for each in ProcessRole if each.value in program)
+
+    @property
+    def scheduler_names(self) -> tuple[str, ...]:
+        """What it is told; else the default of its program, unless a file may say otherwise."""
+        found, words = [], self.words
+        for place, word in enumerate(words):
+            flag, equals, value = word.partition("=")
+            if flag == _FLAG:
+                found.append(value if equals else "".join(words[place + 1 : place + 2]))
+        if not found and any(word.partition("=")[0] == _CONFIG for word in words):
+            return ()
+        return tuple(found) or _DEFAULTS.get(self.role, ())
+
+
+class _SpecView(msgspec.Struct, rename="camel"):
+    scheduler_name: str = ""
+    node_name: str | None = None
+    containers: list[_ContainerView] | None = None
+
+
+class _StatusView(msgspec.Struct, rename="camel"):
+    phase: str | None = None
+    nominated_node_name: str | None = None
+
+
+class _ArgumentsView(ObjectView):
+    spec: _SpecView = msgspec.field(default_factory=_SpecView)
+    status: _StatusView = msgspec.field(default_factory=_StatusView)
+
+    @property
+    def processes(self) -> Iterator[SchedulerProcess]:
+        for each in self.spec.containers or ():
+            if each.role is not ProcessRole.OTHER or each.scheduler_names:
+                yield SchedulerProcess(self.key, each.role, each.scheduler_names)
+
+
+def count_pods(server: Server, scheduler_name: str) -> SchedulerCensus:
+    """Look through all pods.
+
+    Parameters
+    ----------
+    server
+        Where.
+    scheduler_name
+        Ours.
+
+    Raises
+    ------
+    ClusterError
+        Pods are not to be had.
+    """
+    pods = list(listed(server.get, "/api/v1/pods", _ArgumentsView))
+    ours = [each for each in pods if _is_placer(each)]
+    others = [each for each in pods if not _is_placer(each) and each.status.phase not in TERMINAL_PHASES]
+    return SchedulerCensus(
+        len(pods),
+        tuple(process for each in others for process in each.processes),
+        _keys([each for each in others if _is_nominated(each, scheduler_name)]),
+        _keys(ours),
+    )
+
+
+def _is_placer(pod: _ArgumentsView) -> bool:
+    return _LABELS.items() <= (pod.metadata.labels or {}).items()
+
+
+def _is_nominated(pod: _ArgumentsView, scheduler_name: str) -> bool:
+    waits = pod.spec.scheduler_name == scheduler_name and not pod.spec.node_name
+    return waits and bool(pod.status.nominated_node_name)
+
+
+def _keys(pods: Sequence[_ArgumentsView]) -> tuple[Key, ...]:
+    return tuple(sorted(each.key for each in pods))

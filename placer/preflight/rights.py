@@ -1,0 +1,114 @@
+"""Every right that a pass needs, and what for.
+
+``deploy/`` grants these and no others; a test holds both together for each overlay. What a pass reads is what
+:mod:`placer.cluster.reading.snapshot` lists, so the table of kinds is asked and not repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from placer.cluster.reading.access import Right
+from placer.cluster.reading.snapshot import LISTED
+from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
+
+if TYPE_CHECKING:
+    from placer.scheduling_pass import PassOptions
+
+__all__ = ["NeededRight", "needed_rights", "read_kinds"]
+
+#: Read beside what is always listed: where there are AppGroups, and last of all.
+_MORE = ("replica_sets", "pods")
+_VOLCANO = "scheduling.volcano.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class NeededRight:
+    """A right that a pass needs.
+
+    Parameters
+    ----------
+    right
+        Which.
+    purpose
+        What cannot be done without it.
+    folder
+        Of ``deploy/``, which grants it.
+    """
+
+    right: Right
+    purpose: str
+    folder: str = "deploy/base"
+
+
+def read_kinds(options: PassOptions) -> list[KindInfo]:
+    """The kinds that a pass lists."""
+    jobs = ("volcano_jobs",) if _enqueues(options) else ()
+    return [BY_ATTRIBUTE[each] for each in (*LISTED, *_MORE, *jobs)]
+
+
+def needed_rights(options: PassOptions) -> list[NeededRight]:
+    """List what a pass needs, each right once.
+
+    Parameters
+    ----------
+    options
+        Of the pass.
+    """
+    found = [*_reading(options), *_binding(options)]
+    if not options.dry_run:
+        found += [*_telling(options), *_leading(options)]
+    return list({each.right: each for each in reversed(found)}.values())[::-1]
+
+
+def _enqueues(options: PassOptions) -> bool:
+    return options.enqueue and not options.dry_run
+
+
+def _reading(options: PassOptions) -> Iterator[NeededRight]:
+    for info in read_kinds(options):
+        folder = "deploy/overlays/inqueue" if info.attribute == "volcano_jobs" else "deploy/base"
+        for group in info.groups:
+            yield NeededRight(Right(group, info.plural, "list"), f"a pass reads every {info.kind}", folder)
+    yield NeededRight(Right("apps", "daemonsets", "list"), "room is held for pods of DaemonSets that are still to come")
+    for resource in ("pods", "nodes"):
+        yield NeededRight(Right("", resource, "watch"), "a gang goes out only where its room is still there")
+    yield NeededRight(Right("", "pods", "get"), "an answer that got lost may have been a binding")
+    namespace, name = options.record
+    purpose = "gangs that a pass left half-bound come first"
+    yield NeededRight(Right("", "configmaps", "get", namespace, name), purpose)
+
+
+def _binding(options: PassOptions) -> Iterator[NeededRight]:
+    if options.dry_run != "client":
+        yield NeededRight(Right("", "pods/binding", "create"), "pods are bound")
+    if not options.dry_run and options.patience < float("inf"):
+        purpose = "a gang that stays half-bound is taken back (not with --half-bound-patience inf)"
+        yield NeededRight(Right("", "pods", "delete"), purpose)
+
+
+def _telling(options: PassOptions) -> Iterator[NeededRight]:
+    purpose = "pods are told why they wait, and a binding that is in doubt is fenced"
+    yield NeededRight(Right("", "pods/status", "patch"), purpose)
+    if options.status.events:
+        yield NeededRight(Right("events.k8s.io", "events", "create"), "Events are written (not with --no-events)")
+    if options.status.groups:
+        purpose = "PodGroups of Volcano get their status (not with --no-group-status)"
+        yield NeededRight(Right(_VOLCANO, "podgroups", "get"), purpose)
+        yield NeededRight(Right(_VOLCANO, "podgroups", "patch"), purpose)
+    if options.enqueue:
+        yield NeededRight(Right(_VOLCANO, "podgroups", "patch"), "PodGroups are let in (--inqueue)")
+
+
+def _leading(options: PassOptions) -> Iterator[NeededRight]:
+    lease = options.lease
+    for verb in ("create", "get", "update"):
+        name = "" if verb == "create" else lease.name
+        purpose = "one pass at a time writes"
+        yield NeededRight(Right("coordination.k8s.io", "leases", verb, lease.namespace, name), purpose)
+    namespace, record = options.record
+    purpose = "it is recorded what may be left half-bound, before it is bound"
+    yield NeededRight(Right("", "configmaps", "create", namespace), purpose)
+    yield NeededRight(Right("", "configmaps", "update", namespace, record), purpose)

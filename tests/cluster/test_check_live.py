@@ -1,0 +1,136 @@
+"""``placer check`` on a real API server: what each overlay grants is what it asks for, and one right less is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from placer.cli import main
+from placer.cli.pass_flags import pass_options
+from placer.cli.program import parser
+from placer.cluster import Client
+from placer.cluster.reading.access import Right, allows
+from placer.preflight.rights import needed_rights
+from tests.cluster.deployed import Deployed
+from tests.test_deploy import DEPLOY
+from tests.waiting import wait_until
+
+OVERLAYS = ("base", "overlays/dry-run", "overlays/rollback", "overlays/inqueue", "overlays/beside-volcano")
+Told = tuple[int, dict[str, Any]]
+
+
+def rendered(deployed: Deployed, folder: str) -> list[dict[str, Any]]:
+    """What kustomize makes of a folder."""
+    return [each for each in yaml.safe_load_all(deployed.kubectl("kustomize", str(DEPLOY / folder))) if each]
+
+
+def flags(documents: list[dict[str, Any]]) -> list[str]:
+    """The arguments of the CronJob behind ``run``, with what the ConfigMap says in them."""
+    (job,) = (each for each in documents if each["kind"] == "CronJob")
+    (config,) = (each for each in documents if each["kind"] == "ConfigMap")
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    words = list(container["args"])[1:]
+    for key, value in config["data"].items():
+        words = [each.replace(f"$({key})", value) for each in words]
+    return words
+
+
+def granted(documents: list[dict[str, Any]]) -> set[Right]:
+    """Every right that the roles of an overlay give."""
+    return {
+        Right(group, resource, verb, role["metadata"].get("namespace", ""), name)
+        for role in documents
+        if role["kind"] in ("Role", "ClusterRole")
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+def checked(capsys: pytest.CaptureFixture[str], *words: str) -> Told:
+    """The exit code and what was told."""
+    capsys.readouterr()
+    code = main(["check", "--json", *words])
+    told = capsys.readouterr()
+    assert told.out, told.err
+    found: dict[str, Any] = json.loads(told.out)
+    return code, found
+
+
+def wrong(told: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is not as it should be: check and object."""
+    return [(each["check"], each["object"]) for each in told["checks"] if each["state"] in ("warning", "failed")]
+
+
+@pytest.mark.parametrize("folder", OVERLAYS)
+def test_what_an_overlay_grants_is_asked_for_and_nothing_else(folder: str, deployed: Deployed) -> None:
+    documents = rendered(deployed, folder)
+    options = pass_options(parser().parse_args(["run", *flags(documents)]))
+    assert {each.right for each in needed_rights(options)} == granted(documents)
+
+
+@pytest.mark.parametrize("folder", OVERLAYS)
+def test_the_account_of_an_overlay_has_what_it_needs(
+    folder: str, deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.apply("crds", folder)
+    words = flags(rendered(deployed, folder))
+    code, told = checked(capsys, "--kubeconfig", deployed.kubeconfig("placer"), *words)
+    apart = {("volcano", "vc-scheduler"), ("kinds", "Job.batch.volcano.sh")}  # neither is installed here
+    assert set(wrong(told)) <= apart
+    assert code == (6 if "--inqueue" in words else 0)
+    (server,) = (each for each in told["checks"] if each["check"] == "server")
+    assert server["found"].endswith("as system:serviceaccount:placer:placer")
+
+
+def less(role: dict[str, Any], right: Right) -> list[dict[str, Any]]:
+    """The rules of a role without one of its rights."""
+    return [
+        rule | {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if (group, resource, verb) != (right.group, right.resource, right.verb)
+        or rule.get("resourceNames", [""]) != [right.name]
+    ]
+
+
+@pytest.mark.parametrize(
+    "folder", ["base", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in OVERLAYS if each != "base")]
+)
+def test_one_right_less_is_told_with_what_to_do(
+    folder: str, deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every one of them, in turn; of a kind that is not installed here it is a warning."""
+    deployed.apply("crds", folder)
+    documents = rendered(deployed, folder)
+    config = deployed.kubeconfig("placer")
+    words = ("--kubeconfig", config, *flags(documents))
+    account = Client.connect(config)
+    code, before = checked(capsys, *words)
+    tried = 0
+    for role in (each for each in documents if each["kind"] in ("Role", "ClusterRole")):
+        path = deployed.api.path(role)
+        for right in sorted(granted([role])):
+            _put(deployed, path, less(role, right))
+            wait_until(lambda right=right: not allows(account, right))  # type: ignore[misc]
+            found, told = checked(capsys, *words)
+            _put(deployed, path, role["rules"])
+            (missing,) = (each for each in told["checks"] if each["object"] == str(right))
+            assert right.rule in missing["action"]
+            assert {("rights", str(right))} <= set(wrong(told)) <= {("rights", str(right)), *wrong(before)}
+            assert missing["state"] == ("warning" if "the kind is not served" in missing["found"] else "failed")
+            assert found == (6 if missing["state"] == "failed" else code)
+            wait_until(lambda right=right: allows(account, right))  # type: ignore[misc]
+            tried += 1
+    assert tried == len(granted(documents))
+
+
+def _put(deployed: Deployed, path: str, rules: list[dict[str, Any]]) -> None:
+    deployed.api.call("PUT", path, deployed.api.get(path) | {"rules": rules})
