@@ -12,10 +12,12 @@ family        what it makes
 `network`     applications over regions and zones, whose limits are known to be kept
 `numa`        nodes of several NUMA zones, filled in an order that their kubelets admit
 `neighbours`  a full cluster whose queue keeps near, apart and spread, and is known to fit
+`victims`     a job that waits for a rack, and who must go for it at the least
+`stranded`    the same where what runs must be moved
 ============  =====================================================================
 
-`clos` and `planted` are in ``clos_fabric`` and ``carving``; all draw from ``random_source``, so that a seed gives the
-same on every machine.
+`clos` and `planted` are in ``clos_fabric`` and ``carving``, the last two in ``disruption``; all draw from
+``random_source``, so that a seed gives the same on every machine.
 """
 
 from __future__ import annotations
@@ -25,12 +27,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.errors import UsageError
+from placer.instance import Key
 from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
+from placer.laboratory.generate.disruption import StrandedOptions, VictimOptions, stranded, victims
 from placer.laboratory.generate.neighbours import NeighbourOptions, neighbours
 from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
 from placer.laboratory.generate.objects import Document, Generated, binding
 from placer.laboratory.generate.options import FamilyOptions, GangMix, Option, options_of
+from placer.placement import Placement
 
 __all__ = [
     "FAMILIES",
@@ -44,6 +49,8 @@ __all__ = [
     "NumaOptions",
     "Option",
     "PlantedOptions",
+    "StrandedOptions",
+    "VictimOptions",
     "bindings",
     "clos",
     "generate",
@@ -51,6 +58,8 @@ __all__ = [
     "network",
     "numa",
     "planted",
+    "stranded",
+    "victims",
 ]
 
 
@@ -82,6 +91,12 @@ FAMILIES: Mapping[str, InstanceFamily] = {
         NumaOptions, numa, "Nodes of several NUMA zones, filled in an order that their kubelets admit."
     ),
     "planted": InstanceFamily(PlantedOptions, planted, "A full cluster whose queue is known to fit entirely."),
+    "stranded": InstanceFamily(
+        StrandedOptions, stranded, "A job waits for a rack, and the least that must be moved for it is known."
+    ),
+    "victims": InstanceFamily(
+        VictimOptions, victims, "A job waits for a rack, and the least that must be evicted for it is known."
+    ),
 }
 
 
@@ -117,6 +132,25 @@ def generate(family: str, **values: Any) -> Generated:
 
 
 def bindings(made: Generated) -> Document:
-    """Write the planted placement as a v1 List of Bindings, in plan order; empty where nothing is planted."""
+    """Write the planted placement: a v1 List of Bindings in plan order, empty where nothing is planted, or a Placement
+    where something has to go.
+    """
+    if made.least is not None:
+        return _written(made.least)
     items = [binding(pod.namespace, pod.name, node) for pod, node in (made.planted or {}).items()]
     return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _written(placement: Placement) -> Document:
+    return {
+        "apiVersion": "placer.dev/v1alpha1",
+        "kind": "Placement",
+        "bindings": [_pod(each.pod) | {"node": each.node} for each in placement.bindings],
+        "evictions": [_pod(each) for each in placement.evictions],
+        "moves": [_pod(each.pod) | {"to": each.node} for each in placement.moves],
+        "steps": [{"go": [*map(str, each.go)], "bind": [*map(str, each.bind)]} for each in placement.steps],
+    }
+
+
+def _pod(key: Key) -> Document:
+    return {"namespace": key.namespace, "pod": key.name}

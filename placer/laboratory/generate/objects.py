@@ -9,6 +9,7 @@ from typing import Any
 
 from placer.instance import Key
 from placer.laboratory.generate.random_source import RandomSource
+from placer.placement import Placement
 
 __all__ = [
     "GPU",
@@ -53,11 +54,14 @@ class Generated:
         Pod to node of a placement that is known to keep every rule; None where the family knows none.
     summary
         What was made, name to number, in the order to print.
+    least
+        The placement with what it evicts and moves, where something has to go: no other one disturbs less.
     """
 
     documents: list[Document]
     planted: Mapping[Key, str] | None
     summary: Mapping[str, int]
+    least: Placement | None = None
 
 
 def requests(gpus: int, cpu: int, memory: int) -> dict[str, str]:

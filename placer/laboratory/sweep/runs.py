@@ -456,7 +456,7 @@ def _beside_known(line: RunRecord, instance: Instance, path: str) -> RunRecord:
         found = {"planted_weight": weight, "placed_over_planted": share}
     if best is not None:
         found["known"] = _known(instance, best, _proved(_beside(path, "best")))
-    elif planted is not None:
+    elif planted is not None and not planted.disturbs:
         found["known"] = _known(instance, planted, {})
     return line.model_copy(update=found)
 

@@ -372,11 +372,11 @@ FLAGS = {
 
 
 def test_options_describe_themselves_for_a_command_line() -> None:
-    for name_of_family, family in FAMILIES.items():
-        flags = {each.flag: each for each in family.flags}
+    for family in FAMILIES.values():
         assert [each.name for each in family.flags] == [declared.name for declared in fields(family.options)]
         assert all(each.text for each in family.flags)
-        size, sizes, share = FLAGS[name_of_family]
+    for name_of_family, (size, sizes, share) in FLAGS.items():
+        flags = {each.flag: each for each in FAMILIES[name_of_family].flags}
         assert flags[sizes].parse("1,2,4,8") == (1, 2, 4, 8)
         assert flags[sizes].parse("") == ()
         assert flags[share].parse("0.5") == 0.5

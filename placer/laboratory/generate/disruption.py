@@ -1,0 +1,282 @@
+"""Families ``victims`` and ``stranded``: a job waits for a whole rack, and the least that must go for it is known.
+
+Racks hold gangs of whole nodes, of pods that all ask for the same. In ``victims`` one rack alone has room, all but
+``v`` of its ``L`` nodes, and everything that runs has a lower priority::
+
+    plain      a gang on the v nodes goes: whatever is chosen, room for v nodes must be made
+    --budget   a disruption budget keeps that gang: all of another rack must go. A gang on v nodes of it is evicted, one
+               on its other nodes moves to where the room is
+    --spanning the gang on the v nodes lies in another rack, too, so that more would go with it: the same
+
+In ``stranded`` every rack has some room and nothing has a lower priority: the rack with the fewest nodes taken, by a
+gang that may be anywhere, is emptied by moving it. No answer is cheaper: with ``v`` nodes short, as many are evicted;
+from the rack that is emptied goes all that is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from placer.instance import Key
+from placer.laboratory.generate.objects import (
+    GROUP,
+    NAMESPACE,
+    Document,
+    Generated,
+    by_name,
+    created,
+    hyper_node,
+    most_pods,
+    named,
+    names_by_chance,
+    node_object,
+    pod_group,
+    pod_object,
+    priority_class,
+    requests,
+    run_on,
+)
+from placer.laboratory.generate.options import FamilyOptions, option
+from placer.laboratory.generate.random_source import RandomSource
+from placer.placement import Binding, Placement, Step
+
+__all__ = ["StrandedOptions", "VictimOptions", "stranded", "victims"]
+
+JOB = "volcano.sh/job-name"
+#: Priority classes, the lowest first; the job that waits has the last one.
+CLASSES = {"priority-low": 100, "priority-mid": 200, "priority-high": 1000}
+LOWEST, *_, HIGHEST = CLASSES
+#: Milli-cores and MiB of a node and of pods, for each GPU: pods take no larger share of these than of GPUs.
+CPU, MEMORY = (12_000, 8_000), (128 * 1024, 96 * 1024)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RackOptions(FamilyOptions):
+    nodes: int = option(64, "number of nodes", 4, 100_000)
+    leaf_size: int = option(8, "nodes of a rack (tier 1); the last one has what is left", 3, 4096)
+    gpus: int = option(8, "GPUs per node", 1, 64)
+    node_pods: int = option(1, "pods that fill a node", 1, 64)
+
+    def check(self) -> None:
+        """Check what concerns more than one option."""
+        self.demand(self.gpus % self.node_pods == 0, "node_pods", str(self.node_pods), f"a divisor of {self.gpus} GPUs")
+
+    def demand_racks(self, least: int, why: str) -> None:
+        """Raise a UsageError where there are fewer whole racks."""
+        there = self.nodes // self.leaf_size
+        self.demand(
+            there >= least, "nodes", f"{self.nodes}", f"at least {least * self.leaf_size}, {least} racks, {why}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VictimOptions(_RackOptions):
+    """Options of ``victims``."""
+
+    budget: bool = option(False, "a disruption budget keeps the gang whose place would be enough")
+    spanning: bool = option(False, "the gang whose place would be enough lies in another rack, too")
+
+    def check(self) -> None:
+        """Check what concerns more than one option."""
+        super().check()
+        self.demand_racks(1 + self.budget + 2 * self.spanning - (self.budget and self.spanning), "as this needs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrandedOptions(_RackOptions):
+    """Options of ``stranded``."""
+
+    def check(self) -> None:
+        """Check what concerns more than one option."""
+        super().check()
+        self.demand_racks(2, "so that something can be moved to another")
+
+
+class _RackGang(NamedTuple):
+    """Pods that fill nodes, in one rack or anywhere."""
+
+    name: str
+    nodes: tuple[int, ...]
+    priority: str = LOWEST
+    limited: bool = True
+    kept: bool = False
+
+
+@dataclass
+class _RackedCluster:
+    """Racks of nodes by number, and what runs there."""
+
+    options: _RackOptions
+    gangs: list[_RackGang] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        count, size = self.options.nodes, self.options.leaf_size
+        source = RandomSource(self.options.seed, "names of nodes")
+        self.nodes = names_by_chance("node", count, source)
+        self.racks = [range(start, min(start + size, count)) for start in range(0, count, size)]
+        self.rack_names = names_by_chance("rack", len(self.racks), source)
+        self.source = RandomSource(self.options.seed, "gangs")
+        # More names than there can be gangs: one for each node, and the one that waits.
+        self._names = iter(names_by_chance("job", count + 1, RandomSource(self.options.seed, "names of jobs")))
+
+    def whole_racks(self) -> list[range]:
+        """Those that have all their nodes, by chance."""
+        return self.source.shuffled([rack for rack in self.racks if len(rack) == self.options.leaf_size])
+
+    def name(self) -> str:
+        return next(self._names)
+
+    def run(self, nodes: Sequence[int], **more: object) -> _RackGang:
+        """Let a gang run that fills some nodes."""
+        gang = _RackGang(self.name(), tuple(nodes), **more)  # type: ignore[arg-type]
+        self.gangs.append(gang)
+        return gang
+
+    def fill(self, nodes: Sequence[int], *classes: str) -> None:
+        """Let gangs of any size fill nodes that lie in one rack."""
+        left = list(nodes)
+        while left:
+            size = int(self.source.log_between(1, len(left) + 0.999))
+            self.run(left[:size], priority=self.source.pick(classes), limited=self.source.chance(0.5))
+            del left[:size]
+
+    # ------------------------------------------------------------------------------------------------- what is written
+
+    def pods(self, gang: _RackGang) -> tuple[Key, ...]:
+        """Pods of a gang, node after node."""
+        count = len(gang.nodes) * self.options.node_pods
+        return tuple(Key(NAMESPACE, named(gang.name, number, count)) for number in range(count))
+
+    def to(self, gang: _RackGang, nodes: Sequence[int]) -> tuple[Binding, ...]:
+        """Pods of a gang on the nodes that they fill."""
+        places = (self.nodes[node] for node in nodes for _ in range(self.options.node_pods))
+        return tuple(Binding(pod, node) for pod, node in zip(self.pods(gang), places, strict=True))
+
+    def documents(self, waiting: _RackGang) -> Iterator[Document]:
+        """All objects, each kind by name."""
+        gpus = self.options.gpus
+        room = requests(gpus, CPU[0] * gpus, MEMORY[0] * gpus) | {"pods": most_pods(0)}
+        racks = {node: name for name, rack in zip(self.rack_names, self.racks, strict=True) for node in rack}
+        labels = ({"placer.dev/rack": racks[number]} for number in range(len(self.nodes)))
+        yield from by_name(node_object(name, label, room) for name, label in zip(self.nodes, labels, strict=True))
+        members = [[("Node", self.nodes[node]) for node in rack] for rack in self.racks]
+        made = [hyper_node(name, 1, "rack", each) for name, each in zip(self.rack_names, members, strict=True)]
+        yield from by_name(
+            [*made, hyper_node("fabric", 2, "fabric", [("HyperNode", name) for name in self.rack_names])]
+        )
+        yield from (priority_class(*each) for each in CLASSES.items())
+        ordered = sorted((*self.gangs, waiting))
+        ages = dict(zip(ordered, self.source.shuffled(range(len(ordered))), strict=True)) | {waiting: len(ordered)}
+        yield from (self._pod_group(gang, gang is not waiting, ages[gang]) for gang in ordered)
+        for gang in ordered:
+            yield from self._pods(gang, gang is not waiting, ages[gang])
+        yield from (_budget(gang) for gang in ordered if gang.kept)
+
+    def _pod_group(self, gang: _RackGang, runs: bool, age: int) -> Document:
+        spec: Document = {"minMember": len(self.pods(gang)), "priorityClassName": gang.priority}
+        if gang.limited:
+            spec["networkTopology"] = {"mode": "hard", "highestTierAllowed": 1}
+        return pod_group(gang.name, spec, runs, creationTimestamp=created(age))
+
+    def _pods(self, gang: _RackGang, runs: bool, age: int) -> Iterator[Document]:
+        each = self.options.gpus // self.options.node_pods
+        room = requests(each, CPU[1] * each, MEMORY[1] * each)
+        owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": gang.name, "controller": True}
+        for pod, node in self._places(gang):
+            found = pod_object(
+                pod.name,
+                "job",
+                [("main", room)],
+                labels={JOB: gang.name},
+                annotations={GROUP: gang.name},
+                creationTimestamp=created(age),
+                ownerReferences=[{**owner, "uid": gang.name}],
+            )
+            found["spec"] |= {"priorityClassName": gang.priority, "priority": CLASSES[gang.priority]}
+            if runs:
+                run_on(found, self.nodes[node])
+                found["status"]["startTime"] = created(age)
+            yield found
+
+    def _places(self, gang: _RackGang) -> Iterator[tuple[Key, int]]:
+        nodes = (node for node in gang.nodes for _ in range(self.options.node_pods))
+        return zip(self.pods(gang), nodes, strict=True)
+
+
+def _budget(gang: _RackGang) -> Document:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": gang.name, "namespace": NAMESPACE},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {JOB: gang.name}}},
+        "status": {"disruptionsAllowed": 0},
+    }
+
+
+def _made(
+    cluster: _RackedCluster,
+    rack: range,
+    evicted: _RackGang | None = None,
+    moved: _RackGang | None = None,
+    to: Sequence[int] = (),
+) -> Generated:
+    """The instance in which a job waits for a rack, and who goes for it."""
+    waiting = _RackGang(cluster.name(), tuple(rack), HIGHEST)
+    bound = cluster.to(waiting, waiting.nodes)
+    going = cluster.pods(evicted) if evicted is not None else ()
+    moves = cluster.to(moved, to) if moved is not None else ()
+    step = Step((*going, *(each.pod for each in moves)), tuple(each.pod for each in (*moves, *bound)))
+    summary = {
+        "nodes": len(cluster.nodes),
+        "gpus": len(cluster.nodes) * cluster.options.gpus,
+        "gangsRunning": len(cluster.gangs),
+        "podsRunning": sum(len(cluster.pods(gang)) for gang in cluster.gangs),
+        "podsPlanted": len(bound),
+        "podsEvicted": len(going),
+        "podsMoved": len(moves),
+    }
+    least = Placement(bound, evictions=going, moves=moves, steps=(step,))
+    planted = {each.pod: each.node for each in bound}
+    return Generated(list(cluster.documents(waiting)), planted, summary, least)
+
+
+def victims(options: VictimOptions) -> Generated:
+    """Make a cluster with room in one rack only, and a job that waits for a rack."""
+    cluster, size = _RackedCluster(options), options.leaf_size
+    home, *others = cluster.whole_racks()
+    short = 1 + cluster.source.below(size - 1)
+    taken, free = home[:short], home[short:]
+    if not (options.budget or options.spanning):
+        evicted = cluster.run(taken)
+        _fill_all(cluster, home)
+        return _made(cluster, home, evicted)
+    goal, *rest = others
+    evicted, moved = cluster.run(goal[:short]), cluster.run(goal[short:])
+    wide = (*taken, *rest[0]) if options.spanning else taken
+    cluster.run(wide, limited=not options.spanning, kept=options.budget)
+    _fill_all(cluster, home, goal, *(rest[:1] if options.spanning else ()))
+    return _made(cluster, goal, evicted, moved, free)
+
+
+def _fill_all(cluster: _RackedCluster, *apart: range) -> None:
+    """Fill all racks but some."""
+    for rack in cluster.racks:
+        if rack not in apart:
+            cluster.fill(rack, *list(CLASSES)[:-1])
+
+
+def stranded(options: StrandedOptions) -> Generated:
+    """Make a cluster with some room in every rack, in which nothing has a lower priority than the job that waits."""
+    cluster, size = _RackedCluster(options), options.leaf_size
+    home, *others = cluster.whole_racks()
+    least = 1 + cluster.source.below((size - 1) // 2)
+    moved = cluster.run(home[:least], priority=HIGHEST, limited=False)
+    spare = [1 + cluster.source.below(size - least - 1) for _ in others]
+    spare[0] = max(spare[0], least - sum(spare[1:]))
+    free = [node for rack, count in zip(others, spare, strict=True) for node in rack[:count]]
+    for rack in cluster.racks:
+        if rack != home:
+            cluster.fill([node for node in rack if node not in free], HIGHEST)
+    return _made(cluster, home, None, moved, cluster.source.shuffled(free)[:least])
