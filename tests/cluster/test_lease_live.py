@@ -24,7 +24,7 @@ FAST = LeaseOptions(duration=6, renew_deadline=5.0, retry_period=0.2)
 
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placer.cli.running.lease_of", lambda _options: FAST)
+    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _options: FAST)
 
 
 def other(control_plane: ControlPlane, name: str = "other") -> LeaderElector:
