@@ -10,8 +10,10 @@ import pytest
 
 from placer.cli import main
 from placer.deadline import Deadline
-from placer.explain.cases import Case
-from placer.explain.explanation import find_group
+from placer.explain import explanation
+from placer.explain.cases import Case, Placed
+from placer.explain.explanation import Explanation, find_group
+from placer.instance import GroupKey
 from placer.laboratory.other_schedulers import ElsewhereFate, OtherSchedulers
 from placer.laboratory.policies.mimicry import mimic
 from placer.manifests import from_documents
@@ -149,6 +151,24 @@ def test_what_a_policy_does_not_come_to_in_time_is_null(tmp_path: Path, capsys: 
     assert main(["explain", str(path), "--group", "c", "--time-limit", "1e-9"]) == 0
     said = "What volcano puts first is not known: policy volcano, which mimics it, did not come to its end in time"
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("scheduler", "share"), [("volcano", 2 / 3), ("placer", 1)])
+def test_a_third_of_the_time_is_kept_for_other_schedulers(
+    scheduler: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = []
+
+    def explained(case: Case, keys: list[GroupKey], deadline: Deadline, placed: Placed) -> list[Explanation]:
+        left.append(deadline.left)
+        return [Explanation(key, admitted=False) for key in keys]
+
+    monkeypatch.setattr(explanation, "explain", explained)
+    path = tmp_path / "c.json"
+    documents = [node("n", gpu=4), *gang("g", 1, 8, scheduler=scheduler)]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    assert main(["explain", str(path), "--group", "g", "--time-limit", "1e6"]) == 0
+    assert 0.999e6 * share < left[0] <= 1e6 * share
 
 
 @dataclass(frozen=True)
