@@ -5,43 +5,47 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 import urllib3
 
 from placer.cluster import Client
-from placer.cluster.reading.client import Busy, Response, listed, server_time
+from placer.cluster.reading.client import Busy, Response, TooLong, listed, server_time
 from placer.cluster.reading.views import ObjectView
 from placer.errors import ClusterError, UsageError
 
 #: Status, headers and text of an answer.
 KubeletAnswer = tuple[int, dict[str, str], bytes]
+#: What gives the answer to the parameters of a question.
+Answering = Callable[[Mapping[str, str]], KubeletAnswer]
 FINE: KubeletAnswer = (200, {}, b"{}")
 
 
 class Scripted:
     """A server on this machine that gives the answers it was told, the last one for ever."""
 
-    def __init__(self, *answers: KubeletAnswer) -> None:
+    def __init__(self, *answers: KubeletAnswer | Answering) -> None:
         self.answers = list(answers)
         self.asked: list[tuple[str, str]] = []
         self.url = ""
 
 
 @contextmanager
-def serving(*answers: KubeletAnswer) -> Iterator[Scripted]:
+def serving(*answers: KubeletAnswer | Answering) -> Iterator[Scripted]:
     script = Scripted(*answers)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             script.asked.append((self.path, self.headers.get("Authorization", "")))
-            status, headers, text = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
+            told = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
+            status, headers, text = told(dict(parse_qsl(urlsplit(self.path).query))) if callable(told) else told
             self.send_response_only(status)  # without a Date of its own
             for name, value in {**headers, "Content-Length": str(len(text))}.items():
                 self.send_header(name, value)
@@ -141,11 +145,39 @@ def test_a_list_that_is_forgotten_every_time_is_an_error() -> None:
 
 
 def test_large_objects_come_in_small_pages() -> None:
-    """Of 1 MiB each, eight at a time; of the first page it is not known yet, so it has few."""
+    """Of 1 MiB each, four at a time; of the first page it is not known yet, so it has few."""
     ask = Pages(page_of("a", "b", more="1", size=2**20), page_of("c", more="2"), page_of("d"))
     assert [each.metadata.name for each in listed(ask, "/x", ObjectView)] == ["a", "b", "c", "d"]
-    assert ask.limits == [5, 7, 70]
+    assert ask.limits == [5, 3, 30]
     assert 5 * 1.5 * 2**20 < 8 * 2**20  # the largest that a server keeps
+
+
+def test_of_a_page_of_larger_objects_than_before_no_more_than_8_mib_are_read() -> None:
+    """After small objects many are asked for, and these have 50 MiB: nothing of them is kept, fewer are asked for."""
+    large = [{"metadata": {"name": f"l{at}", "annotations": {"x": "y" * 2**20}}} for at in range(60)]
+    small = [{"metadata": {"name": f"s{at}"}} for at in range(5)]
+    told: list[int] = []
+
+    def page(parameters: Mapping[str, str]) -> KubeletAnswer:
+        limit, start = int(parameters["limit"]), int(parameters.get("continue", "0"))
+        told.append(limit)
+        every = [*small, *large]
+        more = str(start + limit) if start + limit < len(every) else ""
+        document = {"metadata": {"continue": more}, "items": every[start : start + limit]}
+        return (200, {}, json.dumps(document).encode())
+
+    with serving(page) as script, asking(script) as client:
+        names = [each.metadata.name for each in listed(client.get, "/x", ObjectView)]
+    assert names == [each["metadata"]["name"] for each in [*small, *large]]
+    assert told[:3] == [5, 50, 5]
+    assert all(limit * 2**20 <= 8 * 2**20 for limit in told[2:])
+
+
+def test_a_page_of_one_object_is_read_whole() -> None:
+    with serving((200, {}, b"x" * (9 * 2**20))) as script, asking(script) as client:
+        assert len(client.get("/x", {"limit": "1"}).text) == 9 * 2**20
+        with pytest.raises(TooLong, match=r"^/x: a page of more than 8,388,608 bytes$"):
+            client.get("/x", {"limit": "2"})
 
 
 def test_an_object_of_another_shape_is_left_out() -> None:

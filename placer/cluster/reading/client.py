@@ -68,8 +68,9 @@ _AGAIN = frozenset((429, 500, 502, 503, 504))
 #: Most objects a page of a list, and of its first one, when it is not known yet how large they are: small pages are
 #: read faster, and a server keeps no long answers for us. None has more than so many times what the one before had.
 _PAGE, _FIRST_PAGE, _GROWTH = 500, 5, 10
-#: Bytes that a page should have at most: of larger objects, which may have 1.5 MiB each, fewer are asked for at a time.
-#: A first page has no more, however large they are.
+#: Most bytes that are read of a page: of one that has more, nothing is kept, and fewer objects are asked for. Of a page
+#: of one object all is read; a server keeps 1.5 MiB. Pages aim at half of it, so that objects somewhat larger than
+#: those before cost no second question, and a first page never does.
 _PAGE_BYTES = 8 * 2**20
 #: How often a list is begun anew that took so long that the server forgot where we were.
 _STARTS = 3
@@ -97,6 +98,10 @@ class Busy(ClusterError):
     def __init__(self, message: str, again_after: float) -> None:
         super().__init__(message)
         self.again_after = again_after
+
+
+class TooLong(ClusterError):
+    """A page has more bytes than are read of one."""
 
 
 class Response:
@@ -152,7 +157,11 @@ def pages(
     asked = {"fieldSelector": selector} if selector else {}
     token, limit = "", _FIRST_PAGE
     while True:
-        answer = ask(path, {"limit": str(limit)} | asked | ({"continue": token} if token else {}))
+        try:
+            answer = ask(path, {"limit": str(limit)} | asked | ({"continue": token} if token else {}))
+        except TooLong:
+            limit = max(1, limit // _GROWTH)
+            continue
         if answer.status != 200:
             raise Unlisted(path, selector, answer)
         try:
@@ -164,7 +173,7 @@ def pages(
         if not token:
             return
         each = len(answer.text) // max(1, len(page.items or ())) + 1
-        limit = max(1, min(_PAGE, _PAGE_BYTES // each, _GROWTH * limit))
+        limit = max(1, min(_PAGE, _PAGE_BYTES // (2 * each), _GROWTH * limit))
 
 
 def whole_list(
@@ -345,13 +354,16 @@ class Client:
         ------
         Forbidden
             We may not read this.
+        TooLong
+            A page of several objects has more than 8 MiB.
         ClusterError
             The server does not answer, does not know us, is in trouble that does not end, or wants us to wait for
             longer than there is time.
         """
+        several = int((parameters or {}).get("limit", "1")) > 1
         query = f"?{urlencode(parameters)}" if parameters else ""
         for remaining in reversed(range(_TRIES)):
-            answer, wait, trouble = self._ask(f"{self.url}{path}{query}", path)
+            answer, wait, trouble = self._ask(f"{self.url}{path}{query}", path, _PAGE_BYTES if several else None)
             if answer is not None:
                 return answer
             self._check_wait(wait, f"{self.url}{path}: {trouble}")
@@ -454,22 +466,28 @@ class Client:
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unanswered(f"{self.url}{path}: {error}") from error
 
-    def _ask(self, url: str, path: str) -> tuple[Response | None, float | None, str]:
-        """One question: the answer, or None with the seconds the server wants us to wait and what the matter is."""
+    def _ask(self, url: str, path: str, most: int | None) -> tuple[Response | None, float | None, str]:
+        """One question: the answer, or None with the seconds the server wants us to wait and what the matter is.
+
+        Of an answer no more than ``most`` bytes are read; None: all of it.
+        """
         import urllib3
 
         timeout = urllib3.Timeout(connect=_CONNECT, read=_READ)
         headers = {"Accept": "application/json", **self._headers()}
         try:
-            answer = self._pool.request("GET", url, headers=headers, retries=False, timeout=timeout)
+            answer = self._pool.request(
+                "GET", url, headers=headers, retries=False, timeout=timeout, preload_content=False
+            )
+            text = _read(answer, path, most)
         except urllib3.exceptions.SSLError as error:
             raise ClusterError(f"{self.url}: its certificate is not accepted: {error}") from error
         except urllib3.exceptions.HTTPError as error:
             return None, None, str(error)
         self._note_date(answer.headers)
         if answer.status in (200, 404, 410):
-            return Response(answer.status, answer.data), None, ""
-        message = _message(answer.data)
+            return Response(answer.status, text), None, ""
+        message = _message(text)
         if answer.status in _AGAIN:
             return None, _again_after(answer.headers), f"{answer.status} {message}"
         if answer.status == 401:
@@ -520,6 +538,22 @@ def _shut(answer: urllib3.BaseHTTPResponse) -> None:
     """End an answer that another thread reads; one that has ended already stays so."""
     with suppress(ValueError, OSError):
         answer.shutdown()
+
+
+def _read(answer: urllib3.BaseHTTPResponse, path: str, most: int | None) -> bytes:
+    """All of an answer, of which there is no more than ``most``."""
+    try:
+        parts, size = [], 0
+        for part in answer.stream(2**16):
+            parts.append(part)
+            size += len(part)
+            if most is not None and size > most:
+                raise TooLong(f"{path}: a page of more than {most:,} bytes")
+        answer.release_conn()
+        return b"".join(parts)
+    except BaseException:
+        answer.close()  # what else it has to say is not waited for
+        raise
 
 
 def _again_after(headers: Mapping[str, str]) -> float | None:
