@@ -31,8 +31,6 @@ __all__ = ["add_explain"]
 
 NAMED = 8  #: groups that are named of those that another scheduler puts first
 
-MIMICRY = 1 / 3  #: share of the time left that is kept for what other schedulers would do, where it is asked
-
 NOT_NOW = 5  #: exit code of ``--job`` where something of it does not fit now
 
 
@@ -112,16 +110,13 @@ def _keys(options: argparse.Namespace, case: Case, paths: Sequence[str | Text]) 
 
 
 def _groups(options: argparse.Namespace, case: Case, keys: list[GroupKey] | None, deadline: Any) -> int:
-    from placer.deadline import Deadline
     from placer.explain.explanation import as_things_stand, explain, waiting
     from placer.laboratory.other_schedulers import OtherSchedulers
 
     placed = as_things_stand(case, deadline, keys)
     others = OtherSchedulers(case, placed, scheduler_configs(options.scheduler_config))
     asked = waiting(placed, others.names) if keys is None else keys
-    mimicked = any(key in others.names for key in asked)
-    share = Deadline.within(deadline.left * (1 - MIMICRY)) if mimicked else deadline
-    found = explain(case, asked, share, placed)
+    found = explain(case, asked, others.causes_until(asked, deadline), placed)
     elsewhere = [others.fate(each.group, deadline) for each in found]
     if options.json:
         both = zip(found, elsewhere, strict=True)

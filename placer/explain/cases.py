@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from placer.instance.gangs import named_group
 from placer.instance.numa import NumaZone
 from placer.instance.pod_states import Ownership, gated_pods
 from placer.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
+from placer.manifests.validation import no_collection
 from placer.methods.greedy.multi_start import complete, greedy
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
@@ -199,9 +201,9 @@ class Case:
     def instance(self) -> Instance:
         """The instance that the objects state."""
         objects = self._objects
-        found = build(
-            objects, scheduler_name=self.scheduler_name or objects.snapshot, cluster=objects.snapshot is not None
-        )
+        named = self.scheduler_name or objects.snapshot
+        with no_collection():
+            found = build(objects, scheduler_name=named, cluster=objects.snapshot is not None)
         if self.before is not None:
             found = Outcome(found, self.before).carried_out()
         return found if self.only is None else without_waiting(found, self.only)
@@ -231,23 +233,30 @@ class Case:
         raws = edit(self.raws, with_=added, without=change.without, set_=change.set_)
         return Case(raws, scheduler_name=self.scheduler_name, lenient=self.lenient, only=self.only, before=self.before)
 
-    def objects_of(self, change: Change) -> list[dict[str, Any]]:
-        """What a change adds or puts in place of others, as it would be."""
-        before = {id(raw) for raw in self.raws}
-        return [json.loads(bytes(raw.text)) for raw in self.changed(change).raws if id(raw) not in before]
+    def objects_beside(self, other: Case) -> list[dict[str, Any]]:
+        """Those objects that another case does not have, from which this one was made by a change."""
+        before = {id(raw) for raw in other.raws}
+        return [json.loads(bytes(raw.text)) for raw in self.raws if id(raw) not in before]
 
     def document(self, kind: str, namespace: str, name: str, group: str = "") -> dict[str, Any] | None:
         """An object as it is written; None where there is none."""
-        for raw in self.raws:
-            _, _, space, its = raw.identity
-            if its == name and raw.kind == kind and (not group or raw.group == group) and space == namespace:
+        for raw in self._named.get((kind, name), ()):
+            if raw.identity[2] == namespace and (not group or raw.group == group):
                 found: dict[str, Any] = json.loads(bytes(raw.text))
                 return found
         return None
 
+    @cached_property
+    def _named(self) -> Mapping[tuple[str, str], list[RawObject]]:
+        """Kind and name to the objects of it."""
+        found: dict[tuple[str, str], list[RawObject]] = defaultdict(list)
+        for raw in self.raws:
+            found[raw.kind, raw.name].append(raw)
+        return found
+
     def words(self, kind: str, namespace: str, name: str, group: str = "") -> str:
         """``KIND/NAMESPACE/NAME`` of an object for what-if options, with its API group where two share the rest."""
-        named = [raw for raw in self.raws if raw.kind == kind and raw.name == name and raw.identity[2] == namespace]
+        named = [raw for raw in self._named.get((kind, name), ()) if raw.identity[2] == namespace]
         full = f"{kind.lower()}.{group}" if len(named) > 1 and group else kind.lower()
         return "/".join(part for part in (full, namespace, name) if part)
 
@@ -256,7 +265,7 @@ def without_waiting(instance: Instance, key: GroupKey) -> Instance:
     """The instance in which nothing waits but one group."""
     pods = {k: pod for k, pod in instance.pods.items() if pod.state is not PodState.PENDING or pod.group == key}
     groups = {k: group if k == key else _not_waiting(group) for k, group in instance.groups.items()}
-    return replace(instance, pods=pods, groups=groups)
+    return instance.keeping_held(pods=pods, groups=groups)
 
 
 def _not_waiting(group: Group) -> Group:

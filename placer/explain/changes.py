@@ -176,7 +176,7 @@ def _tried(question: Question, change: Change) -> TriedChange | None:
     try:
         case = question.case.changed(change)
         placed = _placed(question, case)
-        objects = tuple(question.case.objects_of(change))
+        objects = tuple(case.objects_beside(question.case))
     except PlacerError:
         return None
     if placed is None:

@@ -45,23 +45,23 @@ def rules_of(code: str, group: Group) -> tuple[str, ...]:
 def alone(instance: Instance, key: GroupKey) -> Instance:
     """The instance in which nothing waits but one group, and nothing counts but that it is admitted."""
     left = without_waiting(instance, key)
-    return replace(left, policy=replace(instance.policy, levels=("placed",)))
+    return left.keeping_held(policy=replace(instance.policy, levels=("placed",)))
 
 
 def _with_pods(instance: Instance, group: Group, change: Callable[[Pod], Pod]) -> Instance:
     """The instance with every pending pod of the group changed."""
     changed = {key: change(instance.pods[key]) for key in group.pending}
-    return replace(instance, pods={**instance.pods, **changed})
+    return instance.keeping_held(pods={**instance.pods, **changed})
 
 
 def _with_group(instance: Instance, group: Group) -> Instance:
-    return replace(instance, groups={**instance.groups, group.key: group})
+    return instance.keeping_held(groups={**instance.groups, group.key: group})
 
 
 def _without_rule(rule: str) -> Lift:
     def lifted(instance: Instance, _: Group) -> Instance:
         policy = replace(instance.policy, rules_off=instance.policy.rules_off | {rule})
-        return replace(instance, policy=policy)
+        return instance.keeping_held(policy=policy)
 
     return lifted
 
@@ -107,7 +107,7 @@ def _eligible(instance: Instance, group: Group) -> Instance:
     """C3: every node takes the pods; nothing else waits that could notice."""
     nodes = {name: replace(node, ready=True, unschedulable=False, taints=()) for name, node in instance.nodes.items()}
     freed = _with_pods(instance, group, lambda pod: replace(pod, constraints=Constraints()))
-    return replace(freed, nodes=nodes)
+    return freed.keeping_held(nodes=nodes)
 
 
 def _roomy(instance: Instance, group: Group) -> Instance:
@@ -123,7 +123,7 @@ def _roomy(instance: Instance, group: Group) -> Instance:
         }
         nodes[name] = replace(node, allocatable=Resources(room))
     freed = _with_pods(instance, group, lambda pod: replace(pod, host_ports=()))
-    return replace(freed, nodes=nodes)
+    return freed.keeping_held(nodes=nodes)
 
 
 def _anywhere(instance: Instance, group: Group) -> Instance:

@@ -129,7 +129,7 @@ def few_nodes(question: Question, opened: Mapping[str, Node]) -> tuple[str, ...]
 
 
 def _with_nodes(instance: Instance, nodes: Mapping[str, Node]) -> Instance:
-    return replace(instance, nodes=dict(sorted({**instance.nodes, **nodes}.items())))
+    return instance.keeping_held(nodes=dict(sorted({**instance.nodes, **nodes}.items())))
 
 
 def _uncordon(_: Question, names: Sequence[str], __: Mapping[str, Node]) -> Change:
@@ -279,7 +279,7 @@ def _with_copies(instance: Instance, template: str, count: int) -> Instance:
     network = instance.network
     if network is not None:
         network = replace(network, areas={**network.areas, **dict.fromkeys(names, network.area(template))})
-    return replace(_with_nodes(instance, copies), topology=tree, network=network)
+    return _with_nodes(instance, copies).keeping_held(topology=tree, network=network)
 
 
 def _labels(labels: Mapping[str, str], name: str) -> dict[str, str]:

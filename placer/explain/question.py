@@ -117,7 +117,7 @@ class Question:
 
     def with_group(self, group: Group) -> Instance:
         """The instance with the group changed."""
-        return replace(self.instance, groups={**self.instance.groups, self.key: group})
+        return self.instance.keeping_held(groups={**self.instance.groups, self.key: group})
 
     def topology_keys(self, codes: Collection[str] = tuple(_KEYS)) -> list[str]:
         """Labels in whose domains the group's pods count, as far as that is among the causes and among ``codes``."""
@@ -128,4 +128,4 @@ class Question:
     def with_neighbours(self, change: Callable[[Neighbours], Neighbours]) -> Instance:
         """The instance with what the group's pods ask of others changed."""
         changed = {pod.key: replace(pod, neighbours=change(pod.neighbours)) for pod in self.pods}
-        return replace(self.instance, pods={**self.instance.pods, **changed})
+        return self.instance.keeping_held(pods={**self.instance.pods, **changed})

@@ -8,13 +8,13 @@ share one object. Source: component-helpers ``scheduling/corev1/nodeaffinity`` a
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.instance.communication import AppGroup, Link, Network, Spread
 from placer.instance.keys import GroupKey, Key
@@ -955,6 +955,12 @@ class Instance:
                     amounts[resource] = amounts.get(resource, 0) + amount
         return {node: Resources(amounts) for node, amounts in sums.items()}
 
+    def keeping_held(self, **changes: Any) -> Instance:
+        """The instance with fields changed that make no node hold more or less; ``held`` is not summed up anew."""
+        found = replace(self, **changes)
+        vars(found)["held"] = self.held
+        return found
+
     @cached_property
     def weights(self) -> Mapping[Key, int]:
         """Weight of each pending pod in micro-nodes, at least 1 (models/README.md, O1)."""
@@ -974,11 +980,11 @@ class Instance:
     def _average_shares(self) -> dict[str, Fraction]:
         """Micro-nodes per unit of each resource that decides: 10^6 x k / total, times its number in the policy."""
         totals: dict[str, tuple[int, int]] = {}
-        for node in self.nodes.values():
-            for resource, amount in node.allocatable.items():
+        for allocatable, nodes in Counter(node.allocatable for node in self.nodes.values()).items():
+            for resource, amount in allocatable.items():
                 if amount > 0:
                     count, total = totals.get(resource, (0, 0))
-                    totals[resource] = (count + 1, total + amount)
+                    totals[resource] = (count + nodes, total + nodes * amount)
         chosen = self.policy.resource_weights
         return {
             resource: MICRO * Fraction(count, total) * chosen.get(resource, Fraction(1))
@@ -990,7 +996,7 @@ class Instance:
     def need_weights(self) -> Mapping[GroupKey, int]:
         """What each group needs at least, in micro-nodes: its share in ``admitted`` where it is ready."""
         return {
-            key: sum(sorted(self.weights[pod] for pod in group.pending)[: group.need])
+            key: sum(sorted(self.weights[pod] for pod in group.pending)[: group.need]) if group.pending else 0
             for key, group in self.groups.items()
         }
 

@@ -6,7 +6,7 @@ and that is no more than what its policy says of this one snapshot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -25,6 +25,9 @@ __all__ = ["ElsewhereFate", "MimickedFate", "OtherSchedulers"]
 
 #: The scheduler whose pods are placer's own where nothing else is said.
 OURS = "placer"
+
+#: Share of the time left that is kept for what other schedulers would do.
+MIMICRY = 1 / 3
 
 #: Names of schedulers as they are installed, to the policy that mimics them.
 _INSTALLED = {"default-scheduler": "kube-default", "volcano": "volcano"}
@@ -136,6 +139,11 @@ class OtherSchedulers:
         groups = (group for group in self.case.instance.groups.values() if group.pending)
         told = {group.key: self.case.scheduler_names.get(group.pending[0], ours) for group in groups}
         return {key: name for key, name in told.items() if name != ours}
+
+    def causes_until(self, keys: Iterable[GroupKey], deadline: Deadline) -> Deadline:
+        """When causes are no longer looked for, so that mimicry has its share where one of some groups asks for it."""
+        mimicked = any(key in self.names for key in keys)
+        return Deadline.within(deadline.left * (1 - MIMICRY)) if mimicked else deadline
 
     @cached_property
     def _ours(self) -> Mapping[GroupKey, GroupFate]:

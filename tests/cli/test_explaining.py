@@ -240,22 +240,20 @@ def test_how_many_copies_fit_and_with_a_node_of_each_rack_lost(tmp_path: Path, c
     [
         ({"gpu": 3}, 6),
         ({"gpu": 1, "port": 80}, 3),
-        ({"gpu": 2, "neighbours": "hostname"}, 3),
-        ({"gpu": 2, "neighbours": "zone"}, 2),
+        ({"gpu": 2, "apart": True}, 3),
     ],
 )
 def test_a_node_has_room_for_more_copies_than_the_job_has_pods(
     asked: dict[str, Any], copies: int, tmp_path: Path, capsys: Capture
 ) -> None:
-    """Worked out by hand: three nodes of 8 GPUs in two zones."""
-    port, apart, extra = asked.pop("port", None), asked.pop("neighbours", None), {}
-    if apart is not None:
-        term = {"topologyKey": apart, "labelSelector": {"matchLabels": {"app": "x"}}}
-        extra = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-    job = pod("p", labels={"app": "x"}, spec=extra, **asked)
+    """Worked out by hand: three nodes of 8 GPUs."""
+    port, apart = asked.get("port"), asked.get("apart")
+    term = {"topologyKey": "hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+    extra = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    job = pod("p", labels={"app": "x"}, spec=extra if apart else {}, gpu=asked["gpu"])
     if port is not None:
         job["spec"]["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port}]
-    nodes = [node(name, {"hostname": name, "zone": zone}, gpu=8) for name, zone in (("a", "x"), ("b", "x"), ("c", "y"))]
+    nodes = [node(name, {"hostname": name}, gpu=8) for name in "abc"]
     path = written(tmp_path / "c.json", nodes)
     words = ["explain", path, "--job", written(tmp_path / "job.json", [job]), "--how-many", "--json"]
     assert main(words) == 0
