@@ -217,7 +217,7 @@ class PodReader:
             name=entry.key.name,
             state=state,
             requests=pod_requests(pod.spec, pod.status if state.on_node else None),
-            constraints=self.pool.of(pod.spec, self.refusals.volumes.affinities(pod)),
+            constraints=self.pool.of(pod.spec, self.refusals.volumes.affinities(pod), pod.metadata.labels),
             host_ports=host_ports(pod.spec),
             node=self._node(entry),
             priority=entry.priority,

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from placer.instance.problem import Constraints, HostPort, Requirement, Term, Toleration
+from placer.instance.problem import OS_LABEL, Constraints, HostPort, Requirement, Term, Toleration
 from placer.instance.requests import is_sidecar
 from placer.kube.base import LabelSelector, NodeRequirement, NodeSelector
 from placer.kube.pod import Container, PodSpec, TolerationEntry
@@ -26,6 +26,7 @@ __all__ = [
     "label_requirements",
     "matches",
     "node_terms",
+    "operating_systems",
     "read_node_selector",
     "required_node_terms",
     "tolerations_of",
@@ -89,16 +90,33 @@ class ConstraintsPool:
         self._by_spec: dict[object, Constraints] = {}
         self._by_value: dict[Constraints, Constraints] = {}
 
-    def of(self, spec: PodSpec, volumes: tuple[NodeSelector, ...] = ()) -> Constraints:
-        """Read the constraints of a pod; ``volumes`` are the node affinities of its bound volumes."""
+    def of(
+        self, spec: PodSpec, volumes: tuple[NodeSelector, ...] = (), labels: Mapping[str, str] | None = None
+    ) -> Constraints:
+        """Read the constraints of a pod; ``volumes`` are node affinities of its bound volumes, ``labels`` its own."""
         selector = tuple(sorted((spec.node_selector or {}).items()))
-        os = (spec.os.name if spec.os is not None else None) or ""
+        os = next(iter(operating_systems(spec, labels).values()), "")
         written = (spec.tolerations, selector, _required(spec), volumes, os)
         found = self._by_spec.get(written)
         if found is None:
             made = _constraints(*written)
             found = self._by_spec[written] = self._by_value.setdefault(made, made)
         return found
+
+
+def operating_systems(spec: PodSpec, labels: Mapping[str, str] | None) -> dict[str, str]:
+    """Fields by which a pod says of which operating system its node must be; a kubelet of another rejects it.
+
+    Source: Kubernetes ``pkg/kubelet/lifecycle/predicate.go`` (1.35), which reads a label of the pod, too.
+    """
+    labelled = labels.get(OS_LABEL) if labels else None
+    if spec.os is None and not labelled:
+        return {}
+    said = {
+        "spec.os.name": spec.os.name if spec.os is not None else None,
+        f"metadata.labels[{OS_LABEL}]": labelled,
+    }
+    return {field: system for field, system in said.items() if system}
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:

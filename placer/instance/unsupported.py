@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from placer.instance.domain_units import unnamed_units
+from placer.instance.eligibility import operating_systems
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.neighbours import forbidding, required_terms
-from placer.instance.problem import DEFAULT_OS
+from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
 
 if TYPE_CHECKING:
@@ -145,23 +146,27 @@ class Refusals:
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
         of_gang = (f"{group}: {wanting}",) if wanting else ()
-        if self._is_plain(pod.spec):
+        if self._is_plain(pod):
             return *of_gang, *exclusive
         return *of_gang, *exclusive, *self._own(pod, group), *self.volumes.refusals(pod)
 
-    def _is_plain(self, spec: PodSpec) -> bool:
+    def _is_plain(self, pod: PodManifest) -> bool:
         """Whether a pod has no field at all that could keep it, and nothing else does; most pods are like that."""
+        spec, labelled = pod.spec, OS_LABEL in (pod.metadata.labels or ())
         fields = (spec.affinity, spec.topology_spread_constraints, spec.resource_claims, spec.volumes, spec.os)
         nameless = spec.scheduling_group is not None and not spec.scheduling_group.pod_group_name
-        return not (any(fields) or _sysctls(spec) or nameless or self.scheduled_jobs)
+        return not (any(fields) or labelled or _sysctls(spec) or nameless or self.scheduled_jobs)
 
     def _own(self, pod: PodManifest, group: GroupKey | None) -> Iterator[str]:
         yield from _own(pod)
         if group is None:
             yield from undeclared_gang(pod, self.scheduled_jobs)
-        system = pod.spec.os.name if pod.spec.os is not None else None
-        if system and system not in self.systems:
-            yield f"spec.os.name: {system}, and no node is of that operating system"
+        said = operating_systems(pod.spec, pod.metadata.labels)
+        for name, system in said.items():
+            if system not in self.systems:
+                yield f"{name}: {system}, and no node is of that operating system"
+        if len(set(said.values())) > 1:
+            yield " and ".join(f"{name}: {system}" for name, system in said.items()) + ", and a node is of one only"
 
 
 def scheduled_jobs(jobs: Iterable[JobManifest]) -> frozenset[Key]:

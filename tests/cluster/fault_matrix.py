@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.cluster.proxy import Rule, Spoil
 
-__all__ = ["CELLS", "FAULTS", "PAGE", "PHASES", "Cell", "Fault", "Phase", "page"]
+__all__ = ["ADMISSION", "CELLS", "FAULTS", "PAGE", "PHASES", "Admission", "Cell", "Fault", "Phase", "page"]
 
 PAGE = Path(__file__).parents[2] / "models" / "faults.md"
 _ALWAYS = 1_000_000
@@ -146,6 +146,133 @@ def _cells() -> Iterator[Cell]:
                 yield from (Cell(phase, fault, always) for always in ((False, True) if what.lasting else (False,)))
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Something by which a kubelet may reject a pod that the API server has let be bound to its node.
+
+    Parameters
+    ----------
+    says
+        What the kubelet looks at.
+    reasons
+        ``status.reason`` of a pod that it rejects for it (:func:`placer.cluster.reading.views.is_rejection`).
+    answer
+        What keeps such a pod from being bound there, and what remains.
+    tests
+        Where that is held.
+    """
+
+    says: str
+    reasons: tuple[str, ...]
+    answer: str
+    tests: tuple[str, ...] = ()
+
+
+_C3, _REFUSED = "tests/rules/test_c3_eligibility.py", "tests/instance/test_unsupported.py"
+
+#: What kubelets of Kubernetes 1.35 look at. Source: the handlers that ``pkg/kubelet/kubelet.go`` lists.
+ADMISSION: tuple[Admission, ...] = (
+    Admission(
+        "room: cpu, memory, ephemeral storage, number of pods, extended resources, huge pages; overhead of a "
+        "RuntimeClass, "
+        "resources of the pod level and sidecars counted in",
+        ("OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "OutOfhugepages-2Mi", "OutOfnvidia.com/gpu"),
+        "modelled: C2; checked again before each binding. What a kubelet holds that no pod shows (static pods not "
+        "mirrored "
+        "yet, a device that failed since) is left to the memory",
+        ("tests/rules/test_c2_capacity.py", "tests/instance/test_requests.py"),
+    ),
+    Admission("host ports", ("NodePorts",), "modelled: C2", ("tests/rules/test_c2_capacity.py",)),
+    Admission("node selector and affinity; `spec.nodeName`", ("NodeAffinity", "NodeName"), "modelled: C3", (_C3,)),
+    Admission("taints `NoExecute`", ("TaintToleration",), "modelled: C3", (_C3,)),
+    Admission(
+        "operating system: `spec.os`, and a label `kubernetes.io/os` of the pod",
+        ("PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch"),
+        "modelled: C3; `Unsupported` where no node is of that system, or the two differ",
+        (_REFUSED,),
+    ),
+    Admission(
+        "pressure of memory, disk or processes",
+        ("Evicted",),
+        "modelled: C3, as far as the node has the taint by which its controller says so; until then left to the "
+        "memory. "
+        "`Evicted` counts by its message alone, since pods that ran are evicted, too",
+        (_C3, "tests/cluster/test_rejections.py"),
+    ),
+    Admission(
+        "the node shuts down",
+        ("NodeShutdown",),
+        "modelled: C3, as soon as the node says that it is not ready; until then left to the memory",
+        (_C3,),
+    ),
+    Admission(
+        "NUMA zones: cpus, memory and devices aligned by the Topology Manager",
+        ("TopologyAffinityError", "UnexpectedAdmissionError"),
+        "modelled: C10, where a NodeResourceTopology tells of the node's zones and policy; else left to the memory",
+        ("tests/rules/test_c10_numa.py",),
+    ),
+    Admission(
+        "whole physical cores (`full-pcpus-only` of the CPU Manager)",
+        ("SMTAlignmentError",),
+        "left to the memory: no object tells of the option, nor of threads per core",
+    ),
+    Admission(
+        "kernel parameters",
+        ("SysctlForbidden",),
+        "`Unsupported` where one is not among those that every kubelet lets pods set",
+        (_REFUSED,),
+    ),
+    Admission(
+        "devices by claim (DRA)",
+        ("UnexpectedAdmissionError",),
+        "`Unsupported`",
+        (_REFUSED,),
+    ),
+    Admission(
+        "volumes that a node may have attached at most",
+        ("VolumeAttachmentLimitExceeded",),
+        "left to the memory: CSINodes are not read; a claim that is not bound is `Unsupported`, one that is bound "
+        "decides by its "
+        "volume's node affinity (C3). Kubelets before 1.35 do not reject the pod, it waits for its volume",
+        (_REFUSED,),
+    ),
+    Admission(
+        "AppArmor on a host that has none",
+        ("AppArmor",),
+        "left to the memory: no object tells. (A seccomp profile that is not there, a user namespace, a runtime "
+        "handler that is "
+        "not installed: no kubelet rejects a pod for these; it is admitted, and its containers do not start)",
+    ),
+    Admission(
+        "`supplementalGroupsPolicy: Strict` on a runtime that does not know it",
+        ("SupplementalGroupsPolicyNotSupported",),
+        "left to the memory",
+    ),
+    Admission(
+        "features that the kubelet has off, or does not declare: resources of the pod level, sidecars before 1.29",
+        ("PodLevelResourcesNotSupported", "PodFeatureUnsupported", "InitContainerRestartPolicyForbidden"),
+        "left to the memory: a kubelet's feature gates are in no object. Swap is no ground: no kubelet rejects a "
+        "pod for it",
+    ),
+    Admission(
+        "what the kubelet itself does not know: its own Node, a predicate that failed for no reason it can name",
+        ("InvalidNodeInfo", "UnknownReason", "UnexpectedPredicateFailureType"),
+        "left to the memory",
+    ),
+)
+
+_UNHEARD = """
+A pod that its kubelet rejects later than a pass waits (`--settle`, 5 s; it ends as soon as all have
+answered), and that its controller deletes before the next pass, is seen by nobody, and is bound again, to the
+same node if it is the best one still. The next pass could know that a uid that was bound is gone, and that
+its controller has made another pod; it does not take that for a rejection. A controller that restarts a whole
+gang (a JobSet, a Job of Volcano, a LeaderWorkerSet) leaves just the same behind, and healthy gangs would wait
+for it, twice as long each time; and whoever deletes pods of their own would make nodes cool down for
+everybody. What kubelets say in Events says no more: of a pod that is gone it does not name the controller,
+and who may write Events in a namespace could write the same. It costs one binding a pass, of that workload;
+`--settle 30` hears kubelets that take longer.
+"""
+
 _SAYS_NO = frozenset(("garbled", "401", "403", "404"))
 #: Requests without which there is no pass, to the faults after the first of which it ends; others are tried again.
 _FAIL: Mapping[str, frozenset[str]] = {
@@ -203,6 +330,26 @@ def page() -> str:
         "| request | " + " | ".join(FAULTS) + " |",
         "| --- |" + " --- |" * len(FAULTS),
         *(f"| {name}: {phase.says} | " + " | ".join(_codes(name)) + " |" for name, phase in PHASES.items()),
+        "",
+        "## What kubelets reject",
+        "",
+        "A kubelet may reject a pod that is bound to its node. What Kubernetes 1.35 does so for, and what placer "
+        "makes of it:",
+        "a rule by which the pod is not placed there, a refusal (`Unsupported`), or, where no object tells, the "
+        "*memory*: the",
+        "node cools down after the first rejection of a workload, and after one by a second node the workload "
+        "backs off",
+        "(`placer/cluster/reading/rejections.py`, `tests/cluster/test_rejections.py`, "
+        "`tests/cluster/test_faults_kubelets_live.py`).",
+        "",
+        "| the kubelet looks at | `status.reason` | placer | held by |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| {each.says} | {', '.join(f'`{reason}`' for reason in each.reasons)} | {each.answer} | "
+            f"{', '.join(f'`{name}`' for name in each.tests)} |"
+            for each in ADMISSION
+        ),
+        _UNHEARD.rstrip(),
         "",
     ]
     return "\n".join(lines)

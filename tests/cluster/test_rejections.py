@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from placer.cluster.reading import views
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, packed, read_record
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
-from placer.cluster.reading.views import PodView, Rejection, Workload
+from placer.cluster.reading.views import PodView, Rejection, Workload, is_rejection
 from placer.cluster.writing.gang_ledger import write_record
+from tests.cluster.fault_matrix import ADMISSION
 from tests.cluster.snapshots import ListServer
 from tests.support import Document, pod
 
@@ -53,6 +56,15 @@ def test_failed_pods_are_found_that_kubelets_rejected() -> None:
     ]
     assert [each.when for each in found[:2]] == [at(-60)] * 2
     assert cooling_nodes(remembered({}, found, 300, NOW), 300, NOW) == {"n1", "n2"}  # of n5 it is not known when
+
+
+def test_every_reason_of_kubelets_is_told_on_the_page_of_faults() -> None:
+    told = {reason for each in ADMISSION for reason in each.reasons}
+    assert {reason for reason in told if not is_rejection(reason)} == {"Evicted"}
+    assert is_rejection("Evicted", "Pod was rejected: The node had condition: [DiskPressure].")
+    assert told >= views._REASONS
+    root = Path(__file__).parents[2]
+    assert all((root / name).is_file() for each in ADMISSION for name in each.tests)
 
 
 @pytest.mark.parametrize(("scheduler", "more"), [("mine", ",spec.schedulerName=mine"), ("*", "")])

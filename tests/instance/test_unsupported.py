@@ -150,6 +150,21 @@ def test_a_job_that_its_controller_makes_an_upstream_gang() -> None:
     assert there.pods[Key("default", "gang-0")].unsupported == (said,)
 
 
+def test_a_label_of_the_pod_says_of_which_operating_system_its_node_must_be() -> None:
+    """Kubelets read it beside `spec.os`; where the two differ none takes the pod."""
+    nodes = (node("n1", {"kubernetes.io/os": "linux"}), node("n2", {"kubernetes.io/os": "windows"}))
+    label = {"kubernetes.io/os": "windows"}
+    instance = instance_of(*nodes, pod("a", labels=label), pod("b", labels=label, spec={"os": {"name": "linux"}}))
+    mine, torn = (instance.pods[Key("default", name)] for name in "ab")
+    assert [name for name, each in instance.nodes.items() if mine.constraints.admits(each)] == ["n2"]
+    assert mine.unsupported == ()
+    assert torn.unsupported == (
+        "spec.os.name: linux and metadata.labels[kubernetes.io/os]: windows, and a node is of one only",
+    )
+    (alone,) = instance_of(nodes[0], pod("a", labels=label)).pods.values()
+    assert alone.unsupported == ("metadata.labels[kubernetes.io/os]: windows, and no node is of that operating system",)
+
+
 def test_a_pod_goes_to_nodes_of_its_operating_system() -> None:
     """A node that does not say is one of Linux; the kubelet of another system would refuse the pod."""
     nodes = (node("n1"), node("n2", {"kubernetes.io/os": "linux"}), node("n3", {"kubernetes.io/os": "windows"}))

@@ -36,20 +36,25 @@ Item = TypeVar("Item")
 #: (lifecycle, cm, eviction, sysctl, nodeshutdown, volume manager).
 _REASONS = frozenset(
     (
-        "AdmissionError",
         "AppArmor",
+        "InitContainerRestartPolicyForbidden",
+        "InvalidNodeInfo",
         "NodeAffinity",
         "NodeName",
         "NodePorts",
         "NodeShutdown",
         "PodFeatureUnsupported",
-        "PodLevelResourcesNotAdmittedReason",
+        "PodLevelResourcesNotSupported",
         "PodOSNotSupported",
         "PodOSSelectorNodeLabelDoesNotMatch",
         "SMTAlignmentError",
+        "SupplementalGroupsPolicyNotSupported",
         "SysctlForbidden",
+        "TaintToleration",
         "TopologyAffinityError",
         "UnexpectedAdmissionError",
+        "UnexpectedPredicateFailureType",
+        "UnknownReason",
         "VolumeAttachmentLimitExceeded",
     )
 )
