@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from placer.cli.pass_flags import configured
 from placer.cli.program import parser
 from placer.cluster import take
+from placer.configuration import key_of
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from tests.cluster.binaries import CRDS
 from tests.cluster.snapshots import ListServer
@@ -259,31 +261,39 @@ def container() -> dict[str, Any]:
     return dict(found)
 
 
-def arguments() -> list[str]:
-    """As the container gets them: names of options are replaced by what the ConfigMap says."""
-    (source,) = container()["envFrom"]
+def arguments(folder: Path) -> list[str]:
+    """As the container gets them: the file that is mounted is in this folder."""
     config = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")
-    assert source["configMapRef"]["name"] == config["metadata"]["name"]
-    return [re.sub(r"\$\((\w+)\)", lambda found: str(config["data"][found[1]]), each) for each in container()["args"]]
+    (volume,) = (each for each in template()["volumes"] if "configMap" in each)
+    assert volume["configMap"]["name"] == config["metadata"]["name"]
+    (mount,) = (each for each in container()["volumeMounts"] if each["name"] == volume["name"])
+    for name, text in config["data"].items():
+        (folder / name).write_text(text)
+    return [each.replace(mount["mountPath"], str(folder)) for each in container()["args"]]
 
 
-def parsed(*more: str) -> Any:
-    """What ``placer`` makes of the arguments."""
-    return parser().parse_args([*arguments(), *more])
+@pytest.fixture
+def parsed(tmp_path: Path) -> Callable[..., Any]:
+    """What ``placer`` makes of the arguments, the file read."""
+
+    def options(*more: str) -> Any:
+        return configured(parser().parse_args([*arguments(tmp_path), *more]))
+
+    return options
 
 
-def test_the_arguments_are_the_defaults_of_run() -> None:
+def settings(options: Any) -> dict[str, Any]:
+    """The values that hold."""
+    return {name: getattr(options, name) for name in options.origins}
+
+
+def test_the_file_says_the_defaults_of_run(parsed: Callable[..., Any]) -> None:
     """But for the number of threads, which cannot be seen from inside a container."""
-    default = vars(parser().parse_args(["run"]))
-    assert {key: each for key, each in vars(parsed()).items() if each != default[key]} == {"workers": 2}
+    default = settings(configured(parser().parse_args(["run"])))
+    assert {key: each for key, each in settings(parsed()).items() if each != default[key]} == {"workers": 2}
 
 
-def test_every_option_of_the_config_map_is_used() -> None:
-    used = {name for each in container()["args"] for name in re.findall(r"\$\((\w+)\)", each)}
-    assert set(one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]) == used
-
-
-def test_passes_follow_one_another() -> None:
+def test_passes_follow_one_another(parsed: Callable[..., Any]) -> None:
     """One that hangs is over within three minutes; a deadline below ten seconds would never be kept."""
     assert job()["concurrencyPolicy"] == "Forbid"
     assert job()["startingDeadlineSeconds"] >= 10
@@ -318,7 +328,7 @@ def test_the_token_is_for_this_pod_alone() -> None:
     assert template()["serviceAccountName"] == account["metadata"]["name"]
 
 
-def test_it_has_as_many_workers_as_cores() -> None:
+def test_it_has_as_many_workers_as_cores(parsed: Callable[..., Any]) -> None:
     resources = container()["resources"]
     for kind in ("requests", "limits"):
         assert resources[kind]["cpu"] == str(parsed().workers)
@@ -347,8 +357,8 @@ def overlay_arguments(folder: str) -> list[str]:
         ("beside-volcano", "no_group_status", True),
     ],
 )
-def test_an_overlay_sets_one_option(folder: str, option: str, value: object) -> None:
-    before, after = vars(parsed()), vars(parsed(*overlay_arguments(folder)))
+def test_an_overlay_sets_one_option(folder: str, option: str, value: object, parsed: Callable[..., Any]) -> None:
+    before, after = settings(parsed()), settings(parsed(*overlay_arguments(folder)))
     assert {key: each for key, each in after.items() if each != before[key]} == {option: value}
 
 
@@ -372,12 +382,11 @@ def test_the_page_names_what_is_there() -> None:
     }
 
 
-def test_the_page_has_the_options_as_they_are() -> None:
-    rows = re.findall(
-        r"^\| `([A-Z_]+)` \| `(--[a-z-]+)` \| `?(\w+)`? \|", (DEPLOY / "README.md").read_text(), re.MULTILINE
-    )
-    assert {(key, f"{option}=$({key})") for key, option, _ in rows} <= {
-        (re.findall(r"[A-Z_]{3,}", each)[0], each) for each in container()["args"] if "$" in each
+def test_the_page_has_the_options_as_they_are(parsed: Callable[..., Any]) -> None:
+    text = (DEPLOY / "README.md").read_text()
+    rows = re.findall(r"^\| `([a-zA-Z]+)` \| `--([a-z-]+)` \| `?(\w+)`? \|", text, re.MULTILINE)
+    assert [key for key, flag, _ in rows if key_of(flag.replace("-", "_")) != key] == []
+    written = yaml.safe_load(one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]["placer.yaml"])
+    assert {key: value for key, _, value in rows} == {
+        key: str(value) for key, value in written.items() if key not in ("apiVersion", "kind")
     }
-    config = one(DEPLOY / "base" / "config-map.yaml", "ConfigMap")["data"]
-    assert {key: default for key, _, default in rows} == config

@@ -20,6 +20,7 @@ from placer.cli.running import _summary
 from placer.cli.signals import SIGNALS
 from placer.cluster.planning.gang_outcome import GangState
 from placer.codes import FINDINGS, REASONS
+from placer.configuration import key_of, read_configuration
 from placer.errors import ClusterError, NothingFound, PlacerError, UsageError
 from placer.explain.explanation import Explanation
 from placer.explain.jobs import JobAnswer, JobFits
@@ -51,6 +52,7 @@ COMMANDS = (
     "snapshot",
     "run",
     "check",
+    "config",
     "completion",
 )
 
@@ -197,6 +199,14 @@ def test_a_row_of_compare_has_these_keys() -> None:
 def test_an_entry_of_explain_has_these_keys() -> None:
     answer = JobAnswer(JobFits.NOW, Explanation(GroupKey("", "default", "p"), admitted=True))
     assert sorted(told("### An entry of `explain`")) == sorted([*answer.as_dict(), "scheduler"])
+
+
+def test_the_configuration_file_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "placer.yaml"
+    file.write_text(yaml.safe_dump(example("Configuration")))
+    found, faults = read_configuration(str(file))
+    assert not faults
+    assert {key_of(name) for name in found} == example("Configuration").keys() - {"apiVersion", "kind"}
 
 
 def test_a_finding_of_check_has_these_keys() -> None:

@@ -13,7 +13,8 @@ module          commands, or what it is for
 `reporting`     `report`
 `running`       `run`, the pass in a cluster
 `checking`      `check`, before there is one
-`pass_flags`    flags of both
+`configuring`   `config`, the options that hold for either
+`pass_flags`    flags of these three, and the file in their place
 `snapshotting`  `snapshot`, and flags of all commands that ask a cluster
 `topology`      `topology show`, `topology discover`, `topology costs`
 `completing`    `completion`

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.pass_flags import add_pass_flags, pass_options
+from placer.cli.pass_flags import add_pass_flags, configured, pass_options
 from placer.errors import ClusterError, StrictFindings
 from placer.tables import Column, tables
 from placer.terminal import OK, add_command, console
@@ -33,6 +33,7 @@ def _check(options: argparse.Namespace) -> int:
     from placer.preflight import CheckState, check_cluster
     from placer.progress import Progress
 
+    options = configured(options)
     asked = pass_options(options)
     client = Client.connect(options.kubeconfig, options.context)
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:

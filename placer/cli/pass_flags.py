@@ -1,11 +1,16 @@
-"""The flags of a pass, which ``run`` makes and ``check`` asks about."""
+"""The flags of a pass, which ``run`` makes, ``check`` asks about and ``config`` shows; and the file in their place.
+
+Each flag is a key of the file, too (:mod:`placer.configuration`). A flag that is given goes before the file, the file
+before the flag's default; some defaults come from where the command runs.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.cli.snapshotting import add_cluster, add_cooling, add_lease, lease_of
 from placer.errors import UsageError
@@ -14,11 +19,26 @@ from placer.methods import METHODS
 if TYPE_CHECKING:
     from placer.scheduling_pass import PassOptions
 
-__all__ = ["add_pass_flags", "pass_options"]
+__all__ = ["Origin", "add_pass_flags", "configured", "pass_options"]
+
+#: Flags that are no keys: where the keys are, and what is printed.
+_NO_KEYS = ("help", "json", "quiet", "config")
+
+
+class Origin(NamedTuple):
+    """Where a value comes from: ``flag``, ``file``, ``environment`` or ``default``; and what it is called there."""
+
+    source: str
+    name: str
 
 
 def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     """Add every flag of a pass."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="a file with these options as keys (timeLimit); what is given goes before it",
+    )
     add_cluster(parser)
     parser.add_argument(
         "--scheduler-name",
@@ -43,6 +63,52 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--enforce", choices=("bind", "gates"), default="bind", help="default bind; gates are not in this version"
     )
+    keys = [each for each in parser._actions if each.dest not in _NO_KEYS]
+    parser.set_defaults(defaults_of_keys={each.dest: each.default for each in keys})
+    for each in keys:  # so that it is seen which were given
+        each.default = argparse.SUPPRESS
+
+
+def configured(options: argparse.Namespace) -> argparse.Namespace:
+    """The options with what the file says and the defaults in their places, and ``origins``: where each is from.
+
+    Raises
+    ------
+    UsageError
+        With everything that is wrong in the file and with the values of flags.
+    """
+    from placer.configuration import key_of, read_configuration, wrong_values
+
+    defaults: dict[str, Any] = options.defaults_of_keys
+    given = {name: value for name, value in vars(options).items() if name in defaults}
+    written, faults = read_configuration(options.config) if options.config is not None else ({}, [])
+    faults += [f"{_flag(name)}: {text}" for name, text in wrong_values(given)]
+    if faults:
+        raise UsageError("; ".join(faults) if options.config is None else "\n  ".join(faults))
+    origins = {
+        name: Origin("flag", _flag(name))
+        if name in given
+        else Origin("file", f"{options.config}: {key_of(name)}")
+        if name in written
+        else _default_origin(name)
+        for name in defaults
+    }
+    return argparse.Namespace(**{**vars(options), **defaults, **written, **given}, origins=origins)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _default_origin(name: str) -> Origin:
+    """Where the value of a flag is from that nobody has given."""
+    from placer.cluster.reading.client import own_namespace
+
+    if name == "kubeconfig" and os.environ.get("KUBECONFIG"):
+        return Origin("environment", "KUBECONFIG")
+    if name == "leader_elect_resource_namespace" and own_namespace() is not None:
+        return Origin("environment", "the pod's namespace")
+    return Origin("default", _flag(name))
 
 
 def _add_binding(group: Any) -> None:
@@ -110,7 +176,7 @@ def _add_telling(group: Any) -> None:
 
 
 def pass_options(options: argparse.Namespace) -> PassOptions:
-    """What the flags ask for.
+    """What the options ask for, as :func:`configured` gives them.
 
     Raises
     ------
@@ -163,24 +229,14 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
 
 
 def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
-    """What is wrong with the values of flags."""
+    """What is wrong with values that may be had by themselves."""
     from placer.instance import ANY_SCHEDULER
 
-    numbers = (
-        ("--bind-workers", options.bind_workers, 1, 256),
-        ("--gang-grace", options.gang_grace, 0, 3600),
-        ("--half-bound-patience", options.half_bound_patience, 0, float("inf")),
-        ("--settle", options.settle, 0, 600),
-        ("--cool-down", options.cool_down, 0, 86400),
-        ("--tell-limit", options.tell_limit, 0, 3600),
-    )
-    faults = [f"{name}: found {n}, expected {low} to {high}" for name, n, low, high in numbers if not low <= n <= high]
-    faults += _saving_faults(options, folder)
-    faults += _lease_faults(options)
+    faults = [*_saving_faults(options, folder), *_lease_faults(options)]
     if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
         faults.append(
-            f"--scheduler-name: found {ANY_SCHEDULER}, expected one name: what other schedulers bind as well, placer "
-            "only looks at (--dry-run)"
+            f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: what other "
+            "schedulers bind as well, placer only looks at (--dry-run)"
         )
     return faults
 
@@ -190,17 +246,16 @@ def _lease_faults(options: argparse.Namespace) -> Iterator[str]:
     from placer.kube.base import DNS_SUBDOMAIN
 
     lease = lease_of(options)
-    for flag, name in (("namespace", lease.namespace), ("name", lease.name)):
-        if not DNS_SUBDOMAIN.fullmatch(name):
-            yield f"--leader-elect-resource-{flag}: found {name}, expected a name of Kubernetes (a-z, 0-9, -)"
+    for name, value in (("namespace", lease.namespace), ("name", lease.name)):
+        if not DNS_SUBDOMAIN.fullmatch(value):
+            where = options.origins[f"leader_elect_resource_{name}"].name
+            yield f"{where}: found {value}, expected a name of Kubernetes (a-z, 0-9, -)"
 
 
 def _saving_faults(options: argparse.Namespace, folder: Path | None) -> Iterator[str]:
-    """What is wrong with the values of flags about what is kept."""
+    """What is wrong with what is kept."""
     if folder is not None and not folder.is_dir():
-        yield f"--save: found no folder {folder}, expected one"
-    for name, limit in (("--save-keep", options.save_keep), ("--save-keep-bytes", options.save_keep_bytes)):
-        if limit is not None and limit < 1:
-            yield f"{name}: found {limit}, expected at least 1"
-        if limit is not None and folder is None:
-            yield f"{name}: found no --save, expected a folder"
+        yield f"{options.origins['save'].name}: found no folder {folder}, expected one"
+    for name in ("save_keep", "save_keep_bytes"):
+        if getattr(options, name) is not None and folder is None:
+            yield f"{options.origins[name].name}: found no --save, expected a folder"

@@ -123,7 +123,7 @@ def _add_deciding(commands: Any) -> None:
 
 def _add_all(commands: Any, *, families: bool) -> None:
     """All commands, in the order in which they are listed."""
-    from placer.cli import auditing, checking, explaining, reporting, running, snapshotting, topology
+    from placer.cli import auditing, checking, configuring, explaining, reporting, running, snapshotting, topology
     from placer.laboratory.commands import comparing, generating, plotting, sweeping
 
     _add_deciding(commands)
@@ -138,4 +138,5 @@ def _add_all(commands: Any, *, families: bool) -> None:
     snapshotting.add_snapshot(commands)
     running.add_run(commands)
     checking.add_check(commands)
+    configuring.add_config(commands)
     completing.add_completion(commands)

@@ -14,7 +14,7 @@ from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from placer.cli.pass_flags import add_pass_flags, pass_options
+from placer.cli.pass_flags import add_pass_flags, configured, pass_options
 from placer.errors import ClusterError
 from placer.terminal import OK, add_command
 from placer.version import __version__
@@ -71,6 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     from placer.progress import Progress
     from placer.scheduling_pass import Pass, run_pass
 
+    options = configured(options)
     done = Pass(pass_options(options))
     client = Client.connect(options.kubeconfig, options.context)
     signals = _StopSignals()

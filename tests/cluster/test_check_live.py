@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from placer.cli import main
-from placer.cli.pass_flags import pass_options
+from placer.cli.pass_flags import configured, pass_options
 from placer.cli.program import parser
 from placer.cluster import Client
 from placer.cluster.reading.access import Right, allows
@@ -27,15 +28,14 @@ def rendered(deployed: Deployed, folder: str) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(deployed.kubectl("kustomize", str(DEPLOY / folder))) if each]
 
 
-def flags(documents: list[dict[str, Any]]) -> list[str]:
-    """The arguments of the CronJob behind ``run``, with what the ConfigMap says in them."""
+def flags(documents: list[dict[str, Any]], folder: Path) -> list[str]:
+    """The arguments of the CronJob behind ``run``; the file that its ConfigMap mounts is in a folder."""
     (job,) = (each for each in documents if each["kind"] == "CronJob")
     (config,) = (each for each in documents if each["kind"] == "ConfigMap")
     (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
-    words = list(container["args"])[1:]
-    for key, value in config["data"].items():
-        words = [each.replace(f"$({key})", value) for each in words]
-    return words
+    for name, text in config["data"].items():
+        (folder / name).write_text(text)
+    return [each.replace("/etc/placer", str(folder)) for each in container["args"]][1:]
 
 
 def granted(documents: list[dict[str, Any]]) -> set[Right]:
@@ -68,18 +68,18 @@ def wrong(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("folder", OVERLAYS)
-def test_what_an_overlay_grants_is_asked_for_and_nothing_else(folder: str, deployed: Deployed) -> None:
+def test_what_an_overlay_grants_is_asked_for_and_nothing_else(folder: str, deployed: Deployed, tmp_path: Path) -> None:
     documents = rendered(deployed, folder)
-    options = pass_options(parser().parse_args(["run", *flags(documents)]))
+    options = pass_options(configured(parser().parse_args(["run", *flags(documents, tmp_path)])))
     assert {each.right for each in needed_rights(options)} == granted(documents)
 
 
 @pytest.mark.parametrize("folder", OVERLAYS)
 def test_the_account_of_an_overlay_has_what_it_needs(
-    folder: str, deployed: Deployed, capsys: pytest.CaptureFixture[str]
+    folder: str, deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.apply("crds", folder)
-    words = flags(rendered(deployed, folder))
+    words = flags(rendered(deployed, folder), tmp_path)
     code, told = checked(capsys, "--kubeconfig", deployed.kubeconfig("placer"), *words)
     apart = {("volcano", "vc-scheduler"), ("kinds", "Job.batch.volcano.sh")}  # neither is installed here
     assert set(wrong(told)) <= apart
@@ -105,13 +105,13 @@ def less(role: dict[str, Any], right: Right) -> list[dict[str, Any]]:
     "folder", ["base", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in OVERLAYS if each != "base")]
 )
 def test_one_right_less_is_told_with_what_to_do(
-    folder: str, deployed: Deployed, capsys: pytest.CaptureFixture[str]
+    folder: str, deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every one of them, in turn; of a kind that is not installed here it is a warning."""
     deployed.apply("crds", folder)
     documents = rendered(deployed, folder)
     config = deployed.kubeconfig("placer")
-    words = ("--kubeconfig", config, *flags(documents))
+    words = ("--kubeconfig", config, *flags(documents, tmp_path))
     account = Client.connect(config)
     code, before = checked(capsys, *words)
     tried = 0

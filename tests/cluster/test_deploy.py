@@ -194,7 +194,7 @@ def test_the_cron_jobs_pod_finds_its_server_and_makes_a_pass(
             monkeypatch.setenv(name, value)
         else:
             monkeypatch.setattr(f"kubernetes.config.incluster_config.{name}", value)
-    assert main([each.replace("--settle=5", "--settle=0") for each in arguments()]) == 0
+    assert main([*arguments(tmp_path), "--settle=0"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["bound"], told["told"]["troubles"]) == (2, [])
     assert {each["spec"].get("nodeName") for each in deployed.api.items(PODS)} == {"n1"}

@@ -307,9 +307,13 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[[str], No
     [
         (["--every", "30s"], "--every is not in this version: `placer run` makes one pass and ends"),
         (["--enforce", "gates"], "--enforce gates is not in this version, which binds pods itself"),
-        (["--bind-workers", "0", "--settle", "-1"], "--bind-workers: found 0, expected 1 to 256; --settle: found -1.0"),
+        (
+            ["--bind-workers", "0", "--settle", "-1"],
+            "--bind-workers: found 0, expected a whole number, 1 to 256; --settle: found -1.0",
+        ),
         (["--save", "/nowhere"], "--save: found no folder /nowhere"),
-        (["--save-keep", "0"], "--save-keep: found 0, expected at least 1; --save-keep: found no --save"),
+        (["--save-keep", "0"], "--save-keep: found 0, expected a whole number, at least 1"),
+        (["--save-keep", "1"], "--save-keep: found no --save"),
     ],
 )
 def test_what_is_not_there_or_makes_no_sense_is_refused_at_once(

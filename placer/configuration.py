@@ -1,0 +1,187 @@
+"""The configuration of passes in one file: which keys there are, which values they may have, what is wrong with one.
+
+A file is a mapping in YAML or JSON, as Kubernetes' components are configured: ``apiVersion``, ``kind``, and keys that
+are flags of ``run`` by the same names (``timeLimit`` is ``--time-limit``). What is left out is the flag's default.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from placer.errors import BadInstance
+from placer.kube.kinds import alike
+from placer.legible import shown
+from placer.manifests import read_texts
+from placer.manifests.syntax import YamlError, documents
+
+__all__ = ["Configuration", "key_of", "read_configuration", "wrong_values"]
+
+
+def _endless(value: object) -> object:
+    """``inf`` is a word in YAML, and nothing at all in JSON."""
+    return float("inf") if value == "inf" else value
+
+
+Hour = Annotated[float, Field(ge=0, le=3600)]
+Name = Annotated[str, Field(min_length=1)]
+
+
+class Configuration(BaseModel):
+    """Every key; None: left out. A test holds them equal to the flags of ``run``."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", strict=True)
+
+    api_version: Literal["placer.dev/v1alpha1"]
+    kind: Literal["Configuration"]
+    kubeconfig: Name | None = None
+    context: Name | None = None
+    scheduler_name: Name | None = None
+    strict: bool | None = None
+    method: Literal["auto", "greedy", "exact", "decomposed", "milp"] | None = None
+    time_limit: float | None = None
+    workers: int | None = None
+    seed: int | None = None
+    dry_run: Literal["client", "server"] | None = None
+    bind_workers: Annotated[int, Field(ge=1, le=256)] | None = None
+    gang_grace: Hour | None = None
+    half_bound_patience: Annotated[float, Field(ge=0), BeforeValidator(_endless)] | None = None
+    roll_back: bool | None = None
+    settle: Annotated[float, Field(ge=0, le=600)] | None = None
+    cool_down: Annotated[float, Field(ge=0, le=86400)] | None = None
+    inqueue: bool | None = None
+    leader_elect_resource_namespace: Name | None = None
+    leader_elect_resource_name: Name | None = None
+    no_conditions: bool | None = None
+    no_events: bool | None = None
+    no_group_status: bool | None = None
+    tell_limit: Hour | None = None
+    save: Name | None = None
+    save_keep: Annotated[int, Field(ge=1)] | None = None
+    save_keep_bytes: Annotated[int, Field(ge=1)] | None = None
+    every: Name | None = None
+    enforce: Literal["bind", "gates"] | None = None
+
+
+#: What says that a mapping is a configuration, and is no flag.
+HEAD = ("api_version", "kind")
+
+
+def key_of(name: str) -> str:
+    """The key of a flag, which argparse calls so.
+
+    Examples
+    --------
+    >>> key_of("time_limit")
+    'timeLimit'
+    """
+    return to_camel(name)
+
+
+def read_configuration(file: str) -> tuple[dict[str, Any], list[str]]:
+    """Read a file.
+
+    Parameters
+    ----------
+    file
+        Its path; ``-``: standard input.
+
+    Returns
+    -------
+    dict
+        What it says, by what argparse calls the flags; nothing where something is wrong.
+    list
+        Everything that is wrong: file, key, what was found, what was expected.
+    """
+    try:
+        written = _parsed(file)
+    except BadInstance as error:
+        return {}, [str(each) for each in error.faults]
+    except YamlError as error:
+        return {}, [f"{file}: {error.place}: found {error.found}, expected {error.expected}"]
+    if not isinstance(written, dict):
+        return {}, [f"{file}: found {shown(json.dumps(written))}, expected one mapping of keys to values"]
+    try:
+        found = Configuration.model_validate(written)
+    except ValidationError as error:
+        return {}, [f"{file}: {each}" for each in _faults(error)]
+    return found.model_dump(exclude_none=True, exclude=set(HEAD)), []
+
+
+def wrong_values(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Find the values of flags that no key may have, as argparse calls them: name, and what is wrong.
+
+    Examples
+    --------
+    >>> list(wrong_values({"settle": -1.0, "gang_grace": 5.0}))
+    [('settle', 'found -1.0, expected a number, 0 to 600')]
+    """
+    said = {key_of(name): each for name, each in values.items() if each is not None}
+    names = {key_of(name): name for name in values}
+    try:
+        Configuration.model_validate({"apiVersion": "placer.dev/v1alpha1", "kind": "Configuration", **said})
+    except ValidationError as error:
+        for fault in _faults(error):
+            key, _, text = fault.partition(": ")
+            yield names[key.partition("[")[0]], text
+
+
+def _parsed(file: str) -> object:
+    texts = read_texts([file])
+    found = [each for text in texts for each in documents(bytes(text.data)) if each.pieces]
+    values = [json.loads("".join(each.pieces)) for each in found]
+    return values[0] if len(values) == 1 else values
+
+
+def _faults(error: ValidationError) -> Iterator[str]:
+    """What is wrong, key by key."""
+    for each in error.errors(include_url=False, include_context=False):
+        key, place = str(each["loc"][0]), _path(each["loc"])
+        if each["type"] == "extra_forbidden":
+            near = alike(key, _schema())
+            yield f"{place}: found a key that there is not, expected one that is a flag of `placer run`" + (
+                f"; did you mean {near}?" if near is not None else ""
+            )
+        elif each["type"] == "missing":
+            yield f"{place}: found nothing, expected {_expected(_schema()[key])}"
+        else:
+            yield f"{place}: found {_shown(each['input'])}, expected {_expected(_schema()[key])}"
+
+
+def _path(loc: Sequence[str | int]) -> str:
+    return str(loc[0]) + "".join(f"[{each}]" for each in loc[1:])
+
+
+def _shown(value: object) -> str:
+    return shown(json.dumps(value))
+
+
+def _schema() -> dict[str, Any]:
+    """Key to the JSON Schema of its value."""
+    found: dict[str, Any] = Configuration.model_json_schema(by_alias=True)["properties"]
+    return found
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """What a value may be, in words."""
+    own = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
+    if "const" in own:
+        return str(own["const"])
+    if "enum" in own:
+        return f"one of {', '.join(own['enum'])}"
+    low, high = own.get("minimum"), own.get("maximum")
+    between = "" if low is None else f", {low:g} to {high:g}" if high is not None else f", at least {low:g}"
+    return _TYPES[own["type"]] + between
+
+
+_TYPES = {
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a text",
+    "array": "a list of texts",
+}
