@@ -200,10 +200,13 @@ class DenseNeighbours:
         """Classes whose room on a node may change with pods on other nodes."""
         wide = (row for row in self.repulsions if not self.single[row.key])
         rows: list[Repulsion | Attraction | SpreadRow] = [*wide, *self.attractions, *self.spreads]
-        found = {index for row in rows for index in (*row.owners, *row.matched)}
-        found.update(index for confined in self.confinements for index in confined.classes)
-        found.update(index for row in self.exclusions for unit in row.units for index in unit)
-        return frozenset(found)
+        return self.in_units.union(index for row in rows for index in (*row.owners, *row.matched))
+
+    @cached_property
+    def in_units(self) -> frozenset[int]:
+        """Classes of which pods on one node tie others to its domain, or keep them out of it (C7 by label, C15)."""
+        found = {index for confined in self.confinements for index in confined.classes}
+        return frozenset(found).union(index for row in self.exclusions for unit in row.units for index in unit)
 
     @cached_property
     def depth(self) -> Mapping[int, int]:
@@ -252,7 +255,7 @@ class DenseNeighbours:
         """The same rows about copies of the classes; a class that has none is left out."""
 
         def mapped(classes: Iterable[int]) -> tuple[int, ...]:
-            return tuple(sorted(copy for index in classes for copy in copies.get(index, ())))
+            return tuple(sorted({copy for index in classes for copy in copies.get(index, ())}))
 
         return replace(
             self,

@@ -20,6 +20,7 @@ from itertools import chain
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution
+from placer.dense.neighbours import Attraction, SpreadRow
 from placer.instance import GroupKey
 from placer.placement import MAXIMISED
 
@@ -30,23 +31,23 @@ CHOOSING_WORK = 0.5
 
 
 def relaxable(dense: Dense, level: int) -> bool:
-    """Say whether a relaxation may help with a value: ``admitted``, where no call, NUMA zone or neighbour ties pods."""
+    """Say whether a relaxation may help with a value: ``admitted``, where no call and no NUMA zone ties pods."""
     before = dense.levels[: level + 1]
     return (
         before[-1][0] == "admitted"
         and all(name in MAXIMISED for name, _ in before)
         and dense.network is None
         and dense.numa is None
-        and dense.neighbours is None
     )
 
 
 class GangRelaxation:
     """An instance in which gangs may have a part of their pods, for ``admitted`` of one priority.
 
-    Gangs that need all of their pods are relaxed: of this priority each that neither runs in part nor has a tier limit
-    but no subgroups, of higher priorities those of them that are whole. All others are as they were; lower priorities
-    are left out.
+    Gangs that need all of their pods are relaxed: of this priority each that does not run in part, of higher priorities
+    those of them that are whole; but none whose pods let pods of others in (C12, C14), and without neighbours none with
+    a tier limit but no subgroups. All others are as they were; lower priorities are left out, but for those who let
+    others in.
 
     Parameters
     ----------
@@ -68,6 +69,7 @@ class GangRelaxation:
     def __init__(self, dense: Dense, level: int, solution: Solution) -> None:
         self.whole, self.priority = dense, dense.levels[level][1] or 0
         placed = _placed(solution)
+        self._needed = _needed(dense)
         self.gangs = [group for group in range(len(dense.groups)) if self._relaxes(group, placed)]
         relaxed = frozenset(self.gangs)
         # Class of the relaxed instance to that of the instance, as far as it has one alone; the others by kind.
@@ -77,13 +79,16 @@ class GangRelaxation:
         self.dense = self._dense(level, merged, relaxed)
 
     def _parted(self, relaxed: frozenset[int]) -> tuple[list[int], list[list[int]]]:
-        """Classes that stay alone, and those that become one, by kind; lower priorities are in neither."""
+        """Classes that stay alone, and those that become one, by kind.
+
+        Lower priorities are in neither, but for those whose pods others may need (C12, C14).
+        """
         kinds: dict[Hashable, list[int]] = {}
         kept: list[int] = []
         for index, one in enumerate(self.whole.classes):
-            if one.group in relaxed and not self._tied(one):
+            if one.group in relaxed and not self._tied(index):
                 kinds.setdefault(self._kind(index), []).append(index)
-            elif self.whole.groups[one.group].priority >= self.priority:
+            elif self.whole.groups[one.group].priority >= self.priority or one.group in self._needed:
                 kept.append(index)
         return kept, list(kinds.values())
 
@@ -91,15 +96,20 @@ class GangRelaxation:
         """Whether a group may have a part of its pods."""
         dense, group = self.whole, self.whole.groups[number]
         scope, size = dense.scopes[group.scope], sum(dense.classes[index].size for index in group.classes)
-        if group.priority < self.priority or scope.bound or (scope.limit is not None and not group.sub_groups):
+        # Measured: beside neighbours gangs that a tier limit keeps together are found pod by pod, else better whole.
+        whole = scope.limit is not None and not group.sub_groups and dense.neighbours is None
+        if group.priority < self.priority or scope.bound or whole or (size > 1 and number in self._needed):
             return False
         all_placed = sum(placed[index] for index in group.classes) == size
         needs_all = group.need_weight == self._total(group.classes)
         return needs_all and (group.priority == self.priority or all_placed)
 
-    def _tied(self, one: PodClass) -> bool:
-        """Whether a tier limit ties pods of a class to others."""
+    def _tied(self, index: int) -> bool:
+        """Whether a tier limit, or one to domains of labels, ties pods of a class to others."""
         dense = self.whole
+        one = dense.classes[index]
+        if dense.neighbours is not None and index in dense.neighbours.in_units:
+            return True
         inner = None if one.sub_group < 0 else dense.scopes[dense.sub_groups[one.sub_group].scope].limit
         return inner is not None or dense.scopes[dense.groups[one.group].scope].limit is not None
 
@@ -127,6 +137,7 @@ class GangRelaxation:
             sub_groups=tuple(self._sub_group(sub, groups) for sub in subs),
             scopes=tuple(scopes),
             queue_rows=tuple(map(self._queue_row, whole.queue_rows)),
+            neighbours=None if whole.neighbours is None else whole.neighbours.renumbered(self._copies),
             levels=(*whole.levels[:level], ("placed", whole.levels[level][1])),
             constant_locality=0,
             constant_span=0,
@@ -148,6 +159,10 @@ class GangRelaxation:
             first = self.whole.classes[each[0]]
             pods = tuple(chain.from_iterable(self.whole.classes[index].pods for index in each))
             yield replace(first, pods=pods, group=pools[self.whole.groups[first.group].priority], sub_group=-1)
+
+    @property
+    def _copies(self) -> dict[int, tuple[int]]:
+        return {index: (number,) for index, number in self.class_of.items()}
 
     def _queue_row(self, row: QueueRow) -> QueueRow:
         numbers = {self.class_of[index] for index in row.classes if index in self.class_of}
@@ -246,6 +261,18 @@ class GangRelaxation:
             for index in self.whole.groups[group].classes:
                 asked[self.class_of[index]].append((self.whole.classes[index].size, variable))
         return asked
+
+
+def _needed(dense: Dense) -> frozenset[int]:
+    """Groups whose pods let pods of others be where they are: by affinity (C12), or by what a spread counts (C14)."""
+    found: set[int] = set()
+    if dense.neighbours is None:
+        return frozenset()
+    rows: tuple[Attraction | SpreadRow, ...] = (*dense.neighbours.attractions, *dense.neighbours.spreads)
+    for row in rows:
+        owners = {dense.classes[index].group for index in row.owners}
+        found.update(group for index in row.matched if owners - {group := dense.classes[index].group})
+    return frozenset(found)
 
 
 def _numbers(found: Iterable[int], first: int = 0) -> dict[int, int]:

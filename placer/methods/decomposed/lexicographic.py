@@ -225,6 +225,7 @@ class DecomposedSearch(ExactSearch):
         if not relaxable(self.dense, level):
             return False
         name, former = self.dense.levels[level][0], self.solution
+        budget *= FOREMOST if level == self.proved else 1.0
         relaxation, steps = self._relaxed_steps(level)
         if all(self._pods(gang) == 1 for gang in relaxation.gangs):
             return False
@@ -256,6 +257,9 @@ class DecomposedSearch(ExactSearch):
         last = time.monotonic()
 
         def limits(spent: float) -> tuple[float, float] | None:
+            nonlocal last
+            if not spent:  # until the first step is done workers may still be starting
+                last = time.monotonic()
             seconds, work = self.limits.seconds, min(self.limits.work, most) - spent
             over = not alone and time.monotonic() > last + budget
             return (seconds, work) if seconds > 0 and work > 0 and not over else None

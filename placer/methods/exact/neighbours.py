@@ -151,17 +151,17 @@ class NeighbourRows:
 
     def spread(self, row: SpreadRow) -> None:
         """Where an owner is, there are at most ``skew`` more than in the domain with fewest."""
-        owners = self._by_domain(row.key, row.owners)
-        counts = self._counted(row)
-        fewest = self._fewest(row, counts)
-        for domain in sorted({*owners, *row.held}):
-            here = counts.get(domain)
-            if here is None or (len(counts) == 1 and not row.floor):
-                continue
-            excess = Linear([*here.variables], [*here.coefficients], here.constant)
+        if len(row.before) == 1 and not row.floor:
+            return
+        owners, counted = self._by_domain(row.key, row.owners), self._counted(row)
+        fewest = self._fewest(row, counted)
+        owned = {*row.matched} <= {*row.owners}
+        for domain in sorted({*owners, *row.held} & row.before.keys()):
+            excess = Linear(constant=row.before[domain]).add(1, *counted.get(domain, ()))
             if fewest is not None:
                 excess.add(-1, fewest)
-            if domain in row.held:
+            if domain in row.held or (owned and row.before[domain] <= row.skew):
+                # Without an owner nothing comes to what was there, and that is not too many.
                 self._at_most(excess, row.skew)
                 continue
             there = Linear().add(1, *owners[domain])
@@ -172,24 +172,28 @@ class NeighbourRows:
             elif excess.constant > row.skew:
                 self.model.add(some == 0)
 
-    def _counted(self, row: SpreadRow) -> dict[int, Linear]:
-        """Domain to how many pods are counted there."""
-        found = {domain: Linear(constant=count) for domain, count in row.before.items()}
+    def _counted(self, row: SpreadRow) -> ByDomain:
+        """Domain to the counts of pods that are counted there."""
+        found: dict[int, list[IntVar]] = defaultdict(list)
         domain = self.neighbours.domain[row.key]
         for node, variable in self._counts(row.matched):
             if row.counted[node]:
-                found[int(domain[node])].add(1, variable)
+                found[int(domain[node])].append(variable)
         return found
 
-    def _fewest(self, row: SpreadRow, counts: Mapping[int, Linear]) -> IntVar | None:
+    def _fewest(self, row: SpreadRow, counted: ByDomain) -> IntVar | None:
         """The least of the counts; None where it is 0 in any case."""
-        most = min((each.constant + self._most(each.variables) for each in counts.values()), default=0)
-        if row.floor or not most:
+        settled = [count for domain, count in row.before.items() if domain not in counted]
+        if row.floor or not row.before or 0 in settled:
             return None
-        every = list(counts.values())
-        fewest = self.variables.integer(most, lambda values: min(value_at(each, values) for each in every))
+        every = [Linear(constant=row.before[domain]).add(1, *counts) for domain, counts in counted.items()]
+        most = min([*settled, *(each.constant + self._most(each.variables) for each in every)])
+        if not most:
+            return None
+        fewest = self.variables.integer(most, lambda values: min([most, *(value_at(each, values) for each in every)]))
         for each in every:
-            self._at_most(Linear([fewest, *each.variables], [1, *(-one for one in each.coefficients)]), each.constant)
+            if each.constant < most:
+                self._at_most(Linear([fewest], [1]).plus(-1, each), 0)
         return fewest
 
     # C7 by label, C15

@@ -23,7 +23,7 @@ from tests.examples import seed_blocks
 from tests.methods.decomposed.test_decomposed import so_many
 from tests.support import instance_of
 from tests.tiny import crowded, tiny
-from tests.world import World, hard
+from tests.world import World, apart, both, hard, near, spread
 
 
 def relaxations(seeds: range) -> Iterator[tuple[int, Instance, int, Solution, GangRelaxation]]:
@@ -188,3 +188,54 @@ def test_the_search_admits_by_it_what_no_step_could(small_steps: None, monkeypat
     told.gangs_relaxed(0, 0.001)
     assert sum(found[-1].values()) == 6
     assert not told.gangs_relaxed(1, 0.001)
+
+
+def test_a_gang_with_one_pod_per_host_near_another_workload_is_built_over_steps(small_steps: None) -> None:
+    del small_steps
+    world = World()
+    for node in "abcdef":
+        world.node(node, gpu=8, labels={"host": node})
+        world.running(f"old-{node}", node, gpu=3)
+    anchor = world.gang("anchor", least=6, priority=1)
+    for number in range(6):
+        world.pod(f"h{number}", anchor, labels={"app": "anchor"})
+    gang = world.gang("whole", least=6, priority=5)
+    asks = both(near("host", app="anchor"), apart("host", job="whole"))
+    for number in range(6):
+        world.pod(f"g{number}", gang, 4, labels={"job": "whole"}, asks=asks)
+    instance = world.instance()
+    dense = make_dense(instance)
+    of = {group.key.name: number for number, group in enumerate(dense.groups)}
+    start = Solution({(dense.groups[of["anchor"]].classes[0], node): 1 for node in range(6)})
+    relaxation = GangRelaxation(dense, 0, start)
+    # Whoever lets others in stays whole, and is there though its priority is lower.
+    assert relaxation.gangs == [of["whole"]]
+    assert len(relaxation.relaxed(start)) == 6
+    steps = LargeNeighbourhoodSearch(
+        relaxation.dense, 0, relaxation.relaxed(start), 1, random.Random(1), WorkerPool("inline", 1)
+    )
+    steps.run(so_many(16), lambda _: False)
+    whole = relaxation.restored(steps.incumbent.solution)
+    assert whole is not None
+    assert sum(whole.values()) == 12
+    assert verify(instance, dense.placement(whole)) == []
+    mine = {relaxation.class_of[index] for index in dense.groups[of["whole"]].classes}
+    part = steps.incumbent.solution.only(lambda index, node: node > 0 or index not in mine)
+    assert relaxation.restored(part) == start
+
+
+def test_equal_pods_that_are_spread_are_one_class() -> None:
+    world = World()
+    for node in "abc":
+        world.node(node, gpu=2, labels={"host": node})
+    for number in range(6):
+        world.pod(f"p{number}", labels={"app": "x"}, asks=spread("host", app="x"))
+    dense = make_dense(world.instance())
+    relaxation = GangRelaxation(dense, 0, Solution())
+    assert relaxation.dense.neighbours is not None
+    (row,) = relaxation.dense.neighbours.spreads
+    assert [one.size for one in relaxation.dense.classes] == [6]
+    assert (row.owners, row.matched) == ((0,), (0,))
+    restored = relaxation.restored(Solution({(0, 0): 2, (0, 1): 1, (0, 2): 1}))
+    assert restored is not None
+    assert sum(restored.values()) == 4
