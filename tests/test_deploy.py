@@ -179,6 +179,8 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
                 ("events.k8s.io", "events", "create"),
                 ("scheduling.volcano.sh", "podgroups", "get"),
                 ("scheduling.volcano.sh", "podgroups", "patch"),
+                ("scheduling.k8s.io", "podgroups", "get"),
+                ("scheduling.k8s.io", "podgroups/status", "patch"),
             },
         ),
         ("base/rbac-rollback.yaml", {("", "pods", "delete")}),

@@ -154,7 +154,9 @@ def _add_binding(group: Any) -> None:
 
 
 def _add_telling(group: Any) -> None:
-    group.add_argument("--no-conditions", action="store_true", help="leave PodScheduled conditions alone")
+    group.add_argument(
+        "--no-conditions", action="store_true", help="leave conditions of pods and of Kubernetes' PodGroups alone"
+    )
     group.add_argument("--no-events", action="store_true", help="write no Events")
     group.add_argument(
         "--no-group-status", action="store_true", help="leave Volcano's PodGroups alone, as where vc-scheduler runs"

@@ -10,7 +10,8 @@
                         became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``)
 ``cluster.writing``     who may write (``lease``), one binding (``binding``), all of a plan (``plan_execution``), gangs
                         that are half-bound (``gang_ledger``, ``rolling_back``), conditions, Events and status
-                        (``status_writer``, ``volcano_pod_groups``), and when a server is left alone (``breaker``)
+                        (``status_writer``, ``pod_group_status``, ``volcano_pod_groups``, ``upstream_pod_groups``), and
+                        when a server is left alone (``breaker``)
 ======================  ===============================================================================================
 
 Imports point from writing to planning to reading. Does not belong here: what a field means (``kube``, ``instance``),

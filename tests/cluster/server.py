@@ -92,6 +92,9 @@ class ControlPlane:
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             # No controller makes service accounts here, and none takes the taint off new nodes.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            # Gangs of Kubernetes itself, as far as this version serves them.
+            "--feature-gates=GenericWorkload=true",
+            "--runtime-config=scheduling.k8s.io/v1alpha1=true",
             *([] if flow_control else ["--enable-priority-and-fairness=false", *unlimited]),
         )
         self._wait_until_ready()

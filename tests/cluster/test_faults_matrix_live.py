@@ -24,7 +24,7 @@ SHORT = {
     "placer.cluster.reading.client._FIRST_WAIT": 0.02,
     "placer.cluster.writing.binding._PATIENCE": 0.4,
     "placer.cluster.writing.status_writer._PATIENCE": 0.4,
-    "placer.cluster.writing.volcano_pod_groups._PATIENCE": 0.4,
+    "placer.cluster.writing.pod_group_status._PATIENCE": 0.4,
     "placer.cluster.writing.plan_execution._EVENTS": 3.0,
     "placer.cluster.reading.watch._EVERY": 0.3,
     "placer.cluster.reading.watch._LISTING": 2.0,

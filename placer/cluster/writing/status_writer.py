@@ -10,6 +10,7 @@ why a gang waits has changed   Event ``FailedScheduling``, one for the gang
 a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
 a node is over-full            Event ``NodeOverfull``
 a PodGroup of Volcano          its phase and one condition
+a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until that is True
 =============================  =============================================================================
 
 A pass has done its work before: what cannot be written is reported, and is no error of the pass.
@@ -34,7 +35,9 @@ from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, Writer, listed, server_time
 from placer.cluster.reading.views import PodView
 from placer.cluster.writing.binding import pod_path
-from placer.cluster.writing.volcano_pod_groups import PodGroupStatus, without_amounts, write_pod_group_status
+from placer.cluster.writing.pod_group_status import PodGroupStatus, without_amounts
+from placer.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.cluster.writing.volcano_pod_groups import write_pod_group_status
 from placer.codes import ConditionReason, EventReason
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Instance, Key
@@ -58,6 +61,7 @@ _WORKERS = 8
 _PATIENCE = 5.0
 #: Most characters of an Event's note.
 _NOTE = 1000
+_GROUP_WRITERS = {VOLCANO: write_pod_group_status, UPSTREAM: write_upstream_pod_group_status}
 #: What an Event is about, by the API group of the gang: apiVersion, and kind where it is no PodGroup.
 _SUBJECTS = {
     "": ("v1", "Pod"),
@@ -72,7 +76,8 @@ _SUBJECTS = {
 
 @dataclass(frozen=True, slots=True)
 class StatusOptions:
-    """What is written: conditions of pods, Events, status of Volcano's PodGroups; and for how many seconds in all.
+    """What is written: conditions of pods and of Kubernetes' PodGroups, Events, status of Volcano's PodGroups; and for
+    how many seconds in all.
 
     What is left then is written by the next pass, since it is not so already.
     """
@@ -140,8 +145,8 @@ def write_status(
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
     changed = writer.conditions(groups, waits) if options.conditions else set(waits)
-    if options.groups:
-        writer.groups(_group_statuses(result, gangs, waits))
+    apis = {VOLCANO: options.groups, UPSTREAM: options.conditions}
+    writer.groups(each for each in _group_statuses(result, gangs, waits) if apis[each.key.api_group])
     if options.events:
         writer.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in changed}))
     return writer.report
@@ -177,7 +182,7 @@ def _counts(gang: GangOutcome) -> str:
 def _group_statuses(
     result: Result, gangs: Iterable[GangOutcome], waits: Mapping[GroupKey, _WaitingReason]
 ) -> Iterator[PodGroupStatus]:
-    """What the PodGroups of Volcano should say."""
+    """What PodGroups should say."""
     instance = result.instance
     bound = {bind.pod: bind.node for gang in gangs for bind in gang.bound}
     outcome = Outcome(instance, Placement.of(bound))
@@ -186,17 +191,17 @@ def _group_statuses(
         ready = outcome.ready(group)
         some = bool(group.bound or any(pod in bound for pod in group.pending))
         wait = waits.get(key)
-        if ready:
-            yield PodGroupStatus(key, True, some, "tasks in gang are ready to be scheduled", "")
-        elif wait is not None:
-            yield PodGroupStatus(key, False, some, "NotEnoughResources", wait.message)
+        if wait is not None:
+            yield PodGroupStatus(key, ready, some, wait.reason, wait.message)
+        elif ready:
+            yield PodGroupStatus(key, ready, some)
 
 
 def _told_groups(instance: Instance, gangs: Iterable[GangOutcome]) -> Iterator[GroupKey]:
-    """PodGroups of Volcano of which pods wait, or that are half-bound though none does."""
+    """PodGroups with a status of which pods wait, or that are half-bound though none does."""
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     for key, group in instance.groups.items():
-        if key.api_group == VOLCANO and (group.pending or key in half_bound):
+        if key.api_group in _GROUP_WRITERS and (group.pending or key in half_bound):
             yield key
 
 
@@ -232,6 +237,9 @@ def _events(
 
 
 def _gang_event(key: GroupKey, kind: str, reason: EventReason, note: str) -> _Event:
+    workload, inside, name = key.name.partition("/")
+    if key.api_group == UPSTREAM and inside:  # a gang inside a Workload is no object
+        return _Event(kind, reason, f"{name}: {note}", f"{UPSTREAM}/v1alpha1", "Workload", key.namespace, workload)
     version, subject = _SUBJECTS[key.api_group]
     return _Event(kind, reason, note, version, subject, key.namespace, key.name)
 
@@ -284,7 +292,11 @@ class _StatusWriter:
     def groups(self, wanted: Iterable[PodGroupStatus]) -> None:
         """Write status of PodGroups."""
         now = self._now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.report.groups = sum(self._each(lambda each: write_pod_group_status(self._server, each, now), list(wanted)))
+
+        def write(each: PodGroupStatus) -> bool:
+            return _GROUP_WRITERS[each.key.api_group](self._server, each, now)
+
+        self.report.groups = sum(self._each(write, list(wanted)))
 
     def events(self, events: Iterable[_Event]) -> None:
         """Write Events."""

@@ -6,7 +6,6 @@ is patched with the object. The Job controller makes the pods of a job only once
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,28 +13,20 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
 from placer.cluster.reading.client import MERGE, Unanswered, Unlisted, Writer, listed
-from placer.errors import ClusterError
+from placer.cluster.writing.pod_group_status import PodGroupStatus, change_status, means_the_same
 from placer.instance import GroupKey
 from placer.instance.gangs import GROUP_ANNOTATIONS, VOLCANO
 
 __all__ = [
     "Enqueued",
-    "PodGroupStatus",
     "enqueue_pod_groups",
     "group_path",
-    "without_amounts",
     "write_pod_group_status",
 ]
 
 _GROUPS = f"/apis/{VOLCANO}/v1beta1"
 _JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
-#: A number with its unit, standing alone: names of nodes and pods keep theirs.
-_AMOUNT = re.compile(r"(?<![\w./-])-?[0-9][0-9.,]*(?:[munkKMGTPE]i?)?(?![\w/-])")
-#: Seconds to wait for an answer.
-_PATIENCE = 5.0
 
 
 @dataclass(slots=True)
@@ -44,17 +35,6 @@ class Enqueued:
 
     count: int = 0
     troubles: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class PodGroupStatus:
-    """What a PodGroup should say: whether its gang is ready, whether something of it runs, and why it waits."""
-
-    key: GroupKey
-    ready: bool
-    some: bool
-    reason: str
-    message: str
 
 
 def group_path(key: GroupKey) -> str:
@@ -70,25 +50,10 @@ def write_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> 
     ClusterError
         The server refuses, or does not answer.
     """
-    answer = server.send("GET", group_path(wanted.key), timeout=_PATIENCE)
-    if answer.status == 404:
-        return False
-    if answer.status != 200:
-        raise ClusterError(f"{wanted.key}: {answer.status} {answer.message}")
-    group = msgspec.json.decode(answer.text)
-    status = group.get("status") or {}
-    patch = _status(status, wanted, now)
-    if patch is None:
-        return False
-    metadata = {"resourceVersion": group["metadata"]["resourceVersion"]}  # no other writer's change is lost
-    sent = server.send(
-        "PATCH", group_path(wanted.key), {"metadata": metadata, "status": patch}, kind=MERGE, timeout=_PATIENCE
+    changed = change_status(
+        server, wanted.key, group_path(wanted.key), lambda group: _status(group.get("status") or {}, wanted, now)
     )
-    if sent.status in (404, 409):
-        return False
-    if sent.status >= 300:
-        raise ClusterError(f"{wanted.key}: {sent.status} {sent.message}")
-    return True
+    return bool(changed)
 
 
 def _status(status: dict[str, Any], wanted: PodGroupStatus, now: str) -> dict[str, Any] | None:
@@ -97,34 +62,15 @@ def _status(status: dict[str, Any], wanted: PodGroupStatus, now: str) -> dict[st
     condition = {
         "type": "Scheduled" if wanted.ready else "Unschedulable",
         "status": "True",
-        "reason": wanted.reason,
-        "message": wanted.message,
+        "reason": "tasks in gang are ready to be scheduled" if wanted.ready else "NotEnoughResources",
+        "message": "" if wanted.ready else wanted.message,
     }
     conditions = status.get("conditions") or []
-    if phase == status.get("phase") and any(_means_the_same(condition, each) for each in conditions):
+    if phase == status.get("phase") and any(means_the_same(condition, each) for each in conditions):
         return None
     others = [each for each in conditions if each.get("type") not in ("Scheduled", "Unschedulable")]
     stamp = {"transitionID": str(uuid.uuid4()), "lastTransitionTime": now}
     return {"phase": phase, "conditions": [*others, condition | stamp]}
-
-
-def without_amounts(message: str) -> str:
-    """A message without its numbers: what is left says why something waits, whoever takes or leaves room meanwhile.
-
-    Examples
-    --------
-    >>> without_amounts("cpu 60 of 40 left") == without_amounts("cpu 60500m of 1.5 left")
-    True
-    """
-    return _AMOUNT.sub("#", message)
-
-
-def _means_the_same(wanted: dict[str, Any], there: dict[str, Any]) -> bool:
-    """Whether a condition that is there says what is wanted, or that but for amounts."""
-    others = {key: text for key, text in wanted.items() if key != "message"}
-    return others.items() <= there.items() and without_amounts(there.get("message") or "") == without_amounts(
-        wanted["message"]
-    )
 
 
 def _phase(phase: str, wanted: PodGroupStatus) -> str:

@@ -1,0 +1,98 @@
+"""What a PodGroup should say of its gang, whatever API it is of, and how its status is changed.
+
+It is read again before it is written, so that nothing is written that is so already, and the patch names the version
+that was read, so that no other writer's change is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from placer.cluster.reading.client import MERGE, Writer
+from placer.errors import ClusterError
+from placer.instance import GroupKey
+
+__all__ = ["PodGroupStatus", "change_status", "means_the_same", "without_amounts"]
+
+#: A number with its unit, standing alone: names of nodes and pods keep theirs.
+_AMOUNT = re.compile(r"(?<![\w./-])-?[0-9][0-9.,]*(?:[munkKMGTPE]i?)?(?![\w/-])")
+#: Seconds to wait for an answer.
+_PATIENCE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroupStatus:
+    """What a PodGroup should say: whether its gang is ready, whether something of it runs, and why it waits."""
+
+    key: GroupKey
+    ready: bool
+    some: bool
+    reason: str = ""
+    message: str = ""
+
+
+def change_status(
+    server: Writer,
+    key: GroupKey,
+    path: str,
+    change: Callable[[Mapping[str, Any]], dict[str, Any] | None],
+    subresource: str = "",
+) -> bool | None:
+    """Change the status of a PodGroup where it is not so already; whether it was, None where there is no such object.
+
+    Parameters
+    ----------
+    server, path
+        Where it is.
+    key
+        Which one, for messages.
+    change
+        From the object to what of its status is to be changed; None: nothing.
+    subresource
+        Where its status is written, below ``path``.
+
+    Raises
+    ------
+    ClusterError
+        The server refuses, or does not answer.
+    """
+    answer = server.send("GET", path, timeout=_PATIENCE)
+    if answer.status == 404:
+        return None
+    if answer.status != 200:
+        raise ClusterError(f"{key}: {answer.status} {answer.message}")
+    group = msgspec.json.decode(answer.text)
+    patch = change(group)
+    if patch is None:
+        return False
+    body = {"metadata": {"resourceVersion": group["metadata"]["resourceVersion"]}, "status": patch}
+    sent = server.send("PATCH", path + subresource, body, kind=MERGE, timeout=_PATIENCE)
+    if sent.status in (404, 409):
+        return False
+    if sent.status >= 300:
+        raise ClusterError(f"{key}: {sent.status} {sent.message}")
+    return True
+
+
+def without_amounts(message: str) -> str:
+    """A message without its numbers: what is left says why something waits, whoever takes or leaves room meanwhile.
+
+    Examples
+    --------
+    >>> without_amounts("cpu 60 of 40 left") == without_amounts("cpu 60500m of 1.5 left")
+    True
+    """
+    return _AMOUNT.sub("#", message)
+
+
+def means_the_same(wanted: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+    """Whether a condition that is there says what is wanted, or that but for amounts."""
+    others = {key: text for key, text in wanted.items() if key != "message"}
+    return others.items() <= there.items() and without_amounts(there.get("message") or "") == without_amounts(
+        wanted["message"]
+    )

@@ -1,0 +1,60 @@
+"""The condition of PodGroups of ``scheduling.k8s.io`` that kube-scheduler writes for its own.
+
+It tells whether the gang was scheduled for the first time: True is final, whatever becomes of its pods later. Gangs
+that a Workload of v1alpha1 declares are no objects, and have none.
+
+Source: kubernetes ``pkg/scheduler/schedule_one_podgroup.go``; KEP-5832.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from placer.cluster.reading.client import Writer
+from placer.cluster.writing.pod_group_status import PodGroupStatus, change_status, means_the_same
+from placer.instance.gangs import UPSTREAM
+
+__all__ = ["write_upstream_pod_group_status"]
+
+#: Versions that may be served, newest first, and what the condition is called there.
+_CONDITIONS = {"v1beta1": "PodGroupInitiallyScheduled", "v1alpha2": "PodGroupScheduled"}
+
+
+def write_upstream_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> bool:
+    """Write the condition of a PodGroup where it does not say so already; whether something was written.
+
+    Raises
+    ------
+    ClusterError
+        The server refuses, or does not answer.
+    """
+    if "/" in wanted.key.name:
+        return False
+    for version, name in _CONDITIONS.items():
+        place = f"namespaces/{quote(wanted.key.namespace)}/podgroups/{quote(wanted.key.name)}"
+        path = f"/apis/{UPSTREAM}/{version}/{place}"
+        written = change_status(server, wanted.key, path, partial(_change, wanted, name, now), "/status")
+        if written is not None:
+            return written
+    return False
+
+
+def _change(wanted: PodGroupStatus, name: str, now: str, group: Mapping[str, Any]) -> dict[str, Any] | None:
+    """All conditions as they should be; None where they are so, or the gang was scheduled once."""
+    conditions = (group.get("status") or {}).get("conditions") or []
+    there: Mapping[str, Any] = next((each for each in conditions if each.get("type") == name), {})
+    done = wanted.ready and wanted.some
+    condition = {
+        "type": name,
+        "status": "True" if done else "False",
+        "reason": "Scheduled" if done else wanted.reason,
+        "message": "" if done else wanted.message,
+    }
+    if there.get("status") == "True" or not condition["reason"] or means_the_same(condition, there):
+        return None
+    since = there.get("lastTransitionTime") if there.get("status") == condition["status"] else None
+    condition |= {"observedGeneration": group["metadata"].get("generation", 0), "lastTransitionTime": since or now}
+    return {"conditions": [*(each for each in conditions if each.get("type") != name), condition]}

@@ -1,0 +1,115 @@
+"""The condition of Kubernetes' PodGroups: written as kube-scheduler does, once, where the kind is served."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from placer.cluster.reading.client import Response
+from placer.cluster.writing.pod_group_status import PodGroupStatus
+from placer.cluster.writing.upstream_pod_groups import write_upstream_pod_group_status
+from placer.errors import ClusterError
+from placer.instance import GroupKey
+
+KEY = GroupKey("scheduling.k8s.io", "ml", "train-workers")
+WAITS = PodGroupStatus(KEY, False, False, "Unschedulable", "InsufficientResources: cpu 60 of 40 left")
+READY = PodGroupStatus(KEY, True, True)
+NOW, BEFORE = "2026-11-23T08:00:00Z", "2026-11-23T07:00:00Z"
+
+
+class Server:
+    """Serves PodGroups in one version, with a status of their own; ``refused`` is the answer to every patch."""
+
+    def __init__(self, version: str, *conditions: dict[str, Any], refused: int = 0) -> None:
+        self.path = f"/apis/scheduling.k8s.io/{version}/namespaces/ml/podgroups/train-workers"
+        self.group = {"metadata": {"resourceVersion": "7", "generation": 3}, "status": {"conditions": [*conditions]}}
+        self.refused = refused
+        self.patches: list[dict[str, Any]] = []
+
+    def get(self, *_: object, **__: object) -> Response:
+        raise AssertionError("only objects are asked for")
+
+    def send(self, method: str, path: str, body: object = None, **options: Any) -> Response:
+        if method == "GET":
+            return Response(200, json.dumps(self.group).encode()) if path == self.path else Response(404, b"")
+        assert (method, path) == ("PATCH", f"{self.path}/status")
+        assert options["kind"] == "application/merge-patch+json"
+        assert isinstance(body, dict)
+        assert body["metadata"] == {"resourceVersion": "7"}
+        self.patches.append(body["status"])
+        return Response(self.refused or 200, b"refused")
+
+    @property
+    def written(self) -> dict[str, Any]:
+        (patch,) = self.patches
+        found: dict[str, Any] = patch["conditions"][-1]
+        return found
+
+
+def said(status: str, reason: str = "Unschedulable", message: str = WAITS.message, **more: str) -> dict[str, Any]:
+    """A condition that is there already."""
+    there = {"type": "PodGroupInitiallyScheduled", "status": status, "reason": reason, "message": message}
+    return there | {"lastTransitionTime": BEFORE} | more
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [("v1beta1", "PodGroupInitiallyScheduled"), ("v1alpha2", "PodGroupScheduled")]
+)
+def test_a_gang_says_that_it_was_scheduled_and_why_it_was_not(version: str, name: str) -> None:
+    server = Server(version)
+    assert write_upstream_pod_group_status(server, READY, NOW)
+    assert server.written == {
+        "type": name,
+        "status": "True",
+        "reason": "Scheduled",
+        "message": "",
+        "observedGeneration": 3,
+        "lastTransitionTime": NOW,
+    }
+    server = Server(version)
+    assert write_upstream_pod_group_status(server, WAITS, NOW)
+    assert {**server.written, "type": name} == server.written
+    assert (server.written["status"], server.written["reason"]) == ("False", "Unschedulable")
+    assert server.written["message"] == WAITS.message
+
+
+def test_true_is_final() -> None:
+    server = Server("v1beta1", said("True", "Scheduled", ""))
+    for wanted in (WAITS, READY):
+        assert not write_upstream_pod_group_status(server, wanted, NOW)
+    assert server.patches == []
+
+
+def test_what_is_said_already_is_not_said_again_and_conditions_of_others_stay() -> None:
+    other = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": ""}
+    server = Server("v1beta1", other, said("False", message="InsufficientResources: cpu 59 of 41 left"))
+    assert not write_upstream_pod_group_status(server, WAITS, NOW)
+    another = PodGroupStatus(KEY, False, False, "SchedulerError", "left for the next pass: no time")
+    assert write_upstream_pod_group_status(server, another, NOW)
+    assert server.patches[0]["conditions"][0] == other
+    assert server.written["lastTransitionTime"] == BEFORE  # it was False before
+    assert write_upstream_pod_group_status(server, READY, NOW)
+    assert server.patches[1]["conditions"][-1]["lastTransitionTime"] == NOW
+
+
+def test_a_group_without_a_minimum_was_scheduled_when_a_pod_of_it_was() -> None:
+    server = Server("v1beta1")
+    none = PodGroupStatus(KEY, True, False, "Unschedulable", "NoEligibleNode: none")
+    assert write_upstream_pod_group_status(server, none, NOW)
+    assert server.written["status"] == "False"
+    assert not write_upstream_pod_group_status(server, PodGroupStatus(KEY, True, False), NOW)
+
+
+def test_where_there_is_no_such_object_nothing_is_written() -> None:
+    server = Server("v1alpha1")
+    assert not write_upstream_pod_group_status(server, READY, NOW)
+    declared = PodGroupStatus(KEY._replace(name="train/workers/0"), True, True)
+    assert not write_upstream_pod_group_status(Server("v1beta1"), declared, NOW)
+
+
+def test_one_who_came_between_is_no_trouble_and_a_refusal_is() -> None:
+    assert not write_upstream_pod_group_status(Server("v1beta1", refused=409), READY, NOW)
+    with pytest.raises(ClusterError, match="PodGroup ml/train-workers: 403 refused"):
+        write_upstream_pod_group_status(Server("v1beta1", refused=403), READY, NOW)
