@@ -141,6 +141,16 @@ FAMILIES: dict[str, BenchmarkFamily] = {
         ),
         (FULL_IN_TIME,),
     ),
+    "neighbours-m": BenchmarkFamily(
+        "30 % of the pods spread, 20 % of the gangs one pod per host, 10 % near others, 1,000 nodes",
+        ("neighbours --nodes 1000",),
+        (Goal("placed, worst", placed, min, least=0.999),),
+    ),
+    "label-racks-m": BenchmarkFamily(
+        "the same without HyperNodes: racks are labels of nodes, gangs ask for one value",
+        ("neighbours --nodes 1000 --by-label",),
+        (Goal("placed, worst", placed, min, least=0.999),),
+    ),
     "over-prio-m": BenchmarkFamily(
         "four priorities that fit and a fifth below",
         (

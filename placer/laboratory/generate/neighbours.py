@@ -3,6 +3,9 @@
 The nodes are cut into slots as in ``planted``. Applications that are spread claim slots first, of every domain as many
 as of the next; what is left is carved into gangs. Some of these get one host for each pod: what they have on a host
 twice becomes another gang. And some get a neighbour: a workload with pods in every domain in which they have some.
+
+With ``by_label`` there are no HyperNodes, and gangs are PodGroups of Kubernetes: racks are labels of nodes, and who is
+limited to a tier asks for one domain of its label.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from placer.laboratory.generate.clos_fabric import (
     write_jobs,
 )
 from placer.laboratory.generate.objects import (
+    GROUP,
     NAMESPACE,
     Document,
     Generated,
@@ -70,10 +74,17 @@ class NeighbourOptions(GangMix):
     one_per_host: float = option(0.2, "share of gangs of which no two pods may be on one host")
     near: float = option(0.1, "share of gangs that must have pods of a certain other workload in their domains")
     running: float = option(0.0, "share of gangs and applications that run already, where they were planted")
+    by_label: bool = option(
+        False, "racks are labels of nodes alone, without HyperNodes; gangs ask for one domain of them"
+    )
 
     def check(self) -> None:
         """Check what concerns more than one option."""
         super().check()
+        for name in ("subgroups", "tight", "queues") if self.by_label else ():
+            asked = getattr(self, name)
+            none = asked in (0, getattr(NeighbourOptions, name))
+            self.demand(none, name, f"{asked:g}", "0 with by_label: PodGroups of Kubernetes have none")
         pair = len(self.app_pods) == 2 and self.app_pods[0] <= self.app_pods[1]
         self.demand(pair, "app_pods", listed(self.app_pods), "two numbers, the least one first")
 
@@ -84,7 +95,7 @@ def neighbours(options: NeighbourOptions) -> Generated:
     Every GPU is in exactly one pod, and the placement that the queue was cut from keeps every rule; in it pods that
     must have others near them come after all others (C12).
     """
-    mix = options
+    mix = replace(options, subgroups=0.0) if options.by_label else options
     fabric = build_fabric(mix.nodes, mix, RandomSource(mix.seed, "fabric"))
     cluster = name_cluster(fabric, RandomSource(mix.seed, "names of nodes"))
     queue = _cut_queue(fabric, mix)
@@ -102,9 +113,27 @@ def neighbours(options: NeighbourOptions) -> Generated:
                 cut[Key(NAMESPACE, pod["metadata"]["name"])] = cluster.nodes[number]
     running = list(running_services(cluster, mix.services))
     documents = [*cluster.documents(mix, spare_room(mix)), *documents, *by_name(pods), *running]
+    if mix.by_label:
+        documents = [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"]
     attracted = {pod["metadata"]["name"] for pod in of_jobs if "podAffinity" in pod["spec"].get("affinity", ())}
     planted = dict(sorted(cut.items(), key=lambda item: (item[0].name in attracted, item)))
     return Generated(documents, planted, _summary(queue, len(planted), len(running), mix))
+
+
+def _by_label(document: Document, fabric: Fabric) -> Document:
+    """A PodGroup of Volcano as one of Kubernetes, whose tier limit is a label; a pod that is in one; else the same."""
+    metadata, spec = document["metadata"], document.get("spec", {})
+    if document["kind"] == "Pod" and GROUP in metadata.get("annotations", ()):
+        return {**document, "spec": {**spec, "schedulingGroup": {"podGroupName": metadata["annotations"].pop(GROUP)}}}
+    if document["kind"] != "PodGroup":
+        return document
+    asked: Document = {"schedulingPolicy": {"gang": {"minCount": spec["minMember"]}}}
+    limit = spec["networkTopology"].get("highestTierAllowed", fabric.tiers)
+    if limit < fabric.tiers:
+        asked["schedulingConstraints"] = {"topology": [{"key": _key(limit, fabric)}]}
+    if "priorityClassName" in spec:
+        asked["priorityClassName"] = spec["priorityClassName"]
+    return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": asked}
 
 
 def _summary(queue: _CutQueue, planted: int, services: int, mix: NeighbourOptions) -> dict[str, int]:

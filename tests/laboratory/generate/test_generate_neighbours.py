@@ -122,6 +122,35 @@ def test_shares_are_met() -> None:
     assert keys == {"placer.dev/spine", "kubernetes.io/hostname"}
 
 
+def test_by_label_racks_are_labels_and_gangs_ask_for_one_domain_of_them() -> None:
+    made = generate("neighbours", nodes=64, seed=5, by_label=True)
+    assert of_kind(made, "HyperNode") == []
+    groups = {name(each): each for each in of_kind(made, "PodGroup")}
+    assert {each["apiVersion"] for each in groups.values()} == {"scheduling.k8s.io/v1beta1"}
+    keys = Counter(
+        each["key"]
+        for group in groups.values()
+        for each in group["spec"].get("schedulingConstraints", {}).get("topology", ())
+    )
+    assert set(keys) == {"placer.dev/leaf", "placer.dev/spine"}
+    assert keys.total() < len(groups)
+    instance = build(validate(from_documents(made.documents)))
+    assert instance.findings == ()
+    gangs = {key.name: group for key, group in instance.groups.items() if key.api_group}
+    assert {each: gangs[each].min_member for each in groups} == {
+        each: group["spec"]["schedulingPolicy"]["gang"]["minCount"] for each, group in groups.items()
+    }
+    assert verify(instance, Placement.of(made.planted or {})) == []
+    limited = (key for key in sorted(groups) if "schedulingConstraints" in groups[key]["spec"])
+    confined = next(key for key in limited if gangs[key].min_member > 1)
+    label = groups[confined]["spec"]["schedulingConstraints"]["topology"][0]["key"]
+    mine = [pod.key for pod in instance.pods.values() if pod.group is not None and pod.group.name == confined]
+    here = instance.nodes[(made.planted or {})[mine[0]]].labels[label]
+    other = next(key for key, each in instance.nodes.items() if each.labels[label] != here)
+    moved = verify(instance, Placement.of({**(made.planted or {}), mine[0]: other}))
+    assert "C7" in {violation.rule for violation in moved}
+
+
 def test_without_shares_nobody_asks_anything() -> None:
     assert asking(check(NeighbourOptions(nodes=40, spread=0, one_per_host=0, near=0))) == (0, Counter())
 
@@ -142,6 +171,8 @@ def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> No
         ({"app_pods": (9, 3)}, ["--app-pods", "found 9,3"]),
         ({"spread": 1.5}, ["--spread", "found 1.5"]),
         ({"skew": 0}, ["--skew", "found 0", "from 1"]),
+        ({"by_label": True, "queues": 2}, ["--queues", "found 2", "expected 0 with by_label"]),
+        ({"by_label": True, "subgroups": 0.5}, ["--subgroups", "found 0.5"]),
     ],
 )
 def test_bad_options_are_named(values: dict[str, Any], words: list[str]) -> None:
