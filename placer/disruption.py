@@ -14,7 +14,7 @@ A unit is what goes together::
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from placer.instance.problem import group_of_one
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
 
-__all__ = ["Disruption", "DisruptionUnit", "outcome_of", "released"]
+__all__ = ["Disruption", "DisruptionUnit", "outcome_of", "released", "without"]
 
 
 class DisruptionUnit(NamedTuple):
@@ -80,6 +80,25 @@ def released(instance: Instance, gone: Collection[Key]) -> Instance:
         bound, pending = _without(group_left, away)
         groups[name] = replace(group_left, bound=bound, pending=pending, sub_groups=parts)
     return replace(instance, pods=pods, groups=dict(sorted(groups.items())))
+
+
+def without(instance: Instance, pods: Collection[Key]) -> Instance:
+    """Give the instance in which some waiting pods are not there."""
+    if not pods:
+        return instance
+    kept = {key: pod for key, pod in instance.pods.items() if key not in pods}
+    groups = ((key, _fewer(group, pods)) for key, group in instance.groups.items())
+    return replace(instance, pods=kept, groups={key: each for key, each in groups if each.pending or key.api_group})
+
+
+def _fewer(group: Group, pods: Collection[Key]) -> Group:
+    """A group of which some waiting pods are not there."""
+    parts = tuple(replace(part, pending=_but(part.pending, pods)) for part in group.sub_groups)
+    return replace(group, pending=_but(group.pending, pods), sub_groups=parts)
+
+
+def _but(keys: Iterable[Key], pods: Collection[Key]) -> tuple[Key, ...]:
+    return tuple(key for key in keys if key not in pods)
 
 
 def _part_without(part: SubGroup, away: frozenset[Key]) -> SubGroup:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from placer.instance import Group, Instance, SubGroup
+from placer.disruption import Disruption
+from placer.instance import Group, Instance, Key, SubGroup
 from placer.outcome import Outcome
 from placer.placement import Placement, Score
 from placer.result import Bound, Judged, Reason, Result, Termination, Verdict
@@ -110,6 +111,34 @@ class BindingPart(_Part, frozen=True, kw_only=True):
     numa_zones: list[str] | None = None
 
 
+class EvictionPart(_Part, frozen=True, kw_only=True):
+    """A running pod that goes and waits like any other; ``unit`` is what goes with it (D1)."""
+
+    namespace: str
+    pod: str
+    node: str
+    unit: str
+    priority: int
+
+
+class MovePart(_Part, frozen=True, kw_only=True):
+    """A running pod that goes from a node and is bound to another."""
+
+    namespace: str
+    pod: str
+    source: str = msgspec.field(name="from")
+    to: str
+    unit: str
+    numa_zones: list[str] | None = None
+
+
+class StepPart(_Part, frozen=True, kw_only=True):
+    """First some pods go, then some are bound, each ``NAMESPACE/NAME`` (D5)."""
+
+    go: list[str]
+    bind: list[str]
+
+
 class SubGroupPart(_Part, frozen=True, kw_only=True):
     """A subgroup after the placement."""
 
@@ -184,6 +213,9 @@ class PlacementDocument(_Part, frozen=True, kw_only=True):
     bindings: list[BindingPart]
     one_by_one: list[str]
     groups: list[GroupPart]
+    evictions: list[EvictionPart] | None = None
+    moves: list[MovePart] | None = None
+    steps: list[StepPart] | None = None
     findings: list[FindingPart]
     trace: list[TracePart]
     seconds: SecondsPart
@@ -194,7 +226,8 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
     """Make the document of a result; without ``versions`` it names those in use."""
     instance = result.instance
     placement = result.placement or Placement()
-    outcome = Outcome(instance, placement)
+    disruption = Disruption(instance, placement)
+    outcome = disruption.outcome
     return PlacementDocument(
         api_version="placer.dev/v1alpha1",
         kind="Placement",
@@ -226,8 +259,11 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
         ],
         one_by_one=list(placement.one_by_one),
         groups=[
-            _group(outcome, group, result.reasons.get(group.key)) for group in instance.groups.values() if group.pending
+            _group(outcome, outcome.instance.groups[key], result.reasons.get(key), disruption.gone)
+            for key, group in instance.groups.items()
+            if group.pending
         ],
+        **_disturbed(disruption),
         findings=[FindingPart(code=f.code, object=f.object, message=f.message) for f in result.findings],
         trace=[
             TracePart(seconds=p.seconds, phase=p.phase, values=list(p.values), bounds=list(p.bounds))
@@ -236,6 +272,38 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
         seconds=SecondsPart(**result.seconds),
         versions=_versions() if versions is None else dict(versions),
     )
+
+
+def _disturbed(disruption: Disruption) -> dict[str, Any]:
+    """What goes, and in which order; nothing where nothing does."""
+    placement, pods = disruption.placement, disruption.instance.pods
+    if not placement.disturbs:
+        return {}
+    unit_of = {key: unit for unit in disruption.units for key in unit.pods}
+    return {
+        "evictions": [
+            EvictionPart(
+                namespace=key.namespace,
+                pod=key.name,
+                node=pods[key].node or "",
+                unit=unit_of[key].name,
+                priority=unit_of[key].priority,
+            )
+            for key in placement.evictions
+        ],
+        "moves": [
+            MovePart(
+                namespace=move.pod.namespace,
+                pod=move.pod.name,
+                source=pods[move.pod].node or "",
+                to=move.node,
+                unit=unit_of[move.pod].name,
+                numa_zones=list(move.numa_zones) or None,
+            )
+            for move in placement.moves
+        ],
+        "steps": [StepPart(go=list(map(str, step.go)), bind=list(map(str, step.bind))) for step in placement.steps],
+    }
 
 
 def _versions() -> dict[str, str]:
@@ -305,8 +373,10 @@ def _numbers(judged: Judged) -> dict[str, Any]:
     }
 
 
-def _group(outcome: Outcome, group: Group, reason: Reason | None) -> GroupPart:
+def _group(outcome: Outcome, group: Group, reason: Reason | None, gone: Collection[Key]) -> GroupPart:
+    """What becomes of a group; pods of it that are evicted are told elsewhere."""
     new = outcome.added(group.pending)
+    waiting = [key for key in group.pending if key not in gone or key in outcome.new]
     tier, hyper_node = outcome.common(group.topology, (*group.bound, *new))
     return GroupPart(
         kind="PodGroup" if group.key.api_group else "Pod",
@@ -314,7 +384,7 @@ def _group(outcome: Outcome, group: Group, reason: Reason | None) -> GroupPart:
         name=group.key.name,
         admitted=outcome.ready(group),
         placed=len(group.bound) + len(new),
-        pending=len(group.pending) - len(new),
+        pending=len(waiting) - len(new),
         tier=tier,
         hyper_node=hyper_node,
         sub_groups=[_sub_group(outcome, group, part) for part in group.sub_groups],

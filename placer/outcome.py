@@ -281,10 +281,11 @@ class Outcome:
     @cached_property
     def made_ready(self) -> tuple[Group, ...]:
         """Groups, single pods included, that this placement makes ready: ready after it, with a new pod, and before it
-        not ready or without any placed pod. A pod that is moved is no new one.
+        not ready or without any placed pod. A pod that is moved is no new one, and a group that needs none is always
+        ready.
         """
-        before = Outcome(self.before, Placement())
-        waited = (group for group in self.before.groups.values() if self.added(group.pending))
+        before, needs = Outcome(self.before, Placement()), self.before.need_weights
+        waited = (group for group in self.before.groups.values() if needs[group.key] and self.added(group.pending))
         return tuple(
             group
             for group in waited

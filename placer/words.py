@@ -25,6 +25,10 @@ _MOST_DIGITS = 6
 
 _VALUES = {
     "admitted": "needs of admitted groups",
+    "evicted": "evicted pods",
+    "evictedUnits": "evicted units",
+    "moved": "moved pods",
+    "movedUnits": "moved units",
     "placed": "placed pods",
     "locality": "network distance",
     "span": "leaf switches used",
@@ -37,6 +41,10 @@ _MEANINGS = {
     "admitted": "what the gangs that may start need at least; more is better, and it is compared before anything else "
     "of its priority",
     "placed": "how much of what waits gets a node, optional pods included; more is better",
+    "evicted": "how much of what runs is evicted: the work that is lost; less is better",
+    "evictedUnits": "how many gangs and single pods are evicted; less is better",
+    "moved": "how much of what runs gets another node; less is better",
+    "movedUnits": "how many gangs and single pods get another node; less is better",
     "locality": "how far apart the pods of gangs are: pods times the tier of the smallest domain with all of them; "
     "less is better",
     "span": "over how many leaf switches gangs are spread, added up; less is better",
@@ -45,7 +53,7 @@ _MEANINGS = {
     "packedNodes": "how many nodes that were empty are not empty any more; less leaves more room in one piece",
 }
 
-_AMOUNTS = frozenset({"admitted", "placed"})
+_AMOUNTS = frozenset({"admitted", "placed", "evicted", "moved"})
 
 _PROVERS = {
     "volume": "total capacity",
@@ -53,6 +61,7 @@ _PROVERS = {
     "lp": "a linear relaxation",
     "master": "the master problem",
     "splits": "the cheapest splits",
+    "domains": "the least of any domain",
 }
 
 

@@ -32,7 +32,7 @@ LAYERS = [
     ["bounds"],
     ["methods"],
     ["reasons"],
-    ["solve", "read"],
+    ["solve", "preempt", "read"],
     ["document"],
     ["explain"],
     ["audit"],

@@ -39,6 +39,7 @@ COMMANDS = (
     "solve",
     "verify",
     "explain",
+    "preempt",
     "audit",
     "report",
     "expand",

@@ -9,6 +9,7 @@ module          commands, or what it is for
 ==============  ========================================================================================
 `solving`       `solve`, `verify`, `expand`
 `explaining`    `explain`
+`preempting`    `preempt`
 `auditing`      `audit`
 `reporting`     `report`
 `running`       `run`, the pass in a cluster

@@ -123,11 +123,22 @@ def _add_deciding(commands: Any) -> None:
 
 def _add_all(commands: Any, *, families: bool) -> None:
     """All commands, in the order in which they are listed."""
-    from placer.cli import auditing, checking, configuring, explaining, reporting, running, snapshotting, topology
+    from placer.cli import (
+        auditing,
+        checking,
+        configuring,
+        explaining,
+        preempting,
+        reporting,
+        running,
+        snapshotting,
+        topology,
+    )
     from placer.laboratory.commands import comparing, generating, plotting, sweeping
 
     _add_deciding(commands)
     explaining.add_explain(commands)
+    preempting.add_preempt(commands)
     auditing.add_audit(commands)
     generating.add_generate(commands, families=families)
     comparing.add_compare(commands)

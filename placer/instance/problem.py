@@ -968,7 +968,7 @@ class Instance:
 
     def weights_of(self, pods: Iterable[Pod]) -> dict[Key, int]:
         """Weight of each of some pods in micro-nodes, whether they are pending or run."""
-        shares = self._average_shares()
+        shares = self.average_shares
         cache: dict[Resources, int] = {}
         found = {}
         for pod in pods:
@@ -977,7 +977,8 @@ class Instance:
             found[pod.key] = cache[pod.requests]
         return found
 
-    def _average_shares(self) -> dict[str, Fraction]:
+    @cached_property
+    def average_shares(self) -> Mapping[str, Fraction]:
         """Micro-nodes per unit of each resource that decides: 10^6 x k / total, times its number in the policy."""
         totals: dict[str, tuple[int, int]] = {}
         for allocatable, nodes in Counter(node.allocatable for node in self.nodes.values()).items():

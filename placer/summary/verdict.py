@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placer.placement import MAXIMISED
 from placer.result import Judged, Result, Termination, Verdict
 from placer.words import amount_digits, and_list, counted, is_amount, number_word, prover_word, value_word
 
@@ -41,10 +42,10 @@ def verdict_sentence(result: Result) -> str:
 def _of_placed(result: Result) -> str:
     if result.everything_placed:
         return "all pending pods are placed"
-    amounts = [judged for judged in result.objective if is_amount(judged.value.name)]
+    amounts = [judged for judged in result.objective if judged.value.name in MAXIMISED]
     if not amounts or not all(judged.met for judged in amounts):
         return ""
-    if is_amount(result.objective[0].value.name):
+    if result.objective[0].value.name in MAXIMISED:
         return f"all that can be placed is placed (proved){_apart_from(result)}"
     return "as much is placed as the values compared before allow (proved)"
 
@@ -77,9 +78,10 @@ def _limit(judged: Judged) -> str:
     value, bound = judged.value, judged.bound
     if bound is None:
         return ""
+    limit = "at most" if value.name in MAXIMISED else "at least"
     if is_amount(value.name):
-        return f"at most {bound.value / 1e6:,.{amount_digits(value.value, bound.value)}f}"
-    return f"at least {bound.value:,}"
+        return f"{limit} {bound.value / 1e6:,.{amount_digits(value.value, bound.value)}f}"
+    return f"{limit} {bound.value:,}"
 
 
 def bound_words(judged: Judged, result: Result) -> str:
@@ -104,7 +106,7 @@ def stopped(result: Result) -> str:
 
 def _is_all(judged: Judged, result: Result) -> bool:
     """Whether a value is an amount of which there is no more, which needs no proof."""
-    return is_amount(judged.value.name) and judged.met and result.everything_placed
+    return judged.value.name in MAXIMISED and judged.met and result.everything_placed
 
 
 def _end(result: Result) -> str:

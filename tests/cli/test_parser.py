@@ -86,7 +86,7 @@ def test_what_is_meant_is_proposed(words: list[str], meant: str, capsys: Capture
     assert f"did you mean {meant}?" in refused(capsys, *words)
 
 
-@pytest.mark.parametrize("words", [["fly"], ["solve", "x", "--colour"], ["premept", "x"], ["generate", "x"], ["s"]])
+@pytest.mark.parametrize("words", [["fly"], ["solve", "x", "--colour"], ["derfag", "x"], ["generate", "x"], ["s"]])
 def test_nothing_far_off_is_proposed(words: list[str], capsys: Capture) -> None:
     assert "did you mean" not in refused(capsys, *words)
 
@@ -147,6 +147,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
         "solve": ["solve", str(cluster)],
         "verify": ["verify", str(cluster), str(placement)],
         "explain": ["explain", str(cluster)],
+        "preempt": ["preempt", str(cluster)],
         "audit": ["audit", str(cluster)],
         "report": ["report", str(cluster), str(placement)],
         "expand": ["expand", str(cluster)],

@@ -2,6 +2,7 @@
 
 Belongs here: what is counted and decided, with the way to solutions and back (``variables``); pods that call each other
 and NUMA zones (``calls``, ``zones``); the rules and the values (``constraints`` with ``neighbours``, ``objective``);
-the model and its search (``search``); one group alone (``readiness``). Does not: judging a placement (``verify``,
+the model and its search (``search``); one group alone (``readiness``); the same with running pods that may be evicted
+or moved (``disturbing``). Does not: judging a placement (``verify``,
 ``score``), bounds without search (``placer.bounds``).
 """

@@ -36,10 +36,8 @@ class ExactObjective:
             (index, bundle) for index, bundle in enumerate(variables.all) if self.dense.scopes[bundle.scope].wanted
         ]
         self._made: dict[int, Linear] = {}
-
-    def level(self, index: int) -> Linear:
-        """Return the expression of ``Dense.levels[index]``."""
-        makers: dict[str, Callable[[int | None], Linear]] = {
+        #: Name of a value to what makes its expression for a priority.
+        self.makers: dict[str, Callable[[int | None], Linear]] = {
             "admitted": self.admitted,
             "placed": self.placed,
             "locality": self.locality,
@@ -48,9 +46,12 @@ class ExactObjective:
             "packedHyperNodes": self.packed_hyper_nodes,
             "packedNodes": self.packed_nodes,
         }
+
+    def level(self, index: int) -> Linear:
+        """Return the expression of ``Dense.levels[index]``."""
         if index not in self._made:
             name, priority = self.dense.levels[index]
-            self._made[index] = makers[name](priority)
+            self._made[index] = self.makers[name](priority)
         return self._made[index]
 
     def weight(self) -> Linear:

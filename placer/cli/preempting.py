@@ -1,0 +1,94 @@
+"""``preempt``: which running pods must go for groups that wait, the least of them, with a proof."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.sources import SECONDS, add_source, source
+from placer.errors import UsageError
+from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
+
+if TYPE_CHECKING:
+    from placer.result import Result
+
+__all__ = ["add_preempt"]
+
+NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitted, whatever goes
+
+
+def add_preempt(commands: Any) -> None:
+    """Add ``preempt`` and its flags."""
+    parser = add_command(commands, "preempt", "what must go for a group that waits: the least, with a proof", _preempt)
+    add_source(parser)
+    asking = parser.add_argument_group("asking")
+    asking.add_argument(
+        "--for", dest="group", metavar="NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
+    )
+    asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
+    asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
+    asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
+    asking.add_argument(
+        "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
+    )
+    add_what_if(parser)
+
+
+def _preempt(options: argparse.Namespace) -> int:
+    from placer.document import placement_document
+    from placer.preempt import group_named, preempt
+    from placer.progress import Progress
+
+    _check(options)
+    paths = source(options)
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.phase("reading")
+        instance = read_instance(options, paths)
+        result = preempt(
+            instance,
+            None if options.group is None else group_named(instance, options.group),
+            time_limit=options.time_limit,
+            workers=options.workers,
+            seed=options.seed,
+            began=options.began,
+            watch=progress.point,
+        )
+    document = placement_document(result).as_dict()
+    if options.output:
+        write(document, options.output)
+    if options.json and options.output != "-":
+        write(document, "-")
+    elif options.output != "-":
+        _show(result)
+    return OK if _admitted(result) else NOT_TO_BE_HAD
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse before the work what cannot be done."""
+    if not options.time_limit > 0:
+        raise UsageError(f"--time-limit: found {options.time_limit}, expected seconds above 0")
+    if options.workers is not None and options.workers < 1:
+        raise UsageError(f"--workers: found {options.workers}, expected at least 1")
+    if not 0 <= options.seed < 2**31:
+        raise UsageError(f"--seed: found {options.seed}, expected 0 to 2147483647")
+    writable([Path(options.output)] if options.output not in (None, "-") else [])
+
+
+def _admitted(result: Result) -> bool:
+    """Whether every group that waits is admitted."""
+    from placer.disruption import outcome_of
+    from placer.placement import Placement
+
+    outcome, needs = outcome_of(result.instance, result.placement or Placement()), result.instance.need_weights
+    return all(outcome.ready(group) for key, group in outcome.instance.groups.items() if needs.get(key))
+
+
+def _show(result: Result) -> None:
+    from placer.summary import print_findings
+    from placer.summary.preempting import preempt_lines
+
+    terminal = console()
+    for line in preempt_lines(result):
+        terminal.print(line, markup=False, soft_wrap=True)
+    print_findings(result.findings, terminal)

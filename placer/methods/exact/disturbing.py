@@ -1,0 +1,433 @@
+"""The exact model with what may be disturbed: bound pods stay, are moved, or go (D1 to D3).
+
+The instance is one in which all of these wait (:func:`placer.methods.preempt.lifting.lift`), so that the rules are
+those of :mod:`placer.methods.exact.constraints`. A pod stands in it twice. With S the pods that stay and M those that
+are moved, k whether a group (or subgroup) goes on, m whether it is moved as a whole:
+
+* ``units`` (D1): least k <= S <= size k; size m <= M <= size (k + m); M <= size - S; k + m <= 1;
+* ``budgets`` (D2): sum over pods of a budget of (1 - S) <= what it allows;
+* ``licences`` (D3): units of a priority go only where a group of a higher one is admitted, and are moved only where one
+  of no lower one is.
+
+Values: evicted = sum of weights of size - S - M; a group counts as one unit unless k + m, else its pods one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ortools.sat.python import cp_model
+
+from placer.deadline import Deadline
+from placer.dense import Solution
+from placer.disruption import Disruption
+from placer.instance import Key
+from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
+from placer.methods.exact.objective import ExactObjective
+from placer.methods.exact.search import ExactModel, safe_bound
+from placer.methods.exact.variables import ExactVariables, Linear, solver_form, value_at
+from placer.methods.preempt.lifting import MOVED, Lifted, LiftedGroup, LiftedPart
+from placer.methods.preempt.plans import plan_of
+from placer.placement import MAXIMISED
+from placer.verify.disruption import order
+from placer.verify.neighbours import pod_affinity
+
+__all__ = ["DisturbingModel", "search"]
+
+#: Solutions that no order of pods admits are excluded one by one (C10, C12); so many at most per value.
+MOST_REFUSED = 50
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The pods of a part, counted: what stays of each class and what is moved of each class of copies."""
+
+    least: int
+    policy: int
+    whole: bool
+    stays: dict[int, Linear]
+    moves: dict[int, Linear]
+    #: Class of copies to the classes of the pods that they are of.
+    origins: dict[int, list[int]]
+    sizes: dict[int, int]
+
+    @property
+    def size(self) -> int:
+        """Pods that may stay."""
+        return sum(self.sizes[index] for index in self.stays)
+
+    @property
+    def movable(self) -> bool:
+        """Whether all of them may be moved."""
+        return sum(self.sizes[index] for index in self.moves) == self.size
+
+    @property
+    def staying(self) -> Linear:
+        """How many stay."""
+        return Linear().plus(1, *self.stays.values())
+
+    def gone(self, classes: Iterable[int]) -> Linear:
+        """How many of some classes go."""
+        row = Linear()
+        for index in classes:
+            row.constant += self.sizes[index]
+            row.plus(-1, self.stays[index])
+        return row
+
+
+class DisturbanceRows:
+    """Adds what is said of disturbing to a model of an instance in which all that may be disturbed waits.
+
+    Parameters
+    ----------
+    variables
+        The model.
+    lifted
+        The instance.
+
+    Attributes
+    ----------
+    evicted, evicted_units
+        Per priority.
+    moved, moved_units
+        In all.
+    """
+
+    def __init__(self, variables: ExactVariables, lifted: Lifted) -> None:
+        self.variables, self.lifted = variables, lifted
+        self.dense, self.model = variables.dense, variables.model
+        self.weights = lifted.before.weights_of(lifted.before.pods[key] for key in lifted.pods)
+        self.item_of = {index: item for item, each in enumerate(variables.bundles.items) for index in each.classes}
+        self.evicted: dict[int, Linear] = defaultdict(Linear)
+        self.evicted_units: dict[int, Linear] = defaultdict(Linear)
+        self.moved, self.moved_units = Linear(), Linear()
+        self.gone: dict[int, Linear] = defaultdict(Linear)
+        self.lost: dict[int, Linear] = defaultdict(Linear)
+        for group in lifted.groups:
+            self._group(group)
+        self._budgets()
+        self._licences()
+
+    def _at_most(self, row: Linear, *others: Linear) -> None:
+        """The row is at most the sum of the others."""
+        whole = Linear().plus(1, row).plus(-1, *others)
+        if whole.variables:
+            self.model.add(solver_form(whole) <= -whole.constant)
+
+    def _flag(self, value: Callable[[list[int]], int]) -> Linear:
+        """A literal; ``value`` says what it is where what was made before is known."""
+        return Linear().add(1, self.variables.integer(1, value))
+
+    # Units
+
+    def _group(self, group: LiftedGroup) -> None:
+        parts = [self._part(part) for part in group.parts]
+        stays = Linear().plus(1, *(part.staying for part in parts))
+        going_on = self._flag(partial(_any, stays)) if group.whole else Linear(constant=1)
+        together = self._together(parts, going_on) if group.whole else Linear()
+        kept = [self._keep_part(part, going_on, together) for part in parts]
+        self._need(group, parts, kept, going_on)
+        if group.whole:
+            self.evicted_units[group.priority].plus(-1, going_on, together).constant += 1
+            self.moved_units.plus(1, together)
+        for part, each in zip(parts, kept, strict=True):
+            self._part_values(group, part, going_on, each)
+        if group.unit_size > 1:
+            self._shares(group, parts)
+
+    def _shares(self, group: LiftedGroup, parts: Sequence[_Counted]) -> None:
+        """Units of which no more is known than how many pods each has at most."""
+        moves, gone = _moves(parts), Linear().plus(1, *(part.gone(part.stays) for part in parts))
+        self.evicted_units[group.priority].plus(1, self._units(gone.plus(-1, moves), group.unit_size))
+        self.moved_units.plus(1, self._units(moves, group.unit_size))
+
+    def _units(self, pods: Linear, most: int) -> Linear:
+        """How many units some pods are at least, of so many pods each at most."""
+        if not pods.variables:
+            return Linear()
+        found = Linear().add(1, self.variables.integer(len(self.lifted.pods), partial(_share, pods, most)))
+        self._at_most(pods, Linear().plus(most, found))
+        return found
+
+    def _together(self, parts: Sequence[_Counted], going_on: Linear) -> Linear:
+        """Whether a group that does not go on is moved as a whole."""
+        if not all(part.movable for part in parts):
+            return Linear()
+        moves = _moves(parts)
+        together = self._flag(partial(_any_without, moves, (going_on,)))
+        self._at_most(Linear().plus(1, together, going_on), Linear(constant=1))
+        return together
+
+    def _part(self, part: LiftedPart) -> _Counted:
+        class_of, classes = self.dense.class_of, self.dense.classes
+        stays = {index: self._placed(index) for index in dict.fromkeys(class_of[key] for key in part.pods)}
+        origins: dict[int, dict[int, None]] = defaultdict(dict)
+        for key in part.pods:
+            copy = class_of.get(Key(key.namespace, key.name + MOVED))
+            if copy is not None:
+                origins[copy][class_of[key]] = None
+        moves = {index: self._placed(index) for index in origins}
+        sizes = {index: classes[index].size for index in (*stays, *moves)}
+        return _Counted(
+            part.least, part.policy, part.whole, stays, moves, {key: list(each) for key, each in origins.items()}, sizes
+        )
+
+    def _placed(self, index: int) -> Linear:
+        return Linear().add(1, *self.variables.placed(self.item_of[index]))
+
+    def _keep_part(self, part: _Counted, going_on: Linear, together: Linear) -> tuple[Linear, Linear]:
+        """Whether a part goes on, and whether it is moved as a whole by itself."""
+        keep, move = going_on, Linear()
+        if part.least and part.whole:
+            keep = self._flag(partial(_any, part.staying))
+            self._at_most(keep, going_on)
+            if part.movable:
+                moves = Linear().plus(1, *part.moves.values())
+                move = self._flag(partial(_any_without, moves, (keep, together)))
+                self._at_most(Linear().plus(1, keep, move), going_on)
+        self._at_most(Linear().plus(part.least, keep), part.staying)
+        for index, stays in part.stays.items():
+            self._at_most(stays, Linear().plus(part.sizes[index], keep))
+        for index, moves in part.moves.items():
+            size = part.sizes[index]
+            self._at_most(moves, part.gone(part.origins[index]))
+            self._at_most(moves, Linear().plus(size, keep, together, move))
+            self._at_most(Linear().plus(size, together, move), moves)
+        return keep, move
+
+    def _need(
+        self, group: LiftedGroup, parts: Sequence[_Counted], kept: Sequence[tuple[Linear, Linear]], going_on: Linear
+    ) -> None:
+        """C5 for what stays, without which the group goes as a whole."""
+        if group.least:
+            self._at_most(Linear().plus(group.least, going_on), *(part.staying for part in parts))
+        for role, least in group.by_role.items():
+            self._at_most(Linear().plus(least, going_on), *self._in_role(parts, role))
+        for policy, least in group.by_policy.items():
+            ready = (keep for part, (keep, _) in zip(parts, kept, strict=True) if part.policy == policy and part.least)
+            self._at_most(Linear().plus(least, going_on), *ready)
+
+    def _in_role(self, parts: Sequence[_Counted], role: str) -> list[Linear]:
+        stays = (each for part in parts for each in part.stays.items())
+        return [row for index, row in stays if self.dense.classes[index].role == role]
+
+    # Values
+
+    def _part_values(self, group: LiftedGroup, part: _Counted, going_on: Linear, kept: tuple[Linear, Linear]) -> None:
+        keep, move = kept
+        if part.least and part.whole:
+            # A subgroup of a group that goes on is a unit.
+            self.evicted_units[group.priority].plus(1, going_on).plus(-1, keep, move)
+            self.moved_units.plus(1, move)
+        copied = {index for origins in part.origins.values() for index in origins}
+        for copy, origins in part.origins.items():
+            self._pods(group, part, origins, part.moves[copy], keep)
+        for index in part.stays.keys() - copied:
+            self._pods(group, part, [index], Linear(), keep)
+
+    def _pods(self, group: LiftedGroup, part: _Counted, origins: Sequence[int], moves: Linear, keep: Linear) -> None:
+        """Count equal pods: those that go and are not moved are evicted, one by one unless they go with others."""
+        weight = self.weights[self.dense.classes[origins[0]].pods[0]]
+        gone = part.gone(origins)
+        lost = Linear().plus(1, gone).plus(-1, moves)
+        self.gone[group.priority].plus(1, gone)
+        self.lost[group.priority].plus(1, lost)
+        self.evicted[group.priority].plus(weight, lost)
+        self.moved.plus(weight, moves)
+        if group.unit_size == 1:
+            size = sum(part.sizes[index] for index in origins)
+            self.evicted_units[group.priority].plus(1, self._alone(lost, keep, size))
+            self.moved_units.plus(1, self._alone(moves, keep, size))
+
+    def _alone(self, pods: Linear, keep: Linear, size: int) -> Linear:
+        """How many of some pods go alone: all of them while enough others stay, else none."""
+        if not keep.variables or not pods.variables:
+            return pods
+        alone = Linear().plus(1, pods).plus(size, keep)
+        alone.constant -= size
+        found = Linear().add(1, self.variables.integer(size, partial(_at_least_none, alone)))
+        self._at_most(alone, found)
+        return found
+
+    # Budgets and priorities
+
+    def _budgets(self) -> None:
+        """D2: of the pods of a budget that may go, no more do than it allows."""
+        for budget in self.lifted.before.budgets:
+            row, seen = Linear(), set[int]()
+            for key in budget.pods:
+                index = self.dense.class_of.get(key)
+                if index is not None and index not in seen:
+                    seen.add(index)
+                    row.constant += self.dense.classes[index].size
+                    row.plus(-1, self._placed(index))
+            self._at_most(row, Linear(constant=budget.allowed))
+
+    def _licences(self) -> None:
+        """D3: what goes is of a lower priority than a group that is admitted, what is moved of no higher one."""
+        admitted: dict[int, Linear] = defaultdict(Linear)
+        for bundle, active in zip(self.variables.bundles.gangs, self.variables.active, strict=False):
+            group = self.dense.groups[bundle.members[0]]
+            if active is not None and group.need_weight:
+                admitted[group.priority].add(1, active)
+        for rows, below in ((self.lost, False), (self.gone, True)):
+            for priority, row in rows.items():
+                most = row.constant
+                gainers = [each for level, each in admitted.items() if level > priority - below]
+                self._at_most(row, Linear().plus(most, *gainers))
+
+
+def _moves(parts: Iterable[_Counted]) -> Linear:
+    """How many pods of some parts are moved."""
+    return Linear().plus(1, *(row for part in parts for row in part.moves.values()))
+
+
+def _any(row: Linear, values: list[int]) -> int:
+    """Whether a row is above 0, as 1 or 0."""
+    return int(value_at(row, values) > 0)
+
+
+def _any_without(row: Linear, others: Sequence[Linear], values: list[int]) -> int:
+    """Whether a row is above 0 and the others are not, as 1 or 0."""
+    return int(value_at(row, values) > 0 and not any(value_at(other, values) for other in others))
+
+
+def _share(row: Linear, most: int, values: list[int]) -> int:
+    """How many parts of so much a row is, rounded up."""
+    return -(-value_at(row, values) // most)
+
+
+def _at_least_none(row: Linear, values: list[int]) -> int:
+    return max(0, value_at(row, values))
+
+
+class _DisturbingObjective(ExactObjective):
+    """The values, those of what is disturbed among them."""
+
+    def __init__(self, model: ExactModel, rows: DisturbanceRows) -> None:
+        super().__init__(model.variables, model.calls)
+        nothing = Linear()
+        self.makers |= {
+            "evicted": lambda priority: rows.evicted.get(priority or 0, nothing),
+            "evictedUnits": lambda priority: rows.evicted_units.get(priority or 0, nothing),
+            "moved": lambda _: rows.moved,
+            "movedUnits": lambda _: rows.moved_units,
+        }
+
+
+class DisturbingModel(ExactModel):
+    """The exact model of an instance in which all that may be disturbed waits."""
+
+    def __init__(self, lifted: Lifted, seconds: float = math.inf) -> None:
+        super().__init__(lifted.dense, seconds=seconds)
+        self.lifted = lifted
+        self.objective = _DisturbingObjective(self, DisturbanceRows(self.variables, lifted))
+
+    def admitted(self, solution: Solution) -> Solution | None:
+        """As of any model; what stays is there before all that is new (C12), and keeps what it needs near (D5)."""
+        found = super().admitted(solution)
+        if found is None or self.dense.neighbours is None or not self.dense.neighbours.attractions:
+            return found
+        disruption = Disruption(self.lifted.before, plan_of(self.lifted, found))
+        return None if any(pod_affinity(disruption.outcome)) or any(order(disruption)) else found
+
+    def exclude(self, solution: Solution) -> bool:
+        """As of any model; that an order has all that stays first is a rule, too."""
+        neighbours = self.neighbours
+        unsure = neighbours is not None and neighbours.unsure
+        excluded = super().exclude(solution)
+        if neighbours is not None:
+            neighbours.unsure = unsure
+        return excluded
+
+
+def search(lifted: Lifted, options: SearchOptions, emit: Emit) -> str:
+    """Find the placement that disturbs least, value after value, and prove it.
+
+    Parameters
+    ----------
+    lifted
+        The instance.
+    options
+        Limits, threads and seed; the hint is a solution of the lifted instance.
+    emit
+        Told a solution of each value, and every bound.
+
+    Returns
+    -------
+    str
+        ``proved``: every value met its bound; ``time``; ``finished``: the model would be too large.
+    """
+    return _DisturbingSearch(lifted, options, emit).run()
+
+
+class _DisturbingSearch:
+    """The best solution so far, and the values that it reached."""
+
+    def __init__(self, lifted: Lifted, options: SearchOptions, emit: Emit) -> None:
+        self.lifted, self.dense, self.options, self.emit = lifted, lifted.dense, options, emit
+        self.deadline = Deadline.within(options.seconds)
+        self.solution = options.hint or lifted.dense.solution(lifted.standing)
+        self.reached: list[int] = []
+
+    def run(self) -> str:
+        try:
+            self.model = DisturbingModel(self.lifted, self.deadline.left / 2)
+        except TooLarge:
+            return "finished"
+        for level, (name, _) in enumerate(self.dense.levels):
+            if not self._decide(level):
+                self.emit(Improved(self.solution, name))
+                return "time"
+            if name == self.lifted.last:
+                break
+            self.model.keep(level, self.reached[level])
+        self.emit(Improved(self.solution, "proved"))
+        return "proved"
+
+    def _decide(self, level: int) -> bool:
+        """Make one value best; say whether that is proved."""
+        name = self.dense.levels[level][0]
+        value = self.model.aim(level)
+        if not value.variables:
+            return self._proved(level, value.constant)
+        for _ in range(MOST_REFUSED):
+            if self.deadline.over:
+                return False
+            self.model.hint(self.solution)
+            solver = self._solver()
+            status = solver.solve(self.model.proto)
+            if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                if status != cp_model.UNKNOWN:
+                    raise SolverFault(f"{solver.status_name(status)} while {name} is decided")
+                return False
+            found = self.model.read(list(solver.response_proto.solution))
+            admitted = self.model.admitted(found)
+            if admitted is None:
+                self.model.exclude(found)
+                continue
+            self.solution = admitted
+            bound = safe_bound(solver.best_objective_bound, name in MAXIMISED)
+            return status == cp_model.OPTIMAL and self._proved(level, bound)
+        return False
+
+    def _proved(self, level: int, bound: int) -> bool:
+        """Remember what a value reached, and tell it where nothing more was excluded than the rules ask for."""
+        context = tuple(self.reached)
+        self.reached.append(bound)
+        if self.model.unsure:
+            return False
+        if self.lifted.complete:
+            self.emit(BoundFound(level, bound, "exact", context))
+        return True
+
+    def _solver(self) -> cp_model.CpSolver:
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers, solver.parameters.random_seed = self.options.workers, self.options.seed
+        if self.deadline.left < math.inf:
+            solver.parameters.max_time_in_seconds = max(0.01, self.deadline.left)
+        return solver

@@ -1,0 +1,15 @@
+"""Which running pods go for groups that wait: the least, by the values of models/README.md, D1 to D5.
+
+===============  ================================================================================================
+module           what it does
+===============  ================================================================================================
+``lifting``      the instance in which everything that may be disturbed waits twice: to stay, and to be moved
+``plans``        from a solution of that instance to evictions, moves and steps
+``contraction``  a domain as it is, and all beyond it as one node: what must go there is a bound
+``domains``      one group, domain by domain: victims, what carries them out, and the least over domains
+``search``       all groups that wait: without disturbing, then group by group, then the whole model where it is small
+===============  ================================================================================================
+
+The model that decides is in :mod:`placer.methods.exact.disturbing`. Does not belong here: judging (``verify``,
+``score``), the clock of the whole call (``placer.preempt``).
+"""

@@ -1,0 +1,280 @@
+"""What goes for one group, domain by domain: the least that any domain needs, and what carries it out.
+
+What must go in a domain at least is what the exact model says of its contraction
+(:mod:`placer.methods.preempt.contraction`); the least over domains is a bound for the group. What the model says is
+then carried out in the cluster: units that it moved elsewhere get nodes by the greedy, or are evicted after all.
+Domains come by what counting says has to go there, and end where that is no better than what was carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from placer.deadline import Deadline
+from placer.dense import Dense
+from placer.dense.build import make_dense
+from placer.disruption import Disruption, released, without
+from placer.instance import Group, Instance, Key
+from placer.methods.events import Event, Improved, SearchOptions
+from placer.methods.exact.disturbing import search
+from placer.methods.greedy.multi_start import greedy
+from placer.methods.preempt.contraction import Contraction, inside
+from placer.methods.preempt.lifting import lift, may_be_disturbed
+from placer.methods.preempt.plans import plan_of, planned
+from placer.placement import LOSSES, Placement, Score, Value, better
+from placer.score import score
+from placer.verify import verify
+
+__all__ = ["DomainSearch", "disturbance"]
+
+#: Where a group may be on any node, a domain is made of nodes with room for so many times what it needs.
+GENEROUS = 3
+
+
+def disturbance(values: Score) -> Score:
+    """The values down to what is disturbed."""
+    names = [value.name for value in values]
+    return values[: names.index("movedUnits") + 1]
+
+
+class DomainSearch:
+    """Looks for the least that goes for one group.
+
+    Parameters
+    ----------
+    instance
+        In which nothing else waits.
+    group
+        It.
+    deadline
+        When to end.
+    seed
+        Of the solver, which has one thread.
+
+    Attributes
+    ----------
+    best
+        The best placement that was carried out, with its score; None: there is none.
+    bound
+        What every placement disturbs at least; None: not known.
+    """
+
+    def __init__(self, instance: Instance, group: Group, deadline: Deadline, seed: int = 0) -> None:
+        self.instance, self.group, self.deadline, self.seed = instance, group, deadline, seed
+        self.contraction = Contraction(instance, group, may_be_disturbed(instance, group.priority))
+        self.best: tuple[Score, Placement] | None = None
+        self.bound: Score | None = None
+
+    @cached_property
+    def dense(self) -> Dense:
+        """The arrays, in which the group alone waits."""
+        return make_dense(self.instance)
+
+    def run(self) -> Iterator[Placement]:
+        """Look at domain after domain; yield every placement that is better than those before it."""
+        anywhere, _ = self._least(())
+        known: list[Score | None] = [anywhere]
+        for gone, names in sorted(self._counted(), key=lambda each: each[0]):
+            if self.best is not None and self._beaten(anywhere, gone, self.best[0]):
+                known.append(disturbance(self.best[0]))
+                break
+            found, plan = self._least(names)
+            known.append(found)
+            placement = None if plan is None else self._carried_out(names, plan)
+            if placement is not None and self._offer(placement):
+                yield placement
+            if self.deadline.over:
+                known.append(None)
+                break
+        self.bound = self._bound(known[1:]) if self._confined else anywhere
+
+    def _bound(self, known: Sequence[Score | None]) -> Score | None:
+        """The least over domains; None where that of one is not known."""
+        least = disturbance(score(self.instance, Placement(), disturbing=True))
+        for each in known:
+            if each is None:
+                return None
+            least = each if better(each, least) else least
+        return least
+
+    @staticmethod
+    def _beaten(anywhere: Score | None, gone: int, best: Score) -> bool:
+        """Whether a domain in which so much has to go is no better than the best that was carried out."""
+        if anywhere is None:
+            return False
+        evicted = [value for value in anywhere if value.name in LOSSES]
+        moved = max(0, gone - sum(value.value for value in evicted if value.name == "evicted"))
+        admitted = [value for value in best if value.name == "admitted"]
+        least = (*admitted, *evicted, Value("moved", moved), Value("movedUnits", int(moved > 0)))
+        return not better(least, disturbance(best))
+
+    # Domains
+
+    @cached_property
+    def _index(self) -> int | None:
+        """The group in the arrays; None where nothing of it can be placed whatever goes."""
+        keys = [group.key for group in self.dense.groups]
+        return keys.index(self.group.key) if self.group.key in keys else None
+
+    @cached_property
+    def _confined(self) -> bool:
+        """Whether the group has to be in one domain."""
+        if self._index is None:
+            return False
+        return bool(self._label_keys) or self.dense.limit_domains(self.dense.groups[self._index].scope) is not None
+
+    @cached_property
+    def _label_keys(self) -> list[str]:
+        pods = (self.instance.pods[key] for key in self.group.pending)
+        return sorted({unit.topology_key for pod in pods for unit in pod.neighbours.units})
+
+    def _domains(self) -> Iterator[list[str]]:
+        """Nodes of each domain that the group may be in, those that some pod of it may be on."""
+        if self._index is None:
+            return
+        dense, scope = self.dense, self.dense.groups[self._index].scope
+        masks = sorted({dense.classes[index].mask for index in dense.groups[self._index].classes})
+        able = np.asarray(dense.masks[masks].any(axis=0))
+        tops = dense.limit_domains(scope)
+        if tops is None and not self._label_keys:
+            yield self._cheapest([dense.nodes[node] for node in np.flatnonzero(able)])
+            return
+        tree = dense.domains
+        for top in (tree.root,) if tops is None else tops:
+            names = [dense.nodes[node] for node in range(tree.begin[top], tree.end[top]) if able[node]]
+            yield from self._by_label(names)
+
+    def _by_label(self, names: Sequence[str]) -> Iterator[list[str]]:
+        """The nodes by the labels that all of the group's pods must have in common."""
+        found: dict[tuple[str, ...], list[str]] = {}
+        for name in names:
+            labels = self.instance.nodes[name].labels
+            if all(key in labels for key in self._label_keys):
+                found.setdefault(tuple(labels[key] for key in self._label_keys), []).append(name)
+        yield from found.values()
+
+    def _cheapest(self, names: Sequence[str]) -> list[str]:
+        """Nodes on which least goes for each pod, as many as leave a choice."""
+        pods = [self.instance.pods[key] for key in self.group.pending]
+        asked = max(pods, key=lambda pod: self.instance.weights[pod.key]).requests
+        ranked = []
+        for name in names:
+            room = self.contraction.room[name]
+            count = min((room[resource] // amount for resource, amount in asked.items()), default=0)
+            if count:
+                lost = self.contraction.members[name]
+                highest = max((self._priority(pod.key) for pod in lost), default=0)
+                ranked.append(
+                    (bool(lost), highest, Fraction(self._weight(pod.key for pod in lost), count), name, count)
+                )
+        chosen, held = [], 0
+        for *_, name, count in sorted(ranked):
+            if held >= GENEROUS * len(pods):
+                break
+            chosen.append(name)
+            held += count
+        return chosen
+
+    def _priority(self, key: Key) -> int:
+        pod = self.instance.pods[key]
+        return pod.priority if pod.group is None else self.instance.groups[pod.group].priority
+
+    @cached_property
+    def _weights(self) -> dict[Key, int]:
+        return self.instance.weights_of(self.instance.pods[key] for key in self.contraction.candidates)
+
+    def _weight(self, keys: Iterator[Key]) -> int:
+        return sum(self._weights[key] for key in keys)
+
+    # Bounds
+
+    @cached_property
+    def _need(self) -> dict[str, int]:
+        """Per resource what the group takes at least."""
+        pods = [self.instance.pods[key].requests for key in self.group.pending]
+        resources = {resource for requests in pods for resource in requests}
+        least = self.group.need
+        return {resource: sum(sorted(each[resource] for each in pods)[:least]) for resource in resources}
+
+    def _counted(self) -> Iterator[tuple[int, list[str]]]:
+        """Domains that could hold the group, with the weight that has to go there at least."""
+        for names in self._domains():
+            found = [self._must_go(names, resource, amount) for resource, amount in self._need.items()]
+            if names and None not in found:
+                yield max((each or 0 for each in found), default=0), names
+
+    def _must_go(self, names: Sequence[str], resource: str, amount: int) -> int | None:
+        """The least weight whose going leaves so much of a resource; None: there is not so much."""
+        short, there = amount, []
+        for name in names:
+            held = 0
+            for pod in self.contraction.members[name]:
+                requested = pod.requests[resource]
+                if requested:
+                    held += requested
+                    there.append((Fraction(self._weights[pod.key], requested), requested))
+            short -= max(0, self.contraction.room[name][resource] - held)
+        total = Fraction(0)
+        for price, requested in sorted(there):
+            if short <= 0:
+                break
+            total += price * min(short, requested)
+            short -= requested
+        return None if short > 0 else int(total)
+
+    def _least(self, names: Sequence[str]) -> tuple[Score | None, Placement | None]:
+        """What has to go in a domain at least, where that is proved; and what goes in its contraction."""
+        small = self.contraction.of(names)
+        lifted = lift(small, self.contraction.candidates & small.pods.keys(), self._unit_sizes(small))
+        options = SearchOptions(max(0.0, self.deadline.left), workers=1, seed=self.seed)
+        events: list[Event] = []
+        search(replace(lifted, last="movedUnits"), options, events.append)
+        found = [each.solution for each in events if isinstance(each, Improved)]
+        plan = plan_of(lifted, found[-1]) if found else Placement()
+        bounds = {each.level: each.bound for each in events if not isinstance(each, Improved)}
+        levels = lifted.dense.levels[: lifted.dense.levels.index(("movedUnits", None)) + 1]
+        values = [Value(name, bounds[at], priority) for at, (name, priority) in enumerate(levels) if at in bounds]
+        admitted = not plan.node_of.keys().isdisjoint(self.group.pending)
+        return tuple(values) if len(values) == len(levels) else None, plan if admitted else None
+
+    def _unit_sizes(self, small: Instance) -> dict[Key, int]:
+        """Pods of groups that stand alone in a contraction, to how many there are of their group."""
+        groups = {key: self.instance.pods[key].group for key, pod in small.pods.items() if pod.group is None}
+        return {key: len(self.instance.groups[group].bound) for key, group in groups.items() if group is not None}
+
+    # Carrying out
+
+    def _offer(self, placement: Placement) -> bool:
+        """Take a placement that keeps all rules and is better than the best."""
+        values = score(self.instance, placement, disturbing=True)
+        if self.best is not None and not better(values, self.best[0]):
+            return False
+        if verify(self.instance, placement):
+            return False
+        self.best = values, placement
+        return True
+
+    def _carried_out(self, names: Sequence[str], plan: Placement) -> Placement | None:
+        """What goes in the contraction goes in the cluster; what is moved gets a node there, else it is evicted."""
+        running = {*plan.evictions, *(move.pod for move in plan.moves)}
+        units = [frozenset(unit.pods) for unit in Disruption(self.instance, Placement(evictions=tuple(running))).units]
+        moving = [unit for unit in units if unit.isdisjoint(plan.evictions)]
+        gone = frozenset[Key]().union(*units)
+        placed = self._placed(names, gone, frozenset[Key]().union(*moving))
+        stuck = gone.difference(*(unit for unit in moving if unit <= placed.keys()))
+        bound = {key: node for key, node in placed.items() if key not in stuck}
+        return planned(self.instance, bound, stuck) if bound.keys() & set(self.group.pending) else None
+
+    def _placed(self, names: Sequence[str], gone: frozenset[Key], moving: frozenset[Key]) -> dict[Key, str]:
+        """Where the group, in the domain, and what is moved find places."""
+        after = without(released(self.instance, gone), gone - moving)
+        pods = dict(after.pods)
+        for key in self.group.pending:
+            pods[key] = replace(pods[key], constraints=inside(pods[key].constraints, names))
+        dense = make_dense(replace(after, pods=pods))
+        return dict(dense.placement(greedy(dense, None, self.deadline)).node_of)

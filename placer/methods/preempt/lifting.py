@@ -1,0 +1,425 @@
+"""The instance in which all that may be disturbed waits: each such pod twice, to stay where it is and to be moved.
+
+So every rule and every value is decided by what decides them for pending pods; what is said of disturbing alone (D1 to
+D3) are a few rows about how many of each kind stay (:mod:`placer.methods.exact.disturbing`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from placer.dense import Dense
+from placer.dense.build import make_dense
+from placer.instance import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
+from placer.instance.problem import Toleration
+from placer.outcome import Outcome
+from placer.placement import LOSSES, Placement
+from placer.score import score, used_nodes
+from placer.verify.rules import broken
+
+__all__ = ["MOVED", "Lifted", "LiftedGroup", "LiftedPart", "lift", "may_be_disturbed", "on_node", "waiting"]
+
+#: Ends the name of the copy of a pod that is moved; no pod has a space in its name.
+MOVED = " moved"
+#: API group of groups that are made here.
+_OURS = "placer.dev"
+#: Rounds of leaving out what breaks rules by itself.
+_ROUNDS = 8
+
+Part = TypeVar("Part", Group, SubGroup)
+
+
+class LiftedPart(NamedTuple):
+    """Pods of a group that go together where fewer than ``least`` of them stay.
+
+    Parameters
+    ----------
+    pods
+        Those that may be disturbed.
+    least
+        How many of them stay, if any does; 0: each goes alone.
+    policy
+        Of the subgroup that they are; -1: of none that is ready.
+    whole
+        Whether all of them may go; else some of the subgroup stay for certain.
+    """
+
+    pods: tuple[Key, ...]
+    least: int = 0
+    policy: int = -1
+    whole: bool = True
+
+
+class LiftedGroup(NamedTuple):
+    """A group of which something may be disturbed.
+
+    Parameters
+    ----------
+    priority
+        That of its units.
+    parts
+        Its subgroups, and its pods in none.
+    whole
+        Whether it goes as a whole where too few stay; else some of its pods stay for certain, or it needs none.
+    least, by_role, by_policy
+        How many of its pods stay, in all and per role, and how many subgroups per policy, if it does not go as a whole.
+    unit_size
+        How many of the pods that go alone are one unit at most: 1, unless they stand for groups.
+    """
+
+    priority: int
+    parts: tuple[LiftedPart, ...]
+    whole: bool = False
+    least: int = 0
+    by_role: Mapping[str, int] = {}
+    by_policy: Mapping[int, int] = {}
+    unit_size: int = 1
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """What may be disturbed, and the instance in which it waits.
+
+    Parameters
+    ----------
+    before
+        The instance.
+    instance
+        The one in which it waits, under its name to stay and under its name and :data:`MOVED` to be moved.
+    groups
+        What may be disturbed, group by group.
+    complete
+        Whether nothing was left out that could be disturbed: only then is a bound one.
+    last
+        Name of the last value that is decided; empty: all are.
+    """
+
+    before: Instance
+    instance: Instance
+    groups: tuple[LiftedGroup, ...]
+    complete: bool = True
+    last: str = ""
+
+    @property
+    def pods(self) -> tuple[Key, ...]:
+        """Everything that may be disturbed."""
+        return tuple(key for group in self.groups for part in group.parts for key in part.pods)
+
+    @cached_property
+    def standing(self) -> Placement:
+        """All of it where it is."""
+        return Placement.of({key: self.before.pods[key].node or "" for key in self.pods})
+
+    @cached_property
+    def dense(self) -> Dense:
+        """The arrays, with the values of what waits and of what is disturbed."""
+        before, raw = self.before, make_dense(self.instance)
+        weights = before.weights
+        names = used_nodes(before)
+        used = raw.node_used.copy()
+        used[:] = [name in names for name in raw.nodes]
+        tree = raw.domains
+        domains = tree.used.copy()
+        domains[:] = [used[begin:end].any() for begin, end in zip(tree.begin, tree.end, strict=True)]
+        needs = before.need_weights
+        return replace(
+            raw,
+            node_used=used,
+            domains=replace(tree, used=domains),
+            classes=tuple(replace(each, weight=weights.get(each.pods[0], 0)) for each in raw.classes),
+            groups=tuple(replace(each, need_weight=needs.get(each.key, 0)) for each in raw.groups),
+            levels=self._levels(),
+        )
+
+    def _levels(self) -> tuple[tuple[str, int | None], ...]:
+        """Names of the values in the order they are compared, with what every priority may lose."""
+        found: list[tuple[str, int | None]] = []
+        for value in score(self.before, Placement(), disturbing=True):
+            if value.name == "moved":
+                priorities = sorted({group.priority for group in self.groups}, reverse=True)
+                found += [(name, priority) for priority in priorities for name in LOSSES]
+            found.append((value.name, value.priority))
+        return tuple(found)
+
+
+def waiting(instance: Instance) -> list[Group]:
+    """Groups that would be made ready by a placement and need something for it, higher priority and older first."""
+    standing = Outcome(instance, Placement())
+    found = (
+        group
+        for group in instance.groups.values()
+        if group.pending and instance.need_weights[group.key] and not (group.placed_before and standing.ready(group))
+    )
+    return sorted(found, key=lambda group: (-group.priority, group.created, group.key))
+
+
+def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
+    """Pods that may be evicted or moved for a group of a priority (D2, D3)."""
+    return [
+        pod.key
+        for pod in instance.pods.values()
+        if pod.state is PodState.BOUND and not pod.protected and _unit_priority(instance, pod) <= priority
+    ]
+
+
+def _unit_priority(instance: Instance, pod: Pod) -> int:
+    return pod.priority if pod.group is None else instance.groups[pod.group].priority
+
+
+def on_node(names: Iterable[str], *marks: object) -> Constraints:
+    """What only these nodes admit, whatever their taints; pods with other ``marks`` are not equal."""
+    marked = (Toleration(key=repr(mark), operator="Exists") for mark in marks)
+    only = Term(fields=(Requirement("metadata.name", "In", tuple(names)),))
+    return Constraints(tolerations=(Toleration(operator="Exists"), *marked), required=((only,),))
+
+
+def lift(
+    instance: Instance, candidates: Collection[Key], unit_sizes: Mapping[Key, int] = MappingProxyType({})
+) -> Lifted:
+    """Let everything wait that may be disturbed.
+
+    Parameters
+    ----------
+    instance
+        As it is.
+    candidates
+        Pods that may be disturbed (:func:`may_be_disturbed`).
+    unit_sizes
+        Pods that stand in no group to how many pods the unit has at most that each is of; 1 where it is not there.
+
+    Returns
+    -------
+    Lifted
+        What breaks rules where it stands stays as it is, and so does what no rule can be asked of.
+    """
+    left, complete = set(candidates), True
+    for _ in range(_ROUNDS):
+        lifter = _Lifter(instance, left, unit_sizes)
+        found = lifter.lifted()
+        trouble = _in_trouble(found)
+        complete = complete and lifter.complete and not trouble
+        if not trouble:
+            return replace(found, complete=complete)
+        left -= trouble
+    return replace(_Lifter(instance, (), unit_sizes).lifted(), complete=False)
+
+
+def _in_trouble(lifted: Lifted) -> set[Key]:
+    """Pods that cannot be said to stay where they are, since they break a rule there by themselves."""
+    dense, before = lifted.dense, lifted.before
+    trouble = {key for key in lifted.pods if key not in dense.class_of}
+    if trouble:
+        return _with_groups(before, trouble, lifted.pods)
+    subjects = {name for each in broken(Outcome(lifted.instance, lifted.standing)) for name in each.subjects}
+    if not subjects:
+        return set()
+    found = {key for key in lifted.pods if not subjects.isdisjoint(_names(before.pods[key]))}
+    return _with_groups(before, found or set(lifted.pods), lifted.pods)
+
+
+def _names(pod: Pod) -> tuple[str, ...]:
+    return f"Pod {pod.key}", f"Node {pod.node}", str(pod.group)
+
+
+def _with_groups(instance: Instance, pods: set[Key], candidates: Iterable[Key]) -> set[Key]:
+    """The pods, and all candidates of their groups."""
+    groups = {instance.pods[key].group for key in pods} - {None}
+    return pods | {key for key in candidates if instance.pods[key].group in groups}
+
+
+class _Lifter:
+    """The steps of :func:`lift`."""
+
+    def __init__(self, instance: Instance, candidates: Collection[Key], unit_sizes: Mapping[Key, int]) -> None:
+        self.before, self.unit_sizes = instance, unit_sizes
+        self.standing = Outcome(instance, Placement())
+        self.pods = dict(instance.pods)
+        self.groups = dict(instance.groups)
+        self.lifted_groups: list[LiftedGroup] = []
+        self.complete = True
+        self.budgets: dict[Key, list[int]] = defaultdict(list)
+        for number, budget in enumerate(instance.budgets):
+            for key in budget.pods:
+                self.budgets[key].append(number)
+        self.alike: dict[object, int] = {}
+        nodes = {instance.pods[key].node or "" for key in candidates}
+        #: Nodes that are not ready and have pods that may go: others cannot come, whatever they tolerate.
+        self.lost = tuple(sorted(name for name in nodes if name in instance.nodes and not instance.nodes[name].ready))
+        self.by_group: dict[GroupKey | None, list[Key]] = defaultdict(list)
+        for key in sorted(candidates):
+            self.by_group[instance.pods[key].group].append(key)
+
+    def lifted(self) -> Lifted:
+        for key in self.by_group.pop(None, []):
+            kind = GroupKey(_OURS, str(self.unit_sizes.get(key, 1)), str(self.before.pods[key].priority))
+            self.by_group[kind].append(key)
+        for name, keys in sorted(self.by_group.items(), key=lambda each: str(each[0])):
+            if name is not None:
+                self._group(name, keys)
+        for key, pod in self.before.pods.items():
+            if pod.state is PodState.PENDING:
+                self.pods[key] = self._still_waiting(pod)
+        nodes = {**self.before.nodes, **{name: replace(self.before.nodes[name], ready=True) for name in self.lost}}
+        queues = {name: replace(each, open=True) for name, each in self.before.queues.items()}
+        groups = dict(sorted(self.groups.items()))
+        instance = replace(self.before, nodes=nodes, pods=self.pods, groups=groups, queues=queues)
+        return Lifted(self.before, instance, tuple(self.lifted_groups), self.complete)
+
+    def _still_waiting(self, pod: Pod) -> Pod:
+        """A pending pod, which nodes and queues refuse as before."""
+        if self.before.closed_queue(pod.queue) is not None:
+            return replace(pod, unsupported=("its queue takes no new pods",))
+        return replace(pod, constraints=self._elsewhere(pod.constraints))
+
+    def _elsewhere(self, constraints: Constraints) -> Constraints:
+        """The same constraints, which no node meets that is not ready."""
+        if not self.lost:
+            return constraints
+        term = Term(fields=(Requirement("metadata.name", "NotIn", self.lost),))
+        return replace(constraints, required=(*constraints.required, (term,)))
+
+    def _group(self, name: GroupKey, keys: list[Key]) -> None:
+        group = self.before.groups.get(name)
+        if group is None:
+            self._lone(name, keys)
+        elif group.invalid is None and self.standing.ready(group) and not self._beyond_limits(group):
+            self._ready(group, keys)
+        elif group.pending and group.invalid is None:
+            self.complete = False  # the rules about a group that is not ready are about all of its pods
+        else:
+            self._unready(group, keys)
+
+    def _lone(self, name: GroupKey, keys: list[Key]) -> None:
+        """Pods in no group, all of one priority: each goes alone unless told, and equal ones are counted."""
+        priority, size = self.before.pods[keys[0]].priority, self.unit_sizes.get(keys[0], 1)
+        pending = [each for key in keys for each in self._wait(key, name, move=True)]
+        self.groups[name] = Group(name, priority=priority, pending=tuple(sorted(pending)))
+        self.lifted_groups.append(LiftedGroup(priority, (LiftedPart(tuple(keys)),), unit_size=size))
+
+    def _ready(self, group: Group, keys: list[Key]) -> None:
+        """A group that keeps the rules: what of it stays and is moved has to keep them as well."""
+        whole = frozenset(keys).issuperset(group.bound)
+        if group.disrupted_whole and not whole:
+            return
+        stuck = self._stuck(group, keys)
+        away = {key for key in keys if stuck.get(key, True)}
+        copies = {key: self._wait(key, group.key, move=key not in stuck) for key in sorted(away)}
+        self.groups[group.key] = lifted = _left(group, copies, stuck)
+        if group.disrupted_whole:
+            self.lifted_groups.append(LiftedGroup(group.priority, (LiftedPart(tuple(keys)),), True, len(keys)))
+            return
+        least = max(0, group.min_member - lifted.placed_before)
+        by_role = self._roles(group, lifted)
+        parts, by_policy = self._parts(group, lifted, away, stuck)
+        whole = whole and bool(least or by_role or by_policy)
+        self.lifted_groups.append(LiftedGroup(group.priority, parts, whole, least, by_role, by_policy))
+
+    def _stuck(self, group: Group, keys: Iterable[Key]) -> dict[Key, bool]:
+        """Pods of subgroups that are not ready as they stand and cannot be moved, to whether they may go together."""
+        found: dict[Key, bool] = {}
+        for part in group.sub_groups:
+            policy = group.policies[part.policy]
+            if part.bound and part.placed_before < policy.size:
+                self.complete = self.complete and not part.pending and policy.topology is None
+                found.update(dict.fromkeys(part.bound, frozenset(keys).issuperset(part.bound)))
+        return found
+
+    def _roles(self, group: Group, left: Group) -> dict[str, int]:
+        """How many pods of each role stay at least, of those that may go."""
+        there: dict[str, int] = defaultdict(int, group.succeeded)
+        for key in left.bound:
+            there[self.before.pods[key].role] += 1
+        return {role: most - there[role] for role, most in group.min_task_member.items() if most > there[role]}
+
+    def _parts(
+        self, group: Group, left: Group, keys: Iterable[Key], stuck: Collection[Key]
+    ) -> tuple[tuple[LiftedPart, ...], dict[int, int]]:
+        by_part: dict[int | None, list[Key]] = defaultdict(list)
+        for key in sorted(keys):
+            by_part[self.before.pods[key].sub_group].append(key)
+        parts, ready = [], defaultdict[int, int](int)
+        for index, sub in enumerate(left.sub_groups):
+            policy, pods = group.policies[sub.policy], tuple(by_part.pop(index, ()))
+            ready[sub.policy] += sub.placed_before >= policy.size
+            if pods and pods[0] in stuck:
+                parts.append(LiftedPart(pods, len(pods)))
+            elif pods:
+                parts.append(LiftedPart(pods, max(0, policy.size - sub.placed_before), sub.policy, not sub.bound))
+        parts += [LiftedPart(tuple(each)) for each in by_part.values()]
+        missing = {index: each.min_sub_groups - ready[index] for index, each in enumerate(group.policies)}
+        return tuple(parts), {index: short for index, short in missing.items() if short > 0}
+
+    def _unready(self, group: Group, keys: list[Key]) -> None:
+        """A group that is not ready as it stands goes as a whole, and cannot be moved: it would have to be ready."""
+        ready = group.invalid is None and self.standing.ready(group)
+        self.complete = self.complete and not ready
+        if ready or not frozenset(keys).issuperset(group.bound):
+            return
+        name = GroupKey(_OURS, group.key.namespace, group.key.name)
+        pending = [each for key in keys for each in self._wait(key, name, move=False)]
+        self.groups[group.key] = replace(
+            group,
+            bound=(),
+            sub_groups=tuple(replace(part, bound=()) for part in group.sub_groups),
+        )
+        self.groups[name] = Group(name, priority=group.priority, pending=tuple(pending))
+        self.lifted_groups.append(LiftedGroup(group.priority, (LiftedPart(tuple(keys)),), True, len(keys)))
+
+    def _beyond_limits(self, group: Group) -> bool:
+        """Whether what runs spans more than C7 allows already."""
+        tree = self.before.topology
+        scopes = [(group.topology, group.bound)]
+        scopes += [(group.policies[part.policy].topology, part.bound) for part in group.sub_groups]
+        for topology, bound in scopes:
+            limit = None if topology is None else topology.limit
+            nodes = [self.before.pods[key].node or "" for key in bound]
+            if limit is not None and nodes and tree.tier(tree.smallest_common(nodes)) > limit:
+                return True
+        return False
+
+    def _wait(self, key: Key, group: GroupKey, *, move: bool) -> tuple[Key, ...]:
+        """Let a pod wait to stay, and to be moved where it may be; give the names."""
+        pod = self.before.pods[key]
+        part = pod.sub_group if move else None
+        move = move and not pod.unsupported and self.before.closed_queue(pod.queue) is None
+        ties = (pod.constraints, pod.numa, pod.neighbours) if move else None
+        alike = self.alike.setdefault(ties, len(self.alike))
+        self.pods[key] = replace(
+            pod,
+            state=PodState.PENDING,
+            node=None,
+            group=group,
+            sub_group=part,
+            constraints=on_node((pod.node or "",), alike, *self.budgets[key]),
+            numa=None,
+            neighbours=replace(pod.neighbours, spread=()),
+            unsupported=(),
+        )
+        if not move:
+            return (key,)
+        copy = replace(pod, name=pod.name + MOVED, state=PodState.PENDING, node=None, group=group)
+        # Equal pods of which other budgets speak are told apart, as those that stay are.
+        self.pods[copy.key] = replace(copy, constraints=_marked(self._elsewhere(pod.constraints), alike))
+        return key, copy.key
+
+
+def _marked(constraints: Constraints, mark: object) -> Constraints:
+    """The same constraints, told apart from equal ones of another mark."""
+    return replace(constraints, tolerations=(*constraints.tolerations, Toleration(key=f"placer.dev/{mark!r}")))
+
+
+def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Mapping[Key, bool]) -> Group:
+    """A group of which some bound pods wait; those that are stuck are in none of its subgroups."""
+    moving = {key: () if key in stuck else each for key, each in copies.items()}
+    return replace(_without(group, copies), sub_groups=tuple(_without(part, moving) for part in group.sub_groups))
+
+
+def _without(part: Part, copies: Mapping[Key, tuple[Key, ...]]) -> Part:
+    gone: list[Key] = [copy for key in part.bound if key in copies for copy in copies[key]]
+    bound = tuple(key for key in part.bound if key not in copies)
+    return replace(part, bound=bound, pending=tuple(sorted((*part.pending, *gone))))

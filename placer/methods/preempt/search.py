@@ -1,0 +1,199 @@
+"""What goes for all groups that wait: as many as go without, then group by group, then the whole model if it is small.
+
+Each group sees what those before it have left: what they were given is not disturbed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from placer.deadline import Deadline
+from placer.dense import Solution
+from placer.dense.build import make_dense
+from placer.disruption import outcome_of, without
+from placer.instance import Group, Instance, Key, PodState
+from placer.methods.events import Event, Improved, SearchOptions
+from placer.methods.exact import disturbing
+from placer.methods.exact.search import MOST_VARIABLES
+from placer.methods.greedy.multi_start import greedy
+from placer.methods.preempt.domains import DomainSearch
+from placer.methods.preempt.lifting import MOVED, Lifted, lift, may_be_disturbed, waiting
+from placer.methods.preempt.plans import plan_of, planned
+from placer.outcome import Outcome
+from placer.placement import Placement, Score, Value, better
+from placer.score import score
+from placer.verify import verify
+
+__all__ = ["Carried", "Known", "search"]
+
+#: Share of the time that is left which one group of several may take.
+SHARE = 0.5
+#: Seconds that nobody waits for.
+FOREVER = 1e9
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A placement that keeps all rules, and what found it."""
+
+    placement: Placement
+    by: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """Values of which none can be better, those that equal them above it given, and who proved it."""
+
+    values: Score
+    by: str
+
+
+def search(instance: Instance, options: SearchOptions, emit: Callable[[Carried | Known], None]) -> str:
+    """Look for the placement that disturbs least.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    options
+        Seconds, seed and threads.
+    emit
+        Told every placement that is better than those before it, and what is known about all.
+
+    Returns
+    -------
+    str
+        ``finished``, or ``time`` where that ended it.
+    """
+    return _Search(instance, options, emit).run()
+
+
+class _Search:
+    def __init__(self, instance: Instance, options: SearchOptions, emit: Callable[[Carried | Known], None]) -> None:
+        self.instance, self.options, self.emit = instance, options, emit
+        self.deadline = Deadline.within(options.seconds)
+        self.best: tuple[Score, Placement] | None = None
+
+    def run(self) -> str:
+        self.offer(self._undisturbed(self.instance), "greedy")
+        groups, missing = waiting(self.instance), self._missing()
+        if not missing:
+            return "finished"
+        self._placeable()
+        for first in dict.fromkeys((len(groups) > len(missing), False)):
+            if self._missing() and not self.deadline.over:
+                self.offer(self._one_by_one(keep=first), "domains")
+        self._whole()
+        return "time" if self.deadline.over else "finished"
+
+    def offer(self, placement: Placement, by: str) -> None:
+        """Take and tell a placement that keeps all rules and is better than the best."""
+        values = score(self.instance, placement, disturbing=True)
+        if (self.best is None or better(values, self.best[0])) and not verify(self.instance, placement):
+            self.best = values, placement
+            self.emit(Carried(placement, by))
+
+    def _missing(self) -> list[Group]:
+        """Groups that the best placement does not admit."""
+        assert self.best is not None, "placing nothing is always allowed"
+        outcome = outcome_of(self.instance, self.best[1])
+        return [group for group in waiting(self.instance) if not outcome.ready(outcome.instance.groups[group.key])]
+
+    def _placeable(self) -> None:
+        """Tell what could be admitted at most: pods that can be placed nowhere are not in the arrays."""
+        dense = make_dense(self.instance)
+        for name, priority in dense.levels:
+            if name == "admitted":
+                most = sum(group.need_weight for group in dense.groups if group.priority == priority)
+                self.emit(Known((Value(name, most, priority),), "counting"))
+
+    def _undisturbed(self, instance: Instance) -> Placement:
+        dense = make_dense(instance)
+        return planned(instance, dense.placement(greedy(dense, None, self.deadline)).node_of, ())
+
+    def _one_by_one(self, *, keep: bool) -> Placement:
+        """Group after group, higher priority first; ``keep``: those that need nothing to go keep their places."""
+        state, gone = self.instance, set[Key]()
+        groups = waiting(self.instance)
+        if keep and self.best is not None:
+            groups = self._missing()
+            state = self._after(state, Placement(self.best[1].bindings), gone)
+        alone = len(groups) == 1 and not keep
+        for group in groups:
+            until = self.deadline if len(groups) == 1 else Deadline.within(min(self.deadline.left * SHARE, FOREVER))
+            placement = self._for_group(state, group, until, alone=alone)
+            if placement is not None:
+                state = self._after(state, placement, gone)
+        state = self._after(state, self._undisturbed(state), gone)
+        return self._plan(state, gone)
+
+    def _for_group(self, state: Instance, group: Group, until: Deadline, *, alone: bool) -> Placement | None:
+        """What admits one group and disturbs least; None: nothing was found that does."""
+        others = {pod.key for pod in state.pending if pod.group != group.key}
+        only = without(state, others)
+        placement = self._undisturbed(only)
+        if Outcome(only, placement).ready(only.groups[group.key]):
+            return placement
+        domains = DomainSearch(only, group, until, self.options.seed)
+        for found in domains.run():
+            placement = found
+            if alone:
+                self.offer(self._plan(self._after(state, found, gone := set[Key]()), gone), "domains")
+        if alone and domains.bound is not None and len(waiting(self.instance)) == 1:
+            self.emit(Known(domains.bound, "domains"))
+        return placement if domains.best is not None else None
+
+    @staticmethod
+    def _after(state: Instance, placement: Placement, gone: set[Key]) -> Instance:
+        """The instance once a placement is carried out; what was evicted is ``gone`` and waits no more."""
+        gone.update(placement.evictions)
+        outcome = outcome_of(state, placement)
+        after = without(outcome.carried_out(), set(placement.evictions))
+        pods = dict(after.pods)
+        for key in outcome.new:
+            pods[key] = replace(pods[key], protected="it was placed just now")
+        moved = set(placement.evictions) | {move.pod for move in placement.moves}
+        budgets = tuple(
+            replace(each, pods=each.pods - moved, allowed=each.allowed - len(each.pods & moved))
+            for each in state.budgets
+        )
+        return replace(after, pods=pods, budgets=budgets)
+
+    def _plan(self, state: Instance, gone: set[Key]) -> Placement:
+        """How the instance becomes what it is after several placements."""
+        bound = {
+            key: pod.node or ""
+            for key, pod in state.pods.items()
+            if pod.state is PodState.BOUND and self.instance.pods[key].node != pod.node
+        }
+        return planned(self.instance, bound, gone)
+
+    def _whole(self) -> None:
+        """The model of everything, where it is small enough."""
+        candidates = may_be_disturbed(self.instance, max(group.priority for group in waiting(self.instance)))
+        groups = {self.instance.pods[key].group for key in candidates}
+        if len(groups) * len(self.instance.nodes) > MOST_VARIABLES:
+            return  # each could be moved to any node
+        lifted = lift(self.instance, candidates)
+        hint = None if self.best is None else _hint(lifted, self.best[1])
+        options = replace(self.options, seconds=None if self.options.seconds is None else self.deadline.left, hint=hint)
+        disturbing.search(lifted, options, lambda event: self._hear(lifted, event))
+
+    def _hear(self, lifted: Lifted, event: Event) -> None:
+        if isinstance(event, Improved):
+            self.offer(plan_of(lifted, event.solution), "exact")
+        elif event.level is not None:
+            values = zip(lifted.dense.levels, (*event.context, event.bound), strict=False)
+            self.emit(Known(tuple(Value(name, value, priority) for (name, priority), value in values), event.by))
+
+
+def _hint(lifted: Lifted, placement: Placement) -> Solution | None:
+    """A placement as a solution of the instance in which all that may be disturbed waits; None where it is none."""
+    moved = {Key(move.pod.namespace, move.pod.name + MOVED): move.node for move in placement.moves}
+    gone = {*placement.evictions, *(move.pod for move in placement.moves)}
+    if not gone <= set(lifted.pods):
+        return None
+    stay = {key: node for key, node in lifted.standing.node_of.items() if key not in gone}
+    there = {**stay, **moved, **placement.node_of}
+    return lifted.dense.solution(Placement.of(there)) if there.keys() <= lifted.dense.class_of.keys() else None

@@ -1,0 +1,254 @@
+"""What must go for groups that wait: the least, with a proof; nothing is carried out here.
+
+What takes long is imported when used, as in :mod:`placer.solve`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from placer.cores import usable_cores
+from placer.deadline import Deadline
+from placer.disruption import outcome_of, without
+from placer.errors import UsageError, VerificationFailed
+from placer.instance import Finding, GroupKey, Instance
+from placer.placement import MAXIMISED, Placement, Score, Value
+from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
+from placer.score import placed_weight, score
+from placer.verify import verify
+
+if TYPE_CHECKING:
+    from placer.methods.preempt.search import Carried, Known
+
+__all__ = ["group_named", "preempt"]
+
+#: Part of the time that is left for the search; the rest is for verifying and explaining.
+SEARCHING = 0.9
+
+
+def group_named(instance: Instance, name: str) -> GroupKey:
+    """The group that waits under ``NAMESPACE/NAME``, or the one of a pod of that name.
+
+    Raises
+    ------
+    UsageError
+        No such group waits, or several do.
+    """
+    found = {
+        group.key
+        for group in instance.groups.values()
+        if group.pending and name in (f"{group.key.namespace}/{group.key.name}", *map(str, group.pending))
+    }
+    if len(found) != 1:
+        waiting = sorted(f"{each.namespace}/{each.name}" for each in instance.groups if instance.groups[each].pending)
+        named = ", ".join(waiting[:8]) + (f" and {len(waiting) - 8:,} more" if len(waiting) > 8 else "")
+        what = f"{len(found)} groups of that name" if found else "no such group that waits"
+        raise UsageError(f"--for {name}: found {what}, expected one of {named or 'none: nothing waits'}")
+    return found.pop()
+
+
+def preempt(
+    instance: Instance,
+    group: GroupKey | None = None,
+    *,
+    time_limit: float | None = 60.0,
+    workers: int | None = None,
+    seed: int = 0,
+    began: float | None = None,
+    watch: Callable[[TracePoint], None] | None = None,
+) -> Result:
+    """Find out which running pods must go, be evicted or moved, for groups that wait.
+
+    Parameters
+    ----------
+    instance
+        What :func:`placer.read` returned.
+    group
+        One group: nothing else that waits takes part. None: all that wait.
+    time_limit
+        Seconds for the whole call. None: until everything is proved.
+    workers
+        Solver threads; default: the cores this process may use.
+    seed
+        0 .. 2^31 - 1.
+    began
+        ``time.monotonic()`` from which the limit counts, default now.
+    watch
+        Called whenever the answer gets better.
+
+    Returns
+    -------
+    Result
+        Verified; its placement names evictions, moves and steps. Its instance is the one in which only what takes part
+        waits.
+
+    Raises
+    ------
+    VerificationFailed
+        An answer broke a rule: a bug.
+    """
+    start = time.monotonic()
+    if group is not None:
+        instance = without(instance, {pod.key for pod in instance.pending if pod.group != group})
+    job = _Preemption(instance, time_limit, workers or usable_cores(), seed, start if began is None else began, watch)
+    job.seconds["read"] = start - job.began
+    return job.result(job.search())
+
+
+@dataclass
+class _Preemption:
+    """One call of :func:`preempt`: what was asked, the best answer so far, and what is known of all."""
+
+    instance: Instance
+    time_limit: float | None
+    workers: int
+    seed: int
+    began: float
+    watch: Callable[[TracePoint], None] | None
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("read", "build", "solve", "verify"), 0.0))
+    findings: list[Finding] = field(default_factory=list)
+    known: list[Known] = field(default_factory=list)
+    trace: list[TracePoint] = field(default_factory=list)
+    placement: Placement = field(default_factory=Placement)
+    method: str = "greedy"
+
+    def search(self) -> Termination:
+        """Run the search in a process of its own; an interrupt ends it, and the answer stays."""
+        from placer.methods.events import SearchOptions
+        from placer.methods.process import ProcessEnd, run_apart
+
+        start = time.monotonic()
+        left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
+        options = SearchOptions(left, None, self.workers, self.seed)
+        target, until = "placer.methods.preempt.search:search", None if left is None else start + left
+        ended = run_apart(target, (self.instance, options), self._hear, until)
+        self.seconds["solve"] = time.monotonic() - start
+        if ended.how is ProcessEnd.RETURNED:
+            return Termination(ended.value)
+        if ended.how is ProcessEnd.DIED:
+            message = f"The search ended with {ended.detail}; its last answer is kept."
+            self.findings.append(Finding("SolverDied", "preempt", message))
+            return Termination.FINISHED
+        return Termination.TIME if ended.how is ProcessEnd.KILLED else Termination.INTERRUPTED
+
+    def _hear(self, event: Carried | Known) -> None:
+        from placer.methods.preempt.search import Known
+
+        if isinstance(event, Known):
+            self.known.append(event)
+            return
+        self.placement, self.method = event.placement, event.by
+        values = tuple(value.value for value in score(self.instance, event.placement, disturbing=True))
+        point = TracePoint(round(time.monotonic() - self.began, 3), event.by, values, (None,) * len(values))
+        self.trace.append(point)
+        if self.watch is not None:
+            self.watch(point)
+
+    def result(self, ended: Termination) -> Result:
+        """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
+        start = time.monotonic()
+        broken = verify(self.instance, self.placement)
+        if broken:
+            messages = "\n".join(f"  {each.message}" for each in broken[:20])
+            raise VerificationFailed(
+                f"the answer of {self.method} breaks {len(broken)} rules; this is a bug in placer:\n{messages}"
+            )
+        objective = self._judged(score(self.instance, self.placement, disturbing=True))
+        proved = all(judged.met for judged in objective)
+        reasons = self._reasons()
+        self.seconds["verify"] = time.monotonic() - start
+        self.seconds["total"] = time.monotonic() - self.began
+        return Result(
+            instance=self.instance,
+            placement=self.placement,
+            method=self.method,
+            termination=Termination.PROVED if proved else ended,
+            verdict=_verdict(self.instance, objective),
+            objective=objective,
+            weight=self._weight(),
+            reasons=reasons,
+            findings=tuple(sorted((*self.instance.findings, *self.findings))),
+            trace=tuple(self.trace),
+            seconds={name: round(self.seconds[name], 3) for name in ("read", "build", "solve", "verify", "total")},
+            seed=self.seed,
+            time_limit=self.time_limit,
+        )
+
+    def _judged(self, values: Score) -> tuple[Judged, ...]:
+        objective = judge(values, _bounds(self.instance, values, self.known))
+        wrong = doubts(objective)
+        self.findings += wrong
+        return judge(values, [None] * len(values)) if wrong else objective
+
+    def _weight(self) -> Judged:
+        total = sum(self.instance.weights.values())
+        # What is evicted and moved is no part of it.
+        placed = placed_weight(self.instance, Placement(self.placement.bindings))
+        return Judged(Value(WEIGHT, placed), Bound(total, "volume") if placed == total else None)
+
+    def _reasons(self) -> dict[GroupKey, Reason]:
+        """Why groups wait still, once the placement is carried out."""
+        from placer.dense import Solution
+        from placer.dense.build import make_dense
+        from placer.reasons import reasons
+
+        outcome = outcome_of(self.instance, self.placement)
+        after = without(outcome.carried_out(), set(self.placement.evictions))
+        if not after.pending:
+            return {}
+        start = time.monotonic()
+        dense = make_dense(after)
+        build = time.monotonic() - start
+        until = Deadline() if self.time_limit is None else Deadline(self.began + self.time_limit)
+        return dict(reasons(after, dense, Solution(), deadline=until, build=build))
+
+
+def _bounds(instance: Instance, values: Score, known: Iterable[Known]) -> list[Bound | None]:
+    """The best of what is known about each value, those above it given."""
+    return [_best(value, [*_by_itself(instance, value), *_told(value, values, known)]) for value in values]
+
+
+def _best(value: Value, bounds: list[Bound]) -> Bound | None:
+    sign = 1 if value.name in MAXIMISED else -1
+    return min(bounds, key=lambda bound: sign * bound.value, default=None)
+
+
+def _by_itself(instance: Instance, value: Value) -> list[Bound]:
+    """All that waits is admitted and placed, or nothing is disturbed: that cannot be better."""
+    if value.name not in MAXIMISED:
+        return [Bound(0, "counting")] if value.value == 0 else []
+    most = _most(instance, value)
+    return [Bound(most, "volume")] if value.value == most else []
+
+
+def _most(instance: Instance, value: Value) -> int:
+    """What ``admitted`` or ``placed`` is where everything of the priority is."""
+    groups = [group for group in instance.groups.values() if group.priority == value.priority]
+    if value.name == "admitted":
+        return sum(instance.need_weights[group.key] for group in groups)
+    return sum(instance.weights[key] for group in groups for key in group.pending)
+
+
+def _told(value: Value, values: Score, known: Iterable[Known]) -> list[Bound]:
+    """What was proved of a value where all above it are as in the answer."""
+    answer = {(each.name, each.priority): each.value for each in values}
+    found = []
+    for each in known:
+        for told in each.values:
+            if (told.name, told.priority) == (value.name, value.priority):
+                found.append(Bound(told.value, each.by))
+            elif answer.get((told.name, told.priority), 0) == told.value:
+                continue
+            break
+    return found
+
+
+def _verdict(instance: Instance, objective: tuple[Judged, ...]) -> Verdict:
+    """INFEASIBLE: it is proved that not all can be admitted, whatever goes."""
+    for judged in objective:
+        if judged.value.name == "admitted" and judged.bound and judged.bound.value < _most(instance, judged.value):
+            return Verdict.INFEASIBLE
+    return Verdict.OPTIMAL if all(judged.met for judged in objective) else Verdict.FEASIBLE

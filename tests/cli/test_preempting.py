@@ -1,0 +1,113 @@
+"""`placer preempt` as users type it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer.cli import main
+from tests.support import Document, hyper_node, node, pod, pod_group
+
+Capture = pytest.CaptureFixture[str]
+
+OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "controller": True}
+
+
+def member(gang: str, number: int, where: str | None, priority: int) -> Document:
+    metadata: dict[str, Any] = {
+        "annotations": {"scheduling.k8s.io/group-name": gang},
+        "ownerReferences": [OWNER],
+        "creationTimestamp": "2026-11-23T07:40:00Z",
+    }
+    return pod(f"{gang}-{number}", node=where, spec={"priority": priority}, metadata=metadata, gpu=8)
+
+
+def full(racks: int, *, spare: int = 0) -> list[Document]:
+    """Racks of two nodes, each with a gang of two, the last with a gang of one pod; ``train`` needs a whole rack."""
+    found: list[Document] = [node(f"s{number}", gpu=8) for number in range(spare)]
+    for rack in range(racks):
+        names = [f"n{rack}{number}" for number in range(2)]
+        used = names if rack < racks - 1 else names[:1]
+        found += [node(name, gpu=8) for name in names]
+        found.append(hyper_node(f"rack{rack}", 1, nodes=tuple(names)))
+        found.append(pod_group(f"eval{rack}", minMember=len(used)))
+        found += [member(f"eval{rack}", number, name, 0) for number, name in enumerate(used)]
+    found.append(pod_group("train", minMember=2, networkTopology={"mode": "hard", "highestTierAllowed": 1}))
+    return [*found, *(member("train", number, None, 10) for number in range(2))]
+
+
+def written(tmp_path: Path, documents: list[Document]) -> str:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    return str(path)
+
+
+def test_text_names_the_gang_that_goes_what_it_makes_room_for_and_the_proof(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["preempt", written(tmp_path, full(3)), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[:3] == [
+        "Evict 1 gang:",
+        "  default/eval2, 1 pod, priority 0, since 2026-11-23 07:40 UTC, from n20",
+        "-> default/train is admitted: all 2 pods in rack2",
+    ]
+    assert "no other choice evicts less" in out
+
+
+def test_what_has_room_elsewhere_is_moved_in_a_step_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["preempt", written(tmp_path, full(2, spare=1)), "--for", "default/train", "--quiet"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[:2] == ["Move 1 gang:", "  default/eval1, 1 pod, priority 0, since 2026-11-23 07:40 UTC, from n10 to s0"]
+    assert out[-3:] == ["In 2 steps:", "  1. 1 pod goes, 1 pod moved", "  2. 2 pods bound"]
+
+
+def test_the_plan_is_a_placement_that_verify_takes(tmp_path: Path, capsys: Capture) -> None:
+    cluster, plan = written(tmp_path, full(2)), str(tmp_path / "plan.json")
+    assert main(["preempt", cluster, "--quiet", "-o", plan, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads(Path(plan).read_text())
+    assert document["verdict"] == "OPTIMAL"
+    assert document["evictions"] == [
+        {"namespace": "default", "pod": "eval1-0", "node": "n10", "unit": "PodGroup/default/eval1", "priority": 0}
+    ]
+    assert document["moves"] == []
+    assert document["steps"][0]["go"] == ["default/eval1-0"]
+    (evicted,) = [each for each in document["objective"] if each["name"] == "evictedUnits"]
+    assert (evicted["value"], evicted["bound"]) == (1, 1)
+    (train,) = document["groups"]
+    assert train["admitted"]
+    assert main(["verify", cluster, plan, "--json"]) == 0
+
+
+def test_a_group_that_nothing_makes_room_for_ends_with_5(tmp_path: Path, capsys: Capture) -> None:
+    huge = [pod_group("huge", minMember=9), *(member("huge", number, None, 20) for number in range(9))]
+    assert main(["preempt", written(tmp_path, [*full(2), *huge]), "--for", "default/huge", "--quiet", "--json"]) == 5
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"] == "INFEASIBLE"
+    assert "evictions" not in document
+    assert document["groups"][0]["reason"]["code"] == "InsufficientResources"
+
+
+def test_nothing_goes_where_there_is_room(tmp_path: Path, capsys: Capture) -> None:
+    alone = [each for each in full(2) if not each["metadata"]["name"].startswith("eval1")]
+    assert main(["preempt", written(tmp_path, alone), "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "Nothing has to go."
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (
+            ["--for", "default/trian"],
+            "--for default/trian: found no such group that waits, expected one of default/train",
+        ),
+        (["--time-limit", "0"], "--time-limit: found 0.0, expected seconds above 0"),
+        (["--workers", "0"], "--workers: found 0, expected at least 1"),
+        (["--seed", "-1"], "--seed: found -1, expected 0 to 2147483647"),
+    ],
+)
+def test_what_cannot_be_asked(words: list[str], complaint: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["preempt", written(tmp_path, full(1)), "--quiet", *words]) == 2
+    assert complaint in capsys.readouterr().err
