@@ -63,6 +63,9 @@ class Configuration(BaseModel):
     save: Name | None = None
     save_keep: Annotated[int, Field(ge=1)] | None = None
     save_keep_bytes: Annotated[int, Field(ge=1)] | None = None
+    namespaces: Annotated[list[Name], Field(min_length=1)] | None = None
+    node_selector: Name | None = None
+    max_bindings: Annotated[int, Field(ge=1)] | None = None
     every: Name | None = None
     enforce: Literal["bind", "gates"] | None = None
 

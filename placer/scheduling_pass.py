@@ -19,6 +19,7 @@ from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, prepared
 from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, RejectedWorkload, read_record, record_name
+from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
 from placer.cluster.reading.snapshot import Snapshot, take
 from placer.cluster.reading.views import Workload
@@ -73,6 +74,10 @@ class PassOptions:
         Held during every pass that writes; the record of half-bound gangs is in its namespace.
     patience
         Seconds for which a gang may stay half-bound before it is rolled back; 0: a gang that this pass leaves so is.
+    guards
+        The namespaces and nodes that it is kept to.
+    most
+        Bindings that it may make, in whole gangs; None: any number.
     """
 
     scheduler_name: str = "placer"
@@ -89,6 +94,8 @@ class PassOptions:
     save: SavedPasses | None = None
     lease: LeaseOptions = field(default_factory=LeaseOptions)
     patience: float = 300.0
+    guards: Guards = field(default_factory=Guards)
+    most: int | None = None
 
     @property
     def record(self) -> tuple[str, str]:
@@ -125,6 +132,7 @@ class Pass:
     interrupted: bool = False
     error: str | None = None
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
+    paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
@@ -195,9 +203,10 @@ def run_pass(
         leading = elector.acquire(stop)
     done.leader, done.interrupted = elector.holder, stop.is_set()
     if leading:
-        done.lost = lambda: elector.lost
+        done.lost, done.paused = lambda: elector.lost, lambda: elector.paused
         with elector.leading():
-            _make(client, done, stop, bind_gently, watch, start + done.seconds["lease"])
+            if done.paused() is None:
+                _make(client, done, stop, bind_gently, watch, start + done.seconds["lease"])
 
 
 def _make(
@@ -214,7 +223,7 @@ def _make(
     snapshot, instance, cache = _read(client, done, watch)
     with _fed(client, snapshot, cache) as watches:
         placement = _decide(done, instance, start, watch)
-        done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed())
+        done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed(), options.most)
         if options.dry_run != "client":
             bind_gently()
             watch(f"binding {counted(sum(len(batch.bindings) for batch in done.plan.batches), 'pod')}")
@@ -235,7 +244,7 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
     """What is in the cluster, with what earlier passes left behind."""
     options = done.options
     if options.enqueue and not options.dry_run:
-        done.enqueued = enqueue_pod_groups(_patient(client), options.scheduler_name)
+        done.enqueued = enqueue_pod_groups(_patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
         done.record = _recorded(client, done)
         found = failed_pods(client, options.scheduler_name, options.cool_down)
@@ -244,7 +253,9 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
         done.began += now - datetime.now(UTC)  # by the server's clock, as all that is written to it
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
-        made = prepared(taken, done.cooling, done.record.gangs, now, waiting_workloads(done.workloads, now))
+        made = prepared(
+            guarded(taken, options.guards), done.cooling, done.record.gangs, now, waiting_workloads(done.workloads, now)
+        )
         snapshot, instance = made.snapshot, made.instance
         done.half_bound_before, done.backing_off = made.half_bound, made.backing_off
         if options.strict and instance.findings:
@@ -297,7 +308,7 @@ def _bind(
         done.plan, gangs = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
         done.record = write_record(client, *options.record, done.record, gangs, done.workloads)
     breaker = Breaker(client, options.binding.grace, methods=("POST",))
-    carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost)
+    carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused)
     if any(gang.state is not GangState.BOUND for gang in carried_out):  # what got no answer may be bound all the same
         done.refused = breaker.open or breaker.refused
     done.gangs = with_earlier(instance, snapshot.identities, carried_out, before)
@@ -310,8 +321,9 @@ def _bind(
 def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instance, stop: threading.Event) -> None:
     """Roll back gangs that have been half-bound for too long, and record what stays so."""
     now, record = server_time(client), done.record.gangs
-    patience = done.options.patience if not stop.is_set() else float("inf")
-    go, anew = next_to_go(instance, done.gangs, done.half_bound_before, record, patience, now)
+    patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
+    ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
+    go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now)
     server = _patient(client)
     done.gangs = [roll_back(server, snapshot, gang) if gang.key in go else gang for gang in done.gangs]
     after = recorded_after(done.gangs, record, anew, now)

@@ -44,6 +44,9 @@ VALUES: dict[str, Any] = {
     "save": "/tmp",
     "save_keep": 6,
     "save_keep_bytes": 99,
+    "namespaces": ["ml", "web"],
+    "node_selector": "pool=batch,!spare",
+    "max_bindings": 8,
     "every": "30s",
     "enforce": "gates",
 }
@@ -85,7 +88,9 @@ def test_a_key_means_what_its_flag_means(name: str, file: Path) -> None:
     text = "inf" if value == float("inf") else json.dumps(value)
     file.write_text(f"{HEADER}{key_of(name)}: {text}\n")
     flag = f"--{name.replace('_', '-')}"
-    given = options(flag) if value is True else options(f"{flag}={value}")
+    given = (
+        options(flag) if value is True else options(f"{flag}={','.join(value) if isinstance(value, list) else value}")
+    )
     read, default = options("--config", str(file)), options()
     assert getattr(read, name) == getattr(given, name) == value != getattr(default, name)
     assert {each for each in read.origins if getattr(read, each) != getattr(default, each)} == {name}
@@ -134,6 +139,10 @@ def test_json_is_read_and_null_is_left_out(file: Path) -> None:
         (f"{HEADER}settle: 601\n", ["settle: found 601, expected a number, 0 to 600"]),
         (f"{HEADER}saveKeep: 0\n", ["saveKeep: found 0, expected a whole number, at least 1"]),
         (f"{HEADER}method: best\n", ['found "best", expected one of auto, greedy, exact, decomposed, milp']),
+        (f"{HEADER}maxBindings: 0\n", ["maxBindings: found 0, expected a whole number, at least 1"]),
+        (f"{HEADER}namespaces: ml\n", ['namespaces: found "ml", expected a list of texts']),
+        (f"{HEADER}namespaces: [ml, 7]\n", ["namespaces[1]: found 7, expected a list of texts"]),
+        (f"{HEADER}namespaces: []\n", ["namespaces: found [], expected a list of texts"]),
         (f"{HEADER}halfBoundPatience: -1\n", ["halfBoundPatience: found -1, expected a number, at least 0"]),
     ],
 )
@@ -164,10 +173,13 @@ def test_everything_that_is_wrong_is_told_at_once(command: str, file: Path, caps
 
 
 def test_what_only_makes_no_sense_together_is_told_by_where_it_is_from(file: Path) -> None:
-    file.write_text(f"{HEADER}saveKeep: 2\nschedulerName: '*'\nleaderElectResourceName: A_B\n")
+    file.write_text(
+        f"{HEADER}saveKeep: 2\nschedulerName: '*'\nleaderElectResourceName: A_B\n"
+        "namespaces: [A_B]\nnodeSelector: 'a b'\n"
+    )
     with pytest.raises(UsageError) as error:
         pass_options(options("--config", str(file)))
-    for key in ("saveKeep", "schedulerName", "leaderElectResourceName"):
+    for key in ("saveKeep", "schedulerName", "leaderElectResourceName", "namespaces", "nodeSelector"):
         assert f"{file}: {key}: found" in str(error.value)
 
 

@@ -55,6 +55,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     _add_binding(parser.add_argument_group("binding"))
+    _add_guards(parser.add_argument_group("guards"))
     add_lease(parser.add_argument_group("leader election"))
     _add_telling(parser.add_argument_group("telling"))
     parser.add_argument(
@@ -153,6 +154,24 @@ def _add_binding(group: Any) -> None:
     )
 
 
+def _add_guards(group: Any) -> None:
+    group.add_argument(
+        "--namespaces", type=_names, metavar="NAME,...", help="place pods of these namespaces alone (default all)"
+    )
+    group.add_argument(
+        "--node-selector",
+        metavar="SELECTOR",
+        help="bind to nodes with these labels alone, as kubectl takes them: pool=batch,!spare (default all)",
+    )
+    group.add_argument(
+        "--max-bindings", type=int, metavar="N", help="most pods bound in a pass, in whole gangs (default any number)"
+    )
+
+
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
+
+
 def _add_telling(group: Any) -> None:
     group.add_argument(
         "--no-conditions", action="store_true", help="leave conditions of pods and of Kubernetes' PodGroups alone"
@@ -185,6 +204,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
     UsageError
         Something makes no sense, or is not in this version.
     """
+    from placer.cluster.reading.guards import Guards
     from placer.cluster.writing.plan_execution import BindingOptions
     from placer.cluster.writing.status_writer import StatusOptions
     from placer.instance.pod_states import HOLD_GATE
@@ -227,6 +247,8 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         save=None if folder is None else SavedPasses(folder, options.save_keep, options.save_keep_bytes),
         lease=lease_of(options),
         patience=0.0 if options.roll_back else options.half_bound_patience,
+        guards=Guards(frozenset(options.namespaces or ()), options.node_selector or ""),
+        most=options.max_bindings,
     )
 
 
@@ -234,13 +256,28 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
     """What is wrong with values that may be had by themselves."""
     from placer.instance import ANY_SCHEDULER
 
-    faults = [*_saving_faults(options, folder), *_lease_faults(options)]
+    faults = [*_saving_faults(options, folder), *_lease_faults(options), *_guard_faults(options)]
     if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
         faults.append(
             f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: what other "
             "schedulers bind as well, placer only looks at (--dry-run)"
         )
     return faults
+
+
+def _guard_faults(options: argparse.Namespace) -> Iterator[str]:
+    """What is wrong with namespaces and selector."""
+    from placer.kube.base import DNS_SUBDOMAIN
+    from placer.manifests.label_selectors import parse_label_selector
+
+    for name in options.namespaces or ():
+        if not DNS_SUBDOMAIN.fullmatch(name):
+            yield f"{options.origins['namespaces'].name}: found {name!r}, expected names of namespaces"
+    try:
+        parse_label_selector(options.node_selector or "any")
+    except ValueError:
+        where = options.origins["node_selector"].name
+        yield f"{where}: found {options.node_selector!r}, expected labels as kubectl takes them: pool=batch,!spare"
 
 
 def _lease_faults(options: argparse.Namespace) -> Iterator[str]:

@@ -87,6 +87,10 @@ def _run(options: argparse.Namespace) -> int:
             print(json.dumps(_summary(done)), flush=True)
     if done.leader not in (None, done.identity):
         print(f"placer: nothing was decided: {done.options.lease} is held by {done.leader}", file=sys.stderr)
+    paused = done.paused()
+    if paused is not None:
+        what = "no further gang was bound" if done.result is not None else "nothing was decided"
+        print(f"placer: paused: {what}: {paused}", file=sys.stderr)
     return ClusterError.exit_code if done.half_bound or done.overfull or done.unseen else OK
 
 
@@ -100,6 +104,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         "schedulerName": done.options.scheduler_name,
         "dryRun": done.options.dry_run or None,
         "leader": done.leader,
+        "paused": done.paused(),
         "interrupted": done.interrupted,
         "error": done.error,
         **_decision(done),

@@ -3,8 +3,9 @@
 ======================  ===============================================================================================
 ``cluster.reading``     HTTP (``client``), views of objects (``views``), which fields are kept (``field_filter``), lists
                         as an instance with room for pods of DaemonSets (``snapshot``) and with what earlier passes left
-                        behind (``earlier_passes``, ``gang_record``), names replaced (``anonymize``), events of pods and
-                        nodes (``watch``); what we may do (``access``), who else schedules (``schedulers``)
+                        behind (``earlier_passes``, ``gang_record``), what passes are kept to (``guards``), names
+                        replaced (``anonymize``), events of pods and nodes (``watch``); what we may do (``access``), who
+                        else schedules (``schedulers``)
 ``cluster.planning``    No request is made here: what to bind in which order (``binding_plan``), pods and nodes as they
                         are, with the room they leave (``scheduler_cache``), and the other rules (``rule_checks``), what
                         became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``)

@@ -17,6 +17,7 @@ from placer.cluster.reading.client import Client, Forbidden, Unlisted, listed
 from placer.cluster.reading.schedulers import SchedulerCensus, count_pods
 from placer.cluster.reading.served_kinds import ServedKinds
 from placer.cluster.reading.views import ObjectView, TopologyView
+from placer.cluster.writing.lease import PAUSED
 from placer.errors import ClusterError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.preflight.memory import MIB, memory_limit, memory_needed
@@ -192,7 +193,7 @@ class _LeaseSpec(msgspec.Struct, rename="camel"):
     renew_time: datetime | None = None
 
 
-class _LeaseRecord(msgspec.Struct):
+class _LeaseRecord(ObjectView):
     spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
@@ -214,7 +215,12 @@ def _lease(cluster: _CheckedCluster) -> Iterator[CheckResult]:
     if answer.status != 200:
         yield CheckResult("lease", _OK, str(lease), "not there yet; the first pass makes it")
         return
-    yield _holder(msgspec.json.decode(answer.text, type=_LeaseRecord).spec, str(lease), client.now())
+    record = msgspec.json.decode(answer.text, type=_LeaseRecord)
+    yield _holder(record.spec, str(lease), client.now())
+    why = (record.metadata.annotations or {}).get(PAUSED)
+    if why is not None:
+        action = f"kubectl -n {lease.namespace} annotate lease {lease.name} {PAUSED}-"
+        yield CheckResult("lease", _WARNING, str(lease), f"paused: {why or 'no reason given'}", "passes go on", action)
 
 
 def _missing_namespace(cluster: _CheckedCluster) -> CheckResult | None:

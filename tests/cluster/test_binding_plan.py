@@ -24,12 +24,14 @@ from tests.world import World, calls
 INSTANCES = Path(__file__).parent.parent.parent / "instances"
 
 
-def plan(world: World | Instance, where: dict[str, str], changed: Iterable[str] = ()) -> BindingPlan:
+def plan(
+    world: World | Instance, where: dict[str, str], changed: Iterable[str] = (), most: int | None = None
+) -> BindingPlan:
     """Plan a placement, pod name to node; it must be a valid one."""
     instance = world.instance() if isinstance(world, World) else world
     placement = aligned(instance, Placement.of({Key("default", name): node for name, node in where.items()}))
     assert verify(instance, placement) == []
-    return plan_bindings(instance, placement, uids(instance), [Key("default", name) for name in changed])
+    return plan_bindings(instance, placement, uids(instance), [Key("default", name) for name in changed], most)
 
 
 def uids(instance: Instance) -> dict[Key, Identity]:
@@ -91,6 +93,31 @@ def test_a_pod_that_changed_and_is_not_bound_drops_nothing() -> None:
     found = plan(two_gangs(), {name: node for name, node in WHERE.items() if name != "lone"}, ["lone", "other"])
     assert shown(found) == ["a1 a2", "b1 b2"]
     assert found.dropped == {}
+
+
+@pytest.mark.parametrize(
+    ("most", "bound", "why"),
+    [
+        (5, ["a1 a2", "lone", "b1 b2"], {}),
+        (4, ["a1 a2", "lone"], {"b": "it takes 2 bindings, only 1 of --max-bindings 4"}),
+        (2, ["a1 a2"], {"b": "only 0 of", "lone": "it takes 1 binding, only 0 of --max-bindings 2"}),
+        (1, ["lone"], {"a": "it takes 2 bindings, more than --max-bindings 1", "b": "more than"}),
+    ],
+)
+def test_whole_gangs_are_bound_up_to_a_number(most: int, bound: list[str], why: dict[str, str]) -> None:
+    where = {"a1": "n1", "a2": "n2", "lone": "n1", "b1": "n1", "b2": "n2"}
+    found = plan(two_gangs(), where, most=most)
+    assert shown(found) == bound
+    assert {gang.name for gang in found.dropped} == why.keys()
+    assert all(why[gang.name] in text for gang, text in found.dropped.items())
+
+
+def test_gangs_that_are_bound_together_are_left_together_beyond_the_number() -> None:
+    """As one batch they are, where each must come before the other on a node that aligns."""
+    world = zoned("5 cpu", "3 cpu", a1=1, b1=4, a2=3)
+    assert shown(plan(world, on_n1(world), most=3)) == ["a1 -b1 -a2"]
+    less = plan(world, on_n1(world), most=2)
+    assert (less.batches, names(less.dropped)) == ((), ["a", "b"])
 
 
 def test_nothing_to_bind_is_no_plan() -> None:

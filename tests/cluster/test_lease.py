@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.writing.lease import HANDOVER, LeaderElector, LeaseOptions
+from placer.cluster.writing.lease import HANDOVER, PAUSED, LeaderElector, LeaseOptions
 from placer.cluster.writing.plan_execution import _LAST
 from placer.errors import ClusterError
 
@@ -118,6 +118,20 @@ def test_times_are_the_servers(leases: Leases, clock: Clock, monkeypatch: pytest
     monkeypatch.setattr(leases, "now", lambda: datetime(2031, 1, 1, tzinfo=UTC), raising=False)
     acquired(leases, clock)
     assert leases.spec["acquireTime"] == leases.spec["renewTime"] == "2031-01-01T00:00:00.000000Z"
+
+
+def test_an_operator_pauses_by_an_annotation_that_the_next_renewal_sees(leases: Leases, clock: Clock) -> None:
+    mine = acquired(leases, clock)
+    assert mine.paused is None
+    assert leases.record is not None
+    for notes, said in (({PAUSED: "the fabric"}, "the fabric"), ({PAUSED: ""}, "no reason given")):
+        leases.write({**leases.record, "metadata": {**leases.record["metadata"], "annotations": notes}}, 200)
+        mine._renew()
+        assert mine.paused == f"{OPTIONS} is annotated {PAUSED}: {said}"
+        assert leases.record["metadata"]["annotations"] == notes  # a renewal takes it along
+    leases.write({**leases.record, "metadata": {**leases.record["metadata"], "annotations": {}}}, 200)
+    mine._renew()
+    assert (mine.paused, mine.lost) == (None, None)
 
 
 def test_a_holder_that_is_seen_to_live_keeps_it(leases: Leases, clock: Clock) -> None:

@@ -94,9 +94,11 @@ class World:
             before = name
         return Batch(tuple(GroupKey("scheduling.volcano.sh", "default", each) for each in gangs), tuple(binds))
 
-    def carry_out(self, *batches: Batch, settings: BindingOptions = FAST) -> list[GangOutcome]:
-        server = Breaker(self.server, settings.grace)
-        return execute_plan(server, self.cache, self.instance, BindingPlan(batches), settings, self.stop)
+    def carry_out(
+        self, *batches: Batch, settings: BindingOptions = FAST, paused: Callable[[], str | None] = lambda: None
+    ) -> list[GangOutcome]:
+        server, plan = Breaker(self.server, settings.grace), BindingPlan(batches)
+        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, paused=paused)
 
 
 def _pod(name: str, group: str) -> Document:
@@ -215,6 +217,15 @@ def test_a_pass_that_is_to_end_begins_nothing() -> None:
     world.stop.set()
     (found,) = world.carry_out(world.batch("a"))
     assert (found.state, found.reason, world.server.order) == (GangState.LEFT, "the pass was to end", [])
+
+
+def test_a_pass_that_is_paused_ends_the_gang_under_way_and_begins_no_other() -> None:
+    world, told = World(a=3, b=2), ["", "stop"]
+    found = world.carry_out(
+        world.batch("a"), world.batch("b"), paused=lambda: told.pop(0) or None if len(told) > 1 else told[0]
+    )
+    assert states(found) == [("a", GangState.BOUND, 3), ("b", GangState.LEFT, 0)]
+    assert found[1].reason == "stop"
 
 
 def test_while_the_watch_is_broken_a_gang_waits_and_is_left_in_the_end() -> None:

@@ -266,6 +266,13 @@ def test_who_holds_the_lease_and_whether_it_lives(record: dict[str, Any] | None,
     assert result.found.startswith(found)
 
 
+def test_a_pause_is_told_with_how_to_end_it() -> None:
+    record = lease() | {"metadata": {"name": "placer", "annotations": {"placer.dev/paused": "the fabric"}}}
+    (result,) = of("lease", checked(CheckedServer(lease=record)))
+    assert (result.state, result.found) == (WARNING, "paused: the fabric")
+    assert result.action == "kubectl -n placer annotate lease placer placer.dev/paused-"
+
+
 def test_the_namespace_of_the_lease_must_be_there() -> None:
     options = PassOptions(lease=LeaseOptions("elsewhere"))
     (result,) = of("lease", checked(CheckedServer(), options))

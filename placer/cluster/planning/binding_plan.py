@@ -30,6 +30,7 @@ from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Violation
 from placer.verify import verify
+from placer.words import counted
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -112,7 +113,11 @@ class BindingPlan:
 
 
 def plan_bindings(
-    instance: Instance, placement: Placement, identities: Mapping[Key, Identity], changed: Collection[Key] = ()
+    instance: Instance,
+    placement: Placement,
+    identities: Mapping[Key, Identity],
+    changed: Collection[Key] = (),
+    most: int | None = None,
 ) -> BindingPlan:
     """Say what to bind in which order.
 
@@ -126,6 +131,8 @@ def plan_bindings(
         uid of each pod of the snapshot.
     changed
         Pods that are not as they were: gone, made anew, bound by another scheduler, edited.
+    most
+        Bindings that may be made: in the order of the plan each batch that still fits, whole. None: any number.
 
     Returns
     -------
@@ -136,6 +143,33 @@ def plan_bindings(
     dropped = {
         gangs[pod]: f"Pod {pod} has changed since the snapshot" for pod in sorted(changed, reverse=True) if pod in gangs
     }
+    plan = _planned(instance, placement, identities, gangs, dropped)
+    over = dict(_over(plan.batches, most)) if most is not None else {}
+    return _planned(instance, placement, identities, gangs, dropped | over) if over else plan
+
+
+def _over(batches: Iterable[Batch], most: int) -> Iterator[tuple[GroupKey, str]]:
+    """The gangs for which there are no bindings left, and why."""
+    left = most
+    for batch in batches:
+        count = len(batch.bindings)
+        if count <= left:
+            left -= count
+        else:
+            room = f"only {left} of" if count <= most else "more than"
+            why = f"it takes {counted(count, 'binding')}, {room} --max-bindings {most}"
+            yield from ((gang, why) for gang in batch.gangs)
+
+
+def _planned(
+    instance: Instance,
+    placement: Placement,
+    identities: Mapping[Key, Identity],
+    gangs: Mapping[Key, GroupKey],
+    without: Mapping[GroupKey, str],
+) -> BindingPlan:
+    """The plan of what can stand without some gangs."""
+    dropped = dict(without)
     kept = _standing(instance, placement, gangs, dropped)
     members: dict[GroupKey, list[int]] = defaultdict(list)
     for place, binding in enumerate(kept.bindings):

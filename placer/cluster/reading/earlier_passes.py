@@ -30,7 +30,17 @@ from placer.instance.gangs import VOLCANO
 from placer.outcome import Outcome
 from placer.placement import Placement
 
-__all__ = ["BACKING_OFF", "UNFINISHED", "BackOff", "HalfBoundGang", "Prepared", "marked", "prepared"]
+__all__ = [
+    "BACKING_OFF",
+    "UNFINISHED",
+    "BackOff",
+    "Change",
+    "HalfBoundGang",
+    "Prepared",
+    "changed",
+    "marked",
+    "prepared",
+]
 
 #: PriorityClass of PodGroups that are half-bound, in the snapshot alone.
 UNFINISHED = "placer.dev-half-bound"
@@ -38,7 +48,7 @@ UNFINISHED = "placer.dev-half-bound"
 BACKING_OFF = "placer.dev/backing-off"
 _HIGHEST = 2**31 - 1
 
-_Change = Callable[[dict[str, Any]], None]
+Change = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,7 @@ def prepared(
     rejected
         Workloads that back off.
     """
-    found = _changed(snapshot, _cooled(cooling))
+    found = changed(snapshot, _cooled(cooling))
     instance = _instance(found)
     begun = record or {}
     half = _half_bound(found, instance, begun)
@@ -122,15 +132,15 @@ def prepared(
     changes = _raised(instance, first) | {("Pod", key): _gate for key in waiting}
     if not changes:
         return Prepared(found, instance, half, waiting)
-    raised = _changed(found, changes)
+    raised = changed(found, changes)
     if first:
         raised = replace(raised, items=(*raised.items, msgspec.json.encode(_CLASS)))
     return Prepared(raised, _instance(raised), half, waiting)
 
 
-def _raised(instance: Instance, groups: Iterable[GroupKey]) -> dict[tuple[str, Key], _Change]:
+def _raised(instance: Instance, groups: Iterable[GroupKey]) -> dict[tuple[str, Key], Change]:
     """What gives groups and their pending pods the highest priority."""
-    changes: dict[tuple[str, Key], _Change] = {}
+    changes: dict[tuple[str, Key], Change] = {}
     for group in groups:
         changes |= {("Pod", key): _raise_pod for key in instance.groups[group].pending}
         changes["PodGroup", Key(group.namespace, group.name)] = _raise_group
@@ -150,7 +160,7 @@ def marked(
     """
     if record or rejected:
         return prepared(snapshot, cooling, record, now, rejected).snapshot
-    return _changed(snapshot, _cooled(cooling))
+    return changed(snapshot, _cooled(cooling))
 
 
 def _half_bound(
@@ -196,7 +206,7 @@ def _rejected(
     return found
 
 
-def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], _Change]:
+def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], Change]:
     return {("Node", Key("default", name)): _taint for name in cooling}
 
 
@@ -212,7 +222,7 @@ def _instance(snapshot: Snapshot) -> Instance:
     return build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
 
 
-def _changed(snapshot: Snapshot, changes: Mapping[tuple[str, Key], _Change]) -> Snapshot:
+def changed(snapshot: Snapshot, changes: Mapping[tuple[str, Key], Change]) -> Snapshot:
     """The snapshot with some objects changed."""
     if not changes:
         return snapshot

@@ -29,8 +29,10 @@ from urllib.parse import quote
 from placer.cluster.reading.client import Response, Unanswered, Writer, server_time
 from placer.errors import ClusterError
 
-__all__ = ["HANDOVER", "LeaderElector", "LeaseOptions"]
+__all__ = ["HANDOVER", "PAUSED", "LeaderElector", "LeaseOptions"]
 
+#: Annotation of the Lease by which an operator pauses all passes that hold it; its value says why.
+PAUSED = "placer.dev/paused"
 #: Seconds between the moment at which a leader that is cut off stops, and the first at which another may begin.
 HANDOVER = 5.0
 #: Seconds to wait for an answer: half of the renew deadline, so that one that gets lost is no loss.
@@ -115,6 +117,15 @@ class LeaderElector:
         if self._clock() >= renewed + self._options.renew_deadline:
             return f"{self._options} could not be renewed in {self._options.renew_deadline:g} s: {self._trouble}"
         return None
+
+    @property
+    def paused(self) -> str | None:
+        """Why nothing more is to be begun, in one sentence; None while nobody wants that.
+
+        As old as the last renewal, so two seconds at most.
+        """
+        why = (self._record.get("metadata", {}).get("annotations") or {}).get(PAUSED)
+        return None if why is None else f"{self._options} is annotated {PAUSED}: {why or 'no reason given'}"
 
     # ---------------------------------------------------------------------------------------------------- what we do
 

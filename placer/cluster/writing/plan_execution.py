@@ -78,6 +78,7 @@ def execute_plan(
     settings: BindingOptions,
     stop: threading.Event,
     lost: Callable[[], str | None] = lambda: None,
+    paused: Callable[[], str | None] = lambda: None,
 ) -> list[GangOutcome]:
     """Carry a plan out.
 
@@ -97,13 +98,15 @@ def execute_plan(
         Set by another thread: begin no further gang, and return within seconds.
     lost
         Gives why we may no longer bind, since another may have begun to; None as long as we may. Means the same.
+    paused
+        Gives why no further gang is to be begun; None as long as they are. What is under way goes on.
 
     Returns
     -------
     list[GangOutcome]
         Every gang of the plan's batches, in their order. Errors of the server are reasons here and not raised.
     """
-    work = _Execution(server, cache, settings, stop, lost)
+    work = _Execution(server, cache, settings, stop, lost, paused)
     work.carry_out(plan)
     if not settings.dry_run:
         _settle(cache, settings, stop)
@@ -143,8 +146,10 @@ class _Execution:
         settings: BindingOptions,
         stop: threading.Event,
         lost: Callable[[], str | None],
+        paused: Callable[[], str | None],
     ) -> None:
         self._server, self._cache, self._settings, self._stop, self._lost = server, cache, settings, stop, lost
+        self._paused = paused
         self._tasks: SimpleQueue[tuple[_BatchInFlight, PlannedBinding] | None] = SimpleQueue()
         self._made: SimpleQueue[tuple[_BatchInFlight, BindingResult]] = SimpleQueue()
         self._results: dict[Key, tuple[PlannedBinding, BindingState]] = {}
@@ -216,7 +221,7 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         """Why a batch may not go out; empty where it may."""
-        forbidden = self._lost() or self._server.open
+        forbidden = self._lost() or self._paused() or self._server.open
         if forbidden:
             return forbidden
         own = {bind.pod for bind in batch.bindings}

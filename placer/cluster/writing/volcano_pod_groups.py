@@ -7,7 +7,7 @@ is patched with the object. The Job controller makes the pods of a job only once
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -85,7 +85,7 @@ def _phase(phase: str, wanted: PodGroupStatus) -> str:
 # ------------------------------------------------------------------------------------------------------------- enqueue
 
 
-def enqueue_pod_groups(server: Writer, scheduler_name: str) -> Enqueued:
+def enqueue_pod_groups(server: Writer, scheduler_name: str, admits: Callable[[str], bool] = lambda _: True) -> Enqueued:
     """Move PodGroups of our pods and of our jobs from Pending to Inqueue; one that is refused stays as it is.
 
     Parameters
@@ -94,6 +94,8 @@ def enqueue_pod_groups(server: Writer, scheduler_name: str) -> Enqueued:
         Where; a cluster without Volcano's kinds has none of them.
     scheduler_name
         Whose pods and jobs are ours.
+    admits
+        Whether those of a namespace may be moved.
 
     Returns
     -------
@@ -101,7 +103,11 @@ def enqueue_pod_groups(server: Writer, scheduler_name: str) -> Enqueued:
         How many were moved, and what was refused.
     """
     done = Enqueued()
-    waiting = [each for each in _listed(server, f"{_GROUPS}/podgroups") if _is_pending(each)]
+    waiting = [
+        each
+        for each in _listed(server, f"{_GROUPS}/podgroups")
+        if _is_pending(each) and admits(each["metadata"]["namespace"])
+    ]
     if not waiting:
         return done
     pods = _listed(server, "/api/v1/pods", f"spec.nodeName=,spec.schedulerName={scheduler_name}")

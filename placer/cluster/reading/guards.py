@@ -1,0 +1,96 @@
+"""What passes are kept to: some namespaces, some nodes. Written into the snapshot, so that ``solve`` decides the same.
+
+A pod that waits in another namespace gets a scheduling gate, and is nobody's to decide about. A node that the selector
+does not meet gets a taint, by which reasons call it, and is not ready, since a pod may tolerate any taint. Pods that
+are bound there count as before. Nothing of this is written to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from placer.cluster.reading.earlier_passes import Change, changed
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.views import ObjectView
+from placer.instance import Key
+from placer.manifests.label_selectors import matches, parse_label_selector
+
+__all__ = ["OTHER_NAMESPACE", "OTHER_NODES", "Guards", "guarded"]
+
+#: Scheduling gate of our pods in other namespaces, and taint of other nodes, in the snapshot alone.
+OTHER_NAMESPACE = "placer.dev/other-namespace"
+OTHER_NODES = "placer.dev/other-nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """What a pass may touch.
+
+    Parameters
+    ----------
+    namespaces
+        Whose pods it places; empty: all.
+    node_selector
+        Labels of the nodes that it binds to, as kubectl takes them; empty: all.
+    """
+
+    namespaces: frozenset[str] = frozenset()
+    node_selector: str = ""
+
+    def admits(self, namespace: str) -> bool:
+        """Whether a pass may touch what is in a namespace."""
+        return not self.namespaces or namespace in self.namespaces
+
+
+class _NamedSpec(msgspec.Struct, rename="camel"):
+    scheduler_name: str = ""
+    node_name: str | None = None
+
+
+class _PendingView(ObjectView):
+    spec: _NamedSpec = msgspec.field(default_factory=_NamedSpec)
+
+
+def guarded(snapshot: Snapshot, guards: Guards) -> Snapshot:
+    """Write into a snapshot what a pass is kept to.
+
+    Parameters
+    ----------
+    snapshot
+        Of the cluster.
+    guards
+        Without any it is the same snapshot.
+    """
+    return changed(snapshot, dict([*_gated(snapshot, guards), *_closed(snapshot, guards)]))
+
+
+def _gated(snapshot: Snapshot, guards: Guards) -> Iterator[tuple[tuple[str, Key], Change]]:
+    for item in snapshot.of_kind("Pod") if guards.namespaces else ():
+        pod = msgspec.json.decode(item, type=_PendingView)
+        ours = pod.spec.scheduler_name == snapshot.scheduler_name and not pod.spec.node_name
+        if ours and not guards.admits(pod.metadata.namespace):
+            yield ("Pod", pod.key), _gate
+
+
+def _closed(snapshot: Snapshot, guards: Guards) -> Iterator[tuple[tuple[str, Key], Change]]:
+    tests = parse_label_selector(guards.node_selector) if guards.node_selector else ()
+    for item in snapshot.of_kind("Node") if tests else ():
+        node = msgspec.json.decode(item, type=ObjectView)
+        if not matches(tests, node.metadata.labels or {}):
+            yield ("Node", node.key), _close
+
+
+def _gate(pod: dict[str, Any]) -> None:
+    pod["spec"]["schedulingGates"] = [*(pod["spec"].get("schedulingGates") or ()), {"name": OTHER_NAMESPACE}]
+
+
+def _close(node: dict[str, Any]) -> None:
+    spec, status = dict(node.get("spec") or {}), dict(node.get("status") or {})
+    spec["taints"] = [*(spec.get("taints") or ()), {"key": OTHER_NODES, "effect": "NoSchedule"}]
+    others = [each for each in status.get("conditions") or () if each.get("type") != "Ready"]
+    status["conditions"] = [*others, {"type": "Ready", "status": "False"}]
+    node["spec"], node["status"] = spec, status

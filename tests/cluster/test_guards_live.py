@@ -1,0 +1,114 @@
+"""What keeps a pass within bounds, on a real API server: namespaces, nodes, a number of bindings, a pause."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from placer.cluster import Client
+from placer.cluster.writing.lease import PAUSED, LeaseOptions
+from tests.cluster.api import Api
+from tests.cluster.faults import at_first_binding, half_bound
+from tests.cluster.passes import Passes, bound, gang
+from tests.cluster.proxy import Proxy
+from tests.cluster.test_half_bound_live import nothing, refusing
+from tests.cluster.things import live_pod
+from tests.support import node
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
+FAST = LeaseOptions(duration=6, renew_deadline=5.0, retry_period=0.2)
+
+
+def pause(cluster: Api, why: str | None = "the fabric is upgraded") -> None:
+    """As ``kubectl annotate lease`` does it; None: go on."""
+    cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: why}}})
+
+
+def test_pods_of_other_namespaces_and_other_nodes_are_left_alone(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1", {"pool": "batch"}), node("n2", {"pool": "web"}))
+    cluster.create(live_pod("ours", cpu=1), live_pod("theirs", namespace="tenant", cpu=1))
+    told = passes("--namespaces", "default,elsewhere", "--node-selector", "pool=web")
+    assert (told["bound"], told["setAside"]["gated"]) == (1, 1)
+    assert bound(cluster) == {"ours": "n2"}
+    theirs = cluster.get("/api/v1/namespaces/tenant/pods/theirs")
+    assert theirs["spec"].get("schedulingGates") is None
+    assert theirs["status"].get("conditions") is None  # it is not told anything either
+    told = passes("--namespaces", "tenant", "--node-selector", "pool=neither")
+    assert (told["bound"], told["pending"], told["gangs"]["waiting"]) == (0, 1, 1)
+    assert passes()["bound"] == 1
+
+
+def test_jobs_of_other_namespaces_are_not_let_in(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1"), *gang("train", 2))
+    path = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/train"
+    cluster.patch(path, {"status": {"phase": "Pending"}})
+    assert passes("--inqueue", "--namespaces", "tenant")["inqueue"] == 0
+    assert cluster.get(path)["status"]["phase"] == "Pending"
+    assert passes("--inqueue", "--namespaces", "default")["inqueue"] == 1
+
+
+def test_a_half_bound_gang_of_another_namespace_is_not_taken_back(cluster: Api, passes: Passes, proxy: Proxy) -> None:
+    cluster.create(node("n1", cpu=4), node("n2", cpu=4), *gang("a", 2, cpu=4))
+    proxy.rule = refusing("a-1")
+    assert half_bound(passes("--gang-grace", "1", code=6))
+    proxy.rule = nothing
+    told = passes("--namespaces", "tenant", "--roll-back", code=6)
+    assert (told["gangs"]["halfBound"], told["gangs"]["rolledBack"], told["bound"]) == (1, 0, 0)
+    assert bound(cluster).keys() == {"a-0"}
+    assert passes("--namespaces", "default")["bound"] == 1  # and its record is still there
+
+
+def test_whole_gangs_up_to_a_number_and_the_rest_in_the_next_passes(cluster: Api, passes: Passes) -> None:
+    cluster.create(node("n1", cpu=20), *gang("a", 3), *gang("b", 3), live_pod("lone", cpu=1))
+    told = passes("--max-bindings", "4")
+    assert told["bound"] == told["planned"] == 4
+    assert told["gangs"]["dropped"] == 1
+    (left,) = told["left"].values()
+    assert left == "it takes 3 bindings, only 0 of --max-bindings 4"
+    (name,) = told["left"]
+    assert {each[0] for each in bound(cluster)} == {"a", "b", "l"} - {name[-1]}
+    assert passes("--max-bindings", "2")["bound"] == 0  # never a part of a gang
+    assert passes("--max-bindings", "4")["bound"] == 3
+
+
+def test_a_pause_before_a_pass_leaves_everything_as_it_is(
+    cluster: Api, passes: Passes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    passes()  # makes the Lease
+    pause(cluster)
+    cluster.create(node("n1"), live_pod("a", cpu=1))
+    told = passes(code=0)
+    assert told["paused"] == f"{LeaseOptions()} is annotated {PAUSED}: the fabric is upgraded"
+    assert (told["pending"], told["bound"]) == (None, 0)
+    assert bound(cluster) == {}
+    assert "holderIdentity" not in cluster.get(LEASE)["spec"]
+    assert passes("--dry-run")["bindings"] == {"default/a": "n1"}  # looking goes on
+    pause(cluster, None)
+    again = passes()
+    assert (again["bound"], again["paused"]) == (1, None)
+
+
+def test_a_pause_in_the_middle_ends_the_gang_under_way_and_begins_no_other(
+    cluster: Api, passes: Passes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _options: FAST)
+    cluster.create(*(node(f"n{number}", pods=200, cpu=200) for number in range(2)))
+    cluster.create(*gang("a", 100), *gang("b", 60))
+    at_first_binding(monkeypatch, lambda _path: pause(cluster))
+    really = Client.send
+
+    def slow(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Any:
+        if path.endswith("/binding"):
+            time.sleep(0.1)  # so that renewals come between
+        return really(self, method, path, *rest, **options)
+
+    monkeypatch.setattr(Client, "send", slow)
+    told = passes(code=0)
+    assert (told["bound"], told["gangs"]["bound"], told["gangs"]["left"]) == (100, 1, 1)
+    assert told["left"] == {"PodGroup default/b": told["paused"]}
+    assert {name[0] for name in bound(cluster)} == {"a"}
+    assert "holderIdentity" not in cluster.get(LEASE)["spec"]
+    pause(cluster, None)
+    assert passes()["bound"] == 60
