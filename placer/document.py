@@ -399,7 +399,18 @@ def _sub_group(outcome: Outcome, group: Group, part: SubGroup) -> SubGroupPart:
 
 
 def bindings_document(placement: Placement) -> dict[str, Any]:
-    """Make the v1 List of v1 Bindings of a placement, in plan order."""
+    """Make the v1 List of v1 Bindings of a placement, in plan order; of one that disturbs something a Placement with
+    no more than its bindings, evictions, moves and steps.
+    """
+    if placement.disturbs:
+        return {
+            "apiVersion": "placer.dev/v1alpha1",
+            "kind": "Placement",
+            "bindings": [_named(each.pod) | {"node": each.node} for each in placement.bindings],
+            "evictions": [_named(each) for each in placement.evictions],
+            "moves": [_named(each.pod) | {"to": each.node} for each in placement.moves],
+            "steps": [{"go": [*map(str, each.go)], "bind": [*map(str, each.bind)]} for each in placement.steps],
+        }
     return {
         "apiVersion": "v1",
         "kind": "List",
@@ -413,3 +424,7 @@ def bindings_document(placement: Placement) -> dict[str, Any]:
             for binding in placement.bindings
         ],
     }
+
+
+def _named(pod: Key) -> dict[str, str]:
+    return {"namespace": pod.namespace, "pod": pod.name}

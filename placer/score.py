@@ -14,7 +14,7 @@ from placer.instance.communication import SAME_ZONE_COST
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value
 
-__all__ = ["LEVEL_SCORES", "LevelScore", "placed_weight", "score", "used_nodes"]
+__all__ = ["LEVEL_SCORES", "LevelScore", "level_values", "placed_weight", "score", "used_nodes"]
 
 #: A level of the objective: yields its values in the order they are compared.
 LevelScore = Callable[[Outcome], Iterator[Value]]
@@ -39,11 +39,14 @@ def score(instance: Instance, placement: Placement, *, disturbing: bool = False)
         The values in the order they are compared; the same names and priorities for every placement of the instance,
         but for ``evicted`` and ``evictedUnits``, which stand for the priorities that lose something.
     """
-    levels = instance.policy.levels
     if not (disturbing or placement.disturbs):
-        outcome = Outcome(instance, placement)
-        return tuple(value for name in levels for value in LEVEL_SCORES[name](outcome))
+        return level_values(Outcome(instance, placement))
     return tuple(_values(Disruption(instance, placement)))
+
+
+def level_values(outcome: Outcome) -> Score:
+    """What an outcome is worth, whatever it disturbs: the values of the levels in the order of the policy."""
+    return tuple(value for name in outcome.instance.policy.levels for value in LEVEL_SCORES[name](outcome))
 
 
 def _values(disruption: Disruption) -> Iterator[Value]:

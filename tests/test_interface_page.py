@@ -27,6 +27,7 @@ from placer.explain.jobs import JobAnswer, JobFits
 from placer.instance import GroupKey
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.laboratory.compare import ComparisonRow
+from placer.laboratory.placement_metrics import Victims
 from placer.laboratory.sweep.records import KEY, RunRecord
 from placer.preflight import CheckResult, CheckState
 from placer.scheduling_pass import Pass, PassOptions
@@ -193,7 +194,9 @@ def test_a_line_of_sweep_has_these_keys() -> None:
 
 def test_a_row_of_compare_has_these_keys() -> None:
     assert told("### A row of `compare`") == list(
-        ComparisonRow("greedy", notes=("x",), error="none", today=ComparisonRow("greedy")).as_dict()
+        ComparisonRow(
+            "greedy", notes=("x",), error="none", today=ComparisonRow("greedy"), victims=Victims(1, 1, 0)
+        ).as_dict()
     )
 
 

@@ -234,6 +234,7 @@ class PodReader:
             neighbours=self.neighbours.of(pod, self._units(group)),
             unsupported=self.refusals.of(pod, group) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, entry.priority),
+            never_preempts=pod.spec.preemption_policy == "Never",
         )
 
     def _node(self, entry: PodEntry) -> str | None:

@@ -464,6 +464,8 @@ class Pod:
         Fields that ask for what is not modelled (C4), as ``field: what``; such a pod is never bound.
     protected
         Why it is never disturbed, whatever would be gained (D2), of a bound pod; empty where it may be.
+    never_preempts
+        ``preemptionPolicy: Never``; no rule looks at it, other schedulers do (``policies``).
     """
 
     namespace: str
@@ -487,6 +489,7 @@ class Pod:
     neighbours: Neighbours = NO_NEIGHBOURS
     unsupported: tuple[str, ...] = ()
     protected: str = ""
+    never_preempts: bool = False
 
     @property
     def key(self) -> Key:

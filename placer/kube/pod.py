@@ -203,6 +203,7 @@ class PodSpec(Schema, frozen=True, kw_only=True):
     scheduler_name: str | None = None
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
     priority_class_name: str | None = None
+    preemption_policy: str | None = None
     host_network: bool | None = None
     os: PodOS | None = None
     security_context: PodSecurityContext | None = None

@@ -16,19 +16,19 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from placer.disruption import outcome_of
 from placer.document import ValuePart, WeightPart
 from placer.errors import NothingFound, PlacerError, UsageError, VerificationFailed
 from placer.gpus import gpus_placed
 from placer.instance import Instance
 from placer.laboratory.deciders import NAMES, Asked, PeakOfTree, apart, ask, configuration_of, faults_of, high_water
 from placer.laboratory.own_policies import STATED, Proposal, load, parse
-from placer.laboratory.placement_metrics import GroupFate, Metrics, fates, measure
-from placer.laboratory.policies.mimicry import POLICIES
-from placer.outcome import Outcome
+from placer.laboratory.placement_metrics import GroupFate, Metrics, Victims, fates, measure, victims
+from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING
 from placer.placement import MAXIMISED, Placement, Value, better
 from placer.result import WEIGHT, Bound, Judged
-from placer.score import placed_weight, score
-from placer.verify import RULES, verify
+from placer.score import level_values, placed_weight
+from placer.verify import in_order, verify
 
 __all__ = [
     "DEFAULT",
@@ -141,6 +141,9 @@ class ComparisonRow:
         That of the error; 0 without one.
     today
         Of a comparison under a *what if*, the row of the same policy without it; None in any other.
+    victims
+        What is evicted; None where nothing is. Such a row stands for itself: what is proved of placements that leave
+        alone what runs is not beside it.
     """
 
     policy: str
@@ -159,9 +162,12 @@ class ComparisonRow:
     error: str | None = None
     exit_code: int = 0
     today: ComparisonRow | None = None
+    victims: Victims | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data with the names of models/interface.md; ``notes``, ``error`` and ``today`` where there are."""
+        """Plain data with the names of models/interface.md; ``victims``, ``notes``, ``error`` and ``today`` where there
+        are.
+        """
         metrics = None
         if self.metrics is not None and self.weight is not None:
             metrics = {"weight": WeightPart.of(self.weight).as_dict(), **self.metrics.as_dict()}
@@ -176,6 +182,7 @@ class ComparisonRow:
             "groups": [fate.as_dict() for fate in self.groups],
             "seconds": self.seconds,
             "peakMemoryMiB": self.peak_memory_mib,
+            **({} if self.victims is None else {"victims": self.victims.as_dict()}),
             **({"notes": list(self.notes)} if self.notes else {}),
             **({} if self.error is None else {"error": self.error}),
             **({} if self.today is None else {"today": self.today.as_dict()}),
@@ -188,8 +195,8 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Compar
     ``peak`` is of the process and the ones it started, KiB, as seen from outside.
     """
     placement = decided.placement
-    outcome = Outcome(instance, placement)
-    values = score(instance, placement)
+    outcome = outcome_of(instance, placement)
+    values = level_values(outcome)
     bounds = decided.bounds or (None,) * len(values)
     violations = verify(instance, placement)
     broken = Counter(violation.rule for violation in violations)
@@ -201,10 +208,11 @@ def row(instance: Instance, asked: Asked, decided: Decided, peak: int) -> Compar
         gpus_placed=gpus_placed(outcome),
         objective=tuple(Judged(value, bound) for value, bound in zip(values, bounds, strict=True)),
         weight=Judged(Value(WEIGHT, placed_weight(instance, placement)), decided.weight_bound),
-        violations={name: broken[name] for name, _ in RULES if broken[name]},
+        violations=in_order(broken),
         examples={each.rule: each.message for each in reversed(violations)},
         metrics=measure(instance, placement),
         groups=fates(instance, placement),
+        victims=victims(instance, placement, violations),
         notes=decided.notes,
         seconds=round(decided.seconds, 3),
         peak_memory_mib=round(memory / 1024, 1) or None,
@@ -226,7 +234,9 @@ def beside_proofs(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
     best = {key: _best(bounds, maximised=key[1].name in MAXIMISED) for key, bounds in proofs.items()}
     of_weight = _best((each.weight.bound for each in rows if each.weight is not None), maximised=True)
     found = [
-        replace(
+        each
+        if each.victims is not None
+        else replace(
             each,
             objective=tuple(Judged(judged.value, best[key]) for key, judged in _placed_in_order(each)),
             weight=None if each.weight is None else Judged(each.weight.value, of_weight),
@@ -238,7 +248,7 @@ def beside_proofs(rows: Sequence[ComparisonRow]) -> list[ComparisonRow]:
 
 def _with_doubts(one: ComparisonRow, rows: Sequence[ComparisonRow]) -> ComparisonRow:
     """Add the error of a valid row that is beyond a bound that some row proved for it."""
-    claims = () if one.violations else tuple(_doubts(one, rows))
+    claims = () if one.violations or one.victims is not None else tuple(_doubts(one, rows))
     if not claims:
         return one
     stated = any(STATED in claim for claim in claims)
@@ -277,8 +287,8 @@ def _best(bounds: Iterable[Bound | None], *, maximised: bool) -> Bound | None:
     return min(proved, key=lambda bound: bound.value if maximised else -bound.value, default=None)
 
 
-#: What is compared where nothing is chosen: every policy, and what placer itself does, fast and by default.
-DEFAULT = (*POLICIES, "greedy", "auto")
+#: What is compared where nothing is chosen: every policy that evicts nothing, and placer, fast and by default.
+DEFAULT = (*(name for name in POLICIES if name not in PREEMPTING), "greedy", "auto")
 
 
 def compare(

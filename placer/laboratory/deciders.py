@@ -17,7 +17,7 @@ from typing import Any
 
 from placer.instance import Instance
 from placer.laboratory.own_policies import OwnPolicy, Proposal, propose
-from placer.laboratory.policies.mimicry import POLICIES, SORTED, mimic
+from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING, SORTED, mimic
 from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult, run_apart
 from placer.result import Result
@@ -90,14 +90,16 @@ def _unknown(targets: Mapping[str, str | None]) -> list[str]:
 
 
 def configuration_of(name: str, arguments: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The configuration that a policy goes by: its own; one with a sort in its name has that of the policy it is of.
+    """The configuration that a policy goes by: its own; one with a sort in its name has that of the policy it is of,
+    and one that evicts that of the policy that it is otherwise.
 
     Examples
     --------
     >>> configuration_of("network-overhead:KahnSort", {"network-overhead": {"percentageOfNodesToScore": 50}})
     {'percentageOfNodesToScore': 50}
     """
-    return arguments.get(name, arguments.get(name.partition(":")[0]))
+    of = PREEMPTING.get(name, name.partition(":")[0])
+    return arguments.get(name, arguments.get(of))
 
 
 def ask(instance: Instance, asked: Asked, began: float | None = None) -> Proposal | Result:

@@ -14,20 +14,23 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from placer.disruption import Disruption, outcome_of
 from placer.gpus import Placeable, gpus_in, gpus_placed, placeable
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Node
 from placer.outcome import Outcome
-from placer.placement import Placement
+from placer.placement import Placement, Violation
 from placer.quantity import Resources
 
 __all__ = [
     "GroupFate",
     "Metrics",
     "OfPriority",
+    "Victims",
     "differing",
     "excess_spans",
     "fates",
     "measure",
+    "victims",
 ]
 
 
@@ -199,7 +202,7 @@ def measure(instance: Instance, placement: Placement) -> Metrics:
     placement
         Need not be valid; bindings that cannot be carried out count for nothing.
     """
-    outcome = Outcome(instance, placement)
+    outcome = outcome_of(instance, placement)
     spans = excess_spans(outcome)
     return Metrics(
         gpu_allocation_ratio=_allocation_ratio(outcome),
@@ -257,7 +260,7 @@ def _tiers(outcome: Outcome, scopes: Iterable[list[str]]) -> dict[int, float]:
 
 
 def _priorities(outcome: Outcome) -> tuple[OfPriority, ...]:
-    instance = outcome.instance
+    instance = outcome.before
     groups: dict[int, list[Group]] = defaultdict(list)
     for group in instance.groups.values():
         if group.pending:
@@ -269,7 +272,7 @@ def _priorities(outcome: Outcome) -> tuple[OfPriority, ...]:
 
 
 def _of_priority(outcome: Outcome, priority: int, groups: list[Group], admitted: int) -> OfPriority:
-    weights = outcome.instance.weights
+    weights = outcome.before.weights
     pending = [key for group in groups for key in group.pending]
     new = outcome.added(pending)
     return OfPriority(
@@ -313,14 +316,59 @@ class GroupFate:
 
 def fates(instance: Instance, placement: Placement) -> tuple[GroupFate, ...]:
     """Say what becomes of every group with pending pods, in the order of the groups."""
-    outcome = Outcome(instance, placement)
+    outcome = outcome_of(instance, placement)
     found = []
     for group in instance.groups.values():
         if group.pending:
-            placed = (*group.bound, *outcome.added(group.pending))
+            after = outcome.instance.groups[group.key]
+            placed = (*after.bound, *outcome.added(after.pending))
             tier, hyper_node = outcome.common(group.topology, placed)
-            found.append(GroupFate(group.key, outcome.ready(group), len(placed), tier, hyper_node))
+            found.append(GroupFate(group.key, outcome.ready(after), len(placed), tier, hyper_node))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """What a placement evicts.
+
+    Parameters
+    ----------
+    pods
+        How many.
+    units
+        The units they are of (D1): who loses one of its pods that it cannot do without is lost as a whole.
+    for_nothing
+        Pods on nodes that no group gets by them: none of those that become ready and keep their tier limits (C7).
+    """
+
+    pods: int
+    units: int
+    for_nothing: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data with the names of models/interface.md."""
+        return camel_case(self)
+
+
+def victims(instance: Instance, placement: Placement, violations: Iterable[Violation]) -> Victims | None:
+    """Count what a placement evicts, with all that it violates; None where it disturbs nothing."""
+    if not placement.disturbs:
+        return None
+    disruption = Disruption(instance, placement)
+    gained = _gained(disruption.outcome, violations)
+    nodes = [instance.pods[key].node for key in disruption.evicted]
+    return Victims(len(nodes), len(disruption.units), sum(node not in gained for node in nodes))
+
+
+def _gained(outcome: Outcome, violations: Iterable[Violation]) -> set[str]:
+    """Nodes of groups that become ready and keep their tier limits."""
+    broken = [each.subjects[0] for each in violations if each.rule == "C7"]
+    found: set[str] = set()
+    for group in outcome.made_ready:
+        part = f"SubGroup {group.key.namespace}/{group.key.name}/"
+        if not any(subject == str(group.key) or subject.startswith(part) for subject in broken):
+            found.update(outcome.new[key] for key in outcome.added(group.pending))
+    return found
 
 
 def differing(several: Iterable[Iterable[GroupFate]]) -> list[GroupKey]:

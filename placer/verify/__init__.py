@@ -23,6 +23,8 @@ module          rules
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from placer.disruption import Disruption
 from placer.instance import Instance
 from placer.outcome import Outcome
@@ -31,7 +33,12 @@ from placer.verify.disruption import DISRUPTION_RULES, DisruptionRule
 from placer.verify.places import once
 from placer.verify.rules import RULES, Rule, broken
 
-__all__ = ["DISRUPTION_RULES", "RULES", "DisruptionRule", "Rule", "verify"]
+__all__ = ["DISRUPTION_RULES", "RULES", "DisruptionRule", "Rule", "in_order", "verify"]
+
+
+def in_order(broken: Mapping[str, int]) -> dict[str, int]:
+    """Rule to how often it is broken, those that are, in the order of the rules."""
+    return {name: broken[name] for name, _ in (*RULES, *DISRUPTION_RULES) if broken.get(name)}
 
 
 def verify(instance: Instance, placement: Placement) -> list[Violation]:

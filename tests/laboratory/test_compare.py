@@ -17,7 +17,7 @@ from placer.errors import UsageError
 from placer.instance import Instance
 from placer.laboratory.compare import DEFAULT, ComparisonRow, Decided, Failed, beside_proofs, compare, decide
 from placer.laboratory.deciders import NAMES, Asked
-from placer.laboratory.policies.mimicry import POLICIES, SORTED
+from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING, SORTED
 from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult
 from placer.placement import Placement, Value
@@ -83,7 +83,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 def test_every_policy_and_method_has_a_name_and_no_two_the_same() -> None:
     assert (*POLICIES, *SORTED, *METHODS) == NAMES
     assert len(set(NAMES)) == len(NAMES)
-    assert (*POLICIES, "greedy", "auto") == DEFAULT
+    assert (*(name for name in POLICIES if name not in PREEMPTING), "greedy", "auto") == DEFAULT
 
 
 def test_real_processes_and_what_they_break() -> None:

@@ -200,9 +200,11 @@ def print_rows(instance: Instance, rows: list[ComparisonRow], terminal: Console)
 def _print_tables(rows: list[ComparisonRow], terminal: Console) -> None:
     """Print figures and values, and what their marks say."""
     names = [row.policy for row in rows]
-    figures = columns_of(rows, _FIGURES, ("gangs by tier", "breaks"))
+    shown = _figures(rows)
+    figures = columns_of(rows, shown, ("gangs by tier", "breaks"))
     for table in tables(Column("policy", names), figures, terminal.width):
         terminal.print(table)
+    terminal.print(_VICTIMS_SAY if shown is _FIGURES else "", end="")
     amounts = "priority below the name; needs and placed pods in nodes' worth"
     terminal.print(f"\nValues, in the order they are compared ({amounts})")
     for table in tables(Column("", ["bound", *names]), list(_values(rows)), terminal.width, bold=0):
@@ -212,6 +214,12 @@ def _print_tables(rows: list[ComparisonRow], terminal: Console) -> None:
         terminal.print(f"\n{BREAKS}")
     if any(share.endswith(_MORE) for share in shares):
         terminal.print(f"\n{_MORE_SAYS}")
+
+
+def _figures(rows: Sequence[ComparisonRow]) -> Mapping[str, Callable[[ComparisonRow], str]]:
+    """Figures to show: victims only where there are any."""
+    evicts = any(row.victims for row in rows)
+    return _FIGURES if evicts else {head: figure for head, figure in _FIGURES.items() if head != _VICTIMS}
 
 
 def _print_errors(rows: Sequence[ComparisonRow], terminal: Console) -> None:
@@ -286,10 +294,16 @@ def _explain(rows: list[ComparisonRow], terminal: Console) -> None:
 
 
 #: What stands above a column of the first table to what stands in it; one of these is of words.
+_VICTIMS = "victims\n(for nothing)"
+_VICTIMS_SAY = (
+    "\nvictims for nothing: on nodes that no group has afterwards which is admitted and keeps its tier limits; "
+    "nothing that is proved here is of placements that evict\n"
+)
 _FIGURES: Mapping[str, Callable[[ComparisonRow], str]] = {
     "pods": lambda row: f"{row.placed_pods:,}",
     "groups": lambda row: f"{row.placed_groups:,}",
     "GPUs": lambda row: f"{row.gpus_placed:,}",
+    _VICTIMS: lambda row: "-" if row.victims is None else f"{row.victims.pods:,} ({row.victims.for_nothing:,})",
     "weight\nof bound": lambda row: _of_bound(row),
     "GPUs\nin use": lambda row: _in_use(row),
     "still fits:\n1/2/4/8-GPU pods": lambda row: _more_pods(row),

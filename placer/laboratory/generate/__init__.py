@@ -26,8 +26,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from placer.document import bindings_document
 from placer.errors import UsageError
-from placer.instance import Key
 from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
 from placer.laboratory.generate.disruption import StrandedOptions, VictimOptions, stranded, victims
 from placer.laboratory.generate.neighbours import NeighbourOptions, neighbours
@@ -35,7 +35,6 @@ from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
 from placer.laboratory.generate.objects import Document, Generated, binding
 from placer.laboratory.generate.options import FamilyOptions, GangMix, Option, options_of
-from placer.placement import Placement
 
 __all__ = [
     "FAMILIES",
@@ -136,21 +135,6 @@ def bindings(made: Generated) -> Document:
     where something has to go.
     """
     if made.least is not None:
-        return _written(made.least)
+        return bindings_document(made.least)
     items = [binding(pod.namespace, pod.name, node) for pod, node in (made.planted or {}).items()]
     return {"apiVersion": "v1", "kind": "List", "items": items}
-
-
-def _written(placement: Placement) -> Document:
-    return {
-        "apiVersion": "placer.dev/v1alpha1",
-        "kind": "Placement",
-        "bindings": [_pod(each.pod) | {"node": each.node} for each in placement.bindings],
-        "evictions": [_pod(each) for each in placement.evictions],
-        "moves": [_pod(each.pod) | {"to": each.node} for each in placement.moves],
-        "steps": [{"go": [*map(str, each.go)], "bind": [*map(str, each.bind)]} for each in placement.steps],
-    }
-
-
-def _pod(key: Key) -> Document:
-    return {"namespace": key.namespace, "pod": key.name}

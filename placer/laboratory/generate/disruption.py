@@ -156,16 +156,8 @@ class _RackedCluster:
 
     def documents(self, waiting: _RackGang) -> Iterator[Document]:
         """All objects, each kind by name."""
-        gpus = self.options.gpus
-        room = requests(gpus, CPU[0] * gpus, MEMORY[0] * gpus) | {"pods": most_pods(0)}
-        racks = {node: name for name, rack in zip(self.rack_names, self.racks, strict=True) for node in rack}
-        labels = ({"placer.dev/rack": racks[number]} for number in range(len(self.nodes)))
-        yield from by_name(node_object(name, label, room) for name, label in zip(self.nodes, labels, strict=True))
-        members = [[("Node", self.nodes[node]) for node in rack] for rack in self.racks]
-        made = [hyper_node(name, 1, "rack", each) for name, each in zip(self.rack_names, members, strict=True)]
-        yield from by_name(
-            [*made, hyper_node("fabric", 2, "fabric", [("HyperNode", name) for name in self.rack_names])]
-        )
+        yield from by_name(self._nodes())
+        yield from by_name(self._hyper_nodes())
         yield from (priority_class(*each) for each in CLASSES.items())
         ordered = sorted((*self.gangs, waiting))
         ages = dict(zip(ordered, self.source.shuffled(range(len(ordered))), strict=True)) | {waiting: len(ordered)}
@@ -173,6 +165,17 @@ class _RackedCluster:
         for gang in ordered:
             yield from self._pods(gang, gang is not waiting, ages[gang])
         yield from (_budget(gang) for gang in ordered if gang.kept)
+
+    def _nodes(self) -> Iterator[Document]:
+        gpus = self.options.gpus
+        room = requests(gpus, CPU[0] * gpus, MEMORY[0] * gpus) | {"pods": most_pods(0)}
+        for rack, numbers in zip(self.rack_names, self.racks, strict=True):
+            yield from (node_object(self.nodes[number], {"placer.dev/rack": rack}, room) for number in numbers)
+
+    def _hyper_nodes(self) -> Iterator[Document]:
+        for rack, numbers in zip(self.rack_names, self.racks, strict=True):
+            yield hyper_node(rack, 1, "rack", [("Node", self.nodes[number]) for number in numbers])
+        yield hyper_node("fabric", 2, "fabric", [("HyperNode", name) for name in self.rack_names])
 
     def _pod_group(self, gang: _RackGang, runs: bool, age: int) -> Document:
         spec: Document = {"minMember": len(self.pods(gang)), "priorityClassName": gang.priority}

@@ -14,6 +14,8 @@ policy              plug-ins
 `numa-match`        the same with ``numa_match``
 `volcano`           ``volcano``
 `volcano-labels`    ``volcano`` with the label plug-in of its design in place of HyperNodes
+`kube-preempt`      `kube-default` with ``default_preemption``
+`volcano-preempt`   `volcano` with ``volcano.preempt``
 ==================  ====================================================================================
 
 `network-overhead:TarjanSort` and the like are `network-overhead` with one of the six sorts of AppGroups.

@@ -111,6 +111,8 @@ class ClusterState:
         self.any_releasing = bool(self.releasing.any())
         self.listeners: list[Listener] = []
         self.place: dict[int, int] = {}
+        #: Pods that were evicted, in this order.
+        self.evicted: dict[Key, Pod] = {}
         order = list(range(len(self.names)))
         self.random.shuffle(order)
         #: All nodes, in the order in which this scheduler happens to hold them.
@@ -212,6 +214,29 @@ class ClusterState:
     def wait(self, task: Task, node: int, sign: int = 1) -> None:
         """Let a pod wait for room that terminating pods will leave, or (sign -1) wait no more."""
         self.pipelined[node] += sign * task.request
+
+    def evict(self, pod: Pod, sign: int = 1) -> None:
+        """Let a bound pod leave its node, or (sign -1) come back."""
+        node, request = self.number[pod.node or ""], self.row(pod.requests)
+        self.idle[node] += sign * request
+        self.scored[node] -= sign * self._scored(request)
+        for port in pod.host_ports:
+            if sign > 0:
+                self.ports[node].remove(port)
+            else:
+                self.ports[node].append(port)
+        if sign > 0:
+            self.evicted[pod.key] = pod
+        else:
+            del self.evicted[pod.key]
+
+    def running(self) -> dict[int, list[Pod]]:
+        """Node to the pods that run there, sorted by key."""
+        found: dict[int, list[Pod]] = defaultdict(list)
+        for pod in self.instance.pods.values():
+            if pod.state is PodState.BOUND and pod.node in self.number:
+                found[self.number[pod.node]].append(pod)
+        return found
 
     def _change(self, task: Task, node: int, sign: int) -> None:
         self.idle[node] -= sign * task.request

@@ -81,13 +81,20 @@ class PodByPod:
     """The queue of kube-scheduler and one try per pod; of two keys that ``order`` gives the smaller one is first.
 
     Once the queue is empty, groups that wait give up one after another, and pods that failed are tried again, as long
-    as that leads anywhere: until two rounds in a row bind no pod.
+    as that leads anywhere: until two rounds in a row bind no pod. ``post_filter`` makes room for a pod that finds no
+    node, and says where.
     """
 
     def __init__(
-        self, state: ClusterState, step: SchedulingCycle, order: Order, gang: GangPlugin | None = None
+        self,
+        state: ClusterState,
+        step: SchedulingCycle,
+        order: Order,
+        gang: GangPlugin | None = None,
+        post_filter: Callable[[Task], int | None] = lambda _: None,
     ) -> None:
         self.state = state
+        self.post_filter = post_filter
         self.step = step
         self.order = order
         self.gang = gang or GangPlugin()
@@ -122,6 +129,8 @@ class PodByPod:
         self._found = None
         if isinstance(unit, Task) and self.gang.admits(unit):
             self._found = self.step.choose(unit, self.state.everywhere)
+            if self._found is None:
+                self._found = self.post_filter(unit)
             if self._found is not None:
                 self.state.assume(unit, self._found)
 

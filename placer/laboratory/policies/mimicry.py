@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from placer.deadline import NEVER, Deadline
@@ -18,6 +18,7 @@ from placer.errors import UsageError
 from placer.instance import Instance
 from placer.instance.workload_sorts import ALGORITHMS
 from placer.laboratory.policies.coscheduling import Coscheduling
+from placer.laboratory.policies.default_preemption import DefaultPreemption
 from placer.laboratory.policies.faults import ConfigReader
 from placer.laboratory.policies.framework import (
     ClusterState,
@@ -33,12 +34,13 @@ from placer.laboratory.policies.framework import (
 from placer.laboratory.policies.kube import Order, PodByPod, Profile, filters_of, read_profile, scores_of
 from placer.laboratory.policies.network_aware import Overhead, TopologicalSort, normalised
 from placer.laboratory.policies.numa_match import NumaMatch
+from placer.laboratory.policies.volcano.preempt import preempt
 from placer.laboratory.policies.volcano.session import Session
 from placer.laboratory.policies.volcano.settings import DEFAULT, DEFAULT_LABELS, FRAGMENT, read_settings
 from placer.manifests.syntax import YamlError, documents
-from placer.placement import Placement
+from placer.placement import Placement, Step
 
-__all__ = ["POLICIES", "PROFILES", "SORTED", "Mimicry", "mimic", "read_config", "run"]
+__all__ = ["POLICIES", "PREEMPTING", "PROFILES", "SORTED", "Mimicry", "mimic", "read_config", "run"]
 
 
 #: Profiles of kube-scheduler without a configuration: as the plug-ins' own samples have them. The sample of
@@ -61,7 +63,9 @@ PROFILES: Mapping[str, Mapping[str, Any]] = {
     "numa-match": {"plugins": {"multiPoint": {"enabled": [{"name": "NodeResourceTopologyMatch"}]}}},
 }
 _VOLCANO: Mapping[str, Mapping[str, Any]] = {"volcano": DEFAULT, "volcano-labels": DEFAULT_LABELS}
-POLICIES = ("as-is", *PROFILES, *_VOLCANO)
+#: Policies that evict what runs, and the policy that each is otherwise, whose configuration it goes by.
+PREEMPTING: Mapping[str, str] = {"kube-preempt": "kube-default", "volcano-preempt": "volcano"}
+POLICIES = ("as-is", *PROFILES, *_VOLCANO, *PREEMPTING)
 
 #: A policy with one of the six sorts, whatever AppGroups and configuration say: ``network-overhead:TarjanSort``.
 SORTED = tuple(f"network-overhead:{name}" for name in ALGORITHMS)
@@ -137,15 +141,30 @@ def mimic(
         return Mimicry(Placement())
     state, written = ClusterState(instance, seed), arguments
     reader = ConfigReader("arguments", policy_name)
+    evicts = policy_name in PREEMPTING
+    policy_name = PREEMPTING.get(policy_name, policy_name)
     if policy_name in _VOLCANO:
         session = Session(state, _VOLCANO[policy_name] if written is None else written, reader)
         placement, ended = schedule(session, deadline)
+        if evicts and ended:
+            more = Placement.of(preempt(session)).bindings
+            placement = _evicting(Placement((*placement.bindings, *more)), state)
         return Mimicry(placement, tuple(reader.remarks), ended)
     profile = read_profile(PROFILES[policy_name] if written is None else written, reader)
-    scheduler: Scheduler[Task | Settlement] = pod_by_pod(state, profile, reader, algorithm)
+    scheduler = pod_by_pod(state, profile, reader, algorithm)
     reader.raise_any()
-    placement, ended = schedule(scheduler, deadline)
-    return Mimicry(placement, tuple(reader.remarks), ended)
+    if evicts:
+        scheduler.post_filter = DefaultPreemption(state, scheduler.step)
+    queue: Scheduler[Task | Settlement] = scheduler
+    placement, ended = schedule(queue, deadline)
+    return Mimicry(_evicting(placement, state), tuple(reader.remarks), ended)
+
+
+def _evicting(placement: Placement, state: ClusterState) -> Placement:
+    """The placement with what was evicted for it, in one step."""
+    gone = tuple(state.evicted)
+    steps = (Step(gone, tuple(binding.pod for binding in placement.bindings)),) if gone else ()
+    return replace(placement, evictions=gone, steps=steps)
 
 
 def pod_by_pod(state: ClusterState, profile: Profile, reader: ConfigReader, algorithm: str = "") -> PodByPod:

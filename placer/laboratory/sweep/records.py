@@ -58,6 +58,16 @@ def _as(kind: Any) -> tuple[PlainValidator, PlainSerializer]:
 _AS_VALUE, _AS_TRACE = _as(ValuePart), _as(TracePart)
 
 
+class Evicted(BaseModel):
+    """How many pods are evicted, of how many units, and how many of them for nothing."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    pods: int
+    units: int
+    for_nothing: int
+
+
 class RunRecord(BaseModel):
     """What one run came to; null is what is not known, all of the second part where ``error`` says why.
 
@@ -96,6 +106,8 @@ class RunRecord(BaseModel):
         Values, bounds and gaps in the order they are compared.
     violations
         Rule to how often it is broken; only what is broken, which methods never do.
+    victims
+        What is evicted; None where nothing is.
     verdict, termination
         As in a Placement; of a policy that breaks a rule there is no verdict.
     seconds_to_first
@@ -141,6 +153,7 @@ class RunRecord(BaseModel):
     weight_proved_by: str | None = None
     objective: list[Annotated[ValuePart, *_AS_VALUE]] = []
     violations: dict[str, int] = {}
+    victims: Evicted | None = None
     verdict: Verdict | None = None
     termination: Termination | None = None
     seconds_to_first: float | None = None

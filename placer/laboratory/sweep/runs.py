@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -390,27 +390,31 @@ def _decide(run: Run, path: str, target: str, began: float) -> tuple[Instance, d
 
 def _of_policy(instance: Instance, said: Proposal, target: str) -> dict[str, Any]:
     """Judge as the call of a method does, and write."""
+    from placer.disruption import outcome_of
     from placer.document import ValuePart, WeightPart, bindings_document
+    from placer.laboratory.placement_metrics import victims
     from placer.manifests import dump
-    from placer.outcome import Outcome
     from placer.placement import Value as NamedValue
-    from placer.score import placed_weight, score
-    from placer.verify import RULES, verify
+    from placer.score import level_values, placed_weight
+    from placer.verify import in_order, verify
 
     placement = said.placement
-    broken = Counter(violation.rule for violation in verify(instance, placement))
-    values = score(instance, placement)
+    violations = verify(instance, placement)
+    broken, told = Counter(violation.rule for violation in violations), victims(instance, placement, violations)
+    outcome = outcome_of(instance, placement)
+    values = level_values(outcome)
     objective = [Judged(*each) for each in zip(values, said.bounds or (None,) * len(values), strict=True)]
     weight = WeightPart.of(Judged(NamedValue(WEIGHT, placed_weight(instance, placement)), said.weight_bound))
     verdict = Verdict.OPTIMAL if all(each.met for each in objective) else Verdict.FEASIBLE
     figures = {
-        "placed_pods": len(Outcome(instance, placement).new),
+        "placed_pods": len(outcome.new),
         "placed_weight": weight.value,
         "weight_bound": weight.bound,
         "weight_gap": weight.gap,
         "weight_proved_by": weight.proved_by,
         "objective": [ValuePart.of(each) for each in objective],
-        "violations": {rule: broken[rule] for rule, _ in RULES if broken[rule]},
+        "violations": in_order(broken),
+        "victims": asdict(told) if told is not None else None,
         "verdict": None if broken else verdict,
         "termination": Termination.FINISHED,
         "notes": list(said.notes),

@@ -12,7 +12,7 @@ from statistics import median
 from placer.laboratory.sweep.records import RunRecord
 from placer.placement import Score, Value, better
 from placer.result import Verdict
-from placer.verify import RULES
+from placer.verify import in_order
 
 __all__ = ["CONFIDENCE", "Duel", "Median", "SweepRow", "duels", "median_of", "references", "rows"]
 
@@ -214,7 +214,7 @@ def _shares_of_bounds(lines: Iterable[RunRecord], bounds: Mapping[tuple[str, int
 def _violations(lines: Iterable[RunRecord]) -> dict[str, int]:
     """How often each rule is broken in all of them, in the order of the rules."""
     found = sum((Counter(line.violations) for line in lines), Counter[str]())
-    return {rule: found[rule] for rule, _ in RULES if found[rule]}
+    return in_order(found)
 
 
 def references(lines: Iterable[RunRecord]) -> dict[tuple[str, int], int]:

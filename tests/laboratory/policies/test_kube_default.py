@@ -120,7 +120,7 @@ def test_as_is_binds_nobody() -> None:
 def test_an_unknown_policy() -> None:
     with pytest.raises(UsageError, match="policy: found yarn, expected one of as-is, kube-default"):
         run(instance_of(node("n1")), "yarn")
-    assert len(POLICIES) == 7
+    assert len(POLICIES) == 9
 
 
 def test_higher_priority_then_older_then_by_name() -> None:

@@ -138,6 +138,11 @@ class Allocate:
         assert self._subjob is not None
         return self.topology.nodes(self._subjob, self._anchor, task, nodes)
 
+    def scores(self, subjob: SubJob, task: Task, nodes: IntArray) -> FloatArray:
+        """What nodes are worth to a pod of a subjob, room apart."""
+        self._subjob, self._anchor = subjob, subjob.anchor
+        return self.step.total(task, nodes)
+
     # ---------------------------------------------------------------------------------------------------------- moves
 
     def do(self, job: JobInfo, move: Move, sign: int = 1) -> None:
@@ -175,6 +180,13 @@ class Allocate:
                     self._keep_anchors(job, best)
                 return best.moves
         return []
+
+    def in_domain(self, job: JobInfo, worksheet: Worksheet, domain: int) -> list[Move]:
+        """Place a job's pods in one HyperNode, moves carried out; none where it does not become ready there."""
+        plan = self._try_job(job, worksheet.clone(), domain)
+        for move in plan.moves if plan is not None else ():
+            self.do(job, move)
+        return plan.moves if plan is not None else []
 
     def _solutions(self, job: JobInfo, worksheet: Worksheet, gradient: list[int]) -> list[_DomainPlan]:
         """Tries that work; of a job that is one gang of equal pods they are told by counting."""

@@ -83,6 +83,12 @@ class HyperNodesInfo:
     def _hear(self, task: Task, node: int, sign: int) -> None:
         self.used[self._paths[node]] += sign * task.request
 
+    def leave(self, node: int, request: IntArray) -> None:
+        """Take from a node, and what it lies in, what an evicted pod requests."""
+        self.used[self._paths[node]] -= request
+        self.idle[self._paths[node]] += request
+        self.future[self._paths[node]] += request
+
     def at_tier(self, tier: int) -> IntArray:
         """The HyperNode of every node at a tier, -1 where it has none there."""
         if tier not in self._by_tier:

@@ -1,0 +1,131 @@
+"""The plug-in DefaultPreemption: for a pod that finds no node, the node on which the least that matters is evicted.
+
+A pod at a time: what becomes of a gang is not asked, neither of the one that waits nor of those that lose a pod. The
+pod takes the room at once, as its nominated node holds it in a cluster until its victims are gone.
+
+Source: Kubernetes ``pkg/scheduler/framework/plugins/defaultpreemption``, ``pkg/scheduler/framework/preemption``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from placer.instance import Key, Pod
+from placer.laboratory.policies.framework import ClusterState, SchedulingCycle, Task
+
+__all__ = ["DefaultPreemption"]
+
+#: Of how many nodes at least the victims are worked out: this many, or this share.
+_CANDIDATES, _CANDIDATES_SHARE = 100, 0.1
+#: Added to every priority in the sum, so that fewer pods of negative priorities are not worse.
+_POSITIVE = 2**31
+
+
+class _PreemptedNode(NamedTuple):
+    """A node, its victims with the most important first, and how many of them break a disruption budget."""
+
+    node: int
+    victims: Sequence[Pod]
+    violations: int
+
+    def order(self) -> tuple[float, ...]:
+        """Smaller is chosen: budgets, highest priority, sum of priorities, number of pods, the latest start."""
+        highest = self.victims[0].priority
+        total = sum(pod.priority + _POSITIVE for pod in self.victims)
+        earliest = min(pod.created for pod in self.victims if pod.priority == highest)
+        return self.violations, highest, total, len(self.victims), -earliest
+
+
+class DefaultPreemption:
+    """What makes room for one pod after another; the filters are those of the scheduler's step."""
+
+    def __init__(self, state: ClusterState, step: SchedulingCycle) -> None:
+        self.state = state
+        self.step = step
+        self._running = state.running()
+        self._allowed = {budget.key: budget.allowed for budget in state.instance.budgets}
+        self._budgets: dict[Key, list[Key]] = {}
+        for budget in state.instance.budgets:
+            for pod in budget.pods:
+                self._budgets.setdefault(pod, []).append(budget.key)
+
+    def __call__(self, task: Task) -> int | None:
+        """Evict for a pod, and say on which node it has room then; None: on none, and nothing is evicted."""
+        if task.pod.never_preempts:
+            return None
+        chosen = min(self._candidates(task), key=_PreemptedNode.order, default=None)
+        if chosen is None:
+            return None
+        for pod in chosen.victims:
+            self.state.evict(pod)
+            for budget in self._budgets.get(pod.key, ()):
+                self._allowed[budget] = max(0, self._allowed[budget] - 1)
+        return chosen.node
+
+    def _candidates(self, task: Task) -> list[_PreemptedNode]:
+        """Nodes on which evicting helps; the search begins at one by chance and ends where there are enough."""
+        nodes = self.state.everywhere[task.eligible[self.state.everywhere]]
+        if not len(nodes):
+            return []
+        nodes = np.roll(nodes, -self.state.random.randrange(len(nodes)))
+        most = max(_CANDIDATES, int(len(self.state.everywhere) * _CANDIDATES_SHARE))
+        found = list[_PreemptedNode]()
+        for node in nodes.tolist():
+            candidate = self._dry_run(task, node)
+            if candidate is not None:
+                found.append(candidate)
+            if len(found) >= most and not all(each.violations for each in found):
+                break
+        return found
+
+    def _dry_run(self, task: Task, node: int) -> _PreemptedNode | None:
+        """All pods of a lower priority leave; as many come back as the pod lets, the most important first."""
+        lower = self._lower(task, node)
+        for pod in lower:
+            self.state.evict(pod)
+        breaking, victims = self._breaking(lower), lower
+        helps = bool(lower) and self._fits(task, node)
+        if helps:
+            order = sorted(lower, key=lambda pod: pod.key not in breaking)
+            victims = [pod for pod in order if not self._back(pod, task, node)]
+        for pod in victims:
+            self.state.evict(pod, -1)
+        if not (helps and victims):
+            return None
+        return _PreemptedNode(node, sorted(victims, key=_importance), sum(pod.key in breaking for pod in victims))
+
+    def _lower(self, task: Task, node: int) -> list[Pod]:
+        """Pods of a lower priority on a node, the most important first."""
+        there = (pod for pod in self._running.get(node, ()) if pod.key not in self.state.evicted)
+        return sorted((pod for pod in there if pod.priority < task.pod.priority), key=_importance)
+
+    def _back(self, pod: Pod, task: Task, node: int) -> bool:
+        """Whether a pod may stay after all; it is back then."""
+        self.state.evict(pod, -1)
+        if self._fits(task, node):
+            return True
+        self.state.evict(pod)
+        return False
+
+    def _fits(self, task: Task, node: int) -> bool:
+        nodes = np.array([node], dtype=np.int64)
+        return all(bool(each(task, nodes)[0]) for each in self.step.filters)
+
+    def _breaking(self, pods: Iterable[Pod]) -> set[Key]:
+        """Those of some pods, one going after another, for which a budget allows no more."""
+        left, found = dict(self._allowed), set[Key]()
+        for pod in pods:
+            budgets = self._budgets.get(pod.key, ())
+            for budget in budgets:
+                left[budget] -= 1
+            if any(left[budget] < 0 for budget in budgets):
+                found.add(pod.key)
+        return found
+
+
+def _importance(pod: Pod) -> tuple[int, float, Key]:
+    """Higher priority first, then who runs longer."""
+    return -pod.priority, pod.created, pod.key
