@@ -167,7 +167,8 @@ def _right(cluster: _CheckedCluster, needed: NeededRight) -> CheckResult:
 
 def _is_served(cluster: _CheckedCluster, right: Right) -> bool:
     """Whether the kind that a right is about is there; what is no kind that is read, every cluster has."""
-    infos = [each for each in BY_ATTRIBUTE.values() if each.plural == right.resource and right.group in each.groups]
+    plural = right.resource.partition("/")[0]
+    infos = [each for each in BY_ATTRIBUTE.values() if each.plural == plural and right.group in each.groups]
     return not infos or any(right.group in cluster.groups(each) for each in infos)
 
 

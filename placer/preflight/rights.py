@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from placer.cluster.reading.access import Right
 from placer.cluster.reading.snapshot import LISTED
+from placer.instance.gangs import UPSTREAM, VOLCANO
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ __all__ = ["NeededRight", "needed_rights", "read_kinds"]
 
 #: Read beside what is always listed: where there are AppGroups, and last of all.
 _MORE = ("replica_sets", "pods")
-_VOLCANO = "scheduling.volcano.sh"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,18 @@ def _binding(options: PassOptions) -> Iterator[NeededRight]:
 def _telling(options: PassOptions) -> Iterator[NeededRight]:
     purpose = "pods are told why they wait, and a binding that is in doubt is fenced"
     yield NeededRight(Right("", "pods/status", "patch"), purpose)
+    if options.status.conditions:
+        purpose = "PodGroups of Kubernetes say whether they were scheduled (not with --no-conditions)"
+        yield NeededRight(Right(UPSTREAM, "podgroups", "get"), purpose)
+        yield NeededRight(Right(UPSTREAM, "podgroups/status", "patch"), purpose)
     if options.status.events:
         yield NeededRight(Right("events.k8s.io", "events", "create"), "Events are written (not with --no-events)")
     if options.status.groups:
         purpose = "PodGroups of Volcano get their status (not with --no-group-status)"
-        yield NeededRight(Right(_VOLCANO, "podgroups", "get"), purpose)
-        yield NeededRight(Right(_VOLCANO, "podgroups", "patch"), purpose)
+        yield NeededRight(Right(VOLCANO, "podgroups", "get"), purpose)
+        yield NeededRight(Right(VOLCANO, "podgroups", "patch"), purpose)
     if options.enqueue:
-        yield NeededRight(Right(_VOLCANO, "podgroups", "patch"), "PodGroups are let in (--inqueue)")
+        yield NeededRight(Right(VOLCANO, "podgroups", "patch"), "PodGroups are let in (--inqueue)")
 
 
 def _leading(options: PassOptions) -> Iterator[NeededRight]:

@@ -202,9 +202,12 @@ def test_a_right_by_name_is_told_with_name_and_namespace() -> None:
 
 def test_a_right_to_a_kind_that_is_not_there_is_a_warning() -> None:
     queues = Right("scheduling.volcano.sh", "queues", "list")
-    for lists, state in (({}, WARNING), (VOLCANO, FAILED)):
-        (result,) = of("rights", checked(CheckedServer(lists, denied={queues})))
-        assert result.state is state
+    status = Right("scheduling.k8s.io", "podgroups/status", "patch")
+    upstream = {"/apis/scheduling.k8s.io/v1beta1/podgroups": []}
+    for right, there in ((queues, VOLCANO), (status, upstream)):
+        for lists, state in (({}, WARNING), (there, FAILED)):
+            (result,) = of("rights", checked(CheckedServer(lists, denied={right})))
+            assert result.state is state
 
 
 def test_measured_costs_need_the_right_to_their_config_map() -> None:
@@ -224,6 +227,7 @@ def test_measured_costs_need_the_right_to_their_config_map() -> None:
     [
         (PassOptions(patience=float("inf")), "delete pods"),
         (PassOptions(status=StatusOptions(events=False)), "create events.events.k8s.io"),
+        (PassOptions(status=StatusOptions(conditions=False)), "patch podgroups/status.scheduling.k8s.io"),
         (PassOptions(status=StatusOptions(groups=False)), "patch podgroups.scheduling.volcano.sh"),
         (PassOptions(dry_run="client"), "create pods/binding"),
         (PassOptions(dry_run="server"), "create leases.coordination.k8s.io in namespace placer"),
