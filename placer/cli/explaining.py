@@ -13,7 +13,7 @@ from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
 from placer.terminal import OK, add_command, add_what_if, console
-from placer.words import and_list
+from placer.words import and_list, counted
 
 if TYPE_CHECKING:
     from placer.explain.cases import Case
@@ -184,7 +184,8 @@ def _told(found: Explanation) -> Iterator[str]:
     if found.admitted:
         yield f"{found.group} does not wait: it is admitted, or runs."
         return
-    yield f"{found.group} waits."
+    counts = f" It has {counted(found.pods, 'pending pod')}, and needs {found.needed:,}."
+    yield f"{found.group} waits.{counts if found.group.api_group else ''}"
     yield from _why(found)
 
 

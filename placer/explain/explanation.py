@@ -53,6 +53,8 @@ class Explanation:
         What ``solve`` says of it; None for an admitted group.
     gated
         Its pods that scheduling gates hold back, which count as missing.
+    pods, needed
+        How many of its pods wait, and how many it needs of such, at least.
     """
 
     group: GroupKey
@@ -61,6 +63,8 @@ class Explanation:
     changes: tuple[TriedChange, ...] = ()
     reason: Reason | None = None
     gated: Mapping[Key, Gated] = field(default_factory=dict)
+    pods: int = 0
+    needed: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data with the names of models/interface.md."""
@@ -238,7 +242,8 @@ def _explained(case: Case, key: GroupKey, placed: Placed, reason: Reason | None,
     sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
     question = Question(case, key, placed, tuple(sets), deadline)
     gated = {pod: each for pod, each in case.gated.items() if each.group == key}
-    return Explanation(key, False, tuple(sets), tuple(changes(question, place_by_search)), reason, gated)
+    tried, group = tuple(changes(question, place_by_search)), case.instance.groups[key]
+    return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need)
 
 
 def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | None) -> GroupCause:

@@ -120,9 +120,9 @@ def refused_words(instance: Instance, placement: Placement) -> str:
     """Which nodes that a placement uses refuse its pods as they are (C3), and why; empty where none does."""
     refusing: dict[str, dict[str, None]] = {}
     for key, node in placement.node_of.items():
-        text = instance.pods[key].constraints.refusal(instance.nodes[node])
-        if text is not None:
-            refusing.setdefault(text, {})[node] = None
+        texts = instance.pods[key].constraints.refusals(instance.nodes[node])
+        if texts:
+            refusing.setdefault(" and ".join(texts), {})[node] = None
     said = (f"{named_nodes(sorted(nodes))} ({text})" for text, nodes in sorted(refusing.items()))
     return f"fits with pods on nodes that refuse them: {and_list(said)}" if refusing else ""
 

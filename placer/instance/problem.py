@@ -150,6 +150,10 @@ class Term:
         )
 
 
+#: How the keys of taints begin by which Kubernetes says how a node is.
+_STATE_TAINTS = "node.kubernetes.io/"
+
+
 @dataclass(frozen=True, slots=True)
 class Constraints:
     """What a pod asks of a node's own properties.
@@ -189,6 +193,17 @@ class Constraints:
         if not node.ready:
             return "node is not Ready"
         return self._repelled(node) or self.mismatch(node)
+
+    def refusals(self, node: Node) -> list[str]:
+        """Every reason why the node is not eligible; taints that say once more how it is are left out."""
+        found = [] if node.ready else ["node is not Ready"]
+        sound = replace(node, ready=True, taints=())
+        found += [text for text in (self._repelled(sound),) if text is not None]
+        for taint in node.taints:
+            text = self._repelled(replace(sound, unschedulable=False, taints=(taint,)))
+            if text is not None and not (found and taint.key.startswith(_STATE_TAINTS)):
+                found.append(text)
+        return [*found, *(text for text in (self.mismatch(node),) if text is not None)]
 
     def _repelled(self, node: Node) -> str | None:
         """What keeps pods off the node and is not tolerated."""

@@ -119,9 +119,8 @@ class EligibleNodes:
         if constraints not in self._refusals:
             found = self._refusals.setdefault(constraints, {})
             for name, node in self.nodes.items():
-                text = constraints.refusal(node)
-                if text is not None:
-                    found.setdefault(text, []).append(name)
+                if not constraints.admits(node):
+                    found.setdefault(" and ".join(constraints.refusals(node)), []).append(name)
         return self._refusals[constraints]
 
 

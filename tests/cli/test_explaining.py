@@ -133,7 +133,7 @@ def test_gated_pods_of_a_gang_that_waits_are_told(tmp_path: Path, capsys: Captur
     assert main(["explain", path]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [
-        "PodGroup default/g waits.",
+        "PodGroup default/g waits. It has 1 pending pod, and needs 2.",
         "  It has 1 pod that no scheduler may place: scheduling gate example.com/quota.",
     ]
     assert main(["explain", path, "--json"]) == 0

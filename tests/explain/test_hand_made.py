@@ -135,6 +135,12 @@ def test_changes(at: int) -> None:
             "the room went to PodGroup default/rival (1 pod); as things stand, pods are placed where it fits alone "
             "(Node a) of PodGroup default/rival of priority 100 (its own priority is 0)",
         ),
+        (
+            "cordoned and tainted",
+            "0/1 nodes are eligible for 1 pod of nvidia.com/gpu 8: 1 node is unschedulable and untolerated taint "
+            "gpu=yes:NoSchedule (a)",
+        ),
+        ("not ready, and says so by a taint", "for 1 pod of nvidia.com/gpu 8: 1 node is not Ready (a)"),
         ("cordoned and full", "0/1 nodes are eligible for 1 pod of nvidia.com/gpu 8: 1 node is unschedulable"),
     ],
 )
@@ -214,7 +220,7 @@ def test_nodes_refuse_pods_as_a_message_says() -> None:
         assert names.isdisjoint(admitting), message
         assert any(set(each.node_of.values()) <= names | admitting for each in ready_placements(instance, key, codes))
         for node, why in re.findall(r"Node (\S+) \(([^)]*)\)", message):
-            assert pods[0].constraints.refusal(instance.nodes[node]) == why
+            assert pods[0].constraints.refusals(instance.nodes[node]) == why.split(" and ")
 
 
 def nodes_named(message: str) -> set[str]:

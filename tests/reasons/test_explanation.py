@@ -101,8 +101,8 @@ def test_no_eligible_node() -> None:
         world.pod(name, gang, selector={"pool": "gpu"})
     message = (
         "0/5 nodes are eligible for 2 pods of nvidia.com/gpu 1: "
-        "2 node selector pool=gpu (n0, n1), 1 node is not Ready (n3), 1 node is unschedulable (n4), "
-        "1 untolerated taint x:NoSchedule (n2)"
+        "2 node selector pool=gpu (n0, n1), 1 node is not Ready and node selector pool=gpu (n3), "
+        "1 node is unschedulable and node selector pool=gpu (n4), 1 untolerated taint x:NoSchedule (n2)"
     )
     assert only(world) == ("NoEligibleNode", message)
 
