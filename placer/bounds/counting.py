@@ -4,7 +4,8 @@ What is asked in all against the room in all, by the fraction: amounts, and piec
 least that makes it ready; what cannot stand alone (:mod:`placer.bounds.standalone`) counts nothing. Where the values of
 higher priorities are known, what they must take is gone for the others. Where every pod is placed that can be, the
 values that are minimised are at least the lowest tier and the fewest leaves that could hold each scope alone, the
-fewest nodes and HyperNodes that hold all pods together, and what calls cost at least.
+fewest nodes and HyperNodes that hold all pods together, and what calls cost at least; where some wait, still the fewest
+nodes and HyperNodes that hold so much weight.
 """
 
 from __future__ import annotations
@@ -191,6 +192,16 @@ class VolumeBounds:
         found = min(total, _most_weight(items.weights, items.costs[:, best], max(0, left)))
         return found, "volume" if self.measures[best].size == 1 else "counting"
 
+    def fewest(self, bins: _Bins, reached: Mapping[int, int]) -> int:
+        """Fewest of some bins that hold what is left of placed weight, per priority, once all other room is taken."""
+        taken = sum((self._taken_by(*each) for each in reached.items()), np.zeros(len(self.measures)))
+        says = [bins.fewest(measure, float(asked)) for measure, asked in enumerate(taken)]
+        if not any(says):
+            return 0
+        best = int(np.argmax(says))
+        items = ((self._pods_of(priority), value) for priority, value in reached.items())
+        return bins.fewest(best, sum(_least_cost(each.weights, each.costs[:, best], value) for each, value in items))
+
     def _taken_by(self, priority: int, value: int) -> FloatArray:
         """About the least that placed weight of a priority takes by each measure: float64, shape (measures,)."""
         if (priority, value) not in self._taken:
@@ -249,6 +260,68 @@ def _least_cost(weights: IntArray, costs: IntArray, value: int) -> int:
     price, unit = int(costs[split]), int(weights[split])
     losses: npt.NDArray[np.object_] = weights.astype(object) * price - costs.astype(object) * unit
     return max(0, -int(-(price * value - sum(loss for loss in losses if loss > 0)) // unit))
+
+
+@dataclass(frozen=True)
+class _Bins:
+    """Nodes or domains that are empty.
+
+    Parameters
+    ----------
+    outside
+        int64, shape (measures,): room elsewhere.
+    inside
+        int64, shape (measures, bins): room of the largest, of the two largest, and so on.
+    """
+
+    outside: IntArray
+    inside: IntArray
+
+    @classmethod
+    def of(cls, whole: IntArray, rooms: IntArray) -> _Bins:
+        """Bins with these rooms, shape (measures, bins), of so much room in all, shape (measures,)."""
+        return cls(whole - rooms.sum(axis=1), np.cumsum(-np.sort(-rooms, axis=1), axis=1))
+
+    def fewest(self, measure: int, asked: float) -> int:
+        """Fewest that hold what is asked for beyond the room elsewhere; all of them where even that is too little."""
+        sums, left = self.inside[measure], asked - int(self.outside[measure])
+        return min(int(np.searchsorted(sums, left)) + 1, len(sums)) if left > 0 else 0
+
+
+class OpenedBounds:
+    """Fewest empty nodes, and empty domains, that hold so much placed weight.
+
+    Parameters
+    ----------
+    volume
+        Amounts and pieces in all; pods that make no node count as used must not be among them.
+    """
+
+    def __init__(self, volume: VolumeBounds) -> None:
+        self.volume, self.dense = volume, volume.alone.dense
+        self._last: dict[str, tuple[dict[int, int] | None, int]] = {}
+
+    def least(self, name: str, reached: dict[int, int]) -> int:
+        """Least ``packedNodes`` or ``packedHyperNodes`` with so much placed weight of each priority."""
+        if self._last.get(name, (None, 0))[0] != reached:
+            self._last[name] = reached, sum(self.volume.fewest(bins, reached) for bins in self._bins[name])
+        return self._last[name][1]
+
+    @cached_property
+    def _bins(self) -> dict[str, list[_Bins]]:
+        """Empty nodes, and the empty domains of each tier."""
+        alone, tree = self.volume.alone, self.dense.domains
+        rooms = [alone.rooms.per_kind(measure)[alone.shapes.of_node] for measure in self.volume.measures]
+        room = np.array(rooms, dtype=np.int64).reshape(len(rooms), len(self.dense.nodes))
+        sums = np.concatenate((np.zeros((len(rooms), 1), dtype=np.int64), np.cumsum(room, axis=1)), axis=1)
+        inner = ~tree.used & (np.arange(len(tree.tier)) != tree.root)
+        tiers = [np.flatnonzero(inner & (tree.tier == tier)) for tier in np.unique(tree.tier[inner])]
+        return {
+            "packedNodes": [_Bins.of(sums[:, -1], room[:, ~self.dense.node_used])],
+            "packedHyperNodes": [
+                _Bins.of(sums[:, -1], sums[:, tree.end[each]] - sums[:, tree.begin[each]]) for each in tiers
+            ],
+        }
 
 
 class MinimisedBounds:
@@ -448,6 +521,11 @@ class CountingBounds:
         return VolumeBounds(self.alone)
 
     @cached_property
+    def opened(self) -> OpenedBounds | None:
+        """Nodes and domains in use; None where pods wait that make no node count as used."""
+        return None if any(one.daemon for one in self.dense.classes) else OpenedBounds(self.volume)
+
+    @cached_property
     def everything(self) -> MinimisedBounds:
         """Values that are minimised where every pod is placed that can be."""
         return MinimisedBounds(self.alone)
@@ -494,6 +572,16 @@ def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[Na
                 seen.add(priority)
         elif name in counting.everything.makers and seen >= priorities:
             yield NamedBound(level, counting.everything.least(name), "counting", before)
+        else:
+            yield from _opened(counting, level, before)
+
+
+def _opened(counting: CountingBounds, level: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
+    """What placed weight needs of empty nodes and domains, whichever pods it is of."""
+    name, _ = counting.dense.levels[level]
+    if name in ("packedHyperNodes", "packedNodes") and counting.opened is not None:
+        reached = placed_before(counting.dense.levels, before)
+        yield NamedBound(level, counting.opened.least(name, reached), "counting", before)
 
 
 def _left(counting: CountingBounds, level: int, before: tuple[int, ...]) -> Iterator[NamedBound]:

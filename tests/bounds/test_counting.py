@@ -163,13 +163,35 @@ def test_pods_without_room_count_as_if_they_were_not_there() -> None:
     assert found["packedNodes", None] == 2
 
 
-def test_values_that_are_minimised_are_bounded_only_where_all_is_placed() -> None:
+def test_locality_and_span_are_bounded_only_where_all_is_placed() -> None:
     world = World()
     world.nodes("a b")
     world.hyper("leaf", 1, "a b")
     world.pods_of("p q", world.gang("pair", 1, topology=soft()), 3)
-    assert given(world, admitted0=3 * QUARTER, placed0=3 * QUARTER)["packedNodes", None] == 0
-    assert given(world, admitted0=3 * QUARTER, placed0=6 * QUARTER)["packedNodes", None] == 2
+    found = given(world, admitted0=3 * QUARTER, placed0=3 * QUARTER)
+    assert (found["locality", None], found["span", None]) == (0, 0)
+    found = given(world, admitted0=3 * QUARTER, placed0=6 * QUARTER)
+    assert (found["locality", None], found["span", None]) == (2, 1)
+
+
+def test_placed_weight_needs_nodes_whatever_waits() -> None:
+    # 5 quarters of priority 1 and 4 of priority 0 are placed, of 16: at least 9 GPUs, 2 of them on the node in use.
+    world = World()
+    world.nodes("a b c d")
+    world.running("runs", "a", gpu=2)
+    world.hyper("left", 1, "a b")
+    world.hyper("right", 1, "c d")
+    for number in range(8):
+        world.pod(f"high-{number}", None, 1, priority=1)
+        world.pod(f"low-{number}", None, 1)
+    reached = {"admitted1": 5 * QUARTER, "placed1": 5 * QUARTER, "admitted0": 4 * QUARTER, "placed0": 4 * QUARTER}
+    found = given(world, **reached)
+    assert (found["packedHyperNodes", None], found["packedNodes", None]) == (1, 2)
+    reached["placed0"] = QUARTER
+    found = given(world, **reached)
+    assert (found["packedHyperNodes", None], found["packedNodes", None]) == (0, 1)
+    world.pod("watches", None, 1, daemon=True)
+    assert given(world, **reached)["packedNodes", None] == 0
 
 
 # Odds and ends
