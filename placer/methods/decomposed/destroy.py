@@ -543,7 +543,7 @@ class DestroyOperators:
         return found
 
     def _cells(self, weights: FloatArray, allowed: BoolArray, size: int) -> IntArray:
-        """Cells by weighted draw until there are so many nodes."""
+        """Cells by weighted draw until there are so many nodes; of one that is far too large some of its nodes."""
         open_cells = np.unique(self.cell[allowed])
         if not len(open_cells) or size <= 0:
             return np.zeros(0, dtype=np.int64)
@@ -551,7 +551,8 @@ class DestroyOperators:
         order = open_cells[np.argsort(-keys)]
         count = np.cumsum(np.bincount(self.cell[allowed], minlength=len(weights))[order])
         chosen = order[: int(np.searchsorted(count, size)) + 1]
-        return np.flatnonzero(allowed & np.isin(self.cell, chosen)).astype(np.int64)
+        nodes = np.flatnonzero(allowed & np.isin(self.cell, chosen)).astype(np.int64)
+        return nodes if len(nodes) <= 2 * size else self.numbers.permutation(nodes)[:size]
 
     # Where pods are apart
 

@@ -178,6 +178,15 @@ def test_every_operator_chooses_allowed_nodes_once(level: int) -> None:
     assert seen == set(range(len(operators.operators)))
 
 
+@pytest.mark.parametrize("level", range(6))
+def test_no_operator_frees_a_whole_leaf_where_the_model_of_a_few_nodes_is_too_large(level: int) -> None:
+    dense = make_dense(instance_of(*generate("planted", nodes=64, leaf_size=16, seed=3, overfull=0.3).documents))
+    operators = DestroyOperators(IncumbentState(dense, greedy(dense)), level, random.Random(1))
+    for _ in range(30):
+        chosen = operators.choose([4] * len(operators.operators), np.zeros(64, dtype=bool), ())
+        assert 1 <= len(chosen.nodes) <= 8
+
+
 def test_where_kubelets_refuse_pods_some_repairs_are_by_ejection_chains() -> None:
     """Ejection chains get all nodes that may be freed, or half as many as there are, and all groups that wait."""
     made = generate("numa", nodes=40, zones=(2,), seed=3)
