@@ -87,13 +87,17 @@ class ExactConstraints:
         clash.
 
         On a place that is counted, per size s: sum over i with size(i) >= s of size(i) y[i, p] <= room in pieces of s.
+        Where fillings are listed, per request q: sum over i that ask for q of y[i, p] <= sum over f of f[q] v[p, f],
+        and sum over f of v[p, f] <= nodes.
         """
         at: dict[int, list[tuple[int, IntVar]]] = defaultdict(list)
         for item, counts in enumerate(self.variables.counts):
             for place, variable in counts.items():
                 at[place].append((item, variable))
         for place, counts_there in at.items():
-            if self.places[place].resource is None:
+            if self.places[place].fillings:
+                self._room_by_filling(place, counts_there)
+            elif self.places[place].alone:
                 self._room_of_node(self.places[place].nodes[0], counts_there)
                 self._ports_of_node(counts_there)
             else:
@@ -107,6 +111,15 @@ class ExactConstraints:
                 if amount:
                     row.add(amount, variable)
             self._at_most(row, int(room))
+
+    def _room_by_filling(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
+        where, filled = self.places[place], self.variables.fillings[place]
+        self._at_most(Linear().add(1, *filled), len(where.nodes))
+        for position, request in enumerate(where.requests):
+            row = Linear().add(1, *(variable for item, variable in counts if self.requests[item] == request))
+            for filling, variable in zip(where.fillings, filled, strict=True):
+                row.add(-filling[position], variable)
+            self._at_most(row, 0)
 
     def _room_by_size(self, place: int, counts: list[tuple[int, IntVar]]) -> None:
         where = self.places[place]
@@ -420,7 +433,7 @@ class Implied:
 
     def rooms(self) -> None:
         """Sum over p in d of pieces(i) y[i, p] <= room(d), for domains with places that are single nodes."""
-        single = {where.leaf for where in self.variables.places if where.resource is None}
+        single = {where.leaf for where in self.variables.places if where.alone}
         wanted = {domain for leaf in single for domain in self.variables.path(leaf)}
         for measure, rows in self._rows():
             for domain in wanted & rows.keys():

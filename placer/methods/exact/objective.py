@@ -233,21 +233,26 @@ class ExactObjective:
 
     def _fill(self, place: int, filled: IntVar, there: list[tuple[int, IntVar]]) -> None:
         where, requests = self.variables.places[place], self.variables.requests
-        room = [int(amount) for amount in self.dense.free[where.nodes[0]]]
-        if where.resource is None:
-            for resource, amount in enumerate(room):
-                row = Linear().add(-amount, filled)
-                for item, variable in there:
-                    row.add(requests[item][resource], variable)
-                self.model.add(solver_form(row) <= 0)
-            for item, variable in there:
-                most = int(self.variables.sizes[item][place])
-                self.model.add(solver_form(Linear().add(1, variable).add(-most, filled)) <= 0)
+        if where.fillings:
+            self.model.add(solver_form(Linear().add(-1, filled).add(1, *self.variables.fillings[place])) <= 0)
+        elif where.resource is None:
+            self._fill_node(place, filled, there)
         for size in where.sizes:
-            row = Linear().add(-(room[where.resource or 0] // size), filled)
+            room = int(self.dense.free[where.nodes[0], where.resource or 0])
+            row = Linear().add(-(room // size), filled)
             for item, variable in there:
                 row.add(requests[item][where.resource or 0] // size, variable)
             self.model.add(solver_form(row) <= 0)
+
+    def _fill_node(self, place: int, filled: IntVar, there: list[tuple[int, IntVar]]) -> None:
+        for resource, amount in enumerate(self.dense.free[self.variables.places[place].nodes[0]].tolist()):
+            row = Linear().add(-amount, filled)
+            for item, variable in there:
+                row.add(self.variables.requests[item][resource], variable)
+            self.model.add(solver_form(row) <= 0)
+        for item, variable in there:
+            most = int(self.variables.sizes[item][place])
+            self.model.add(solver_form(Linear().add(1, variable).add(-most, filled)) <= 0)
 
     def _tier(self, domain: int) -> int:
         return int(self.dense.domains.tier[domain])

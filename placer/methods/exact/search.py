@@ -18,6 +18,7 @@ from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, Sol
 from placer.methods.exact.calls import CallPairs
 from placer.methods.exact.constraints import ExactConstraints, Implied
 from placer.methods.exact.neighbours import NeighbourRows
+from placer.methods.exact.node_sets import make_node_sets
 from placer.methods.exact.objective import ExactObjective
 from placer.methods.exact.variables import (
     ExactVariables,
@@ -26,7 +27,6 @@ from placer.methods.exact.variables import (
     decode,
     encode,
     make_bundles,
-    make_node_sets,
     solver_form,
 )
 from placer.methods.exact.zones import Zones, count_choices

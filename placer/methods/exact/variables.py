@@ -1,13 +1,5 @@
 """Decision variables of the exact model: what is counted together, what is decided, and the way to solutions and back.
 
-**Node sets.** Where one resource decides and the sizes asked of it divide one another (1, 2, 4, 8 GPUs), pods fit on a
-set of nodes exactly if, for each size ``s``, all pods of at least ``s`` fit into the room counted in pieces of ``s``::
-
-    sum over pods of size >= s of size  <=  sum over nodes of floor(room / s) * s
-
-(Put the largest first: what they leave of a node is a multiple of the next size.) The nodes of such a set need no
-names, and the symmetry between them is gone. Everywhere else a set is a single node. The model calls a set a *place*.
-
 **Bundles.** A *bundle* is a set of interchangeable groups (many pods that are gangs of one, gangs of one shape) or of
 interchangeable subgroups of one group. Each of its members is placed entirely or not at all; a bundle of one member
 may also be elastic. An *item* is the class of equal pods at one position of each member. The model counts placed
@@ -20,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from fractions import Fraction
-from itertools import pairwise
+from itertools import islice
+from operator import le
 from typing import TypeAlias
 
 import numpy as np
@@ -30,7 +22,8 @@ from ortools.sat.python.cp_model import CpModel, IntVar, LinearExpr
 from placer.dense import Dense, DenseGroup, DenseSubGroup, PodClass, Solution
 from placer.dense.model import BoolArray, IntArray, ready
 from placer.linear import LinearExpression
-from placer.symmetry import GroupSignatures, equally_eligible, grouped, partition
+from placer.methods.exact.node_sets import NodeSet, Request, raw_fits
+from placer.symmetry import GroupSignatures, grouped
 
 __all__ = [
     "Bundle",
@@ -38,199 +31,15 @@ __all__ = [
     "ExactVariables",
     "Item",
     "Linear",
-    "NodeSet",
     "Reach",
     "count_sizes",
     "decode",
     "encode",
     "make_bundles",
-    "make_node_sets",
     "reaches",
     "solver_form",
     "value_at",
 ]
-
-#: How many pods that ask for nothing a node holds: more than there are.
-UNLIMITED = 2**31
-
-
-@dataclass(frozen=True)
-class NodeSet:
-    """A node, or nodes of one leaf that are counted together.
-
-    Parameters
-    ----------
-    nodes
-        Their indices, ascending.
-    leaf
-        Their leaf domain, the virtual root for nodes in no HyperNode.
-    unit
-        What ``span`` counts them as.
-    used
-        Whether they were not empty before (O4).
-    resource
-        The resource that decides, by which packing is exact; None for a single node where every resource counts.
-    sizes
-        Distinct amounts asked of it, ascending, each a divisor of the next; empty where ``resource`` is None.
-    """
-
-    nodes: tuple[int, ...]
-    leaf: int
-    unit: int
-    used: bool
-    resource: int | None = None
-    sizes: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class _CountableResource:
-    """A resource by which packing may be counted, and how much of each other one a unit of it takes along at most."""
-
-    resource: int
-    sizes: tuple[int, ...]
-    along: tuple[Fraction, ...]
-
-    def decides(self, room: Sequence[int]) -> bool:
-        """Whether on a node with this room no other resource can run short first."""
-        step = self.sizes[0]
-        most = room[self.resource] // step * step
-        return all(most * share <= other for share, other in zip(self.along, room, strict=True))
-
-
-def raw_fits(dense: Dense, index: int) -> IntArray:
-    """How many pods like those of a class each node holds: :meth:`Dense.fits` not cut at the size of the class."""
-    pod_class = dense.classes[index]
-    fits = dense.fits(index)
-    asked = np.flatnonzero(pod_class.request)
-    if pod_class.host_ports or (dense.neighbours is not None and index in dense.neighbours.lonely):
-        return fits
-    room: IntArray = np.full(len(dense.nodes), UNLIMITED, dtype=np.int64)
-    if len(asked):
-        room = (dense.free[:, asked] // pod_class.request[asked]).min(axis=1)
-    if dense.numa is not None:
-        room = np.minimum(room, dense.numa.most(index))
-    return np.where(fits > 0, room, 0)
-
-
-def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
-    """Divide the nodes on which anything fits into sets, in tree order.
-
-    Nodes of a set are eligible for the same pods, of the same leaf and network area, in the same domains where pods
-    look at those (C12, C13, C14), all used or all empty before; the empty ones hold equally many pods of each size, so
-    that the least number of them that a set of pods needs can be counted too.
-
-    Parameters
-    ----------
-    dense
-        The instance.
-    apart
-        Whether nodes that two pods of a call could share are sets of their own: pairs on one node count in O3.
-    """
-    eligible, area = equally_eligible(dense).of, dense.area
-    countable = _CountableNodes(dense, eligible, apart=apart)
-    unit = dense.span_leaf if any(scope.wanted for scope in dense.scopes) else dense.leaf
-    asking = _where_neighbours_matter(dense)
-
-    def signature(node: int) -> tuple[object, ...]:
-        by = countable.by(node)
-        if by is None:
-            return ("alone", node)
-        used = bool(dense.node_used[node])
-        profile = () if used else tuple((dense.free[node, by.resource] // np.array(by.sizes)).tolist())
-        domains = dense.neighbours.kind_of(node) if dense.neighbours is not None and asking[node] else ()
-        return (int(unit[node]), int(area[node]), int(eligible[node]), domains, used, by.resource, profile)
-
-    members = grouped(_where_anything_fits(dense), signature).values()
-    places = [_node_set(dense, tuple(nodes), countable.by(nodes[0])) for nodes in members]
-    return tuple(sorted(places, key=lambda place: place.nodes[0]))
-
-
-def _where_neighbours_matter(dense: Dense) -> BoolArray:
-    """Nodes on which pods may be that rows about neighbours are about: bool, shape (nodes,)."""
-    concerned = dense.neighbours.concerned if dense.neighbours is not None else ()
-    masks = sorted({dense.classes[index].mask for index in concerned})
-    found: BoolArray = np.zeros(len(dense.nodes), dtype=bool)
-    for mask in masks:
-        found |= dense.masks[mask]
-    return found
-
-
-class _CountableNodes:
-    """By which resource the packing of a node is counted, if by any."""
-
-    def __init__(self, dense: Dense, eligible: IntArray, *, apart: bool) -> None:
-        self._dense, self._eligible = dense, eligible
-        self._single = _meeting(dense) if apart else np.zeros(len(dense.nodes), dtype=bool)
-        if dense.numa is not None:
-            self._single |= dense.numa.kind >= 0
-        self._resources: dict[int, list[_CountableResource]] = {}
-        self._decided: dict[tuple[int, ...], _CountableResource | None] = {}
-
-    def by(self, node: int) -> _CountableResource | None:
-        """The first resource that decides on a node; None where it must stay a node of its own."""
-        if self._single[node]:
-            return None
-        eligible, room = int(self._eligible[node]), tuple(self._dense.free[node].tolist())
-        if eligible not in self._resources:
-            self._resources[eligible] = _countable_resources(self._dense, self._eligible == eligible)
-        if (eligible, *room) not in self._decided:
-            found = (each for each in self._resources[eligible] if each.decides(room))
-            self._decided[eligible, *room] = next(found, None)
-        return self._decided[eligible, *room]
-
-
-def _meeting(dense: Dense) -> BoolArray:
-    """Nodes on which both ends of a call may be, one of them new: bool, shape (nodes,)."""
-    found = np.zeros(len(dense.nodes), dtype=bool)
-    if dense.network is not None:
-        new, before = np.zeros((2, len(dense.network.workloads), len(dense.nodes)), dtype=bool)
-        for number, workload in enumerate(dense.network.workloads):
-            masks = sorted({dense.classes[index].mask for index in workload.classes})
-            new[number] = dense.masks[masks].any(axis=0)
-            before[number, [node for node, _, _ in workload.bound if node >= 0]] = True
-        for call in dense.network.calls:
-            one, other = call.origin, call.destination
-            found |= (new[one] & (new[other] | before[other])) | (before[one] & new[other])
-    return found
-
-
-def _node_set(dense: Dense, nodes: tuple[int, ...], counting: _CountableResource | None) -> NodeSet:
-    first = nodes[0]
-    leaf, unit, used = int(dense.leaf[first]), int(dense.span_leaf[first]), bool(dense.node_used[first])
-    if counting is None:
-        return NodeSet(nodes, leaf, unit, used)
-    return NodeSet(nodes, leaf, unit, used, counting.resource, counting.sizes)
-
-
-def _where_anything_fits(dense: Dense) -> list[int]:
-    fits = np.zeros(len(dense.nodes), dtype=bool)
-    for index in partition(each.shape for each in dense.classes).first.tolist():
-        fits |= dense.fits(index) > 0
-    return [int(node) for node in np.flatnonzero(fits)]
-
-
-def _countable_resources(dense: Dense, nodes: BoolArray) -> list[_CountableResource]:
-    """Resources by which pods that fit on some of the nodes can be counted; none where host ports take part."""
-    requests, found = _requests_on(dense, nodes), []
-    for resource in range(len(dense.resources)):
-        sizes = sorted({request[resource] for request in requests})
-        if sizes and sizes[0] > 0 and all(b % a == 0 for a, b in pairwise(sizes)):
-            by_unit = ([Fraction(amount, request[resource]) for amount in request] for request in requests)
-            found.append(_CountableResource(resource, tuple(sizes), tuple(map(max, zip(*by_unit, strict=True)))))
-    return found
-
-
-def _requests_on(dense: Dense, nodes: BoolArray) -> set[tuple[int, ...]]:
-    """Requests of the pods that fit on some of the nodes, equally eligible all; none where one has host ports."""
-    first, found = int(np.argmax(nodes)), set[tuple[int, ...]]()
-    for index, one in enumerate(dense.classes):
-        request = tuple(one.request.tolist())
-        known = request in found and not one.host_ports
-        if not known and dense.masks[one.mask, first] and (dense.fits(index)[nodes] > 0).any():
-            if one.host_ports:
-                return set()
-            found.add(request)
-    return found
 
 
 class Reach(Enum):
@@ -490,6 +299,8 @@ class ExactVariables:
         ready and may have pods. None where nothing has to be ready.
     homes
         Per bundle: domain to how many members have all their pods in it (0 or 1 with TREE). Empty with FREE.
+    fillings
+        Per place: how many of its nodes are filled in each of the ways that are listed.
     opened, filled
         Domain to whether it is empty no more, place to how many of its nodes are empty no more; made with packing.
     derived
@@ -514,6 +325,7 @@ class ExactVariables:
         self.counts = self._counts()
         self.active = [self._active(bundle) for bundle in self.all]
         self.homes = [self._homes(bundle) for bundle in self.all]
+        self.fillings = [[self.integer(len(place.nodes)) for _ in place.fillings] for place in places]
         self.opened: dict[int, IntVar] = {}
         self.filled: dict[int, IntVar] = {}
 
@@ -637,6 +449,7 @@ class _Encoder:
                     self._add(by_place[self.place_of[node]], count)
         for index, bundle in enumerate(self.variables.all):
             self._bundle(index, bundle)
+        self._fillings()
         self._packing()
         for variable, value in self.variables.derived:
             self.found[variable.index] = value(self.found)
@@ -674,6 +487,21 @@ class _Encoder:
         assert common is not None
         homes = self.variables.homes[index]
         self._add(homes[next(domain for domain in self.variables.path(common) if domain in homes)], 1)
+
+    def _fillings(self) -> None:
+        """Each node that holds something is filled in the first way that has room for that."""
+        pods: dict[int, dict[Request, int]] = defaultdict(lambda: defaultdict(int))
+        for index, at in self.counts.items():
+            request = tuple(self.dense.classes[index].request.tolist())
+            for node, count in at.items():
+                if self.variables.fillings[self.place_of[node]]:
+                    pods[node][request] += count
+        for node, there in pods.items():
+            place = self.place_of[node]
+            where = self.variables.places[place]
+            held = [there[request] for request in where.requests]
+            number = next(number for number, filling in enumerate(where.fillings) if all(map(le, held, filling)))
+            self._add(self.variables.fillings[place][number], 1)
 
     def _packing(self) -> None:
         filled: dict[int, set[int]] = defaultdict(set)
@@ -715,16 +543,30 @@ class _Decoder:
                     at[place].append((item, count))
         nodes: dict[int, list[int]] = defaultdict(list)
         for place, counts_there in at.items():
-            for item, node in self._packed(self.variables.places[place], counts_there):
+            packed = self._filled if self.variables.fillings[place] else self._packed
+            for item, node in packed(place, counts_there):
                 nodes[item].append(node)
         for each in nodes.values():
             each.sort()
         return nodes
 
-    def _packed(self, place: NodeSet, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def _filled(self, index: int, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Put the pods of a place on its nodes, filled as the solver says."""
+        place, waiting = self.variables.places[index], defaultdict[Request, list[int]](list)
+        for item, count in counts:
+            waiting[self.variables.requests[item]] += [item] * count
+        nodes = iter(place.nodes)
+        for filling, variable in zip(place.fillings, self.variables.fillings[index], strict=True):
+            for node in islice(nodes, self.values[variable.index]):
+                for request, most in zip(place.requests, filling, strict=True):
+                    there = waiting[request]
+                    yield from ((there.pop(), node) for _ in range(min(most, len(there))))
+
+    def _packed(self, index: int, counts: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """Put the pods of a place on its nodes, the largest first, each where it leaves least room: what counts
         fits.
         """
+        place = self.variables.places[index]
         if place.resource is None:
             yield from ((item, place.nodes[0]) for item, count in counts for _ in range(count))
             return

@@ -27,7 +27,8 @@ from placer.dense import Dense, Solution
 from placer.dense.model import IntArray
 from placer.dense.numa import DenseNuma
 from placer.dense.packed_kubelet import Unit, Units
-from placer.methods.exact.variables import Bundles, ExactVariables, Linear, NodeSet, solver_form
+from placer.methods.exact.node_sets import NodeSet
+from placer.methods.exact.variables import Bundles, ExactVariables, Linear, solver_form
 
 __all__ = ["Zones", "count_choices"]
 

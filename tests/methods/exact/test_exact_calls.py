@@ -13,8 +13,9 @@ from placer.dense import Dense, Solution, score_solution
 from placer.dense.build import make_dense
 from placer.methods.events import TooLarge
 from placer.methods.exact import search
+from placer.methods.exact.node_sets import make_node_sets
 from placer.methods.exact.search import ExactModel
-from placer.methods.exact.variables import make_bundles, make_node_sets
+from placer.methods.exact.variables import make_bundles
 from placer.read import read
 from tests.examples import seed_blocks
 from tests.kep import kep_cluster

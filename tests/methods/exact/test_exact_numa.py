@@ -17,8 +17,9 @@ from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairTask, repair
 from placer.methods.decomposed.subproblem import make_subproblem
 from placer.methods.events import TooLarge
+from placer.methods.exact.node_sets import make_node_sets
 from placer.methods.exact.search import ExactModel
-from placer.methods.exact.variables import count_sizes, make_bundles, make_node_sets
+from placer.methods.exact.variables import count_sizes, make_bundles
 from placer.methods.exact.zones import count_choices
 from placer.methods.greedy.multi_start import greedy
 from placer.methods.numa.binding_order import aligned

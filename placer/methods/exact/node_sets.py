@@ -1,0 +1,283 @@
+"""Node sets: which nodes of the exact model are counted together, as a *place*.
+
+Where one resource decides and the sizes asked of it divide one another (1, 2, 4, 8 GPUs), pods fit on a set of nodes
+exactly if, for each size ``s``, all pods of at least ``s`` fit into the room counted in pieces of ``s``::
+
+    sum over pods of size >= s of size  <=  sum over nodes of floor(room / s) * s
+
+(Put the largest first: what they leave of a node is a multiple of the next size.) The nodes of such a set need no
+names, and the symmetry between them is gone. Where no resource decides alone, nodes are a set that have the same
+maximal *fillings*, multisets of requests beside which nothing more fits, as long as these are few: the model counts how
+many of the nodes are filled in each way. Everywhere else a set is a single node. The model calls a set a *place*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from operator import le
+from typing import TypeAlias
+
+import numpy as np
+
+from placer.dense import Dense
+from placer.dense.model import BoolArray, IntArray
+from placer.symmetry import equally_eligible, grouped, partition
+
+__all__ = ["NodeSet", "Request", "make_node_sets", "raw_fits"]
+
+#: How many pods that ask for nothing a node holds: more than there are.
+UNLIMITED = 2**31
+
+#: Fillings of nodes are listed where there are no more, of no more requests, and after so many steps at most.
+MOST_FILLINGS, MOST_REQUESTS, FILLING_STEPS = 128, 16, 4096
+
+#: What a pod asks for, per resource.
+Request: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NodeSet:
+    """A node, or nodes of one leaf that are counted together.
+
+    Parameters
+    ----------
+    nodes
+        Their indices, ascending.
+    leaf
+        Their leaf domain, the virtual root for nodes in no HyperNode.
+    unit
+        What ``span`` counts them as.
+    used
+        Whether they were not empty before (O4).
+    resource
+        The resource that decides, by which packing is exact; None: no resource alone.
+    sizes
+        Distinct amounts asked of it, ascending, each a divisor of the next; empty where ``resource`` is None.
+    requests, fillings
+        What pods may ask for there, and how many of each every maximal filling has; empty where they are not listed.
+    """
+
+    nodes: tuple[int, ...]
+    leaf: int
+    unit: int
+    used: bool
+    resource: int | None = None
+    sizes: tuple[int, ...] = ()
+    requests: tuple[Request, ...] = ()
+    fillings: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is one node, of which every resource is counted."""
+        return self.resource is None and not self.fillings
+
+
+@dataclass(frozen=True)
+class _CountableResource:
+    """A resource by which packing may be counted, and how much of each other one a unit of it takes along at most."""
+
+    resource: int
+    sizes: tuple[int, ...]
+    along: tuple[Fraction, ...]
+
+    def decides(self, room: Sequence[int]) -> bool:
+        """Whether on a node with this room no other resource can run short first."""
+        step = self.sizes[0]
+        most = room[self.resource] // step * step
+        return all(most * share <= other for share, other in zip(self.along, room, strict=True))
+
+
+def raw_fits(dense: Dense, index: int) -> IntArray:
+    """How many pods like those of a class each node holds: :meth:`Dense.fits` not cut at the size of the class."""
+    pod_class = dense.classes[index]
+    fits = dense.fits(index)
+    asked = np.flatnonzero(pod_class.request)
+    if pod_class.host_ports or (dense.neighbours is not None and index in dense.neighbours.lonely):
+        return fits
+    room: IntArray = np.full(len(dense.nodes), UNLIMITED, dtype=np.int64)
+    if len(asked):
+        room = (dense.free[:, asked] // pod_class.request[asked]).min(axis=1)
+    if dense.numa is not None:
+        room = np.minimum(room, dense.numa.most(index))
+    return np.where(fits > 0, room, 0)
+
+
+def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
+    """Divide the nodes on which anything fits into sets, in tree order.
+
+    Nodes of a set are eligible for the same pods, of the same leaf and network area, in the same domains where pods
+    look at those (C12, C13, C14), all used or all empty before; the empty ones hold equally many pods of each size, so
+    that the least number of them that a set of pods needs can be counted too.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    apart
+        Whether nodes that two pods of a call could share are sets of their own: pairs on one node count in O3.
+    """
+    eligible, area = equally_eligible(dense).of, dense.area
+    countable = _CountableNodes(dense, eligible, apart=apart)
+    unit = dense.span_leaf if any(scope.wanted for scope in dense.scopes) else dense.leaf
+    asking = _where_neighbours_matter(dense)
+
+    def signature(node: int) -> tuple[object, ...]:
+        by, filled = countable.by(node), countable.fillings(node)
+        if by is None and not filled[1]:
+            return ("alone", node)
+        used = bool(dense.node_used[node])
+        domains = dense.neighbours.kind_of(node) if dense.neighbours is not None and asking[node] else ()
+        where = int(unit[node]), int(area[node]), int(eligible[node]), domains, used
+        if by is None:
+            return *where, filled
+        profile = () if used else tuple((dense.free[node, by.resource] // np.array(by.sizes)).tolist())
+        return *where, by.resource, profile
+
+    members = grouped(_where_anything_fits(dense), signature).values()
+    places = [_node_set(dense, tuple(nodes), countable) for nodes in members]
+    return tuple(sorted(places, key=lambda place: place.nodes[0]))
+
+
+def _where_neighbours_matter(dense: Dense) -> BoolArray:
+    """Nodes on which pods may be that rows about neighbours are about: bool, shape (nodes,)."""
+    concerned = dense.neighbours.concerned if dense.neighbours is not None else ()
+    masks = sorted({dense.classes[index].mask for index in concerned})
+    found: BoolArray = np.zeros(len(dense.nodes), dtype=bool)
+    for mask in masks:
+        found |= dense.masks[mask]
+    return found
+
+
+class _CountableNodes:
+    """By which resource the packing of a node is counted, if by any."""
+
+    def __init__(self, dense: Dense, eligible: IntArray, *, apart: bool) -> None:
+        self._dense, self._eligible = dense, eligible
+        self._single = _meeting(dense) if apart else np.zeros(len(dense.nodes), dtype=bool)
+        if dense.numa is not None:
+            self._single |= dense.numa.kind >= 0
+        self._resources: dict[int, list[_CountableResource]] = {}
+        self._decided: dict[tuple[int, ...], _CountableResource | None] = {}
+        self._requests: dict[int, tuple[Request, ...]] = {}
+
+    def by(self, node: int) -> _CountableResource | None:
+        """The first resource that decides on a node; None where it must stay a node of its own."""
+        if self._single[node]:
+            return None
+        eligible, room = int(self._eligible[node]), tuple(self._dense.free[node].tolist())
+        if eligible not in self._resources:
+            self._resources[eligible] = _countable_resources(self._dense, self._eligible == eligible)
+        if (eligible, *room) not in self._decided:
+            found = (each for each in self._resources[eligible] if each.decides(room))
+            self._decided[eligible, *room] = next(found, None)
+        return self._decided[eligible, *room]
+
+    def fillings(self, node: int) -> tuple[tuple[Request, ...], tuple[tuple[int, ...], ...]]:
+        """What pods may ask for on a node, and its maximal fillings; none where it must stay a node of its own."""
+        if self._single[node]:
+            return (), ()
+        eligible, room = int(self._eligible[node]), tuple(self._dense.free[node].tolist())
+        if eligible not in self._requests:
+            self._requests[eligible] = self._listable(self._eligible == eligible)
+        fitting = (each for each in self._requests[eligible] if all(a <= b for a, b in zip(each, room, strict=True)))
+        requests = tuple(fitting)
+        return requests, maximal_fillings(room, requests)
+
+    def _listable(self, nodes: BoolArray) -> tuple[Request, ...]:
+        """Requests on some nodes; none where pods ask for nothing, or make no node count as used (O4)."""
+        first, dense = int(np.argmax(nodes)), self._dense
+        if any(one.daemon and dense.masks[one.mask, first] for one in dense.classes):
+            return ()
+        found = sorted(_requests_on(dense, nodes), reverse=True)
+        return tuple(found) if all(map(any, found)) else ()
+
+
+@lru_cache(maxsize=4096)
+def maximal_fillings(room: Request, requests: tuple[Request, ...]) -> tuple[tuple[int, ...], ...]:
+    """List the multisets of requests that fit into some room and leave none for another one; none where they are many.
+
+    Examples
+    --------
+    >>> maximal_fillings((8, 5), ((4, 1), (2, 2)))
+    ((2, 0), (1, 2), (0, 2))
+    """
+    found: list[tuple[int, ...]] = []
+    steps = 0
+
+    def choose(counts: tuple[int, ...], left: Request) -> bool:
+        """Choose how many of the next request; say whether there are few enough."""
+        nonlocal steps
+        steps += 1
+        if len(counts) == len(requests):
+            if not any(all(map(le, request, left)) for request in requests):
+                found.append(counts)
+            return len(found) <= MOST_FILLINGS
+        request = requests[len(counts)]
+        most = min(b // a for a, b in zip(request, left, strict=True) if a)
+        least = most if len(counts) == len(requests) - 1 else 0  # with fewer of the last one more would fit
+        return steps <= FILLING_STEPS and all(
+            choose((*counts, many), tuple(b - many * a for a, b in zip(request, left, strict=True)))
+            for many in range(most, least - 1, -1)
+        )
+
+    return tuple(found) if 0 < len(requests) <= MOST_REQUESTS and choose((), room) else ()
+
+
+def _meeting(dense: Dense) -> BoolArray:
+    """Nodes on which both ends of a call may be, one of them new: bool, shape (nodes,)."""
+    found = np.zeros(len(dense.nodes), dtype=bool)
+    if dense.network is not None:
+        new, before = np.zeros((2, len(dense.network.workloads), len(dense.nodes)), dtype=bool)
+        for number, workload in enumerate(dense.network.workloads):
+            masks = sorted({dense.classes[index].mask for index in workload.classes})
+            new[number] = dense.masks[masks].any(axis=0)
+            before[number, [node for node, _, _ in workload.bound if node >= 0]] = True
+        for call in dense.network.calls:
+            one, other = call.origin, call.destination
+            found |= (new[one] & (new[other] | before[other])) | (before[one] & new[other])
+    return found
+
+
+def _node_set(dense: Dense, nodes: tuple[int, ...], countable: _CountableNodes) -> NodeSet:
+    first = nodes[0]
+    counting = countable.by(first)
+    place = NodeSet(nodes, int(dense.leaf[first]), int(dense.span_leaf[first]), bool(dense.node_used[first]))
+    if counting is not None:
+        return replace(place, resource=counting.resource, sizes=counting.sizes)
+    requests, fillings = countable.fillings(first)
+    return replace(place, requests=requests, fillings=fillings)
+
+
+def _where_anything_fits(dense: Dense) -> list[int]:
+    fits = np.zeros(len(dense.nodes), dtype=bool)
+    for index in partition(each.shape for each in dense.classes).first.tolist():
+        fits |= dense.fits(index) > 0
+    return [int(node) for node in np.flatnonzero(fits)]
+
+
+def _countable_resources(dense: Dense, nodes: BoolArray) -> list[_CountableResource]:
+    """Resources by which pods that fit on some of the nodes can be counted; none where host ports take part."""
+    requests, found = _requests_on(dense, nodes), []
+    for resource in range(len(dense.resources)):
+        sizes = sorted({request[resource] for request in requests})
+        if sizes and sizes[0] > 0 and all(b % a == 0 for a, b in pairwise(sizes)):
+            by_unit = ([Fraction(amount, request[resource]) for amount in request] for request in requests)
+            found.append(_CountableResource(resource, tuple(sizes), tuple(map(max, zip(*by_unit, strict=True)))))
+    return found
+
+
+def _requests_on(dense: Dense, nodes: BoolArray) -> set[tuple[int, ...]]:
+    """Requests of the pods that fit on some of the nodes, equally eligible all; none where one has host ports."""
+    first, found = int(np.argmax(nodes)), set[tuple[int, ...]]()
+    for index, one in enumerate(dense.classes):
+        request = tuple(one.request.tolist())
+        known = request in found and not one.host_ports
+        if not known and dense.masks[one.mask, first] and (dense.fits(index)[nodes] > 0).any():
+            if one.host_ports:
+                return set()
+            found.add(request)
+    return found
