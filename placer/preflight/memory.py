@@ -13,7 +13,7 @@ MIB = 2**20
 #: What programs and solvers take before the first object is read, and what each node and pod adds: its text, what is
 #: made of it, and its share of arrays in both processes. No measured pass took more (the table in ``deploy/README.md``,
 #: and that of 100,000 nodes in ``models/decomposed.md``).
-_BASE, _EACH = 200 * MIB, 8 * 2**10
+_BASE, _EACH = 300 * MIB, 8 * 2**10
 #: Where a container's limit is written: cgroup v2, and v1.
 _LIMITS = ("memory.max", "memory/memory.limit_in_bytes")
 
@@ -24,7 +24,7 @@ def memory_needed(nodes: int, pods: int) -> int:
     Examples
     --------
     >>> memory_needed(1_000, 11_000) // MIB
-    293
+    393
     """
     return _BASE + (nodes + pods) * _EACH
 
