@@ -59,7 +59,7 @@ def _beaten(bounds: tuple[NamedBound, ...], values: Score) -> list[NamedBound]:
     return found
 
 
-def _disagreement(method: str, solver: str = "HiGHS") -> Callable[[Instance, Score], str]:
+def disagreement(method: str, solver: str = "HiGHS") -> Callable[[Instance, Score], str]:
     """What is wrong with a method that claims the optimum and proves it."""
 
     def complaint(instance: Instance, most: Score) -> str:
@@ -81,20 +81,20 @@ def _disagreement(method: str, solver: str = "HiGHS") -> Callable[[Instance, Sco
 @makers
 @blocks
 def test_the_optimum_is_found_and_proved(make: Make, seeds: range, method: str) -> None:
-    _check(make, seeds, _disagreement(method))
+    _check(make, seeds, disagreement(method))
 
 
 @makers
 @blocks
 def test_the_milp_finds_and_proves_it_too(make: Make, seeds: range) -> None:
     """A second formulation, which shares nothing with the first but the arrays."""
-    _check(make, seeds, _disagreement("milp"))
+    _check(make, seeds, disagreement("milp"))
 
 
 @makers
 @pytest.mark.parametrize("seeds", seed_blocks(80, 40))
 def test_the_milp_does_so_with_cbc(make: Make, seeds: range) -> None:
-    _check(make, seeds, _disagreement("milp", "COIN_CMD"))
+    _check(make, seeds, disagreement("milp", "COIN_CMD"))
 
 
 @makers

@@ -2,8 +2,8 @@
 "bound pods").
 
 Looked at are capacity and host ports (C2), tier limits of groups and subgroups and domains of units (C7), network costs
-(C8), bandwidth (C9), queue capability (C11), pod anti-affinity (C13) and exclusive units (C15). New pods must not add
-to any of it, so these findings say why nothing more fits.
+(C8), bandwidth (C9), queue capability (C11), pod affinity (C12), anti-affinity (C13), spread (C14) and exclusive units
+(C15). New pods must not add to any of it, so these findings say why nothing more fits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from placer.instance.broken_neighbours import broken_affinity, broken_spread
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
 from placer.instance.findings import Findings
 from placer.instance.keys import Key
@@ -110,7 +111,8 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     _one_domain(places, findings)
     _exclusive(places, findings)
     _repelled(instance, findings)
-    for rule, broken in (("C8", broken_costs), ("C9", broken_links)):
+    looks = (("C8", broken_costs), ("C9", broken_links), ("C12", broken_affinity), ("C14", broken_spread))
+    for rule, broken in looks:
         if rule not in instance.policy.rules_off:
             for subject, message in broken(instance):
                 findings.add(CODE, subject, message)

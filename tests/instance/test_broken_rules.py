@@ -142,3 +142,42 @@ def test_pods_that_keep_each_other_off_their_domain() -> None:
     assert found == [("Pod default/a", message.format("3 pairs"))]
     assert broken(*docs, apart("a", "n1"), apart("b", "n2", **DELETED)) == []
     assert broken(*docs, apart("a", "n3"), apart("b", "n3")) == []
+
+
+def near_web(name: str, on: str, **labels: str) -> Document:
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "rack"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return pod(name, node=on, spec={"affinity": affinity}, metadata={"labels": labels})
+
+
+def test_pod_affinity() -> None:
+    docs = (node("n1", labels={"rack": "r1"}), node("n2", labels={"rack": "r2"}), node("n3"))
+    web = pod("web", node="n1", metadata={"labels": {"app": "web"}})
+    message = "C12: no bound pod in its domain of rack matches the pod affinity of Pod default/{}"
+    assert broken(*docs, near_web("a", "n1"), web) == []
+    assert broken(*docs, near_web("a", "n2"), web) == [("Pod default/a", message.format("a"))]
+    assert broken(*docs, near_web("a", "n3"), web) == [("Pod default/a", message.format("a"))]
+    assert broken(*docs, near_web("a", "n2", app="web"), web) == []  # it matches its own term
+    leaves = pod("web", node="n1", metadata={"labels": {"app": "web"}, **DELETED})
+    assert broken(*docs, near_web("a", "n1"), leaves) == [("Pod default/a", message.format("a"))]
+
+
+def evenly(name: str, on: str, **more: Any) -> Document:
+    limit = {
+        "maxSkew": 1,
+        "topologyKey": "rack",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    return pod(name, node=on, spec={"topologySpreadConstraints": [limit | more]}, metadata={"labels": {"app": "web"}})
+
+
+def test_spread() -> None:
+    docs = (node("n1", labels={"rack": "r1"}), node("n2", labels={"rack": "r2"}), node("n3"))
+    message = "C14: rack=r1 has {} bound pods that the spread of Pod default/a and its like counts, {} more than the "
+    message += "fewest; maxSkew is 1"
+    assert broken(*docs, evenly("a", "n1")) == []
+    assert broken(*docs, evenly("a", "n1"), evenly("b", "n1")) == [("Pod default/a", message.format(2, 2))]
+    assert broken(*docs, evenly("a", "n1"), evenly("b", "n1"), evenly("c", "n2")) == []
+    three = [evenly(name, where, minDomains=3) for name, where in (("a", "n1"), ("b", "n1"), ("c", "n2"))]
+    assert broken(*docs, *three) == [("Pod default/a", message.format(2, 2))]
