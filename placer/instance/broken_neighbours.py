@@ -7,9 +7,10 @@ pods that made a spread even. That is nobody's fault, but it says why new pods a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from placer.instance.findings import counted
+from placer.instance.keys import Key
 from placer.instance.pod_index import PodIndex, domain_of
 from placer.instance.problem import AffinityTerm, Instance, Pod, PodState, SpreadLimit
 
@@ -25,17 +26,22 @@ def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
     bound = _bound(instance)
     asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
     for pod in bound:
-        if pod.neighbours.affinity:
-            asking[pod.neighbours.affinity].append(pod)
-    index = PodIndex(bound, instance.namespaces) if asking else None
+        asking[pod.neighbours.affinity].append(pod)
+    asking.pop((), None)
+    index = PodIndex(bound, instance.namespaces)
     for terms, pods in asking.items():
-        matching = index.matching_all(term.pods for term in terms) if index is not None else ()
+        matching = index.matching_all(term.pods for term in terms)
         for key in dict.fromkeys(term.topology_key for term in terms):
-            there = {domain_of(instance.nodes, pod.node, key) for pod in matching} - {None}
-            alone = sorted(pod.key for pod in pods if domain_of(instance.nodes, pod.node, key) not in there)
+            alone = _outside(instance, key, pods, matching)
             if alone:
                 who = counted({f"Pod {each}" for each in alone})
                 yield f"Pod {alone[0]}", f"C12: no bound pod in its domain of {key} matches the pod affinity of {who}"
+
+
+def _outside(instance: Instance, key: str, pods: Iterable[Pod], others: Iterable[Pod]) -> list[Key]:
+    """Those of some pods that share no domain with any of the others."""
+    there = {domain_of(instance.nodes, pod.node, key) for pod in others} - {None}
+    return sorted(pod.key for pod in pods if domain_of(instance.nodes, pod.node, key) not in there)
 
 
 def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
@@ -45,18 +51,21 @@ def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
     for pod in bound:
         for limit in pod.neighbours.spread:
             owners[limit].append(pod)
-    index = PodIndex(bound, instance.namespaces) if owners else None
+    index = PodIndex(bound, instance.namespaces)
     for limit, pods in owners.items():
-        key = limit.topology_key
-        counting = {name: node.labels[key] for name, node in instance.nodes.items() if limit.counts(node)}
-        counts = Counter(dict.fromkeys(counting.values(), 0))
-        for pod in index.matching(limit.pods) if index is not None else ():
-            if pod.node in counting:
-                counts[counting[pod.node]] += 1
+        counts = _counts(instance, limit, index.matching(limit.pods))
         fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
-        mine = {domain_of(instance.nodes, pod.node, key) for pod in pods} & counts.keys()
-        most, domain = max(((counts[each], each) for each in mine if each is not None), default=(0, ""))
+        mine = {str(domain_of(instance.nodes, pod.node, limit.topology_key)) for pod in pods} & counts.keys()
+        most, domain = max(((counts[each], each) for each in mine), default=(0, ""))
         if most - fewest > limit.max_skew:
-            first = min(pod.key for pod in pods)
-            message = f"{key}={domain} has {most} bound pods that the spread of Pod {first} and its like counts"
+            first, where = min(pod.key for pod in pods), f"{limit.topology_key}={domain}"
+            message = f"{where} has {most} bound pods that the spread of Pod {first} and its like counts"
             yield f"Pod {first}", f"C14: {message}, {most - fewest} more than the fewest; maxSkew is {limit.max_skew}"
+
+
+def _counts(instance: Instance, limit: SpreadLimit, pods: Iterable[Pod]) -> Counter[str]:
+    """Every domain that counts to the pods that are counted there."""
+    counting = {name: node.labels[limit.topology_key] for name, node in instance.nodes.items() if limit.counts(node)}
+    found = Counter(dict.fromkeys(counting.values(), 0))
+    found.update(counting[pod.node] for pod in pods if pod.node in counting)
+    return found

@@ -145,8 +145,8 @@ def write_status(
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
     changed = writer.conditions(groups, waits) if options.conditions else set(waits)
-    apis = {VOLCANO: options.groups, UPSTREAM: options.conditions}
-    writer.groups(each for each in _group_statuses(result, gangs, waits) if apis[each.key.api_group])
+    told = {VOLCANO: options.groups, UPSTREAM: options.conditions}
+    writer.groups(filter(lambda each: told[each.key.api_group], _group_statuses(result, gangs, waits)))
     if options.events:
         writer.events(_events(gangs, overfull, {key: wait for key, wait in waits.items() if key in changed}))
     return writer.report

@@ -44,17 +44,19 @@ def write_upstream_pod_group_status(server: Writer, wanted: PodGroupStatus, now:
 
 def _change(wanted: PodGroupStatus, name: str, now: str, group: Mapping[str, Any]) -> dict[str, Any] | None:
     """All conditions as they should be; None where they are so, or the gang was scheduled once."""
-    conditions = (group.get("status") or {}).get("conditions") or []
-    there: Mapping[str, Any] = next((each for each in conditions if each.get("type") == name), {})
-    done = wanted.ready and wanted.some
-    condition = {
-        "type": name,
-        "status": "True" if done else "False",
-        "reason": "Scheduled" if done else wanted.reason,
-        "message": "" if done else wanted.message,
-    }
-    if there.get("status") == "True" or not condition["reason"] or means_the_same(condition, there):
+    conditions = dict(group.get("status") or {}).get("conditions") or []
+    there = {each.get("type"): each for each in conditions}
+    before, condition = there.get(name, {}), _condition(wanted, name)
+    if before.get("status") == "True" or not condition["reason"] or means_the_same(condition, before):
         return None
-    since = there.get("lastTransitionTime") if there.get("status") == condition["status"] else None
-    condition |= {"observedGeneration": group["metadata"].get("generation", 0), "lastTransitionTime": since or now}
-    return {"conditions": [*(each for each in conditions if each.get("type") != name), condition]}
+    changed = before.get("status") != condition["status"]
+    condition["observedGeneration"] = group["metadata"].get("generation", 0)
+    condition["lastTransitionTime"] = now if changed else before["lastTransitionTime"]
+    return {"conditions": list({**there, name: condition}.values())}
+
+
+def _condition(wanted: PodGroupStatus, name: str) -> dict[str, Any]:
+    """What is to be said: a group without a minimum was scheduled when a pod of it was."""
+    if wanted.ready and wanted.some:
+        return {"type": name, "status": "True", "reason": "Scheduled", "message": ""}
+    return {"type": name, "status": "False", "reason": wanted.reason, "message": wanted.message}

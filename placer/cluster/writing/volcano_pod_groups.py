@@ -59,12 +59,9 @@ def write_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> 
 def _status(status: dict[str, Any], wanted: PodGroupStatus, now: str) -> dict[str, Any] | None:
     """Phase and conditions as they should be; None where they are so."""
     phase = _phase(status.get("phase") or "Pending", wanted)
-    condition = {
-        "type": "Scheduled" if wanted.ready else "Unschedulable",
-        "status": "True",
-        "reason": "tasks in gang are ready to be scheduled" if wanted.ready else "NotEnoughResources",
-        "message": "" if wanted.ready else wanted.message,
-    }
+    condition = {"type": "Unschedulable", "reason": "NotEnoughResources", "message": wanted.message, "status": "True"}
+    if wanted.ready:
+        condition |= {"type": "Scheduled", "reason": "tasks in gang are ready to be scheduled", "message": ""}
     conditions = status.get("conditions") or []
     if phase == status.get("phase") and any(means_the_same(condition, each) for each in conditions):
         return None

@@ -113,11 +113,20 @@ def neighbours(options: NeighbourOptions) -> Generated:
                 cut[Key(NAMESPACE, pod["metadata"]["name"])] = cluster.nodes[number]
     running = list(running_services(cluster, mix.services))
     documents = [*cluster.documents(mix, spare_room(mix)), *documents, *by_name(pods), *running]
-    if mix.by_label:
-        documents = [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"]
-    attracted = {pod["metadata"]["name"] for pod in of_jobs if "podAffinity" in pod["spec"].get("affinity", ())}
+    documents = _racks_by_label(documents, fabric) if mix.by_label else documents
+    attracted = _attracted(of_jobs)
     planted = dict(sorted(cut.items(), key=lambda item: (item[0].name in attracted, item)))
     return Generated(documents, planted, _summary(queue, len(planted), len(running), mix))
+
+
+def _attracted(pods: Sequence[Document]) -> set[str]:
+    """Names of the pods that must have others near them."""
+    return {pod["metadata"]["name"] for pod in pods if "podAffinity" in pod["spec"].get("affinity", ())}
+
+
+def _racks_by_label(documents: Sequence[Document], fabric: Fabric) -> list[Document]:
+    """The same without HyperNodes."""
+    return [_by_label(each, fabric) for each in documents if each["kind"] != "HyperNode"]
 
 
 def _by_label(document: Document, fabric: Fabric) -> Document:

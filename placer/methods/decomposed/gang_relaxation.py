@@ -20,7 +20,7 @@ from itertools import chain
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution
-from placer.dense.neighbours import Attraction, SpreadRow
+from placer.dense.neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.instance import GroupKey
 from placer.placement import MAXIMISED
 
@@ -96,13 +96,17 @@ class GangRelaxation:
         """Whether a group may have a part of its pods."""
         dense, group = self.whole, self.whole.groups[number]
         scope, size = dense.scopes[group.scope], sum(dense.classes[index].size for index in group.classes)
-        # Measured: beside neighbours gangs that a tier limit keeps together are found pod by pod, else better whole.
-        whole = scope.limit is not None and not group.sub_groups and dense.neighbours is None
-        if group.priority < self.priority or scope.bound or whole or (size > 1 and number in self._needed):
+        if group.priority < self.priority or scope.bound or self._stays_whole(number, size):
             return False
         all_placed = sum(placed[index] for index in group.classes) == size
         needs_all = group.need_weight == self._total(group.classes)
         return needs_all and (group.priority == self.priority or all_placed)
+
+    def _stays_whole(self, number: int, size: int) -> bool:
+        """Whether others need its pods; or a tier limit keeps it together, beside no neighbours (measured)."""
+        dense, group = self.whole, self.whole.groups[number]
+        limited = dense.scopes[group.scope].limit is not None and not group.sub_groups
+        return (size > 1 and number in self._needed) or (limited and dense.neighbours is None)
 
     def _tied(self, index: int) -> bool:
         """Whether a tier limit, or one to domains of labels, ties pods of a class to others."""
@@ -137,7 +141,7 @@ class GangRelaxation:
             sub_groups=tuple(self._sub_group(sub, groups) for sub in subs),
             scopes=tuple(scopes),
             queue_rows=tuple(map(self._queue_row, whole.queue_rows)),
-            neighbours=None if whole.neighbours is None else whole.neighbours.renumbered(self._copies),
+            neighbours=self._neighbours(),
             levels=(*whole.levels[:level], ("placed", whole.levels[level][1])),
             constant_locality=0,
             constant_span=0,
@@ -160,9 +164,10 @@ class GangRelaxation:
             pods = tuple(chain.from_iterable(self.whole.classes[index].pods for index in each))
             yield replace(first, pods=pods, group=pools[self.whole.groups[first.group].priority], sub_group=-1)
 
-    @property
-    def _copies(self) -> dict[int, tuple[int]]:
-        return {index: (number,) for index, number in self.class_of.items()}
+    def _neighbours(self) -> DenseNeighbours | None:
+        """What the classes of the relaxed instance ask of each other."""
+        copies = {index: (number,) for index, number in self.class_of.items()}
+        return None if self.whole.neighbours is None else self.whole.neighbours.renumbered(copies)
 
     def _queue_row(self, row: QueueRow) -> QueueRow:
         numbers = {self.class_of[index] for index in row.classes if index in self.class_of}

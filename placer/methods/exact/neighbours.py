@@ -183,11 +183,8 @@ class NeighbourRows:
 
     def _fewest(self, row: SpreadRow, counted: ByDomain) -> IntVar | None:
         """The least of the counts; None where it is 0 in any case."""
-        settled = [count for domain, count in row.before.items() if domain not in counted]
-        if row.floor or not row.before or 0 in settled:
-            return None
         every = [Linear(constant=row.before[domain]).add(1, *counts) for domain, counts in counted.items()]
-        most = min([*settled, *(each.constant + self._most(each.variables) for each in every)])
+        most = 0 if row.floor else self._most_everywhere(row, counted)
         if not most:
             return None
         fewest = self.variables.integer(most, lambda values: min([most, *(value_at(each, values) for each in every)]))
@@ -195,6 +192,14 @@ class NeighbourRows:
             if each.constant < most:
                 self._at_most(Linear([fewest], [1]).plus(-1, each), 0)
         return fewest
+
+    def _most_everywhere(self, row: SpreadRow, counted: ByDomain) -> int:
+        """No more than this can be in every domain at once."""
+        settled = min((count for domain, count in row.before.items() if domain not in counted), default=None)
+        if settled == 0:
+            return 0
+        tops = [row.before[domain] + self._most(counts) for domain, counts in counted.items()]
+        return min([*tops, *([] if settled is None else [settled])], default=0)
 
     # C7 by label, C15
 
