@@ -48,12 +48,13 @@ class LabelDomains:
         for unit, classes in self._units(gang).items() if "C7" not in off else ():
             pods = {index: self.dense.classes[index].size for index in classes}
             # Of an elastic group only a unit of all of its pods has to take so many.
-            least = sum(pods.values()) if whole else asked if len(pods) == len(gang.classes) else 1
+            elastic = asked if len(pods) == len(gang.classes) else 1
+            least = sum(pods.values()) if whole else elastic
             rooms = self._rooms(unit, pods)
             held = self._held(unit, least, rooms) if "C15" not in off else None
             found.append(self._narrow(unit, least, rooms) or held)
         causes = [cause for cause in found if cause is not None]
-        return next((each for each in causes if each.code == "TopologyTooNarrow"), next(iter(causes), None))
+        return min(causes, key=lambda each: each.code != "TopologyTooNarrow", default=None)
 
     def _units(self, gang: DenseGroup) -> dict[DomainUnit, list[int]]:
         """Units to the classes of the group that are of them."""

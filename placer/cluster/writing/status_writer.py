@@ -138,10 +138,7 @@ def write_status(
         Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
     """
     writer = _StatusWriter(server, scheduler_name, options.limit, stop)
-    waits = _waits(result, plan, gangs) | {
-        each.group: _WaitingReason("SchedulerError", f"{each.why}; tried again at {each.until:%H:%M:%S} UTC")
-        for each in backing_off.values()
-    }
+    waits = _waits(result, plan, gangs) | _backing_off(backing_off.values())
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
     changed = writer.conditions(groups, waits) if options.conditions else set(waits)
@@ -153,6 +150,14 @@ def write_status(
 
 
 # ------------------------------------------------------------------------------------------------ what is to be written
+
+
+def _backing_off(pods: Iterable[BackOff]) -> dict[GroupKey, _WaitingReason]:
+    """Until when gangs are not tried."""
+    return {
+        each.group: _WaitingReason("SchedulerError", f"{each.why}; tried again at {each.until:%H:%M:%S} UTC")
+        for each in pods
+    }
 
 
 def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> dict[GroupKey, _WaitingReason]:
