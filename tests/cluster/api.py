@@ -215,7 +215,16 @@ class Api:
                 if "/" not in each["name"] and each["kind"] in _WIPED and "delete" in each["verbs"]:
                     found = self.items(f"{group}/{each['name']}")
                     ours = [item for item in found if not item["metadata"]["name"].startswith("system-")]
-                    self.each(self.delete, [self._of(group, each, item) for item in ours])
+                    paths = [self._of(group, each, item) for item in ours]
+                    self.each(
+                        self._released,
+                        [path for path, item in zip(paths, ours, strict=True) if "finalizers" in item["metadata"]],
+                    )
+                    self.each(self.delete, paths)
+
+    def _released(self, path: str) -> None:
+        """Take away what holds an object that is being deleted: no controller is there that would."""
+        self.patch(path, {"metadata": {"finalizers": None}})
 
     def _groups(self) -> list[str]:
         found = [each["preferredVersion"]["groupVersion"] for each in self.get("/apis")["groups"]]

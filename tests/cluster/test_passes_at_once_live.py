@@ -33,9 +33,9 @@ OFTEN = LeaseOptions(retry_period=0.2)
 #: ``placer run`` with a Lease that is taken over after 1 s: of passes one after another a killed one costs no 15 s.
 PROGRAM = """
 import sys
-from placer.cli import main, running
+from placer.cli import main, pass_flags
 from placer.cluster.writing.lease import LeaseOptions
-running.lease_of = lambda _options: LeaseOptions(duration=1, renew_deadline=600.0, retry_period=0.2)
+pass_flags.lease_of = lambda _options: LeaseOptions(duration=1, renew_deadline=600.0, retry_period=0.2)
 sys.exit(main(sys.argv[1:]))
 """
 
