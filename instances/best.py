@@ -67,7 +67,7 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
     instance = placer.read(path)
     dense = make_dense(instance)
     known = Incumbent(dense, time.monotonic())
-    known.bounded(*named_bounds(dense))
+    known.add_bounds(*named_bounds(dense))
     given: list[Placement] = []
     for start in (beside(path, "best"), beside(path, "planted"), *starts):
         if start.exists():
@@ -76,18 +76,21 @@ def improve(path: Path, starts: list[Path], seconds: float, workers: int) -> str
             if found := placer.verify(instance, placement):
                 raise SystemExit(f"{start}: {len(found)} violations, the first: {found[0].message}")
             known.offer(dense.solution(placement), _method(start))
-            known.bounded(*_old_bounds(start))
+            known.add_bounds(*_old_bounds(start))
     before = known.values, known.bounds()
     known.offer(greedy(dense), "greedy")
-    known.bounded(*bounds_for(dense, known.values))
+    known.add_bounds(*bounds_for(dense, known.values))
     if seconds > 0 and not _proved(known):
         options = SearchOptions(seconds, None, workers, 0, known.solution)
         deadline = time.monotonic() + seconds + 5
         run_apart(
-            "placer.methods.exact.search:search", (dense, options), lambda event: known.hear(event, "exact"), deadline
+            "placer.methods.exact.search:search",
+            (dense, options),
+            lambda event: known.on_event(event, "exact"),
+            deadline,
         )
     known.offer(complete(dense, known.solution or {}), known.method or "greedy")
-    known.bounded(*bounds_for(dense, known.values))
+    known.add_bounds(*bounds_for(dense, known.values))
     target = beside(path, "best")
     if target.exists() and before == (known.values, known.bounds()):
         return "nothing better"

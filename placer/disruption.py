@@ -195,6 +195,12 @@ class Disruption:
         """What goes, in units (D1), by group, then by pod; one has pods that do not go where it does not go whole."""
         return tuple(_units(self.instance, self.released, self.gone))
 
+    @property
+    def admitted(self) -> tuple[Group, ...]:
+        """Groups that are made ready; not those that need no pod, for which nothing has to go."""
+        needs = self.instance.need_weights
+        return tuple(group for group in self.outcome.made_ready if needs[group.key])
+
     @cached_property
     def outcome(self) -> Outcome:
         """What runs where in the end: the bindings and the moves in the order of the steps."""

@@ -281,11 +281,10 @@ class Outcome:
     @cached_property
     def made_ready(self) -> tuple[Group, ...]:
         """Groups, single pods included, that this placement makes ready: ready after it, with a new pod, and before it
-        not ready or without any placed pod. A pod that is moved is no new one, and a group that needs none is always
-        ready.
+        not ready or without any placed pod. A pod that is moved is no new one.
         """
-        before, needs = Outcome(self.before, Placement()), self.before.need_weights
-        waited = (group for group in self.before.groups.values() if needs[group.key] and self.added(group.pending))
+        before = Outcome(self.before, Placement())
+        waited = (group for group in self.before.groups.values() if self.added(group.pending))
         return tuple(
             group
             for group in waited

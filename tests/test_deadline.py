@@ -80,9 +80,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
 
 
 def _waiting(groups: int) -> Instance:
-    """Gangs of which two fit, in sizes that no counting settles: the search is asked, and all others need a reason."""
+    """Gangs of which some fit, in sizes that no counting settles: the search is asked, and all others need a reason."""
     world = World()
-    world.nodes("a b c", 5)
+    world.nodes("a b c d", 5)
     for number, size in zip(range(groups), itertools.cycle((3, 2, 4))):
         world.pods_of(f"g{number}-0 g{number}-1 g{number}-2", world.gang(f"g{number}", 3), size)
     return world.instance()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placer.dense.admission_orders import some_order
+from placer.dense.admission_orders import Orders, find_order, some_order
 from placer.dense.packed_kubelet import PackedKubelet, State, Unit, Units, packed_kubelets
 from placer.dense.solution import Solution
 from placer.instance import Instance
@@ -123,6 +123,11 @@ class DenseNuma:
         for position in range(len(pods) - 1, -1, -1):
             positions.setdefault(pods[position], []).append(position)
         return tuple(positions[units].pop() for units in known.sequence)
+
+    def in_any_order(self, node: int, pods: Sequence[Units]) -> bool:
+        """Whether it is known that the kubelet of a node admits pods in whichever order they come."""
+        found = find_order(self.kubelet(node), self.start[node], pods, [0.0] * len(pods))
+        return found.orders is Orders.ANY
 
     def refuses(self, node: int, pods: Sequence[Units]) -> bool:
         """Whether it is proved that the kubelet of a node admits pods in no order."""

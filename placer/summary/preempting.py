@@ -29,9 +29,7 @@ def preempt_lines(result: Result) -> Iterator[str]:
     """
     disruption = Disruption(result.instance, result.placement or Placement())
     if not disruption.gone:
-        yield (
-            "Nothing has to go." if disruption.outcome.made_ready else "Nothing goes: no group would be admitted by it."
-        )
+        yield ("Nothing has to go." if disruption.admitted else "Nothing goes: no group would be admitted by it.")
     for verb, units in _ways(disruption):
         yield f"{verb} {_kinds(units)}:"
         yield from _shortened(f"  {_unit(disruption, unit)}" for unit in units)

@@ -89,7 +89,7 @@ def priority(disruption: Disruption) -> Iterator[Violation]:
 
     The amount is the number of pods of the unit. Where nothing is admitted D4 speaks.
     """
-    highest = max((group.priority for group in disruption.outcome.made_ready), default=None)
+    highest = max((group.priority for group in disruption.admitted), default=None)
     if highest is None:
         return
     for unit in disruption.units:
@@ -113,7 +113,7 @@ def gain(disruption: Disruption) -> Iterator[Violation]:
         return
     amount = len(disruption.gone)
     subjects = tuple(unit.name for unit in disruption.units[:1])
-    if not disruption.outcome.made_ready:
+    if not disruption.admitted:
         message = f"{count_of(amount, 'pod')} would go, and no group that waits is admitted"
         yield Violation("D4", subjects, amount, message)
         return

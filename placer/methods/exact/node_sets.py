@@ -203,7 +203,7 @@ def maximal_fillings(room: Request, requests: tuple[Request, ...]) -> tuple[tupl
     Examples
     --------
     >>> maximal_fillings((8, 5), ((4, 1), (2, 2)))
-    ((2, 0), (1, 2), (0, 2))
+    ((2, 0), (1, 2))
     """
     found: list[tuple[int, ...]] = []
     steps = 0

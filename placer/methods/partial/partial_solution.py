@@ -286,13 +286,22 @@ class PartialSolution:
         return neighbours.even and self.dense.orderable(Solution(counts, order))
 
     def _close_shared(self, index: int, nodes: IntArray | None, counts: IntArray, near: frozenset[int]) -> None:
-        """Close nodes on which a pod may need another before it (C12) that its kubelet needs after it (C10)."""
+        """Close nodes on which a pod may need another before it (C12) that its kubelet needs after it (C10).
+
+        Where the kubelet takes them in any order there is room for one more at a time.
+        """
         crowds = (
             self.on if index in near else {node: self.on[node] for each in near for node in self.where.get(each, ())}
         )
         for node, there in crowds.items():
             if self._aligned(index, node) and any(each != index and self._aligned(each, node) for each in there):
-                counts[slice(node, node + 1) if nodes is None else nodes == node] = 0
+                here = slice(node, node + 1) if nodes is None else nodes == node
+                counts[here] = np.minimum(counts[here], int(self._in_any_order(index, node)))
+
+    def _in_any_order(self, index: int, node: int) -> bool:
+        """Whether the kubelet of a node takes what is there and a pod of a class, whichever comes first."""
+        numa, there = self.dense.numa, self.on[node].items()
+        return numa is None or numa.in_any_order(node, [*numa.pods(node, there), numa.of(index, node)])
 
     def _aligned(self, index: int, node: int) -> bool:
         """Whether the kubelet of a node aligns pods of a class (C10)."""

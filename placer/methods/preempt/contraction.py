@@ -96,10 +96,13 @@ class Contraction:
         )
 
     def _sum(self, names: Collection[str]) -> Resources:
+        """What nodes have; of one that is over-full, what is there: that is nobody's reason to go."""
         total: dict[str, int] = {}
         for name in names:
-            for resource, amount in self.room[name].items():
-                total[resource] = total.get(resource, 0) + amount
+            held = [pod.requests for pod in self.members[name]]
+            for resource in {*self.room[name], *(resource for each in held for resource in each)}:
+                there = max(self.room[name][resource], sum(each[resource] for each in held))
+                total[resource] = total.get(resource, 0) + there
         return Resources(total)
 
     def _group(self, key: GroupKey, pods: Collection[Key], *, nearness: bool) -> Group:
