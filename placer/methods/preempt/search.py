@@ -173,7 +173,7 @@ class _Search:
     def _whole(self) -> None:
         """The model of everything, where it is small enough and no pod asks for neighbours.
 
-        With neighbours it took what runs for impossible, or moved what need not move, on 3 of 100 tiny instances.
+        With neighbours it took what runs for impossible, or moved what need not move, on at least 3 of 100 tiny ones.
         """
         if any(pod.neighbours != NO_NEIGHBOURS for pod in self.instance.pods.values()):
             return
