@@ -152,3 +152,9 @@ class VerificationFailed(PlacerError):
     """An answer broke a rule: a bug in placer, never a result."""
 
     exit_code = 1
+
+    @classmethod
+    def of(cls, method: str, messages: Sequence[str]) -> VerificationFailed:
+        """Name the method and the first of what its answer broke."""
+        shown = "\n".join(f"  {message}" for message in messages[:20])
+        return cls(f"the answer of {method} breaks {len(messages)} rules; this is a bug in placer:\n{shown}")

@@ -15,10 +15,12 @@ from placer.deadline import Deadline
 from placer.disruption import outcome_of, without
 from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
+from placer.methods.search_limits import limit_faults
 from placer.placement import MAXIMISED, Placement, Score, Value
-from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
+from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.score import placed_weight, score
 from placer.verify import verify
+from placer.words import some
 
 if TYPE_CHECKING:
     from placer.methods.preempt.search import Carried, Known
@@ -27,6 +29,9 @@ __all__ = ["group_named", "preempt"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
+
+#: Groups that wait, which a message names where none was found.
+NAMED = 8
 
 
 def group_named(instance: Instance, name: str) -> GroupKey:
@@ -44,7 +49,7 @@ def group_named(instance: Instance, name: str) -> GroupKey:
     }
     if len(found) != 1:
         waiting = sorted(f"{each.namespace}/{each.name}" for each in instance.groups if instance.groups[each].pending)
-        named = ", ".join(waiting[:8]) + (f" and {len(waiting) - 8:,} more" if len(waiting) > 8 else "")
+        named = ", ".join(some(waiting, NAMED))
         what = f"{len(found)} groups of that name" if found else "no such group that waits"
         raise UsageError(f"--for {name}: found {what}, expected one of {named or 'none: nothing waits'}")
     return found.pop()
@@ -87,10 +92,15 @@ def preempt(
 
     Raises
     ------
+    UsageError
+        An argument is out of its range.
     VerificationFailed
         An answer broke a rule: a bug.
     """
     start = time.monotonic()
+    faults = limit_faults(time_limit, workers, [seed])
+    if faults:
+        raise UsageError("; ".join(faults))
     if group is not None:
         instance = without(instance, {pod.key for pod in instance.pending if pod.group != group})
     job = _Preemption(instance, time_limit, workers or usable_cores(), seed, start if began is None else began, watch)
@@ -118,7 +128,7 @@ class _Preemption:
     def search(self) -> Termination:
         """Run the search in a process of its own; an interrupt ends it, and the answer stays."""
         from placer.methods.events import SearchOptions
-        from placer.methods.process import ProcessEnd, run_apart
+        from placer.methods.process import run_apart
 
         start = time.monotonic()
         left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
@@ -126,13 +136,8 @@ class _Preemption:
         target, until = "placer.methods.preempt.search:search", None if left is None else start + left
         ended = run_apart(target, (self.instance, options), self._hear, until)
         self.seconds["solve"] = time.monotonic() - start
-        if ended.how is ProcessEnd.RETURNED:
-            return Termination(ended.value)
-        if ended.how is ProcessEnd.DIED:
-            message = f"The search ended with {ended.detail}; its last answer is kept."
-            self.findings.append(Finding("SolverDied", "preempt", message))
-            return Termination.FINISHED
-        return Termination.TIME if ended.how is ProcessEnd.KILLED else Termination.INTERRUPTED
+        self.findings += ended.findings("preempt")
+        return ended.termination
 
     def _hear(self, event: Carried | Known) -> None:
         from placer.methods.preempt.search import Known
@@ -152,11 +157,10 @@ class _Preemption:
         start = time.monotonic()
         broken = verify(self.instance, self.placement)
         if broken:
-            messages = "\n".join(f"  {each.message}" for each in broken[:20])
-            raise VerificationFailed(
-                f"the answer of {self.method} breaks {len(broken)} rules; this is a bug in placer:\n{messages}"
-            )
-        objective = self._judged(score(self.instance, self.placement, disturbing=True))
+            raise VerificationFailed.of(self.method, [violation.message for violation in broken])
+        values = score(self.instance, self.placement, disturbing=True)
+        objective, contradicted = judge(values, _bounds(self.instance, values, self.known))
+        self.findings += contradicted
         proved = all(judged.met for judged in objective)
         reasons = self._reasons()
         self.seconds["verify"] = time.monotonic() - start
@@ -176,12 +180,6 @@ class _Preemption:
             seed=self.seed,
             time_limit=self.time_limit,
         )
-
-    def _judged(self, values: Score) -> tuple[Judged, ...]:
-        objective = judge(values, _bounds(self.instance, values, self.known))
-        wrong = doubts(objective)
-        self.findings += wrong
-        return judge(values, [None] * len(values)) if wrong else objective
 
     def _weight(self) -> Judged:
         total = sum(self.instance.weights.values())

@@ -130,8 +130,10 @@ class TracePoint:
     bounds: tuple[int | None, ...]
 
 
-def judge(score: Score, bounds: Sequence[Bound | None]) -> tuple[Judged, ...]:
+def judge(score: Score, bounds: Sequence[Bound | None]) -> tuple[tuple[Judged, ...], list[Finding]]:
     """Put bounds beside values: a bound counts only while every value above it is proved.
+
+    Where a value is better than its bound, none is put beside any, and it is a finding.
 
     Parameters
     ----------
@@ -146,7 +148,8 @@ def judge(score: Score, bounds: Sequence[Bound | None]) -> tuple[Judged, ...]:
         judged = Judged(value, bound if proved else None)
         found.append(judged)
         proved = proved and judged.met
-    return tuple(found)
+    contradicted = doubts(found)
+    return tuple(map(Judged, score) if contradicted else found), contradicted
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance
 from placer.methods import METHODS
 from placer.methods.numa.binding_order import aligned
+from placer.methods.search_limits import limit_faults
 from placer.placement import Placement, Value
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, doubts, judge
 from placer.score import placed_weight, score
@@ -46,7 +47,6 @@ from placer.verify import verify
 if TYPE_CHECKING:
     from placer.dense import Dense, Solution
     from placer.methods.incumbent import Incumbent
-    from placer.methods.process import ProcessResult
 
 __all__ = ["solve"]
 
@@ -180,19 +180,13 @@ class _SolveCall:
 
     def check(self) -> None:
         """Refuse arguments that are out of their range, all faults at once."""
-        time_limit, work_limit = self.time_limit, self.work_limit
-        ranges = (
-            ("method", self.method, "one of " + ", ".join(METHODS), self.method in METHODS),
-            ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < math.inf),
-            ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < math.inf),
-            ("workers", self.workers, "at least 1", self.workers >= 1),
-            ("seed", self.seed, "0 to 2147483647", 0 <= self.seed < 2**31),
-        )
-        faults = [f"{name}: found {found}, expected {expected}" for name, found, expected, fine in ranges if not fine]
+        faults = limit_faults(self.time_limit, self.workers, [self.seed], self.work_limit)
+        if self.method not in METHODS:
+            faults.insert(0, f"method: found {self.method}, expected one of {', '.join(METHODS)}")
         if self.method == "milp":
             from placer.methods.milp.solvers import complaint
 
-            wrong = complaint(self.milp_solver, work_limit)
+            wrong = complaint(self.milp_solver, self.work_limit)
             faults += [] if wrong is None else [f"milp solver: {wrong}"]
         if faults:
             raise UsageError("; ".join(faults))
@@ -280,7 +274,8 @@ class _SolveCall:
         )
         ended = run_apart(SEARCH[name], (self.dense, options), lambda event: incumbent.on_event(event, name), deadline)
         self.seconds["solve"] += time.monotonic() - start
-        return self._termination(ended, name)
+        self.findings += ended.findings(name)
+        return ended.termination
 
     def _reserve(self, solution: Solution) -> float:
         """Seconds to keep for what comes after the search (:data:`ENDING`)."""
@@ -289,27 +284,16 @@ class _SolveCall:
         broken = verify(self.instance, placement)
         score(self.instance, placement)
         if broken:
-            raise VerificationFailed(_complaint("greedy", [violation.message for violation in broken]))
+            raise VerificationFailed.of("greedy", [violation.message for violation in broken])
         limit = self.time_limit or 0.0
         aging = 0.0 if self.dense.numa is None else AGING * limit
         reasoning = min(REASONING * self.seconds["build"], REASONING_SHARE * limit)
         return 0.1 + ENDING * (time.monotonic() - start) + reasoning + aging
 
-    def _termination(self, ended: ProcessResult, name: str) -> Termination:
-        from placer.methods.process import ProcessEnd
-
-        if ended.how is ProcessEnd.RETURNED:
-            return Termination(ended.value)
-        if ended.how is ProcessEnd.DIED:
-            self.findings.append(
-                Finding("SolverDied", name, f"The search ended with {ended.detail}; its last answer is kept.")
-            )
-            return Termination.FINISHED
-        return Termination.TIME if ended.how is ProcessEnd.KILLED else Termination.INTERRUPTED
-
     def _proved(self, incumbent: Incumbent) -> bool:
         values = (Value(name, value, priority) for (name, priority), value in self._named(incumbent))
-        return all(judged.met for judged in judge(tuple(values), incumbent.bounds()))
+        objective, _ = judge(tuple(values), incumbent.bounds())
+        return all(judged.met for judged in objective)
 
     def _named(self, incumbent: Incumbent) -> list[tuple[tuple[str, int | None], int]]:
         return list(zip(self.dense.levels, incumbent.values, strict=True))
@@ -379,14 +363,13 @@ class _SolveCall:
             return ()
         broken = verify(self.instance, placement)
         if broken:
-            raise VerificationFailed(_complaint(incumbent.method or "", [violation.message for violation in broken]))
+            raise VerificationFailed.of(incumbent.method or "", [violation.message for violation in broken])
         values = score(self.instance, placement)
         if tuple(value.value for value in values) != incumbent.values:
             raise VerificationFailed(f"the values of {incumbent.method} are {incumbent.values}, not those of {values}")
-        objective = judge(values, incumbent.bounds())
-        wrong = doubts(objective)
-        self.findings += wrong
-        return judge(values, [None] * len(values)) if wrong else objective
+        objective, contradicted = judge(values, incumbent.bounds())
+        self.findings += contradicted
+        return objective
 
     def _weight(self, placement: Placement | None, incumbent: Incumbent) -> Judged:
         value = Value(WEIGHT, 0 if placement is None else placed_weight(self.instance, placement))
@@ -439,8 +422,3 @@ def _of_all_pods(instance: Instance, value: Value) -> int:
     if value.name == "admitted":
         return sum(instance.need_weights[group.key] for group in groups)
     return sum(instance.weights[pod] for group in groups for pod in group.pending)
-
-
-def _complaint(method: str, messages: list[str]) -> str:
-    shown = "\n".join(f"  {message}" for message in messages[:20])
-    return f"the answer of {method} breaks {len(messages)} rules; this is a bug in placer:\n{shown}"

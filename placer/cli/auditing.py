@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
+from placer.methods.search_limits import limit_faults
 from placer.tables import Column, tables
 from placer.terminal import OK, add_command, add_what_if, console
 
@@ -44,8 +45,9 @@ def _audit(options: argparse.Namespace) -> int:
     from placer.deadline import Deadline
     from placer.terminal import read_instance
 
-    if not options.time_limit > 0:
-        raise UsageError(f"--time-limit: found {options.time_limit}, expected seconds above 0")
+    faults = limit_faults(options.time_limit)
+    if faults:
+        raise UsageError("; ".join(faults))
     instance = read_instance(options, source(options))
     entries = [] if options.sums else audit(instance, Deadline(options.began + options.time_limit))
     if options.json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from placer.cli.sources import SECONDS, add_source, source
 from placer.errors import UsageError
 from placer.laboratory.commands.shared import add_scheduler_config, scheduler_configs
+from placer.methods.search_limits import limit_faults
 from placer.terminal import OK, add_command, add_what_if, console
 from placer.words import and_list, counted
 
@@ -77,8 +78,7 @@ def _check(options: argparse.Namespace) -> None:
         wrong.append("--how-many: expected --group or --job beside it")
     if options.spare and not options.how_many:
         wrong.append("--spare: expected --how-many beside it")
-    if not options.time_limit > 0:
-        wrong.append(f"--time-limit: found {options.time_limit}, expected seconds above 0")
+    wrong += limit_faults(options.time_limit)
     if wrong:
         raise UsageError("; ".join(wrong))
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.sources import SECONDS, add_source, source
-from placer.errors import UsageError
 from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def _preempt(options: argparse.Namespace) -> int:
     from placer.preempt import group_named, preempt
     from placer.progress import Progress
 
-    _check(options)
+    writable([Path(options.output)] if options.output not in (None, "-") else [])
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
@@ -62,17 +61,6 @@ def _preempt(options: argparse.Namespace) -> int:
     elif options.output != "-":
         _show(result)
     return OK if _admitted(result) else NOT_TO_BE_HAD
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Refuse before the work what cannot be done."""
-    if not options.time_limit > 0:
-        raise UsageError(f"--time-limit: found {options.time_limit}, expected seconds above 0")
-    if options.workers is not None and options.workers < 1:
-        raise UsageError(f"--workers: found {options.workers}, expected at least 1")
-    if not 0 <= options.seed < 2**31:
-        raise UsageError(f"--seed: found {options.seed}, expected 0 to 2147483647")
-    writable([Path(options.output)] if options.output not in (None, "-") else [])
 
 
 def _admitted(result: Result) -> bool:

@@ -6,7 +6,6 @@ high-water marks (VmHWM) are read from ``/proc`` while they run, from outside, w
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from placer.laboratory.own_policies import OwnPolicy, Proposal, propose
 from placer.laboratory.policies.mimicry import POLICIES, PREEMPTING, SORTED, mimic
 from placer.methods import METHODS
 from placer.methods.process import ProcessEnd, ProcessResult, run_apart
+from placer.methods.search_limits import limit_faults
 from placer.result import Result
 from placer.solve import solve
 
@@ -76,12 +76,9 @@ def faults_of(
         ("policies", "none", "at least one", bool(targets)),
         *(("policy", repr(name), known, False) for name in _unknown(targets)),
         *(("configuration", f"one for {name}", "it among the policies", name in bare) for name in configured),
-        ("time limit", time_limit, "seconds, at least 0", time_limit is None or 0 <= time_limit < math.inf),
-        ("work limit", work_limit, "a number above 0", work_limit is None or 0 < work_limit < math.inf),
-        ("workers", workers, "at least 1", workers is None or workers >= 1),
-        *(("seed", seed, "0 to 2147483647", 0 <= seed < 2**31) for seed in seeds),
     )
-    return [f"{what}: found {found}, expected {expected}" for what, found, expected, fine in checks if not fine]
+    faults = [f"{what}: found {found}, expected {expected}" for what, found, expected, fine in checks if not fine]
+    return faults + limit_faults(time_limit, workers, seeds, work_limit)
 
 
 def _unknown(targets: Mapping[str, str | None]) -> list[str]:

@@ -27,7 +27,9 @@ from enum import Enum
 from io import RawIOBase
 from typing import IO, Any, BinaryIO, cast
 
+from placer.instance import Finding
 from placer.methods.memory import limit_memory, memory_left
+from placer.result import Termination
 
 __all__ = ["ProcessEnd", "ProcessResult", "run_apart"]
 
@@ -65,6 +67,19 @@ class ProcessResult:
     how: ProcessEnd
     value: Any = None
     detail: str = ""
+
+    @property
+    def termination(self) -> Termination:
+        """Why a search that returns the name of a termination stopped; one that died tells nothing more."""
+        if self.how is ProcessEnd.RETURNED:
+            return Termination(self.value)
+        ends = {ProcessEnd.KILLED: Termination.TIME, ProcessEnd.INTERRUPTED: Termination.INTERRUPTED}
+        return ends.get(self.how, Termination.FINISHED)
+
+    def findings(self, name: str) -> list[Finding]:
+        """That the search of this name died, where it did."""
+        message = f"The search ended with {self.detail}; its last answer is kept."
+        return [Finding("SolverDied", name, message)] if self.how is ProcessEnd.DIED else []
 
 
 def run_apart(

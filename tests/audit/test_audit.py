@@ -168,4 +168,4 @@ def test_on_the_command_line(tmp_path: Path, capsys: Capture) -> None:
     assert set(json.loads(capsys.readouterr().out)) == {"stranded", "largestGangs"}
     allowed = "podgroup/g:spec.networkTopology.highestTierAllowed=2"
     assert main(["audit", str(path), "--set", allowed]) == 0
-    assert main(["audit", str(path), "--time-limit", "0"]) == 2
+    assert main(["audit", str(path), "--time-limit", "-1"]) == 2

@@ -286,7 +286,7 @@ def test_spares_are_the_nodes_with_room_for_most_copies(tmp_path: Path, capsys: 
         (["--group", "any", "--how-many"], "PodGroup default/any needs no pod to be admitted"),
         (["--group", "default/runs"], "found a pod on Node r0-0, expected one that waits; one of default/"),
         (["--group", "nowhere/p"], "no group, and no pod that waits, has that name"),
-        (["--time-limit", "0"], "--time-limit: found 0"),
+        (["--time-limit", "-1", "--spare", "1@1"], "beside it; time limit: found -1.0, expected seconds, at least 0"),
         (["--context", "c"], "found INSTANCE beside them"),
     ],
 )
