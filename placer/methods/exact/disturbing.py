@@ -25,12 +25,11 @@ from ortools.sat.python import cp_model
 from placer.deadline import Deadline
 from placer.dense import Solution
 from placer.disruption import Disruption
-from placer.instance import Key
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.objective import ExactObjective
 from placer.methods.exact.search import ExactModel, safe_bound
 from placer.methods.exact.variables import ExactVariables, Linear, solver_form, value_at
-from placer.methods.preempt.lifting import MOVED, Lifted, LiftedGroup, LiftedPart
+from placer.methods.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.methods.preempt.plans import plan_of
 from placer.placement import MAXIMISED
 from placer.verify.disruption import order
@@ -167,7 +166,7 @@ class DisturbanceRows:
         stays = {index: self._placed(index) for index in dict.fromkeys(class_of[key] for key in part.pods)}
         origins: dict[int, dict[int, None]] = defaultdict(dict)
         for key in part.pods:
-            copy = class_of.get(Key(key.namespace, key.name + MOVED))
+            copy = class_of.get(moved_key(key))
             if copy is not None:
                 origins[copy][class_of[key]] = None
         moves = {index: self._placed(index) for index in origins}

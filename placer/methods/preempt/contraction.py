@@ -6,26 +6,20 @@ out, and so is where moved pods may be: whatever is admitted in the cluster is a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 
-from placer.instance import Constraints, Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
-from placer.instance.problem import NO_NEIGHBOURS, Policy, Requirement, Term, Toleration
+from placer.instance import Group, GroupKey, HyperNode, Instance, Key, Node, Pod, PodState, TopologyTree
+from placer.instance.problem import NO_NEIGHBOURS, Policy
+from placer.methods.preempt.lifting import ANYWHERE, on_nodes, unit_priority
 from placer.quantity import Resources
 
-__all__ = ["ELSEWHERE", "Contraction", "inside"]
+__all__ = ["ELSEWHERE", "Contraction"]
 
 #: Name of the node that stands for all beyond a domain; no node has a space in its name.
 ELSEWHERE = "all others"
-#: What every node admits.
-ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
-
-
-def inside(constraints: Constraints, names: Collection[str]) -> Constraints:
-    """The same constraints, which only some of the nodes meet."""
-    term = Term(fields=(Requirement("metadata.name", "In", tuple(sorted(names))),))
-    return replace(constraints, required=(*constraints.required, (term,)))
 
 
 class Contraction:
@@ -74,6 +68,17 @@ class Contraction:
                 found[pod.node].append(pod)
         return found
 
+    @cached_property
+    def amounts(self) -> dict[str, Mapping[str, int]]:
+        """Per node what it has; of one that is over-full, what is there: that is nobody's reason to go."""
+        found: dict[str, Mapping[str, int]] = {}
+        for name, pods in self.members.items():
+            held: Counter[str] = Counter()
+            for pod in pods:
+                held.update(pod.requests)
+            found[name] = {key: max(self.room[name][key], held[key]) for key in self.room[name].keys() | held.keys()}
+        return found
+
     def of(self, names: Collection[str]) -> Instance:
         """The instance of a domain, given by its nodes; none: all nodes are one, and the group goes there, too."""
         nodes = {name: self.instance.nodes[name] for name in names}
@@ -96,13 +101,10 @@ class Contraction:
         )
 
     def _sum(self, names: Collection[str]) -> Resources:
-        """What nodes have; of one that is over-full, what is there: that is nobody's reason to go."""
-        total: dict[str, int] = {}
+        """What nodes have."""
+        total: Counter[str] = Counter()
         for name in names:
-            held = [pod.requests for pod in self.members[name]]
-            for resource in {*self.room[name], *(resource for each in held for resource in each)}:
-                there = max(self.room[name][resource], sum(each[resource] for each in held))
-                total[resource] = total.get(resource, 0) + there
+            total.update(self.amounts[name])
         return Resources(total)
 
     def _group(self, key: GroupKey, pods: Collection[Key], *, nearness: bool) -> Group:
@@ -160,7 +162,7 @@ class _DomainPods:
     def _waits(self, pod: Pod) -> Pod | None:
         if pod.group != self.whole.group.key:
             return None
-        where = inside(pod.constraints, self.names) if self.names else ANYWHERE
+        where = on_nodes(self.names, pod.constraints) if self.names else ANYWHERE
         return replace(pod, constraints=where, neighbours=NO_NEIGHBOURS, numa=None, app_group=None)
 
     def _stays(self, pod: Pod) -> Pod | None:
@@ -180,7 +182,7 @@ class _DomainPods:
             node=ELSEWHERE if beyond else pod.node,
             group=pod.group if near else None,
             sub_group=pod.sub_group if near else None,
-            priority=pod.priority if pod.group is None else self.whole.instance.groups[pod.group].priority,
+            priority=unit_priority(self.whole.instance, pod),
             constraints=ANYWHERE,
             host_ports=(),
             neighbours=NO_NEIGHBOURS,

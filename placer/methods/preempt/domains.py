@@ -23,8 +23,8 @@ from placer.instance import Group, Instance, Key
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact.disturbing import search
 from placer.methods.greedy.multi_start import greedy
-from placer.methods.preempt.contraction import Contraction, inside
-from placer.methods.preempt.lifting import lift, may_be_disturbed
+from placer.methods.preempt.contraction import Contraction
+from placer.methods.preempt.lifting import lift, may_be_disturbed, on_nodes, unit_priority
 from placer.methods.preempt.plans import plan_of, planned
 from placer.placement import LOSSES, Placement, Score, Value, better
 from placer.score import score
@@ -168,7 +168,7 @@ class DomainSearch:
             count = min((room[resource] // amount for resource, amount in asked.items()), default=0)
             if count:
                 lost = self.contraction.members[name]
-                highest = max((self._priority(pod.key) for pod in lost), default=0)
+                highest = max((unit_priority(self.instance, pod) for pod in lost), default=0)
                 ranked.append(
                     (bool(lost), highest, Fraction(self._weight(pod.key for pod in lost), count), name, count)
                 )
@@ -179,10 +179,6 @@ class DomainSearch:
             chosen.append(name)
             held += count
         return chosen
-
-    def _priority(self, key: Key) -> int:
-        pod = self.instance.pods[key]
-        return pod.priority if pod.group is None else self.instance.groups[pod.group].priority
 
     @cached_property
     def _weights(self) -> dict[Key, int]:
@@ -275,6 +271,6 @@ class DomainSearch:
         after = without(released(self.instance, gone), gone - moving)
         pods = dict(after.pods)
         for key in self.group.pending:
-            pods[key] = replace(pods[key], constraints=inside(pods[key].constraints, names))
+            pods[key] = replace(pods[key], constraints=on_nodes(names, pods[key].constraints))
         dense = make_dense(replace(after, pods=pods))
         return dict(dense.placement(greedy(dense, None, self.deadline)).node_of)

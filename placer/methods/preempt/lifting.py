@@ -22,10 +22,24 @@ from placer.placement import LOSSES, Placement
 from placer.score import score, used_nodes
 from placer.verify.rules import broken
 
-__all__ = ["MOVED", "Lifted", "LiftedGroup", "LiftedPart", "lift", "may_be_disturbed", "on_node", "waiting"]
+__all__ = [
+    "ANYWHERE",
+    "MOVED",
+    "Lifted",
+    "LiftedGroup",
+    "LiftedPart",
+    "lift",
+    "may_be_disturbed",
+    "moved_key",
+    "on_nodes",
+    "unit_priority",
+    "waiting",
+]
 
 #: Ends the name of the copy of a pod that is moved; no pod has a space in its name.
 MOVED = " moved"
+#: What every node admits.
+ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 #: API group of groups that are made here.
 _OURS = "placer.dev"
 #: Rounds of leaving out what breaks rules by itself.
@@ -163,19 +177,30 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
     return [
         pod.key
         for pod in instance.pods.values()
-        if pod.state is PodState.BOUND and not pod.protected and _unit_priority(instance, pod) <= priority
+        if pod.state is PodState.BOUND and not pod.protected and unit_priority(instance, pod) <= priority
     ]
 
 
-def _unit_priority(instance: Instance, pod: Pod) -> int:
+def unit_priority(instance: Instance, pod: Pod) -> int:
+    """The priority of the unit that a pod is of: that of its group, or its own where it is in none."""
     return pod.priority if pod.group is None else instance.groups[pod.group].priority
 
 
-def on_node(names: Iterable[str], *marks: object) -> Constraints:
-    """What only these nodes admit, whatever their taints; pods with other ``marks`` are not equal."""
-    marked = (Toleration(key=repr(mark), operator="Exists") for mark in marks)
-    only = Term(fields=(Requirement("metadata.name", "In", tuple(names)),))
-    return Constraints(tolerations=(Toleration(operator="Exists"), *marked), required=((only,),))
+def moved_key(key: Key) -> Key:
+    """The name of the copy of a pod that is moved."""
+    return Key(key.namespace, key.name + MOVED)
+
+
+def on_nodes(names: Iterable[str], constraints: Constraints = ANYWHERE, operator: str = "In") -> Constraints:
+    """The same constraints, which only these nodes meet; with ``NotIn`` only others."""
+    term = Term(fields=(Requirement("metadata.name", operator, tuple(sorted(names))),))
+    return replace(constraints, required=(*constraints.required, (term,)))
+
+
+def marked(constraints: Constraints, *marks: object) -> Constraints:
+    """The same constraints, told apart from equal ones of other marks."""
+    tolerations = (Toleration(key=f"placer.dev/{mark!r}") for mark in marks)
+    return replace(constraints, tolerations=(*constraints.tolerations, *tolerations))
 
 
 def lift(
@@ -280,8 +305,7 @@ class _Lifter:
         """The same constraints, which no node meets that is not ready."""
         if not self.lost:
             return constraints
-        term = Term(fields=(Requirement("metadata.name", "NotIn", self.lost),))
-        return replace(constraints, required=(*constraints.required, (term,)))
+        return on_nodes(self.lost, constraints, "NotIn")
 
     def _group(self, name: GroupKey, keys: list[Key]) -> None:
         group = self.before.groups.get(name)
@@ -395,7 +419,7 @@ class _Lifter:
             node=None,
             group=group,
             sub_group=part,
-            constraints=on_node((pod.node or "",), alike, *self.budgets[key]),
+            constraints=marked(on_nodes([pod.node or ""]), alike, *self.budgets[key]),
             numa=None,
             neighbours=replace(pod.neighbours, spread=()),
             unsupported=(),
@@ -404,13 +428,8 @@ class _Lifter:
             return (key,)
         copy = replace(pod, name=pod.name + MOVED, state=PodState.PENDING, node=None, group=group)
         # Equal pods of which other budgets speak are told apart, as those that stay are.
-        self.pods[copy.key] = replace(copy, constraints=_marked(self._elsewhere(pod.constraints), alike))
+        self.pods[copy.key] = replace(copy, constraints=marked(self._elsewhere(pod.constraints), alike))
         return key, copy.key
-
-
-def _marked(constraints: Constraints, mark: object) -> Constraints:
-    """The same constraints, told apart from equal ones of another mark."""
-    return replace(constraints, tolerations=(*constraints.tolerations, Toleration(key=f"placer.dev/{mark!r}")))
 
 
 def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Mapping[Key, bool]) -> Group:

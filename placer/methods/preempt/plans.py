@@ -11,7 +11,7 @@ from placer.dense.build import make_dense
 from placer.disruption import Disruption
 from placer.instance import Instance, Key, PodState
 from placer.methods.numa.binding_order import aligned
-from placer.methods.preempt.lifting import MOVED, Lifted
+from placer.methods.preempt.lifting import MOVED, Lifted, moved_key
 from placer.placement import Binding, Placement, Step
 from placer.verify.disruption import order
 
@@ -36,10 +36,6 @@ def plan_of(lifted: Lifted, solution: Solution) -> Placement:
     return planned(lifted.before, {**waiting, **moved}, [key for key in gone if key not in moved])
 
 
-def _copy(key: Key) -> Key:
-    return Key(key.namespace, key.name + MOVED)
-
-
 def _renamed(lifted: Lifted, targets: Mapping[Key, str], gone: Iterable[Key]) -> Iterator[tuple[Key, str]]:
     """The copies that are placed are counted, and pods that go take their places, another than their own if any."""
     class_of = lifted.dense.class_of
@@ -48,7 +44,7 @@ def _renamed(lifted: Lifted, targets: Mapping[Key, str], gone: Iterable[Key]) ->
         if key.name.endswith(MOVED):
             places[class_of[key]].append(node)
     for key in gone:
-        there = places.get(class_of.get(_copy(key), -1))
+        there = places.get(class_of.get(moved_key(key), -1))
         if there:
             home = lifted.before.pods[key].node
             node = next((each for each in there if each != home), there[0])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from placer.deadline import Deadline
 from placer.dense import Solution
 from placer.dense.build import make_dense
-from placer.disruption import outcome_of, without
+from placer.disruption import Disruption, outcome_of, without
 from placer.instance import Group, Instance, Key, PodState
 from placer.instance.problem import NO_NEIGHBOURS
 from placer.methods.events import Event, Improved, SearchOptions
@@ -19,7 +19,7 @@ from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
 from placer.methods.greedy.multi_start import greedy
 from placer.methods.preempt.domains import DomainSearch
-from placer.methods.preempt.lifting import MOVED, Lifted, lift, may_be_disturbed, waiting
+from placer.methods.preempt.lifting import Lifted, lift, may_be_disturbed, moved_key, waiting
 from placer.methods.preempt.plans import plan_of, planned
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value, better
@@ -149,12 +149,11 @@ class _Search:
     def _after(state: Instance, placement: Placement, gone: set[Key]) -> Instance:
         """The instance once a placement is carried out; what was evicted is ``gone`` and waits no more."""
         gone.update(placement.evictions)
-        outcome = outcome_of(state, placement)
+        outcome, moved = outcome_of(state, placement), Disruption(state, placement).gone
         after = without(outcome.carried_out(), set(placement.evictions))
         pods = dict(after.pods)
         for key in outcome.new:
             pods[key] = replace(pods[key], protected="it was placed just now")
-        moved = set(placement.evictions) | {move.pod for move in placement.moves}
         budgets = tuple(
             replace(each, pods=each.pods - moved, allowed=each.allowed - len(each.pods & moved))
             for each in state.budgets
@@ -196,8 +195,8 @@ class _Search:
 
 def _hint(lifted: Lifted, placement: Placement) -> Solution | None:
     """A placement as a solution of the instance in which all that may be disturbed waits; None where it is none."""
-    moved = {Key(move.pod.namespace, move.pod.name + MOVED): move.node for move in placement.moves}
-    gone = {*placement.evictions, *(move.pod for move in placement.moves)}
+    moved = {moved_key(move.pod): move.node for move in placement.moves}
+    gone = Disruption(lifted.before, placement).gone
     if not gone <= set(lifted.pods):
         return None
     stay = {key: node for key, node in lifted.standing.node_of.items() if key not in gone}
