@@ -65,6 +65,14 @@ class DenseNuma:
     def _orders(self) -> dict[object, _KnownOrder]:
         return {}
 
+    @cached_property
+    def _any_order(self) -> dict[object, bool]:
+        return {}
+
+    def _crowd(self, node: int, pods: Sequence[Units]) -> object:
+        """The same for equal pods on equal nodes."""
+        return int(self.kind[node]), self.start[node], tuple(sorted(pods))
+
     def kubelet(self, node: int) -> PackedKubelet:
         """The kubelet of a node that has one of a kind."""
         return self.kubelets[int(self.kind[node])]
@@ -126,8 +134,11 @@ class DenseNuma:
 
     def in_any_order(self, node: int, pods: Sequence[Units]) -> bool:
         """Whether it is known that the kubelet of a node admits pods in whichever order they come."""
-        found = find_order(self.kubelet(node), self.start[node], pods, [0.0] * len(pods))
-        return found.orders is Orders.ANY
+        key = self._crowd(node, pods)
+        if key not in self._any_order:
+            found = find_order(self.kubelet(node), self.start[node], pods, [0.0] * len(pods))
+            self._any_order[key] = found.orders is Orders.ANY
+        return self._any_order[key]
 
     def refuses(self, node: int, pods: Sequence[Units]) -> bool:
         """Whether it is proved that the kubelet of a node admits pods in no order."""
@@ -136,8 +147,7 @@ class DenseNuma:
 
     def _known(self, node: int, pods: Sequence[Units]) -> _KnownOrder:
         """What is known of a crowd; asked once about equal nodes."""
-        kubelet, start = self.kubelet(node), self.start[node]
-        key = (int(self.kind[node]), start, tuple(sorted(pods)))
+        kubelet, start, key = self.kubelet(node), self.start[node], self._crowd(node, pods)
         known = self._orders.get(key)
         if known is None or known.sequence is None:
             if kubelet.admit_all(start, pods) is not None:
