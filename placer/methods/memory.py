@@ -1,4 +1,5 @@
-"""What memory a container has left: above its limit the kernel kills all of it, the parent of a search included.
+"""What memory a container may take and has left: above its limit the kernel kills all of it, the parent of a search
+included.
 
 Source: Linux ``cgroup-v2`` (``memory.max``, ``memory.current``, ``memory.stat``) and ``cgroup-v1/memory``; the
 directory is the one that a container sees as its own.
@@ -6,9 +7,12 @@ directory is the one that a container sees as its own.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["limit_memory", "memory_left"]
+__all__ = ["limit_memory", "memory_left", "memory_limit"]
 
 _ROOT = Path("/sys/fs/cgroup")
 #: Limit, use, and statistics with the name of what the kernel gives back first, of versions 2 and 1.
@@ -39,6 +43,18 @@ def memory_left(root: Path = _ROOT) -> int | None:
         counts = dict(line.split(maxsplit=1) for line in lines if " " in line)
         return max(0, limit - use + int(counts.get(cache, 0)))
     return None
+
+
+def memory_limit(root: Path = _ROOT) -> int:
+    """Bytes that there are for this process: its container's limit, and never more than the machine has."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_limits(root)])
+
+
+def _limits(root: Path) -> Iterator[int]:
+    for limit_file, *_ in _FILES:
+        with suppress(OSError, ValueError):  # a group without a limit says "max"
+            yield int((root / limit_file).read_text(encoding="ascii"))
 
 
 def limit_memory(most: int) -> None:

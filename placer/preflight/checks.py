@@ -20,7 +20,8 @@ from placer.cluster.reading.views import ObjectView, TopologyView
 from placer.cluster.writing.lease import PAUSED
 from placer.errors import ClusterError
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
-from placer.preflight.memory import MIB, memory_limit, memory_needed
+from placer.methods.memory import memory_limit
+from placer.preflight.memory import MIB, memory_needed
 from placer.preflight.result import CheckResult, CheckState
 from placer.preflight.rights import NeededRight, needed_rights, read_kinds
 from placer.preflight.schedulers import other_schedulers, volcano

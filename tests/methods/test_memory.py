@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.methods.memory import memory_left
+from placer.methods.memory import memory_left, memory_limit
 
 
 def write(folder: Path, **files: str) -> None:
@@ -32,3 +32,16 @@ def test_without_a_limit_nothing_is_said(tmp_path: Path, limit: str) -> None:
     write(tmp_path, memory__max=limit, memory__current="1", memory__stat="")
     assert memory_left(tmp_path) is None
     assert memory_left(tmp_path / "absent") is None
+
+
+def test_the_limit_of_the_container_counts_and_never_more_than_the_machine_has(tmp_path: Path) -> None:
+    machine = memory_limit(tmp_path)
+    assert machine > 2**20
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory_limit(tmp_path) == machine
+    (tmp_path / "memory.max").write_text("1048576\n")
+    assert memory_limit(tmp_path) == 2**20
+    (tmp_path / "memory.max").unlink()
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+    assert memory_limit(tmp_path) == machine

@@ -19,7 +19,7 @@ from placer.cluster.writing.lease import LeaseOptions
 from placer.cluster.writing.status_writer import StatusOptions
 from placer.errors import ClusterError
 from placer.preflight import CheckResult, CheckState, check_cluster
-from placer.preflight.memory import MIB, memory_limit, memory_needed
+from placer.preflight.memory import MIB, memory_needed
 from placer.scheduling_pass import PassOptions
 from tests.cluster.snapshots import ListServer
 from tests.support import Document
@@ -40,6 +40,7 @@ class CheckedServer(ListServer):
             "/apis/events.k8s.io/v1/events": [],
             "/api/v1/namespaces": placer,
         }
+        written.pop(options.get("absent", ""), None)
         super().__init__(written | dict(lists or {}))
         self.url = "https://cluster"
         self.denied: set[Right] = options.get("denied", set())
@@ -49,6 +50,7 @@ class CheckedServer(ListServer):
         self.nodes: int = options.get("nodes", 3)
         self.offset = timedelta(seconds=options.get("offset", 0))
         self.review = options.get("review", 201)
+        self.who = options.get("who", self.review)
 
     def now(self) -> datetime:
         return (NOW if self.lease else datetime.now(UTC)) + self.offset
@@ -68,7 +70,7 @@ class CheckedServer(ListServer):
     def send(self, method: str, path: str, body: Any = None, **_: Any) -> Response:
         assert method == "POST"
         if path.endswith("selfsubjectreviews"):
-            return Response(self.review, b'{"status": {"userInfo": {"username": "ada"}}}')
+            return Response(self.who, b'{"status": {"userInfo": {"username": "ada"}}}')
         asked = body["spec"]["resourceAttributes"]
         resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
         right = Right(
@@ -129,11 +131,7 @@ def test_the_version_is_told_and_an_old_one_warned_of(version: str, state: Check
 
 
 def test_a_server_that_does_not_say_who_we_are_is_no_trouble() -> None:
-    server = CheckedServer()
-    server.send = lambda _method, path, _body=None, **_: (  # type: ignore[method-assign]
-        Response(404, b"{}") if "selfsubjectreviews" in path else Response(201, b'{"status": {"allowed": true}}')
-    )
-    (result,) = of("server", checked(server))
+    (result,) = of("server", checked(CheckedServer(who=404)))
     assert (result.state, result.found) == (OK, "Kubernetes v1.35.4")
 
 
@@ -166,8 +164,7 @@ def test_a_version_that_is_not_read_is_told(path: str, state: CheckState, expect
 
 
 def test_what_a_pass_writes_must_be_served() -> None:
-    server = CheckedServer()
-    del server.lists["/apis/events.k8s.io/v1/events"]  # type: ignore[attr-defined]
+    server = CheckedServer(absent="/apis/events.k8s.io/v1/events")
     (result,) = of("kinds", checked(server))
     assert (result.state, result.object, result.found) == (FAILED, "events", "not served")
     assert {each.state for each in of("kinds", checked(server, PassOptions(dry_run="client")))} == {OK}
@@ -453,19 +450,6 @@ def test_memory_is_compared_with_what_a_cluster_of_this_size_takes(monkeypatch: 
     assert "1,081 MiB" in little.action
     (unknown,) = of("memory", checked(CheckedServer(forbidden=("/api/v1/nodes",))))
     assert unknown.state is UNKNOWN
-
-
-def test_the_limit_of_the_container_counts_and_never_more_than_the_machine_has(tmp_path: Path) -> None:
-    machine = memory_limit(tmp_path)
-    assert machine > MIB
-    (tmp_path / "memory.max").write_text("max\n")
-    assert memory_limit(tmp_path) == machine
-    (tmp_path / "memory.max").write_text("1048576\n")
-    assert memory_limit(tmp_path) == MIB
-    (tmp_path / "memory.max").unlink()
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
-    assert memory_limit(tmp_path) == machine
 
 
 def test_no_pass_that_was_measured_took_more() -> None:
