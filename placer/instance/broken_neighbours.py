@@ -1,34 +1,40 @@
-"""Pod affinity (C12) and spread (C14) that bound pods do not keep any more, or never did, among themselves.
+"""Pod affinity (C12), anti-affinity (C13) and spread (C14) that bound pods do not keep among themselves.
 
-Kubernetes looks at both when a pod is bound, and never again: those that a pod was near may have gone since, and so may
+Kubernetes looks at them when a pod is bound, and never again: those that a pod was near may have gone since, and so may
 pods that made a spread even. That is nobody's fault, but it says why new pods are kept off.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from placer.instance.findings import counted
 from placer.instance.keys import Key
-from placer.instance.pod_index import PodIndex, domain_of
-from placer.instance.problem import AffinityTerm, Instance, Pod, PodState, SpreadLimit
+from placer.instance.pod_index import PodIndex, domain_of, pairs_apart
+from placer.instance.problem import Instance, Neighbours, Pod, PodState, SpreadLimit
 
-__all__ = ["broken_affinity", "broken_spread"]
+__all__ = ["broken_affinity", "broken_anti_affinity", "broken_spread"]
+
+Asked = TypeVar("Asked")
 
 
-def _bound(instance: Instance) -> list[Pod]:
-    return [pod for pod in instance.pods.values() if pod.state is PodState.BOUND]
+def _asking(
+    instance: Instance, what: Callable[[Neighbours], Iterable[Asked]]
+) -> tuple[dict[Asked, list[Pod]], PodIndex]:
+    """What bound pods ask of neighbours to those that do, and where to find the pods that are meant."""
+    bound = [pod for pod in instance.pods.values() if pod.state is PodState.BOUND]
+    asking: dict[Asked, list[Pod]] = defaultdict(list)
+    for pod in bound:
+        for each in what(pod.neighbours):
+            asking[each].append(pod)
+    return asking, PodIndex(bound, instance.namespaces)
 
 
 def broken_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
     """Bound pods in whose domain of a key no bound pod matches all their terms; who matches them itself is at home."""
-    bound = _bound(instance)
-    asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
-    for pod in bound:
-        asking[pod.neighbours.affinity].append(pod)
-    asking.pop((), None)
-    index = PodIndex(bound, instance.namespaces)
+    asking, index = _asking(instance, lambda asked: [asked.affinity] if asked.affinity else [])
     for terms, pods in asking.items():
         matching = index.matching_all(term.pods for term in terms)
         for key in dict.fromkeys(term.topology_key for term in terms):
@@ -44,15 +50,34 @@ def _outside(instance: Instance, key: str, pods: Iterable[Pod], others: Iterable
     return sorted(pod.key for pod in pods if domain_of(instance.nodes, pod.node, key) not in there)
 
 
+def broken_anti_affinity(instance: Instance) -> Iterator[tuple[str, str]]:
+    """One per term and domain in which it keeps bound pods apart that are together."""
+    asking, index = _asking(instance, lambda asked: asked.anti_affinity)
+    for term, pods in asking.items():
+        key = term.topology_key
+        having, meant = (_by_domain(instance, key, each) for each in (pods, index.matching(term.pods)))
+        for value in sorted(having.keys() & meant.keys()):
+            pairs = pairs_apart(having[value], meant[value])
+            if pairs:
+                first, what = min(having[value]), "1 pair" if pairs == 1 else f"{pairs} pairs"
+                message = f"C13: required pod anti-affinity of Pod {first} and its like keeps {what} of bound pods"
+                yield f"Pod {first}", f"{message} apart that are in one domain, {key}={value}"
+
+
+def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str, list[Key]]:
+    """Value of a label to the pods on nodes that have it."""
+    found: dict[str, list[Key]] = defaultdict(list)
+    for pod in pods:
+        value = domain_of(instance.nodes, pod.node, key)
+        if value is not None:
+            found[value].append(pod.key)
+    return found
+
+
 def broken_spread(instance: Instance) -> Iterator[tuple[str, str]]:
     """One per constraint of bound pods: the domain of theirs that has most, more than maxSkew beyond the fewest."""
-    bound = _bound(instance)
-    owners: dict[SpreadLimit, list[Pod]] = defaultdict(list)
-    for pod in bound:
-        for limit in pod.neighbours.spread:
-            owners[limit].append(pod)
-    index = PodIndex(bound, instance.namespaces)
-    for limit, pods in owners.items():
+    asking, index = _asking(instance, lambda asked: asked.spread)
+    for limit, pods in asking.items():
         counts = _counts(instance, limit, index.matching(limit.pods))
         fewest = min(counts.values(), default=0) if len(counts) >= limit.min_domains else 0
         mine = {str(domain_of(instance.nodes, pod.node, limit.topology_key)) for pod in pods} & counts.keys()

@@ -12,12 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from placer.instance.broken_neighbours import broken_affinity, broken_spread
+from placer.instance.broken_neighbours import broken_affinity, broken_anti_affinity, broken_spread
 from placer.instance.communication import Dependency, Link, Network, Spread, far_and_near
 from placer.instance.findings import Findings
 from placer.instance.keys import Key
-from placer.instance.pod_index import PodIndex, domain_of, pairs_apart
-from placer.instance.problem import AffinityTerm, DomainUnit, HostPort, Instance, NetworkTopology, Pod, PodState
+from placer.instance.pod_index import domain_of
+from placer.instance.problem import DomainUnit, HostPort, Instance, NetworkTopology, Pod, PodState
 from placer.quantity import format_amount
 
 __all__ = ["broken_costs", "broken_links", "note_broken_rules"]
@@ -110,8 +110,13 @@ def note_broken_rules(instance: Instance, findings: Findings) -> None:
     places = _places(instance)
     _one_domain(places, findings)
     _exclusive(places, findings)
-    _repelled(instance, findings)
-    looks = (("C8", broken_costs), ("C9", broken_links), ("C12", broken_affinity), ("C14", broken_spread))
+    looks = (
+        ("C8", broken_costs),
+        ("C9", broken_links),
+        ("C12", broken_affinity),
+        ("C13", broken_anti_affinity),
+        ("C14", broken_spread),
+    )
     for rule, broken in looks:
         if rule not in instance.policy.rules_off:
             for subject, message in broken(instance):
@@ -202,35 +207,6 @@ def _places(instance: Instance) -> UnitPlaces:
         for unit in pod.neighbours.units if pod.state is PodState.BOUND else ():
             places[unit].add(domain_of(instance.nodes, pod.node, unit.topology_key))
     return places
-
-
-def _repelled(instance: Instance, findings: Findings) -> None:
-    """One finding per term and domain in which it keeps bound pods apart that are together."""
-    bound = [pod for pod in instance.pods.values() if pod.state is PodState.BOUND]
-    owners: dict[AffinityTerm, list[Pod]] = defaultdict(list)
-    for pod in bound:
-        for term in pod.neighbours.anti_affinity:
-            owners[term].append(pod)
-    index = PodIndex(bound, instance.namespaces)
-    for term, pods in owners.items():
-        key = term.topology_key
-        having, meant = (_by_domain(instance, key, each) for each in (pods, index.matching(term.pods)))
-        for value in sorted(having.keys() & meant.keys()):
-            pairs = pairs_apart(having[value], meant[value])
-            if pairs:
-                first, what = min(having[value]), "1 pair" if pairs == 1 else f"{pairs} pairs"
-                message = f"C13: required pod anti-affinity of Pod {first} and its like keeps {what} of bound pods"
-                findings.add(CODE, f"Pod {first}", f"{message} apart that are in one domain, {key}={value}")
-
-
-def _by_domain(instance: Instance, key: str, pods: Iterable[Pod]) -> Mapping[str, list[Key]]:
-    """Value of a label to the pods on nodes that have it."""
-    found: dict[str, list[Key]] = defaultdict(list)
-    for pod in pods:
-        value = domain_of(instance.nodes, pod.node, key)
-        if value is not None:
-            found[value].append(pod.key)
-    return found
 
 
 def _queues(instance: Instance, standing: Iterable[Pod], findings: Findings) -> None:
