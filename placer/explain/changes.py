@@ -45,18 +45,8 @@ PROPOSALS: tuple[Proposal, ...] = (
     added_nodes,
 )
 
-
 #: What proposes changes that others go with.
-PAIRED: tuple[Proposal, ...] = (
-    freed_nodes,
-    labelled_domains,
-    corrected,
-    larger_queues,
-    wider_tier,
-    fewer_members,
-    looser_neighbours,
-    added_nodes,
-)
+PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, higher_priority))
 
 
 @dataclass(frozen=True)

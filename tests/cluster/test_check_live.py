@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def test_one_right_less_is_told_with_what_to_do(
         path = deployed.api.path(role)
         for right in sorted(granted([role])):
             _put(deployed, path, less(role, right))
-            wait_until(lambda right=right: not allows(account, right))  # type: ignore[misc]
+            wait_until(partial(_refuses, account, right))
             found, told = checked(capsys, *words)
             _put(deployed, path, role["rules"])
             (missing,) = (each for each in told["checks"] if each["object"] == str(right))
@@ -127,9 +128,13 @@ def test_one_right_less_is_told_with_what_to_do(
             assert {("rights", str(right))} <= set(wrong(told)) <= {("rights", str(right)), *wrong(before)}
             assert missing["state"] == ("warning" if "the kind is not served" in missing["found"] else "failed")
             assert found == (6 if missing["state"] == "failed" else code)
-            wait_until(lambda right=right: allows(account, right))  # type: ignore[misc]
+            wait_until(partial(allows, account, right))
             tried += 1
     assert tried == len(granted(documents))
+
+
+def _refuses(account: Client, right: Right) -> bool:
+    return not allows(account, right)
 
 
 def _put(deployed: Deployed, path: str, rules: list[dict[str, Any]]) -> None:

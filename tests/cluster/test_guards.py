@@ -15,9 +15,15 @@ from tests.cluster.test_earlier_passes import decided
 from tests.support import Document, node, pod
 
 
-def waiting(name: str, namespace: str = "default", scheduler: str = "placer", **options: object) -> Document:
-    spec = {"schedulerName": scheduler, **dict(options.pop("spec", {}))}  # type: ignore[call-overload]
-    return pod(name, metadata={"name": name, "namespace": namespace, "uid": name}, spec=spec, cpu=1, **options)
+def waiting(
+    name: str,
+    namespace: str = "default",
+    scheduler: str = "placer",
+    node: str | None = None,
+    spec: Document | None = None,
+) -> Document:
+    metadata = {"name": name, "namespace": namespace, "uid": name}
+    return pod(name, node=node, metadata=metadata, spec={"schedulerName": scheduler, **(spec or {})}, cpu=1)
 
 
 def cluster() -> Snapshot:

@@ -128,9 +128,11 @@ class _RackedCluster:
     def name(self) -> str:
         return next(self._names)
 
-    def run(self, nodes: Sequence[int], **more: object) -> _RackGang:
+    def run(
+        self, nodes: Sequence[int], *, priority: str = LOWEST, limited: bool = True, kept: bool = False
+    ) -> _RackGang:
         """Let a gang run that fills some nodes."""
-        gang = _RackGang(self.name(), tuple(nodes), **more)  # type: ignore[arg-type]
+        gang = _RackGang(self.name(), tuple(nodes), priority, limited, kept)
         self.gangs.append(gang)
         return gang
 

@@ -92,8 +92,7 @@ class _Preempt:
             self._keep(moves)
         else:
             self.allocate.undo(job, moves)
-            for pod in reversed(gone):
-                self._evict(pod, -1)
+            self._restore(gone)
 
     def within_job(self, job: JobInfo) -> None:
         """Evict pods of a job for others of it that have a higher priority; that is kept whatever comes of it."""
@@ -133,8 +132,7 @@ class _Preempt:
         gone = list[Pod]()
         while not self._fits(job, task, node):
             if len(gone) == len(victims):
-                for pod in reversed(gone):
-                    self._evict(pod, -1)
+                self._restore(gone)
                 return None
             gone.append(victims[len(gone)])
             self._evict(gone[-1])
@@ -166,8 +164,7 @@ class _Preempt:
                     if plan:
                         self._keep(plan)
                         return
-            for pod in reversed(gone):
-                self._evict(pod, -1)
+            self._restore(gone)
 
     def _domains(self, job: JobInfo, need: IntArray) -> list[int]:
         """HyperNodes that the job may lie in and that are large enough, the widest first, a few of them."""
@@ -242,6 +239,11 @@ class _Preempt:
         self.allocate.domains.leave(self.state.number[pod.node or ""], sign * self.state.row(pod.requests))
         if pod.group is not None:
             self.session.proportion.allocated[self._queue(pod)] -= sign * self.state.row(pod.requests)
+
+    def _restore(self, gone: Sequence[Pod]) -> None:
+        """Let pods come back, the last that left first."""
+        for pod in reversed(gone):
+            self._evict(pod, -1)
 
     def _keep(self, moves: Sequence[Move]) -> None:
         self.bound += [(move.task.key, self.state.names[move.node]) for move in moves]
