@@ -7,10 +7,11 @@ are flags of ``run`` by the same names (``timeLimit`` is ``--time-limit``). What
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from placer.errors import BadInstance
@@ -19,7 +20,7 @@ from placer.legible import shown
 from placer.manifests import read_texts
 from placer.manifests.syntax import YamlError, documents
 
-__all__ = ["Configuration", "key_of", "read_configuration", "wrong_values"]
+__all__ = ["Configuration", "key_of", "read_configuration", "seconds_of", "wrong_values"]
 
 
 def _endless(value: object) -> object:
@@ -27,6 +28,38 @@ def _endless(value: object) -> object:
     return float("inf") if value == "inf" else value
 
 
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+", re.ASCII)
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def seconds_of(duration: str) -> float:
+    """Read a duration as Go and Kubernetes write it.
+
+    Raises
+    ------
+    ValueError
+        It is none, or not between 1 s and 1 h.
+
+    Examples
+    --------
+    >>> seconds_of("30s"), seconds_of("1m30s")
+    (30.0, 90.0)
+    """
+    parts = re.findall(r"([\d.]+)(h|ms|m|s)", duration) if _DURATION.fullmatch(duration) else ()
+    found = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not 1 <= found <= 3600:
+        raise ValueError(duration)
+    return found
+
+
+def _duration(value: str) -> str:
+    seconds_of(value)
+    return value
+
+
+Duration = Annotated[
+    str, AfterValidator(_duration), Field(description="a duration of 1s to 1h, such as 30s or 1m30s", min_length=1)
+]
 Hour = Annotated[float, Field(ge=0, le=3600)]
 Name = Annotated[str, Field(min_length=1)]
 
@@ -66,7 +99,7 @@ class Configuration(BaseModel):
     namespaces: Annotated[list[Name], Field(min_length=1)] | None = None
     node_selector: Name | None = None
     max_bindings: Annotated[int, Field(ge=1)] | None = None
-    every: Name | None = None
+    every: Duration | None = None
     enforce: Literal["bind", "gates"] | None = None
 
 
@@ -172,6 +205,8 @@ def _schema() -> dict[str, Any]:
 def _expected(schema: Mapping[str, Any]) -> str:
     """What a value may be, in words."""
     own = next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), schema)
+    if "description" in own:
+        return str(own["description"])
     if "const" in own:
         return str(own["const"])
     if "enum" in own:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
@@ -21,7 +22,7 @@ from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, prepar
 from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, RejectedWorkload, read_record, record_name
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
-from placer.cluster.reading.snapshot import Snapshot, take
+from placer.cluster.reading.snapshot import Lists, Snapshot, take
 from placer.cluster.reading.views import Workload
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import Breaker, PatientWriter
@@ -35,12 +36,12 @@ from placer.document import placement_document
 from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
 from placer.instance import GroupKey, Instance, Key
 from placer.placement import Placement
-from placer.result import Result, Termination
+from placer.result import Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
 from placer.words import counted
 
-__all__ = ["Pass", "PassOptions", "run_pass"]
+__all__ = ["Pass", "PassOptions", "leader_identity", "run_pass"]
 
 #: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
 _REFUSED, _WAITING = 10.0, 30.0
@@ -78,6 +79,9 @@ class PassOptions:
         The namespaces and nodes that it is kept to.
     most
         Bindings that it may make, in whole gangs; None: any number.
+    every
+        It is one of a loop (:mod:`placer.scheduling_loop`), and so many seconds at most are between the beginnings of
+        two; None: it stands alone.
     """
 
     scheduler_name: str = "placer"
@@ -96,6 +100,7 @@ class PassOptions:
     patience: float = 300.0
     guards: Guards = field(default_factory=Guards)
     most: int | None = None
+    every: float | None = None
 
     @property
     def record(self) -> tuple[str, str]:
@@ -133,12 +138,13 @@ class Pass:
     error: str | None = None
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
+    earlier: tuple[Snapshot, Result] | None = None  #: what the pass before it in the same process decided upon, and how
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
     def identity(self) -> str:
-        """As whom the pass holds the Lease."""
-        return f"{os.uname().nodename}_{self.identifier}"
+        """As whom the pass holds the Lease, where it stands alone."""
+        return leader_identity(self.identifier)
 
     @property
     def half_bound(self) -> list[GangOutcome]:
@@ -155,6 +161,11 @@ class Pass:
             self.seconds[name] = round(time.monotonic() - start, 3)
 
 
+def leader_identity(identifier: str) -> str:
+    """As whom something holds the Lease that nothing else is called like."""
+    return f"{os.uname().nodename}_{identifier}"
+
+
 def run_pass(
     client: Client,
     done: Pass,
@@ -163,6 +174,8 @@ def run_pass(
     bind_gently: Callable[[], None] = lambda: None,
     watch: Callable[[str], None] = lambda _: None,
     began: float | None = None,
+    leading: LeaderElector | None = None,
+    lists: Lists | None = None,
 ) -> None:
     """Make one pass; one that writes, as the holder of the Lease, or not at all.
 
@@ -180,6 +193,10 @@ def run_pass(
         Called with what goes on.
     began
         ``time.monotonic()`` from which the time limit counts, default now.
+    leading
+        Who holds the Lease already and renews it; default: the pass acquires it and gives it back.
+    lists
+        Gives the lists of the snapshot; default: all are asked for.
 
     Raises
     ------
@@ -194,19 +211,27 @@ def run_pass(
         A method that shows only its own answers had none in time.
     """
     start = time.monotonic() if began is None else began
+    make = partial(_make, client, done, stop, bind_gently, watch, lists)
     if done.options.dry_run:
-        _make(client, done, stop, bind_gently, watch, start)
-        return
-    elector = LeaderElector(client, done.identity, done.options.lease)
-    with done.step("lease"):
-        watch(f"waiting for {done.options.lease}")
-        leading = elector.acquire(stop)
-    done.leader, done.interrupted = elector.holder, stop.is_set()
-    if leading:
-        done.lost, done.paused = lambda: elector.lost, lambda: elector.paused
-        with elector.leading():
-            if done.paused() is None:
-                _make(client, done, stop, bind_gently, watch, start + done.seconds["lease"])
+        make(start)
+    elif leading is not None:
+        _lead(done, leading, partial(make, start))
+    else:
+        elector = LeaderElector(client, done.identity, done.options.lease)
+        with done.step("lease"):
+            watch(f"waiting for {done.options.lease}")
+            is_leader = elector.acquire(stop)
+        done.leader, done.interrupted = elector.holder, stop.is_set()
+        if is_leader:
+            with elector.leading():
+                _lead(done, elector, partial(make, start + done.seconds["lease"]))
+
+
+def _lead(done: Pass, elector: LeaderElector, make: Callable[[], None]) -> None:
+    """Make a pass as the leader, unless all passes are paused."""
+    done.leader, done.lost, done.paused = elector.holder, lambda: elector.lost, lambda: elector.paused
+    if done.paused() is None:
+        make()
 
 
 def _make(
@@ -215,12 +240,13 @@ def _make(
     stop: threading.Event,
     bind_gently: Callable[[], None],
     watch: Callable[[str], None],
+    lists: Lists | None,
     start: float,
 ) -> None:
     """Make a pass for as long as nothing says that the Lease is lost."""
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
-    snapshot, instance, cache = _read(client, done, watch)
+    snapshot, instance, cache = _read(client, done, watch, lists)
     with _fed(client, snapshot, cache) as watches:
         placement = _decide(done, instance, start, watch)
         done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed(), options.most)
@@ -240,7 +266,9 @@ def _make(
         raise ClusterError(f"{client.url}: {done.refused}")
 
 
-def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Snapshot, Instance, SchedulerCache]:
+def _read(
+    client: Client, done: Pass, watch: Callable[[str], None], lists: Lists | None
+) -> tuple[Snapshot, Instance, SchedulerCache]:
     """What is in the cluster, with what earlier passes left behind."""
     options = done.options
     if options.enqueue and not options.dry_run:
@@ -248,7 +276,7 @@ def _read(client: Client, done: Pass, watch: Callable[[str], None]) -> tuple[Sna
     with done.step("snapshot"):
         done.record = _recorded(client, done)
         found = failed_pods(client, options.scheduler_name, options.cool_down)
-        taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"))
+        taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"), lists)
         now = server_time(client)
         done.began += now - datetime.now(UTC)  # by the server's clock, as all that is written to it
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
@@ -283,7 +311,7 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
     options = done.options
     with done.step("solve"):
         watch(f"{counted(len(instance.pending), 'pending pod')}, {counted(len(instance.nodes), 'node')}")
-        done.result = solve(
+        done.result = _same_answer(done, instance) or solve(
             instance,
             method=options.method,
             time_limit=options.time_limit,
@@ -295,6 +323,15 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
     if done.result.placement is None:
         raise NothingFound(done.result.nothing_found)
     return done.result.placement
+
+
+def _same_answer(done: Pass, instance: Instance) -> Result | None:
+    """The answer of the earlier pass, where it is proved, has nothing to bind, and nothing has changed since."""
+    if done.earlier is None or done.snapshot is None or done.earlier[0].items != done.snapshot.items:
+        return None
+    result = done.earlier[1]
+    nothing_to_bind = result.placement is not None and not result.placement.bindings
+    return replace(result, instance=instance) if result.verdict is Verdict.OPTIMAL and nothing_to_bind else None
 
 
 def _bind(

@@ -44,6 +44,7 @@ LAYERS = [
     ["saved_passes"],
     ["configuration"],
     ["scheduling_pass"],
+    ["scheduling_loop"],
     ["preflight"],
     ["terminal", "tables"],
     ["laboratory"],

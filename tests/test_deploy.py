@@ -366,7 +366,29 @@ def test_an_overlay_sets_one_option(folder: str, option: str, value: object, par
 
 def test_every_overlay_is_tried() -> None:
     folders = {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == "overlays"}
-    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano"}
+    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano", "deployment"}
+
+
+def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:
+    found = one(DEPLOY / "overlays" / "deployment" / "deployment.yaml", "Deployment")["spec"]
+    template_of_loop = found["template"]
+    assert found["selector"]["matchLabels"] == template_of_loop["metadata"]["labels"]
+    looped, once = template_of_loop["spec"], template()
+    assert looped.pop("restartPolicy") == "Always"
+    (loop,), (single,) = looped["containers"], once["containers"]
+    assert loop.pop("args") == [*single.pop("args"), "--every=10s"]
+    once.pop("restartPolicy")
+    assert looped == once
+
+
+def test_what_a_loop_watches_is_what_a_snapshot_lists() -> None:
+    """Pods and nodes every pass watches."""
+    listed = {each for each in asked_by_a_snapshot() if each[2] == "list"} - {("apps", "daemonsets", "list")}
+    followed = {(group, resource, "watch") for group, resource, _ in listed} - {
+        ("", "pods", "watch"),
+        ("", "nodes", "watch"),
+    }
+    assert rights(one(DEPLOY / "overlays" / "deployment" / "rbac-watch.yaml", "ClusterRole")) == followed
 
 
 # ------------------------------------------------------------------------------------------------------------- the page

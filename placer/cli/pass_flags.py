@@ -59,7 +59,9 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     add_lease(parser.add_argument_group("leader election"))
     _add_telling(parser.add_argument_group("telling"))
     parser.add_argument(
-        "--every", metavar="DURATION", help="not in this version: one call makes one pass, deploy/ has a CronJob"
+        "--every",
+        metavar="DURATION",
+        help="pass after pass: when something has changed, and at least so often (10s, 1m30s); default: one pass",
     )
     parser.add_argument(
         "--enforce", choices=("bind", "gates"), default="bind", help="default bind; gates are not in this version"
@@ -207,15 +209,11 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
     from placer.cluster.reading.guards import Guards
     from placer.cluster.writing.plan_execution import BindingOptions
     from placer.cluster.writing.status_writer import StatusOptions
+    from placer.configuration import seconds_of
     from placer.instance.pod_states import HOLD_GATE
     from placer.saved_passes import SavedPasses
     from placer.scheduling_pass import PassOptions
 
-    if options.every is not None:
-        raise UsageError(
-            "--every is not in this version: `placer run` makes one pass and ends; the CronJob in deploy/ makes one "
-            "after another"
-        )
     if options.enforce != "bind":
         raise UsageError(
             "--enforce gates is not in this version, which binds pods itself: found gates, expected bind; "
@@ -249,6 +247,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         patience=0.0 if options.roll_back else options.half_bound_patience,
         guards=Guards(frozenset(options.namespaces or ()), options.node_selector or ""),
         most=options.max_bindings,
+        every=None if options.every is None else seconds_of(options.every),
     )
 
 

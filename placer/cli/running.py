@@ -1,4 +1,4 @@
-"""``run``: one pass in the cluster."""
+"""``run``: one pass in the cluster, or pass after pass."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,9 @@ from placer.terminal import OK, add_command
 from placer.version import __version__
 
 if TYPE_CHECKING:
+    from placer.cluster import Client
     from placer.cluster.planning.gang_outcome import GangOutcome
-    from placer.scheduling_pass import Pass
+    from placer.scheduling_pass import Pass, PassOptions
 
 __all__ = ["add_run"]
 
@@ -31,20 +32,20 @@ SHOWN = 50
 
 def add_run(commands: Any) -> None:
     """Add ``run`` and its flags."""
-    parser = add_command(commands, "run", "one pass in the cluster: decide and bind", _run)
+    parser = add_command(commands, "run", "decide and bind in the cluster: one pass, or --every", _run)
     add_pass_flags(parser)
 
 
 class _StopSignals:
-    """Ends a pass: at once as long as nothing is bound, later by asking it to."""
+    """Ends passes: at once as long as nothing is bound, later by asking them to."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self._gently = False
 
-    def gently(self) -> None:
-        """From now on only ask."""
-        self._gently = True
+    def gently(self, gently: bool = True) -> None:
+        """From now on only ask, or not."""
+        self._gently = gently
 
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
         again = self.stop.is_set()
@@ -66,15 +67,66 @@ class _StopSignals:
                 signal.signal(each, handler)
 
 
+class _LoopTeller:
+    """Prints a line for each pass, and says once why none is made."""
+
+    def __init__(self, signals: _StopSignals, phase: Callable[[str], None]) -> None:
+        self._signals, self._phase = signals, phase
+        self._why = ""
+        self.last: Pass | None = None
+
+    def begun(self, done: Pass) -> None:
+        """Remember it."""
+        self.last, self._why = done, ""
+
+    def phase(self, text: str) -> None:
+        """Show what goes on."""
+        self._phase(text)
+
+    def binding(self) -> None:
+        """Let interrupts only ask."""
+        self._signals.gently()
+
+    def ended(self, done: Pass) -> None:
+        """Print its line."""
+        self._signals.gently(False)
+        print(json.dumps(_summary(done)), flush=True)
+
+    def standing_by(self, why: str) -> None:
+        """Say so once."""
+        if why != self._why:
+            print(f"placer: no pass is made: {why}", file=sys.stderr, flush=True)
+        self._why = why
+
+
 def _run(options: argparse.Namespace) -> int:
     from placer.cluster import Client
+
+    options = configured(options)
+    wanted = pass_options(options)
+    client = Client.connect(options.kubeconfig, options.context)
+    run = _run_once if wanted.every is None else _run_loop
+    return run(client, wanted, options)
+
+
+def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) -> int:
+    """Make pass after pass; the exit code is that of the last one."""
+    from placer.progress import Progress
+    from placer.scheduling_loop import run_loop
+
+    signals = _StopSignals()
+    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+        teller = _LoopTeller(signals, progress.phase)
+        with suppress(KeyboardInterrupt):
+            run_loop(client, wanted, signals.stop, teller)
+    return OK if teller.last is None else _exit_code(teller.last)
+
+
+def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) -> int:
     from placer.progress import Progress
     from placer.scheduling_pass import Pass, run_pass
 
-    options = configured(options)
-    done = Pass(pass_options(options))
-    client = Client.connect(options.kubeconfig, options.context)
-    signals = _StopSignals()
+    done, signals = Pass(wanted), _StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         try:
             run_pass(client, done, signals.stop, bind_gently=signals.gently, watch=progress.phase, began=options.began)
@@ -91,6 +143,10 @@ def _run(options: argparse.Namespace) -> int:
     if paused is not None:
         what = "no further gang was bound" if done.result is not None else "nothing was decided"
         print(f"placer: paused: {what}: {paused}", file=sys.stderr)
+    return _exit_code(done)
+
+
+def _exit_code(done: Pass) -> int:
     return ClusterError.exit_code if done.half_bound or done.overfull or done.unseen else OK
 
 

@@ -72,6 +72,11 @@ def _reading(options: PassOptions) -> Iterator[NeededRight]:
         folder = "deploy/overlays/inqueue" if info.attribute == "volcano_jobs" else "deploy/base"
         for group in info.groups:
             yield NeededRight(Right(group, info.plural, "list"), f"a pass reads every {info.kind}", folder)
+    if options.every is not None:
+        purpose = "lists are kept between passes (--every), and not taken in each"
+        for info in map(BY_ATTRIBUTE.__getitem__, (*LISTED, *_MORE)):
+            for group in info.groups:
+                yield NeededRight(Right(group, info.plural, "watch"), purpose, "deploy/overlays/deployment")
     yield NeededRight(Right("apps", "daemonsets", "list"), "room is held for pods of DaemonSets that are still to come")
     for resource in ("pods", "nodes"):
         yield NeededRight(Right("", resource, "watch"), "a gang goes out only where its room is still there")

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,9 @@ def by_loop(server: ControlPlane, made: list[dict[str, Any]], nodes: int) -> flo
     return time.monotonic() - began
 
 
-def main(pods: int = 5_000, nodes: int = 500) -> None:
+@contextmanager
+def started() -> Iterator[tuple[ControlPlane, Api]]:
+    """An API server that knows Volcano's kinds and has the namespace of our Lease."""
     with tempfile.TemporaryDirectory() as name:
         server = ControlPlane(programs(), Path(name) / "server")
         server.folder.mkdir()
@@ -79,25 +83,30 @@ def main(pods: int = 5_000, nodes: int = 500) -> None:
             server.start()
             api = Api(server.url, server.certificate, server.token)
             api.install(resource_definitions("volcano"))
-            api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "placer"}})  # of the Lease
-            api.create(*(node(f"n{number:04d}", cpu=64) for number in range(nodes)))
-            ours, bare = [], []
-            for turn in range(TURNS):
-                api.create(*gang(f"train-{turn}", pods))
-                seconds, whole, memory = by_placer(server, pods)
-                ours.append(pods / seconds)
-                _clear(api)
-                made = api.create(*gang(f"bare-{turn}", pods))
-                bare.append(pods / by_loop(server, made[1:], nodes))
-                _clear(api)
-                print(
-                    f"placer {ours[-1]:.0f} a second (whole pass {whole:.1f} s, {memory:.0f} MiB), "
-                    f"bare loop {bare[-1]:.0f} a second: {ours[-1] / bare[-1]:.0%}",
-                    flush=True,
-                )
+            api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "placer"}})
+            yield server, api
         finally:
             server.stop()
-        print(f"median: {statistics.median(map(float.__truediv__, ours, bare)):.0%} of the bare loop")
+
+
+def main(pods: int = 5_000, nodes: int = 500) -> None:
+    with started() as (server, api):
+        api.create(*(node(f"n{number:04d}", cpu=64) for number in range(nodes)))
+        ours, bare = [], []
+        for turn in range(TURNS):
+            api.create(*gang(f"train-{turn}", pods))
+            seconds, whole, memory = by_placer(server, pods)
+            ours.append(pods / seconds)
+            _clear(api)
+            made = api.create(*gang(f"bare-{turn}", pods))
+            bare.append(pods / by_loop(server, made[1:], nodes))
+            _clear(api)
+            print(
+                f"placer {ours[-1]:.0f} a second (whole pass {whole:.1f} s, {memory:.0f} MiB), "
+                f"bare loop {bare[-1]:.0f} a second: {ours[-1] / bare[-1]:.0%}",
+                flush=True,
+            )
+    print(f"median: {statistics.median(map(float.__truediv__, ours, bare)):.0%} of the bare loop")
 
 
 def _clear(api: Api) -> None:

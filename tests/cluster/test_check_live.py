@@ -20,7 +20,14 @@ from tests.cluster.deployed import Deployed
 from tests.test_deploy import DEPLOY
 from tests.waiting import wait_until
 
-OVERLAYS = ("base", "overlays/dry-run", "overlays/rollback", "overlays/inqueue", "overlays/beside-volcano")
+OVERLAYS = (
+    "base",
+    "overlays/dry-run",
+    "overlays/rollback",
+    "overlays/inqueue",
+    "overlays/beside-volcano",
+    "overlays/deployment",
+)
 Told = tuple[int, dict[str, Any]]
 
 
@@ -30,10 +37,10 @@ def rendered(deployed: Deployed, folder: str) -> list[dict[str, Any]]:
 
 
 def flags(documents: list[dict[str, Any]], folder: Path) -> list[str]:
-    """The arguments of the CronJob behind ``run``; the file that its ConfigMap mounts is in a folder."""
-    (job,) = (each for each in documents if each["kind"] == "CronJob")
+    """The arguments of the CronJob or Deployment behind ``run``; the file that its ConfigMap mounts is in a folder."""
+    (workload,) = (each["spec"] for each in documents if each["kind"] in ("CronJob", "Deployment"))
     (config,) = (each for each in documents if each["kind"] == "ConfigMap")
-    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    (container,) = workload.get("jobTemplate", {"spec": workload})["spec"]["template"]["spec"]["containers"]
     for name, text in config["data"].items():
         (folder / name).write_text(text)
     return [each.replace("/etc/placer", str(folder)) for each in container["args"]][1:]

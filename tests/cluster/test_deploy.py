@@ -90,6 +90,7 @@ ROLES = {
     "overlays/rollback": {READ, WRITE, ROLLBACK},
     "overlays/inqueue": {READ, WRITE, ROLLBACK, "overlays/inqueue/rbac-inqueue.yaml"},
     "overlays/beside-volcano": {READ, WRITE, ROLLBACK},
+    "overlays/deployment": {READ, WRITE, ROLLBACK, "overlays/deployment/rbac-watch.yaml"},
 }
 
 

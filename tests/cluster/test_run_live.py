@@ -305,7 +305,7 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[[str], No
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--every", "30s"], "--every is not in this version: `placer run` makes one pass and ends"),
+        (["--every", "30"], '--every: found "30", expected a duration of 1s to 1h, such as 30s or 1m30s'),
         (["--enforce", "gates"], "--enforce gates is not in this version, which binds pods itself"),
         (
             ["--bind-workers", "0", "--settle", "-1"],

@@ -23,13 +23,13 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.rule_checks import RuleChecks
-from placer.cluster.reading.field_filter import list_reader, readable
+from placer.cluster.reading.field_filter import essence, list_reader, readable
 from placer.cluster.reading.snapshot import TAINT, is_placeholder, placeholder_for
 from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection
 from placer.instance import GroupKey, HostPort, Instance, Key, Node, Pod, PodState
@@ -80,6 +80,9 @@ class Holding:
         """Whether another one is of the same pod and holds the same, in the same way."""
         one, two = ((each.uid, each.node, each.requests, each.state.on_node) for each in (self, other))
         return one == two
+
+
+_PODS = BY_ATTRIBUTE["pods"]
 
 
 class NodeRoom:
@@ -198,7 +201,7 @@ class _PendingPods:
         pod.changed = (
             bool(gone)
             or view.kubelet_answer is not KubeletAnswer.NOTHING
-            or _essence(list_reader(BY_ATTRIBUTE["pods"], "v1").object(item)) != _essence(pod.text)
+            or essence(_PODS, list_reader(_PODS, "v1").object(item)) != essence(_PODS, pod.text)
         )
 
 
@@ -488,7 +491,7 @@ class SchedulerCache:
 
 def _pod(item: bytes) -> PodManifest | None:
     """The pod of an event; of one that cannot be read what it takes of its node, None where not even that can be."""
-    info = BY_ATTRIBUTE["pods"]
+    info = _PODS
     try:
         read: PodManifest = info.read(item)
     except Misfit:
@@ -499,10 +502,3 @@ def _pod(item: bytes) -> PodManifest | None:
 def _readable(items: Iterable[bytes]) -> dict[str, Node]:
     """Nodes; one that cannot be read is none, so nothing is bound to it."""
     return read_nodes(readable(BY_ATTRIBUTE["nodes"], items))
-
-
-def _essence(text: bytes) -> Any:
-    """What a decision looks at in a pending pod: everything kept but its version and its status."""
-    document = msgspec.json.decode(text)
-    metadata = {key: value for key, value in document["metadata"].items() if key != "resourceVersion"}
-    return metadata, document.get("spec")

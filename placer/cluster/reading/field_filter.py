@@ -24,7 +24,7 @@ from placer.kube.kinds import KindInfo
 from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
 from placer.manifests import UNREADABLE
 
-__all__ = ["ListReader", "is_kept", "list_reader", "readable"]
+__all__ = ["ListReader", "essence", "is_kept", "list_reader", "readable"]
 
 #: Annotations that mean something to placer or to those whose objects it reads: keys, and domains with what is below.
 _KEYS = frozenset(
@@ -91,11 +91,12 @@ class ListReader:
             page = msgspec.json.decode(text, type=Page[msgspec.Raw])
         except msgspec.ValidationError:
             raise self._no_list(error) from None
-        return Page(page.metadata, [self._object_or_name(item) for item in page.items or ()])
+        return Page(page.metadata, [self.object_or_name(bytes(item)) for item in page.items or ()])
 
-    def _object_or_name(self, item: msgspec.Raw) -> bytes:
+    def object_or_name(self, item: bytes) -> bytes:
+        """What is kept of one object; of one that cannot be read what :meth:`read` keeps of it."""
         try:
-            return self.object(bytes(item))
+            return self.object(item)
         except msgspec.ValidationError as error:
             what, _, where = str(error).partition(" - at `$.")
             expected, _, found = what.removeprefix("Expected ").partition(", got ")
@@ -108,7 +109,7 @@ class ListReader:
         """What is kept of one object."""
         return self._text(msgspec.json.decode(text, type=self._item))
 
-    def _name_of(self, item: msgspec.Raw, wrong: str) -> dict[str, Any]:
+    def _name_of(self, item: bytes, wrong: str) -> dict[str, Any]:
         """What an object is called, where a pod is, and what is wrong; whatever of it has the right type."""
         document = _dict(msgspec.json.decode(item))
         metadata = _dict(document.get("metadata"))
@@ -148,6 +149,26 @@ def _texts(value: object) -> dict[str, str]:
 def _some(value: object, *keys: str) -> dict[str, str]:
     """Those of some fields of a value that are texts."""
     return {key: text for key, text in _texts(value).items() if key in keys}
+
+
+def essence(info: KindInfo, item: bytes) -> dict[str, Any]:
+    """What is kept of an object without what changes though nothing has changed for a decision: its version, and when
+    it was written to; of a pod its status, too.
+
+    Parameters
+    ----------
+    info
+        Its kind.
+    item
+        What is kept of it.
+    """
+    document: dict[str, Any] = msgspec.json.decode(item)
+    metadata = {key: value for key, value in document.get("metadata", {}).items() if key != "resourceVersion"}
+    notes = {key: text for key, text in metadata.pop("annotations", {}).items() if key != UPDATED}
+    metadata |= {"annotations": notes} if notes else {}
+    if info.attribute == "pods":
+        document.pop("status", None)
+    return document | {"metadata": metadata}
 
 
 def readable(info: KindInfo, items: Iterable[bytes]) -> Iterator[Any]:

@@ -19,7 +19,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -30,7 +30,7 @@ import msgspec
 from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, whole_list
 from placer.cluster.reading.field_filter import list_reader, readable
 from placer.cluster.reading.served_kinds import ServedKinds, referred
-from placer.cluster.reading.views import DaemonSetView, ObjectView, Page, PodView, TopologyView
+from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView
 from placer.errors import ClusterError
 from placer.instance import Key
 from placer.instance.build import read_nodes
@@ -45,11 +45,13 @@ __all__ = [
     "TAINT",
     "VERSIONS",
     "Identity",
+    "Lists",
     "Snapshot",
     "is_placeholder",
     "placeholder_for",
     "placeholders",
     "take",
+    "whole_kind",
 ]
 
 #: Annotation of the list that says at which resourceVersion each of the cluster's lists was.
@@ -172,8 +174,20 @@ class Snapshot:
         return validate(split([Text("cluster", text.getvalue())]))
 
 
+class Lists(Protocol):
+    """Where lists come from: the server, page by page, or what is kept of them (:class:`Reflectors`)."""
+
+    def __call__(
+        self, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
+    ) -> tuple[Sequence[bytes], str]:
+        """What is kept of each object of a list, and the resourceVersion of the list."""
+
+
 def take(
-    server: Server, scheduler_name: str = "placer", watch: Callable[[str, int], None] = lambda _, __: None
+    server: Server,
+    scheduler_name: str = "placer",
+    watch: Callable[[str, int], None] = lambda _, __: None,
+    lists: Lists | None = None,
 ) -> Snapshot:
     """Take a snapshot of a cluster.
 
@@ -185,6 +199,8 @@ def take(
         Whose pending pods are ours.
     watch
         Called after each page with the resource and the number of its objects so far.
+    lists
+        Gives the lists of the kinds; default: all are asked for.
 
     Raises
     ------
@@ -193,7 +209,7 @@ def take(
     BadInstance
         An object has a field of a wrong type.
     """
-    taker = _Taker(server, watch)
+    taker = _Taker(server, watch, partial(whole_kind, server) if lists is None else lists)
     for attribute in LISTED:
         taker.take(BY_ATTRIBUTE[attribute])
     if taker.has("AppGroup"):  # a Deployment's pods belong to it through its ReplicaSets
@@ -211,8 +227,8 @@ def take(
 class _Taker:
     """Collects lists."""
 
-    def __init__(self, server: Server, watch: Callable[[str, int], None]) -> None:
-        self._server, self._watch = server, watch
+    def __init__(self, server: Server, watch: Callable[[str, int], None], lists: Lists) -> None:
+        self._server, self._watch, self._lists = server, watch, lists
         self.items: list[bytes] = []
         self.versions: dict[str, str] = {}
         self.counts: dict[str, int] = {}
@@ -234,10 +250,8 @@ class _Taker:
             api_version = f"{group}/{version}" if group else version
             path = f"/apis/{api_version}/{info.plural}" if group else f"/api/{version}/{info.plural}"
             resource = f"{info.plural}.{group}" if group else info.plural
-            found = self._pages(path, info, api_version, resource)
-            items = [item for page in found for item in page.items or ()]
+            items, self.versions[resource] = self._lists(path, info, api_version, partial(self._watch, resource))
             self.items += items
-            self.versions[resource] = found[0].metadata.resource_version
             self.counts[resource] = len(items)
 
     def _take_unknown(self, info: KindInfo) -> None:
@@ -290,15 +304,35 @@ class _Taker:
                 if topology.measurements:
                     yield topology.metadata.namespace, topology.measurements
 
-    def _pages(self, path: str, info: KindInfo, api_version: str, resource: str) -> Sequence[Page[bytes]]:
-        """All pages of a list."""
-        read = list_reader(info, api_version).read
-        try:
-            return whole_list(self._server.get, path, read, watch=lambda count: self._watch(resource, count))
-        except Unlisted as error:
-            if error.answer.status == 404:
-                raise ClusterError(f"{path}: found status 404, but the server lists the kind") from error
-            raise
+
+def whole_kind(
+    server: Server, path: str, info: KindInfo, api_version: str, watch: Callable[[int], None]
+) -> tuple[list[bytes], str]:
+    """Ask for all pages of a list of a kind that the server says it has: what is kept of its objects, and its version.
+
+    Parameters
+    ----------
+    server
+        Where to ask.
+    path
+        Of the list.
+    info, api_version
+        The kind, and the version in which it is served there.
+    watch
+        Called after each page with the number of objects so far.
+
+    Raises
+    ------
+    ClusterError
+        The server does not answer or refuses, or does not know the list.
+    """
+    try:
+        found = whole_list(server.get, path, list_reader(info, api_version).read, watch=watch)
+    except Unlisted as error:
+        if error.answer.status == 404:
+            raise ClusterError(f"{path}: found status 404, but the server lists the kind") from error
+        raise
+    return [item for page in found for item in page.items or ()], found[0].metadata.resource_version
 
 
 def _is(item: bytes, kind: str) -> bool:

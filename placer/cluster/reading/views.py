@@ -174,6 +174,7 @@ class ConditionView(msgspec.Struct, rename="camel"):
 class PodSpecView(msgspec.Struct, rename="camel"):
     """A pod's spec, in part."""
 
+    scheduler_name: str | None = None
     node_name: str | None = None
     scheduling_gates: list[dict[str, str]] | None = None
 

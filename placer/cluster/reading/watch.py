@@ -82,6 +82,8 @@ class Watch:
         among them is gone.
     count
         How many objects the list had.
+    window
+        Seconds after which the server is to end the watch and it is opened again; so often, at least, something comes.
     """
 
     def __init__(
@@ -92,8 +94,10 @@ class Watch:
         happened: Callable[[str, bytes], None],
         replaced: Callable[[Sequence[bytes]], None],
         count: int = 0,
+        window: int = _WINDOW,
     ) -> None:
         self._server, self.path, self._version, self._count = server, path, version, count
+        self._window, self._heard = window, time.monotonic()
         self._happened, self._replaced = happened, replaced
         self._over = threading.Event()
         self._shut: Callable[[], None] = lambda: None
@@ -107,6 +111,16 @@ class Watch:
     def lost(self) -> float | None:
         """``time.monotonic()`` since which nothing is read; None while the watch is open."""
         return self._lost
+
+    @property
+    def version(self) -> str:
+        """The resourceVersion up to which everything was handed over, at least."""
+        return self._version
+
+    @property
+    def heard(self) -> float:
+        """``time.monotonic()`` at which the last event, bookmark or list came."""
+        return self._heard
 
     def start(self) -> None:
         """Begin."""
@@ -173,7 +187,7 @@ class Watch:
 
     def _heard_up_to(self, version: str) -> None:
         with self._came:
-            self._version = version
+            self._version, self._heard = version, time.monotonic()
             self._came.notify_all()
 
     def _work(self) -> None:
@@ -207,7 +221,7 @@ class Watch:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(_WINDOW),
+            "timeoutSeconds": str(self._window),
         }
         anything = False
         for line in self._server.follow(self.path, parameters, self._opened):

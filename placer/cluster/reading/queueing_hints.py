@@ -1,0 +1,52 @@
+"""Which changes of a cluster make a pass worth while: after which of them a pod that waits may be placed.
+
+kube-scheduler asks its plug-ins the same of every event (``QueueingHintFn``). Most of what happens takes room, or is
+our own doing: pods that get a node, conditions, times of heartbeats. Whatever is not known to be without use counts,
+and what is missed here waits for the next period.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from placer.cluster.reading.field_filter import essence
+from placer.cluster.reading.views import PodView
+from placer.kube.kinds import KindInfo
+from placer.kube.pod import TERMINAL_PHASES
+
+__all__ = ["may_help"]
+
+
+def may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str) -> bool:
+    """Whether a pod that waits may be placed after a change.
+
+    Parameters
+    ----------
+    info
+        The kind of the object that changed.
+    before, after
+        What a snapshot keeps of it; None: there was, or is, none.
+    scheduler_name
+        Whose pending pods are ours.
+    """
+    if info.attribute == "pods":
+        return _pod_may_help(info, before, after, scheduler_name)
+    if before is None or after is None:
+        return True
+    return essence(info, before) != essence(info, after)
+
+
+def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str) -> bool:
+    was, now = (None if item is None else msgspec.json.decode(item, type=PodView) for item in (before, after))
+    if now is None or now.status.phase in TERMINAL_PHASES:
+        return _holds_room(was)
+    waits = not now.spec.node_name and now.spec.scheduler_name == scheduler_name
+    if before is None or after is None:
+        return waits
+    if not _holds_room(was) and _holds_room(now):
+        return False  # it took room
+    return (waits or _holds_room(now)) and essence(info, before) != essence(info, after)
+
+
+def _holds_room(pod: PodView | None) -> bool:
+    return pod is not None and bool(pod.spec.node_name) and pod.status.phase not in TERMINAL_PHASES

@@ -1,0 +1,175 @@
+"""One pass after another in one process: as soon as something has changed that may help, and at least every so often.
+
+The loop holds the Lease from its first pass to its end; another one beside it stands by. Lists are kept between passes
+(:mod:`placer.cluster.reading.reflectors`). Everything else a pass finds in the cluster, as one of a CronJob does, so a
+loop may be ended and begun at any time, and a CronJob may take its place.
+
+What goes wrong ends a pass and not the loop; the next pass is made later and later then, up to a minute.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from typing import Protocol
+
+from placer.cluster.reading.client import Client
+from placer.cluster.reading.queueing_hints import may_help
+from placer.cluster.reading.reflectors import Reflectors
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.writing.lease import LeaderElector
+from placer.errors import ClusterError, PlacerError
+from placer.kube.kinds import KindInfo
+from placer.result import Result
+from placer.scheduling_pass import Pass, PassOptions, leader_identity, run_pass
+
+__all__ = ["LoopObserver", "run_loop"]
+
+#: The pods of a gang come one after another: a pass begins when nothing has come for so many seconds, or so many after
+#: the first.
+_QUIET, _GATHERING = 0.2, 1.0
+#: Seconds after the first pass that went wrong; they double up to the second number.
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+#: Seconds between two looks at whether to stop, at the Lease, and at whether passes are paused.
+_LOOK = 0.5
+
+
+class LoopObserver(Protocol):
+    """Hears what a loop does."""
+
+    def begun(self, done: Pass) -> None:
+        """A pass begins."""
+
+    def phase(self, text: str) -> None:
+        """What goes on in a pass."""
+
+    def binding(self) -> None:
+        """The pass binds from now on: until it has ended, an interrupt may only ask the loop to stop."""
+
+    def ended(self, done: Pass) -> None:
+        """A pass has ended, whatever became of it."""
+
+    def standing_by(self, why: str) -> None:
+        """No pass is made at the moment, and why; called again and again as long as that is so."""
+
+
+def run_loop(client: Client, options: PassOptions, stop: threading.Event, observer: LoopObserver) -> None:
+    """Make passes until something stops it.
+
+    Parameters
+    ----------
+    client
+        The cluster.
+    options
+        Of every pass; ``every`` says how long one is waited for at most, default one pass right after another.
+    stop
+        Set by another thread, or a signal: begin nothing more.
+    observer
+        Hears of every pass.
+    """
+    loop = _Loop(client, options, stop, observer)
+    try:
+        while not stop.is_set():
+            if options.dry_run:
+                loop.make_passes(None)
+            else:
+                loop.lead()
+    finally:
+        loop.lists.close()
+
+
+class _Loop:
+    """What goes on from pass to pass."""
+
+    def __init__(self, client: Client, options: PassOptions, stop: threading.Event, observer: LoopObserver) -> None:
+        self._client, self._options, self._stop, self._observer = client, options, stop, observer
+        self._identity = leader_identity(str(uuid.uuid4()))
+        self._news = threading.Event()
+        self._earlier: tuple[Snapshot, Result] | None = None
+        self._failures = 0
+        self.lists = Reflectors(client, self._changed)
+
+    def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
+        if may_help(info, before, after, self._options.scheduler_name):
+            self._news.set()
+
+    def lead(self) -> None:
+        """Make passes as the leader, for as long as it is one; where another one is, look again shortly after."""
+        elector = LeaderElector(self._client, self._identity, self._options.lease)
+        try:
+            if elector.acquire(self._stop):
+                with elector.leading():
+                    self.make_passes(elector)
+                return
+            why = f"{self._options.lease} is held by {elector.holder}"
+        except ClusterError as error:
+            why = str(error)
+        if not self._stop.is_set():
+            self._observer.standing_by(why)
+            self._stop.wait(self._options.lease.retry_period)
+
+    def make_passes(self, leading: LeaderElector | None) -> None:
+        """Make passes until something stops it, or the Lease is lost."""
+        while not self._is_over(leading):
+            paused = leading.paused if leading is not None else None
+            if paused is not None:
+                self._observer.standing_by(paused)
+                self._stop.wait(_LOOK)
+                continue
+            began = time.monotonic()
+            self._make(leading)
+            pause = min(_FIRST_PAUSE * 2 ** (self._failures - 1), _LONGEST_PAUSE) if self._failures else 0.0
+            self._wait(leading, began + pause, began + max(pause, self._options.every or 0.0))
+
+    def _is_over(self, leading: LeaderElector | None) -> bool:
+        return self._stop.is_set() or (leading is not None and leading.lost is not None)
+
+    def _make(self, leading: LeaderElector | None) -> None:
+        """Make one pass."""
+        self._news.clear()  # what comes from now on may be younger than the snapshot
+        done = Pass(self._options, earlier=self._earlier)
+        observer = self._observer
+        observer.begun(done)
+        try:
+            run_pass(
+                self._client,
+                done,
+                self._stop,
+                bind_gently=observer.binding,
+                watch=observer.phase,
+                leading=leading,
+                lists=self.lists,
+            )
+        except PlacerError as error:
+            done.error = str(error)
+        except KeyboardInterrupt:
+            done.interrupted = True
+            raise
+        except Exception as error:
+            done.error = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            done.earlier = None  # so that not every pass holds the one before it
+            done.troubles += self.lists.troubles
+            observer.ended(done)
+        self._failures = 0 if done.error is None else self._failures + 1
+        self._earlier = None
+        if done.snapshot is not None:
+            self.lists.close_unasked()
+            if done.result is not None:
+                self._earlier = done.snapshot, done.result
+
+    def _wait(self, leading: LeaderElector | None, earliest: float, latest: float) -> None:
+        """Wait for news, and until they have all come: from one moment to another (``time.monotonic()``)."""
+        self._sleep(leading, earliest, self._stop)
+        self._sleep(leading, latest, self._news)
+        gathered = time.monotonic() + _GATHERING
+        while self._news.is_set() and time.monotonic() < gathered:
+            self._news.clear()
+            self._news.wait(_QUIET)
+
+    def _sleep(self, leading: LeaderElector | None, until: float, event: threading.Event) -> None:
+        """Wait for an event up to a moment, or until all is over."""
+        while not self._is_over(leading) and not event.is_set() and (left := until - time.monotonic()) > 0:
+            event.wait(min(_LOOK, left))

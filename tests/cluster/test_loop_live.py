@@ -1,0 +1,161 @@
+"""Pass after pass in one process, on a real API server: what begins one, what is kept, who makes them, how it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from placer.cluster.writing.lease import PAUSED, LeaseOptions
+from tests.cluster.api import Api
+from tests.cluster.loops import looping
+from tests.cluster.passes import bound, gang, leaves
+from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
+from tests.support import node
+from tests.waiting import wait_until
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
+#: So long that whatever happens within a test is not by the clock.
+NEVER = 3600.0
+
+
+@pytest.fixture
+def volcano(cluster: Api, install: Callable[[str], None]) -> None:
+    install("volcano")
+
+
+def test_what_comes_is_bound_without_waiting_for_the_period(
+    cluster: Api, control_plane: ControlPlane, volcano: None
+) -> None:
+    cluster.create(*leaves(2, 2, cpu=4))
+    with looping(control_plane, NEVER) as loop:
+        assert loop.bound == 0
+        cluster.create(*gang("train", 4, tier=1, cpu=2))
+        wait_until(lambda: loop.bound == 4, "its binding")
+        assert len({name.rpartition("-")[0] for name in bound(cluster).values()}) == 1  # one leaf
+        cluster.create(live_pod("whole", cpu=4), live_pod("other", cpu=4), live_pod("waits", cpu=4))
+        wait_until(lambda: loop.bound == 6, "the binding of two")
+        cluster.delete(f"/api/v1/namespaces/default/pods/{next(iter({'whole', 'other'} & bound(cluster).keys()))}")
+        wait_until(lambda: loop.bound == 7, "the binding of the third, in the room of one that is gone")
+        assert not any(each.error or each.troubles for each in loop.passes)
+    assert "holderIdentity" not in cluster.get(LEASE)["spec"]
+
+
+def test_what_it_does_itself_begins_no_pass(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
+    """Nodes, conditions and Events that are written are changes, too."""
+    cluster.create(node("n1", cpu=4), *gang("a", 4), live_pod("waits", cpu=1))
+    with looping(control_plane, NEVER) as loop:
+        assert loop.bound == 4
+        cluster.create(live_pod("theirs", scheduler="another", cpu=1))
+        cluster.patch("/api/v1/nodes/n1", {"metadata": {"annotations": {"unread": "text"}}})
+        cluster.create(node("n2", cpu=1))  # the first that may help
+        wait_until(lambda: loop.bound == 5, "the binding of what waits")
+        assert [len(each.plan.batches) for each in loop.passes] == [1, 1]
+
+
+def test_at_the_latest_a_pass_begins_after_the_period_and_what_is_the_same_is_not_solved_again(
+    cluster: Api, control_plane: ControlPlane, volcano: None
+) -> None:
+    cluster.create(node("n1", cpu=4), live_pod("giant", cpu=5))
+    with looping(control_plane, 1.0, method="auto") as loop:
+        loop.wait_for_passes(4)
+        first, *_, last = (each.result for each in loop.passes[1:])
+    assert first is not None
+    assert last is not None
+    assert (last.trace, last.seconds) == (first.trace, first.seconds)
+    assert list(map(str, last.reasons)) == ["Pod default/giant"]
+
+
+def test_one_beside_it_stands_by_and_takes_over(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
+    cluster.create(node("n1", cpu=8))
+    with looping(control_plane, NEVER) as first, looping(control_plane, NEVER) as second:
+        holder = cluster.get(LEASE)["spec"]["holderIdentity"]
+        assert (second.passes, set(second.reasons)) == ([], {f"{LeaseOptions()} is held by {holder}"})
+        first.stop.set()
+        second.wait_for_passes(1)
+        cluster.create(live_pod("a", cpu=1))
+        wait_until(lambda: second.bound == 1, "the binding by the second")
+        assert cluster.get(LEASE)["spec"]["holderIdentity"] != holder
+
+
+def test_a_pause_holds_between_passes(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
+    cluster.create(node("n1", cpu=8))
+    with looping(control_plane, 1.0) as loop:
+        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: "the fabric is upgraded"}}})
+        wait_until(lambda: bool(loop.reasons), "the pause")
+        assert loop.reasons[0] == f"{LeaseOptions()} is annotated {PAUSED}: the fabric is upgraded"
+        made = len(loop.passes)
+        cluster.create(live_pod("a", cpu=1))
+        told = len(loop.reasons)
+        wait_until(lambda: len(loop.reasons) > told + 3, "some more looks at it")
+        assert (len(loop.passes), bound(cluster)) == (made, {})
+        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: None}}})
+        wait_until(lambda: loop.bound == 1, "its binding")
+
+
+def test_a_server_that_is_away_ends_passes_and_not_the_loop(
+    cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy
+) -> None:
+    cluster.create(node("n1", cpu=8))
+    with looping(control_plane, 1.0, url=proxy.url) as loop:
+        proxy.rule = lambda _method, path, _times: None if "leases" in path else Spoil(status=503)
+        wait_until(lambda: loop.passes[-1].error is not None, "a pass that ends with an error")
+        cluster.create(live_pod("a", cpu=1))
+        proxy.rule = lambda *_: None
+        wait_until(lambda: loop.bound == 1, "the binding when it is back")
+
+
+def test_a_stream_that_is_silent_is_not_taken_for_a_quiet_cluster(
+    cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch of nodes opens and says nothing, as through a proxy whose other end is gone."""
+    monkeypatch.setattr("placer.cluster.reading.reflectors._SILENCE", 2.0)
+    cluster.create(live_pod("a", cpu=1))
+    proxy.rule = lambda _method, path, _times: Spoil(stalls_after=0) if path == "/api/v1/nodes?watch" else None
+    with looping(control_plane, 1.0, url=proxy.url) as loop:
+        cluster.create(node("n1", cpu=8))
+        wait_until(lambda: any(each.plan.batches for each in loop.passes), "a plan with the node")
+        proxy.rule = lambda *_: None
+        wait_until(lambda: bound(cluster) == {"a": "n1"}, "its binding")
+
+
+def test_a_list_that_may_not_be_watched_is_taken_in_each_pass(
+    cluster: Api, control_plane: ControlPlane, volcano: None, proxy: Proxy
+) -> None:
+    """As in a cluster whose account has the rights of the CronJob."""
+    *_, spine = racks = list(leaves(2, 2, cpu=4))
+    late = [each for each in racks if each["kind"] == "HyperNode" and each is not spine]
+    cluster.create(*(each for each in racks if each not in late), *gang("train", 2, tier=1))
+    proxy.rule = lambda _method, path, _times: Spoil(status=403) if path.endswith("hypernodes?watch") else None
+    with looping(control_plane, 1.0, url=proxy.url) as loop:
+        assert loop.bound == 0
+        cluster.create(*late)
+        wait_until(lambda: loop.bound == 2, "its binding")
+        path = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
+        loop.wait_for_passes(len(loop.passes) + 2)  # by then the watch was refused
+        (trouble,) = loop.passes[-1].troubles
+        assert trouble.startswith(f"{path} was listed anew: {path}: 403")
+
+
+def test_the_command_prints_a_line_for_each_pass_and_ends_when_it_is_told_to(
+    cluster: Api, control_plane: ControlPlane, volcano: None
+) -> None:
+    cluster.create(node("n1", cpu=8), live_pod("a", cpu=1))
+    flags = ["--kubeconfig", str(control_plane.kubeconfig()), "--every", "1s", "--settle", "0"]
+    command = [sys.executable, "-m", "placer", "run", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        lines = [running.stdout.readline() for _ in range(2)]
+        running.send_signal(signal.SIGTERM)
+        rest, said = running.stdout.read(), running.stderr.read()
+        assert running.wait() == 0, said
+    assert (bound(cluster), said) == ({"a": "n1"}, "")
+    assert '"bound": 1' in lines[0] + lines[1]
+    assert rest.count("\n") <= 1  # a pass that was under way
+    assert "holderIdentity" not in cluster.get(LEASE)["spec"]

@@ -1,0 +1,154 @@
+"""Lists that are kept: what they hold after events, and whom they tell; with a server that says what it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pytest
+
+from placer.cluster.reading.client import Response
+from placer.cluster.reading.reflectors import Reflectors
+from placer.cluster.reading.snapshot import whole_kind
+from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
+from tests.support import Document, node
+from tests.waiting import wait_until
+
+PATH = "/api/v1/nodes"
+NODES = BY_ATTRIBUTE["nodes"]
+
+
+def versioned(number: int, name: str, **amounts: object) -> Document:
+    found = {**node(name, **amounts)}
+    return {**found, "metadata": {**found["metadata"], "resourceVersion": str(number)}}
+
+
+class Server:
+    """Has lists for each time it is asked for one; its watches say what they are told while they are open."""
+
+    def __init__(self, *lists: Sequence[Document]) -> None:
+        self.lists = list(lists)
+        self.watched: list[str] = []
+        self._said: list[bytes] = []
+        self._changed = threading.Condition()
+
+    def say(self, kind: str, thing: Document) -> None:
+        with self._changed:
+            self._said.append(json.dumps({"type": kind, "object": thing}).encode())
+            self._changed.notify_all()
+
+    def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
+        assert (path, "watch" in (parameters or {})) == (PATH, False)
+        items = [{k: v for k, v in each.items() if k not in ("kind", "apiVersion")} for each in self.lists.pop(0)]
+        page = {"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "5"}, "items": items}
+        return Response(200, json.dumps(page).encode())
+
+    def follow(
+        self, path: str, parameters: Mapping[str, str], opened: Callable[[Callable[[], None]], None]
+    ) -> Iterator[bytes]:
+        assert path == PATH
+        over = threading.Event()
+
+        def shut() -> None:
+            over.set()
+            with self._changed:
+                self._changed.notify_all()
+
+        self.watched.append(parameters["resourceVersion"])
+        opened(shut)
+        while not over.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._said) or over.is_set())
+                said, self._said = self._said, []
+            yield from said
+
+
+class Changes:
+    """Notes who was told to have changed."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, bool, bool]] = []
+
+    def __call__(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
+        assert info is NODES
+        name = json.loads(after or before or b"")["metadata"]["name"]
+        self.noted.append((name, before is not None, after is not None))
+
+
+def taken(lists: Reflectors) -> tuple[list[str], str]:
+    items, version = lists(PATH, NODES, "v1", lambda _: None)
+    return [json.loads(item)["metadata"]["name"] for item in items], version
+
+
+@pytest.fixture
+def changes() -> Changes:
+    return Changes()
+
+
+def test_a_list_is_taken_once_and_events_are_written_into_it(changes: Changes) -> None:
+    server = Server([versioned(1, "b"), versioned(2, "c")])
+    lists = Reflectors(server, changes)
+    assert taken(lists) == (["b", "c"], "5")
+    server.say("ADDED", versioned(6, "a"))
+    server.say("MODIFIED", versioned(7, "c", cpu=3))
+    server.say("DELETED", versioned(8, "b"))
+    wait_until(lambda: len(changes.noted) == 3, "three changes")
+    assert changes.noted == [("a", False, True), ("c", True, True), ("b", True, False)]
+    wait_until(lambda: taken(lists) == (["a", "c"], "8"), "the version of the last")
+    assert lists.troubles == []
+    lists.close()
+
+
+def test_what_is_kept_is_what_a_list_gives(changes: Changes) -> None:
+    """To the byte, so that an object that is the same is known to be."""
+    later = [versioned(6, "a", cpu=3), versioned(9, "b")]
+    server = Server([versioned(1, "a")], later)
+    lists = Reflectors(server, changes)
+    taken(lists)
+    for each in later:
+        server.say("MODIFIED", each)
+    wait_until(lambda: len(changes.noted) == 2, "two changes")
+    kept, _ = lists(PATH, NODES, "v1", lambda _: None)
+    assert list(kept) == whole_kind(server, PATH, NODES, "v1", lambda _: None)[0]
+    lists.close()
+
+
+def test_an_event_that_cannot_be_read_is_set_aside_as_in_a_list(changes: Changes) -> None:
+    broken = {**versioned(6, "a"), "status": 3}
+    server = Server([versioned(1, "a")], [broken])
+    lists = Reflectors(server, changes)
+    taken(lists)
+    server.say("MODIFIED", broken)
+    wait_until(lambda: len(changes.noted) == 1, "the change")
+    (kept,), _ = lists(PATH, NODES, "v1", lambda _: None)
+    assert kept == whole_kind(server, PATH, NODES, "v1", lambda _: None)[0][0]
+    assert b"placer.dev/unreadable" in kept
+    lists.close()
+
+
+def test_after_a_silence_the_list_is_taken_anew_and_what_changed_meanwhile_is_told(
+    changes: Changes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server([versioned(1, "a"), versioned(2, "b")], [versioned(1, "a"), versioned(7, "c")])
+    lists = Reflectors(server, changes)
+    taken(lists)
+    monkeypatch.setattr("placer.cluster.reading.reflectors._SILENCE", 0.0)
+    assert taken(lists) == (["a", "c"], "5")
+    assert sorted(changes.noted) == [("b", True, False), ("c", False, True)]
+    (trouble,) = lists.troubles
+    assert trouble == f"{PATH} was listed anew: nothing was heard for 0 s"
+    lists.close()
+
+
+def test_what_nobody_asks_for_any_more_is_forgotten(changes: Changes) -> None:
+    server = Server([versioned(1, "a")], [versioned(1, "a"), versioned(2, "b")])
+    lists = Reflectors(server, changes)
+    taken(lists)
+    lists.close_unasked()
+    assert taken(lists)[0] == ["a"]  # it was asked for
+    lists.close_unasked()
+    lists.close_unasked()
+    assert taken(lists)[0] == ["a", "b"]
+    assert changes.noted == []  # a list that is taken for the first time is no change
+    lists.close()
