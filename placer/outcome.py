@@ -273,10 +273,11 @@ class Outcome:
             ]
             ready = missing.count(0)
             if ready < policy.min_sub_groups:
-                # The cheapest way to what is missing: subgroups that lack least; of one not there, all its pods.
-                absent = [policy.size] * (policy.min_sub_groups - len(missing))
+                # The cheapest way to what is missing: subgroups that lack least; of one not there, all its pods. Of
+                # those that are not there a PodGroup may ask for 2^31, so they are counted and never listed.
+                absent = policy.size * max(0, policy.min_sub_groups - len(missing))
                 message = f"{ready} of minSubGroups {policy.min_sub_groups} ready in policy {policy.name}"
-                yield Shortage(sum(sorted(missing + absent)[: policy.min_sub_groups]), message)
+                yield Shortage(sum(sorted(missing)[: policy.min_sub_groups]) + absent, message)
 
     @cached_property
     def made_ready(self) -> tuple[Group, ...]:

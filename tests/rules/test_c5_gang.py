@@ -138,6 +138,12 @@ def test_a_subgroup_that_has_no_pods_costs_its_whole_size() -> None:
     assert broken(_parted(ready=3), "x1@n1 x2@n1 y1@n1 y2@n1") == [("C5", GANG, 2)]
 
 
+def test_subgroups_beyond_all_bounds_are_counted_and_not_listed() -> None:
+    """As many as the field can hold: a list of them would take 16 GiB."""
+    most = 2**31 - 1
+    assert broken(_parted(ready=most), "x1@n1 x2@n1 y1@n1")[0] == ("C5", GANG, 2 * (most - 2) + 1)
+
+
 def test_each_policy_asks_for_its_own_subgroups() -> None:
     world = World()
     world.nodes("n1")
