@@ -26,7 +26,7 @@ from placer.result import Judged, Result, Termination, Verdict
 from placer.solve import solve
 from placer.verify import verify
 from tests.support import instance_of, node, pod, pod_group, policy
-from tests.waiting import wait_until
+from tests.waiting import interrupt, started, wait_until
 
 ROOT = Path(__file__).parent.parent
 INSTANCES = ROOT / "instances"
@@ -205,14 +205,9 @@ def test_an_interrupted_search_shows_its_best_answer(signals: list[signal.Signal
     made = generate("clos", spines=4, load=0.3, seed=3, pod_sizes=(1, 2, 4, 8), uneven=0.4)
     path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": made.documents})
     command = [sys.executable, "-c", ONE_WISH, "solve", str(path), "--time-limit", "600", "-o", "-"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
+    with started(command) as running:
         wait_until(lambda: _searches(running.pid))
-        for each in signals:
-            running.send_signal(each)
-        out, _ = running.communicate(timeout=600)
-    finally:
-        running.kill()
+        out, _ = interrupt(running, *signals)
     assert running.returncode == 0
     document = json.loads(out)
     assert (document["termination"], document["verdict"]) == ("interrupted", "FEASIBLE")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support import node, pod
+from tests.waiting import interrupt, started
 
 FULL = Path("/dev/full")
 
@@ -286,14 +287,8 @@ def test_an_interrupt_while_it_reads(words: list[str], number: signal.Signals, t
     fifo = tmp_path / "cluster.json"
     os.mkfifo(fifo)
     command = [*PROGRAM, *(word.format(fifo=fifo) for word in words)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        writer = _writer_of(fifo, running)
-        running.send_signal(number)
-        out, err = running.communicate(timeout=600)
-        os.close(writer)
-    finally:
-        running.kill()
+    with started(command) as running, os.fdopen(_writer_of(fifo, running), "wb"):
+        out, err = interrupt(running, number)
     assert (running.returncode, out, err) == (128 + number, "", "placer: interrupted\n")
 
 
