@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping

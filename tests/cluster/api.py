@@ -50,6 +50,7 @@ class Api:
         self._headers = {"Authorization": f"Bearer {token}"}
         self._pool = urllib3.PoolManager(maxsize=MANY, ca_certs=str(certificate), retries=False, timeout=60)
         self._known: dict[str, dict[str, _Resource]] = {}
+        self._installed: set[str] = set()  #: definitions that were seen to be served, and not removed since
 
     # ----------------------------------------------------------------------------------------------------- requests
 
@@ -157,7 +158,8 @@ class Api:
 
     def install(self, files: Sequence[Path]) -> None:
         """Create custom resource definitions that are not there, and wait until their objects are served."""
-        documents = [each for file in files for each in _definitions(file)]
+        every = [each for file in files for each in _definitions(file)]
+        documents = [each for each in every if each["metadata"]["name"] not in self._installed]
         for document in documents:
             if all(self._served(document)):
                 continue  # a server takes a while to refuse a definition as large as those of Volcano
@@ -180,8 +182,13 @@ class Api:
 
     def wait_for(self, definition: Mapping[str, Any], *, served: bool) -> None:
         """Wait until a custom resource definition is served, or is not any more and can be made anew."""
-        what = f"{definition['metadata']['name']} {'served' if served else 'gone'}"
-        wait_until(lambda: all(each is served for each in self._served(definition)), what)
+        name = definition["metadata"]["name"]
+        self._installed.discard(name)
+        wait_until(
+            lambda: all(each is served for each in self._served(definition)), f"{name} {'served' if served else 'gone'}"
+        )
+        if served:
+            self._installed.add(name)
 
     def _served(self, definition: Mapping[str, Any]) -> Iterator[bool]:
         """Whether a definition is there, and each version of it is served."""

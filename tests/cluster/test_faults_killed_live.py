@@ -112,9 +112,9 @@ def test_a_solver_that_is_killed_in_the_middle_costs_no_more_than_its_answer(
 
 @pytest.mark.exhaustive
 def test_of_all_writes_three_in_ten_are_refused_for_want_of_time(cluster: Api, passes: Passes, proxy: Proxy) -> None:
-    """5,000 pods of 250 gangs: all are bound in one pass, each once, and all is told."""
-    gangs, size = 250, 20
-    cluster.create(*(node(f"n{number:03d}", cpu=64, pods=110) for number in range(100)))
+    """2,000 pods of 100 gangs: all are bound in one pass, each once, and all is told."""
+    gangs, size = 100, 20
+    cluster.create(*(node(f"n{number:03d}", cpu=64, pods=110) for number in range(40)))
     cluster.create(*(each for number in range(gangs) for each in gang(f"g{number:03d}", size)))
     chance, lock, refused = random.Random(7), threading.Lock(), [0]
 
@@ -131,5 +131,5 @@ def test_of_all_writes_three_in_ten_are_refused_for_want_of_time(cluster: Api, p
     assert told["told"] == {"conditions": 0, "events": gangs, "groups": gangs, "troubles": []}
     assert len(bound(cluster)) == gangs * size
     assert set(proxy.bound.values()) == {1}
-    assert refused[0] > 1500
+    assert refused[0] > 600
     assert overfull(cluster) == []
