@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.api import PATIENCE, Api, Refused
+from tests.cluster.api import Api, Refused
 from tests.cluster.server import ControlPlane
 from tests.test_deploy import DEPLOY
 
 __all__ = ["Deployed", "refused"]
 
-#: Kinds of what is applied that no other test must find.
+#: Group, version and plural of what is applied and no other test must find.
 _REMOVED = (
-    "clusterrole",
-    "clusterrolebinding",
-    "role",
-    "rolebinding",
-    "validatingadmissionpolicy",
-    "validatingadmissionpolicybinding",
+    "rbac.authorization.k8s.io/v1/clusterroles",
+    "rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "rbac.authorization.k8s.io/v1/roles",
+    "rbac.authorization.k8s.io/v1/rolebindings",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
 )
 
 
@@ -41,15 +41,18 @@ class Deployed:
     def wait(self) -> None:
         """Wait until every definition is served."""
         definitions = self.api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
-        if definitions:
-            self.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE:.0f}s")
         for each in definitions:
             self.api.wait_for(each, served=True)
 
     def remove(self) -> None:
         """Remove what other tests must not find."""
         self.api.uninstall()
-        self.kubectl("delete", ",".join(_REMOVED), "--all-namespaces", "-l", "app.kubernetes.io/part-of=placer")
+        for kind in _REMOVED:
+            version, _, plural = kind.rpartition("/")
+            for each in self.api.items(f"/apis/{kind}?labelSelector=app.kubernetes.io/part-of=placer"):
+                namespace = each["metadata"].get("namespace")
+                place = f"/apis/{version}/namespaces/{namespace}" if namespace else f"/apis/{version}"
+                self.api.delete(f"{place}/{plural}/{each['metadata']['name']}")
 
     def kubectl(self, *arguments: str, text: str = "") -> str:
         return self._control_plane.kubectl(*arguments, text=text)
