@@ -20,7 +20,7 @@ from placer.legible import shown
 from placer.manifests import read_texts
 from placer.manifests.syntax import YamlError, documents
 
-__all__ = ["Configuration", "key_of", "read_configuration", "seconds_of", "wrong_values"]
+__all__ = ["Configuration", "key_of", "parse_address", "read_configuration", "seconds_of", "wrong_values"]
 
 
 def _endless(value: object) -> object:
@@ -52,6 +52,30 @@ def seconds_of(duration: str) -> float:
     return found
 
 
+def parse_address(text: str) -> tuple[str, int]:
+    """Read where to listen: a host and a port; the host may be left out: every address of the machine.
+
+    Raises
+    ------
+    ValueError
+        It is no such thing.
+
+    Examples
+    --------
+    >>> parse_address(":8080"), parse_address("127.0.0.1:0")
+    (('', 8080), ('127.0.0.1', 0))
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or ":" in host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError(text)
+    return host, int(port)
+
+
+def _address(value: str) -> str:
+    parse_address(value)
+    return value
+
+
 def _duration(value: str) -> str:
     seconds_of(value)
     return value
@@ -59,6 +83,9 @@ def _duration(value: str) -> str:
 
 Duration = Annotated[
     str, AfterValidator(_duration), Field(description="a duration of 1s to 1h, such as 30s or 1m30s", min_length=1)
+]
+Address = Annotated[
+    str, AfterValidator(_address), Field(description="an address and a port, such as :8080", min_length=1)
 ]
 Hour = Annotated[float, Field(ge=0, le=3600)]
 Name = Annotated[str, Field(min_length=1)]
@@ -100,6 +127,7 @@ class Configuration(BaseModel):
     node_selector: Name | None = None
     max_bindings: Annotated[int, Field(ge=1)] | None = None
     every: Duration | None = None
+    metrics_bind_address: Address | None = None
     enforce: Literal["bind", "gates"] | None = None
 
 

@@ -38,23 +38,54 @@ _LOOK = 0.5
 class LoopObserver(Protocol):
     """Hears what a loop does."""
 
-    def begun(self, done: Pass) -> None:
+    def begun(self, done: Pass, /) -> None:
         """A pass begins."""
 
-    def phase(self, text: str) -> None:
+    def phase(self, text: str, /) -> None:
         """What goes on in a pass."""
 
     def binding(self) -> None:
         """The pass binds from now on: until it has ended, an interrupt may only ask the loop to stop."""
 
-    def ended(self, done: Pass) -> None:
+    def ended(self, done: Pass, /) -> None:
         """A pass has ended, whatever became of it."""
 
-    def standing_by(self, why: str) -> None:
+    def standing_by(self, why: str, /) -> None:
         """No pass is made at the moment, and why; called again and again as long as that is so."""
 
+    def waiting(self) -> None:
+        """No pass is due; called again and again as long as that is so."""
 
-def run_loop(client: Client, options: PassOptions, stop: threading.Event, observer: LoopObserver) -> None:
+
+class _Observers(tuple[LoopObserver, ...]):
+    """Several, as one."""
+
+    def begun(self, done: Pass) -> None:
+        for each in self:
+            each.begun(done)
+
+    def phase(self, text: str) -> None:
+        for each in self:
+            each.phase(text)
+
+    def binding(self) -> None:
+        for each in self:
+            each.binding()
+
+    def ended(self, done: Pass) -> None:
+        for each in self:
+            each.ended(done)
+
+    def standing_by(self, why: str) -> None:
+        for each in self:
+            each.standing_by(why)
+
+    def waiting(self) -> None:
+        for each in self:
+            each.waiting()
+
+
+def run_loop(client: Client, options: PassOptions, stop: threading.Event, *observers: LoopObserver) -> None:
     """Make passes until something stops it.
 
     Parameters
@@ -65,10 +96,10 @@ def run_loop(client: Client, options: PassOptions, stop: threading.Event, observ
         Of every pass; ``every`` says how long one is waited for at most, default one pass right after another.
     stop
         Set by another thread, or a signal: begin nothing more.
-    observer
-        Hears of every pass.
+    observers
+        Hear of every pass.
     """
-    loop = _Loop(client, options, stop, observer)
+    loop = _Loop(client, options, stop, _Observers(observers))
     try:
         while not stop.is_set():
             if options.dry_run:
@@ -172,4 +203,5 @@ class _Loop:
     def _sleep(self, leading: LeaderElector | None, until: float, event: threading.Event) -> None:
         """Wait for an event up to a moment, or until all is over."""
         while not self._is_over(leading) and not event.is_set() and (left := until - time.monotonic()) > 0:
+            self._observer.waiting()
             event.wait(min(_LOOK, left))

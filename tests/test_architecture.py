@@ -44,7 +44,7 @@ LAYERS = [
     ["saved_passes"],
     ["configuration"],
     ["scheduling_pass"],
-    ["scheduling_loop"],
+    ["scheduling_loop", "metrics"],
     ["preflight"],
     ["terminal", "tables"],
     ["laboratory"],

@@ -48,6 +48,7 @@ VALUES: dict[str, Any] = {
     "node_selector": "pool=batch,!spare",
     "max_bindings": 8,
     "every": "30s",
+    "metrics_bind_address": ":8080",
     "enforce": "gates",
 }
 
@@ -140,6 +141,10 @@ def test_json_is_read_and_null_is_left_out(file: Path) -> None:
         (f"{HEADER}every: 61m\n", ['every: found "61m", expected a duration of 1s to 1h, such as 30s or 1m30s']),
         (f"{HEADER}every: 10 s\n", ['every: found "10 s", expected a duration']),
         (f"{HEADER}every: 10\n", ["every: found 10, expected a duration"]),
+        (
+            f"{HEADER}metricsBindAddress: '8080'\n",
+            ['metricsBindAddress: found "8080", expected an address and a port, such as :8080'],
+        ),
         (f"{HEADER}saveKeep: 0\n", ["saveKeep: found 0, expected a whole number, at least 1"]),
         (f"{HEADER}method: best\n", ['found "best", expected one of auto, greedy, exact, decomposed, milp']),
         (f"{HEADER}maxBindings: 0\n", ["maxBindings: found 0, expected a whole number, at least 1"]),

@@ -376,7 +376,12 @@ def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:
     looped, once = template_of_loop["spec"], template()
     assert looped.pop("restartPolicy") == "Always"
     (loop,), (single,) = looped["containers"], once["containers"]
-    assert loop.pop("args") == [*single.pop("args"), "--every=10s"]
+    assert loop.pop("args") == [*single.pop("args"), "--every=10s", "--metrics-bind-address=:8080"]
+    (port,) = loop.pop("ports")
+    probes = [loop.pop(f"{each}Probe")["httpGet"] for each in ("readiness", "liveness")]
+    assert probes == [{"path": path, "port": port["name"]} for path in ("/readyz", "/livez")]
+    (rule,) = one(DEPLOY / "overlays" / "deployment" / "network-policy.yaml", "NetworkPolicy")["spec"]["ingress"]
+    assert rule == {"ports": [{"protocol": "TCP", "port": port["containerPort"]}]}
     once.pop("restartPolicy")
     assert looped == once
 

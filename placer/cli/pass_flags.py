@@ -64,6 +64,11 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
         help="pass after pass: when something has changed, and at least so often (10s, 1m30s); default: one pass",
     )
     parser.add_argument(
+        "--metrics-bind-address",
+        metavar="ADDRESS",
+        help="with --every: where /metrics, /livez and /readyz are answered (:8080); default: nowhere",
+    )
+    parser.add_argument(
         "--enforce", choices=("bind", "gates"), default="bind", help="default bind; gates are not in this version"
     )
     keys = [each for each in parser._actions if each.dest not in _NO_KEYS]
@@ -256,6 +261,9 @@ def _faults(options: argparse.Namespace, folder: Path | None) -> list[str]:
     from placer.instance import ANY_SCHEDULER
 
     faults = [*_saving_faults(options, folder), *_lease_faults(options), *_guard_faults(options)]
+    if options.metrics_bind_address is not None and options.every is None:
+        where = options.origins["metrics_bind_address"].name
+        faults.append(f"{where}: found no --every, expected one: a single pass leaves its line")
     if options.scheduler_name == ANY_SCHEDULER and options.dry_run != "client":
         faults.append(
             f"{options.origins['scheduler_name'].name}: found {ANY_SCHEDULER}, expected one name: what other "

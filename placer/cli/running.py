@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from placer.version import __version__
 if TYPE_CHECKING:
     from placer.cluster import Client
     from placer.cluster.planning.gang_outcome import GangOutcome
+    from placer.metrics import LoopMetrics
     from placer.scheduling_pass import Pass, PassOptions
 
 __all__ = ["add_run"]
@@ -98,6 +99,9 @@ class _LoopTeller:
             print(f"placer: no pass is made: {why}", file=sys.stderr, flush=True)
         self._why = why
 
+    def waiting(self) -> None:
+        """There is nothing to say."""
+
 
 def _run(options: argparse.Namespace) -> int:
     from placer.cluster import Client
@@ -115,11 +119,26 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) 
     from placer.scheduling_loop import run_loop
 
     signals = _StopSignals()
-    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
+    with ExitStack() as stack:
+        metrics = _metrics(stack, wanted, options.metrics_bind_address)
+        stack.enter_context(signals.heeded())
+        progress = stack.enter_context(Progress(quiet=options.quiet, began=options.began, limit=None))
         teller = _LoopTeller(signals, progress.phase)
         with suppress(KeyboardInterrupt):
-            run_loop(client, wanted, signals.stop, teller)
+            run_loop(client, wanted, signals.stop, teller, *metrics)
     return OK if teller.last is None else _exit_code(teller.last)
+
+
+def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None) -> list[LoopMetrics]:
+    """What counts passes and is served as long as the stack is open; nothing where that is not asked for."""
+    if address is None:
+        return []
+    from placer.configuration import parse_address
+    from placer.metrics import LoopMetrics, MetricsServer
+
+    metrics = LoopMetrics(wanted.scheduler_name)
+    stack.enter_context(MetricsServer(parse_address(address), metrics))
+    return [metrics]
 
 
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from placer.cluster import Client
 from placer.cluster.writing.lease import LeaseOptions
 from placer.cluster.writing.plan_execution import BindingOptions
-from placer.scheduling_loop import run_loop
+from placer.scheduling_loop import LoopObserver, run_loop
 from placer.scheduling_pass import Pass, PassOptions
 from tests.cluster.server import ControlPlane
 from tests.waiting import wait_until
@@ -43,6 +43,9 @@ class Loop:
     def binding(self) -> None:
         pass
 
+    def waiting(self) -> None:
+        pass
+
     def ended(self, done: Pass) -> None:
         self.passes.append(done)
 
@@ -62,7 +65,9 @@ class Loop:
 
 
 @contextmanager
-def looping(control_plane: ControlPlane, every: float, url: str | None = None, **options: object) -> Iterator[Loop]:
+def looping(
+    control_plane: ControlPlane, every: float, *observers: LoopObserver, url: str | None = None, **options: object
+) -> Iterator[Loop]:
     """A loop for as long as the block lasts; its first pass has ended when it begins, if it may make one."""
     loop = Loop()
     client = Client.connect(str(control_plane.kubeconfig("loop", url=url)))
@@ -70,7 +75,7 @@ def looping(control_plane: ControlPlane, every: float, url: str | None = None, *
 
     def work() -> None:
         try:
-            run_loop(client, wanted, loop.stop, loop)
+            run_loop(client, wanted, loop.stop, *observers, loop)
         except Exception as error:  # raised in the test's own thread
             loop.error = error
 

@@ -306,6 +306,7 @@ def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[[str], No
     ("flags", "words"),
     [
         (["--every", "30"], '--every: found "30", expected a duration of 1s to 1h, such as 30s or 1m30s'),
+        (["--metrics-bind-address", ":8080"], "--metrics-bind-address: found no --every, expected one"),
         (["--enforce", "gates"], "--enforce gates is not in this version, which binds pods itself"),
         (
             ["--bind-workers", "0", "--settle", "-1"],

@@ -1,0 +1,275 @@
+"""What a loop of passes tells those who watch over it: metrics for Prometheus, and whether it lives and is ready.
+
+Names of kube-scheduler are used where the meaning is the same (an *attempt* is that one pod was looked at by one pass),
+so that dashboards made for it show placer too, told apart by the label ``profile``. Everything else has the prefix
+``placer_``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+from placer.cluster.planning.gang_outcome import GangState
+from placer.errors import UsageError
+from placer.extras import how_to_install
+from placer.version import __version__
+
+try:
+    import prometheus_client as prometheus
+except ImportError as missing:
+    raise UsageError(f"metrics need the library prometheus-client: {how_to_install('cluster')}") from missing
+
+if TYPE_CHECKING:
+    from placer.scheduling_pass import Pass
+
+__all__ = ["LoopMetrics", "MetricsServer"]
+
+#: Bounds of histograms in seconds: of steps of a pass, and of pods that wait.
+_STEPS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300)
+_WAITS = (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 6 * 3600, 24 * 3600)
+#: Seconds without a sign of life after which a loop is taken for stuck: no step of a pass takes as long.
+_STUCK = 900.0
+#: Seconds after which a client that sends no question, or reads no answer, is let go.
+_SLOW = 10.0
+_TEXT = "text/plain; charset=utf-8"
+
+
+class LoopMetrics:
+    """Counts what the passes of a loop do, as one of its observers.
+
+    Parameters
+    ----------
+    profile
+        Whose pods are placed: the name of the scheduler.
+    """
+
+    def __init__(self, profile: str) -> None:
+        self.registry = registry = prometheus.CollectorRegistry()
+        self.ready = False  #: whether a pass has ended, or another process makes them
+        self._profile, self._sign = profile, time.monotonic()
+        self._attempts = prometheus.Counter(
+            "scheduler_schedule_attempts_total",
+            "Pods that passes looked at, by what became of them: scheduled, unschedulable, error.",
+            ("result", "profile"),
+            registry=registry,
+        )
+        self._pending = prometheus.Gauge(
+            "scheduler_pending_pods",
+            "Pods that waited after the last pass: active (planned and not bound), backoff, unschedulable, gated.",
+            ("queue",),
+            registry=registry,
+        )
+        self._passes = prometheus.Counter(
+            "placer_passes_total",
+            "Passes by how they ended: decided, error, paused, interrupted.",
+            ("outcome",),
+            registry=registry,
+        )
+        self._verdicts = prometheus.Counter(
+            "placer_verdicts_total", "Decisions by what is proved of them.", ("verdict",), registry=registry
+        )
+        self._steps = prometheus.Histogram(
+            "placer_pass_step_seconds",
+            "Seconds of a step of a pass: snapshot, solve, bind, tell.",
+            ("step",),
+            registry=registry,
+            buckets=_STEPS,
+        )
+        self._age = prometheus.Histogram(
+            "placer_plan_age_seconds",
+            "Seconds from the snapshot of a pass to its first binding.",
+            registry=registry,
+            buckets=_STEPS,
+        )
+        self._waits = prometheus.Histogram(
+            "placer_pod_wait_seconds",
+            "Seconds from the creation of a pod to the pass that bound it.",
+            registry=registry,
+            buckets=_WAITS,
+        )
+        self._gap = prometheus.Gauge(
+            "placer_objective_gap",
+            "Relative gap between a value of the last decision and its bound; NaN: no bound.",
+            ("value",),
+            registry=registry,
+        )
+        self._waiting = prometheus.Gauge(
+            "placer_waiting_groups", "Groups with pods that wait, by reason.", ("reason",), registry=registry
+        )
+        self._gangs = prometheus.Counter(
+            "placer_gangs_total",
+            "Gangs of plans by what became of them: bound, short, halfBound, rolledBack, left (stale or refused).",
+            ("state",),
+            registry=registry,
+        )
+        self._rejected = prometheus.Counter(
+            "placer_kubelet_rejections_total", "Pods that kubelets rejected, by reason.", ("reason",), registry=registry
+        )
+        self._now = {
+            name: prometheus.Gauge(f"placer_{name}", text, registry=registry)
+            for name, text in (
+                ("half_bound_gangs", "Gangs that the last pass left half-bound."),
+                ("overfull_nodes", "Nodes that the last pass found over-full."),
+                ("unseen_gangs", "Gangs that the last pass bound and of which no event came."),
+                ("cooling_nodes", "Nodes that get nothing new, since their kubelet rejected a pod."),
+                ("leader", "1 while this process holds the Lease, else 0."),
+                ("last_pass_timestamp_seconds", "When the last pass that decided ended, in seconds since 1970."),
+            )
+        }
+        prometheus.Info("placer_build", "Which placer it is.", registry=registry).info({"version": __version__})
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the loop is taken for stuck; None while it is not."""
+        silent = time.monotonic() - self._sign
+        return None if silent <= _STUCK else f"no step of a pass has ended for {silent:.0f} s"
+
+    def begun(self, _done: Pass) -> None:
+        """Note a sign of life."""
+        self.waiting()
+
+    def phase(self, _text: str) -> None:
+        """Note a sign of life."""
+        self.waiting()
+
+    def binding(self) -> None:
+        """Note a sign of life."""
+        self.waiting()
+
+    def waiting(self) -> None:
+        """Note a sign of life."""
+        self._sign = time.monotonic()
+
+    def standing_by(self, _why: str) -> None:
+        """Note that this process makes no passes at the moment, as it should."""
+        self.ready = True
+        self.waiting()
+        self._now["leader"].set(0)
+
+    def ended(self, done: Pass) -> None:
+        """Count a pass."""
+        self.ready = True
+        self.waiting()
+        self._passes.labels(_outcome(done)).inc()
+        self._now["leader"].set(done.leader is not None and done.lost() is None)
+        for step, seconds in done.seconds.items():
+            self._steps.labels(step).observe(seconds)
+        if done.result is None:
+            return
+        self._now["last_pass_timestamp_seconds"].set(time.time())
+        self._now["cooling_nodes"].set(len(done.cooling))
+        self._count_gangs(done)
+        self._count_pods(done)
+        self._verdicts.labels(done.result.verdict.value).inc()
+        self._gap.clear()
+        for each in done.result.objective:
+            gap = each.gap
+            self._gap.labels(each.value.name).set(float("nan") if gap is None else gap)
+        self._waiting.clear()
+        for code, count in Counter(each.code for each in done.result.reasons.values()).items():
+            self._waiting.labels(code).set(count)
+
+    def _count_gangs(self, done: Pass) -> None:
+        for gang in done.gangs:
+            self._gangs.labels(gang.state.value).inc()
+        self._gangs.labels(GangState.LEFT.value).inc(len(done.plan.dropped))
+        self._now["half_bound_gangs"].set(len(done.half_bound))
+        self._now["overfull_nodes"].set(len(done.overfull))
+        self._now["unseen_gangs"].set(len(done.unseen))
+        for each in done.cache.rejected.values() if done.cache is not None else ():
+            self._rejected.labels(each.reason).inc()
+
+    def _count_pods(self, done: Pass) -> None:
+        if done.result is None:
+            return
+        instance, placement = done.result.instance, done.result.placement
+        planned = 0 if placement is None else len(placement.bindings)
+        bound = [bind.pod for gang in done.gangs for bind in gang.bound]
+        began = done.began.timestamp()
+        for pod in bound:
+            created = instance.pods[pod].created
+            if created:
+                self._waits.observe(max(0.0, began - created))
+        if bound and "bind" in done.seconds:
+            self._age.observe(sum(done.seconds.get(step, 0.0) for step in ("snapshot", "solve")))
+        left = max(0, planned - len(bound))
+        waiting = len(instance.pending) - planned
+        for result, count in (("scheduled", len(bound)), ("unschedulable", waiting), ("error", left)):
+            self._attempts.labels(result, self._profile).inc(0 if done.options.dry_run else count)
+        backing_off = len(done.backing_off)
+        gated = instance.set_aside.gated - backing_off  # those who back off have a gate in the snapshot
+        for queue, count in (("active", left), ("backoff", backing_off), ("unschedulable", waiting), ("gated", gated)):
+            self._pending.labels(queue).set(max(0, count))
+
+
+def _outcome(done: Pass) -> str:
+    if done.error is not None:
+        return "error"
+    if done.interrupted:
+        return "interrupted"
+    return "decided" if done.result is not None else "paused"
+
+
+class MetricsServer:
+    """Answers ``/metrics``, ``/livez``, ``/healthz`` (the same) and ``/readyz``, in threads of its own.
+
+    Parameters
+    ----------
+    address
+        Host and port; an empty host: all of this machine's, port 0: any.
+    metrics
+        What to tell.
+
+    Raises
+    ------
+    UsageError
+        Nobody can listen there.
+    """
+
+    def __init__(self, address: tuple[str, int], metrics: LoopMetrics) -> None:
+        pages: dict[str, Callable[[], tuple[int, str, bytes]]] = {
+            "/metrics": lambda: (200, prometheus.CONTENT_TYPE_LATEST, prometheus.generate_latest(metrics.registry)),
+            "/livez": lambda: _health(metrics.trouble),
+            "/healthz": lambda: _health(metrics.trouble),
+            "/readyz": lambda: _health(None if metrics.ready else "no pass has ended yet"),
+        }
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # the name is of the library
+                page = pages.get(self.path.partition("?")[0])
+                status, kind, text = (404, _TEXT, b"not found\n") if page is None else page()
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: object) -> None:
+                """Keep standard error for what concerns passes."""
+
+        Handler.timeout = _SLOW
+        host, port = address
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise UsageError(f"--metrics-bind-address {host}:{port}: {error.strerror}") from error
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+
+    def __enter__(self) -> MetricsServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _health(trouble: str | None) -> tuple[int, str, bytes]:
+    return (200, _TEXT, b"ok\n") if trouble is None else (503, _TEXT, f"{trouble}\n".encode())

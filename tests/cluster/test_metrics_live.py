@@ -1,0 +1,120 @@
+"""What a loop tells Prometheus and kubelets, on a real API server."""
+
+from __future__ import annotations
+
+import math
+import urllib.request
+from collections.abc import Callable
+from urllib.error import HTTPError
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from placer.errors import UsageError
+from placer.metrics import LoopMetrics, MetricsServer
+from placer.scheduling_pass import Pass, PassOptions
+from tests.cluster.api import Api
+from tests.cluster.loops import looping
+from tests.cluster.passes import gang
+from tests.cluster.server import ControlPlane
+from tests.cluster.things import live_pod
+from tests.support import node
+from tests.waiting import wait_until
+
+NEVER = 3600.0
+
+
+def asked(server: MetricsServer, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}") as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def told(server: MetricsServer) -> dict[tuple[str, ...], float]:
+    """Name and labels (by their names) to value, of all samples."""
+    status, text = asked(server, "/metrics")
+    assert status == 200
+    return {
+        (each.name, *(each.labels[label] for label in sorted(each.labels))): each.value
+        for family in text_string_to_metric_families(text)
+        for each in family.samples
+    }
+
+
+@pytest.fixture
+def metrics() -> LoopMetrics:
+    return LoopMetrics("placer")
+
+
+def test_what_passes_did_is_told(
+    cluster: Api, control_plane: ControlPlane, install: Callable[[str], None], metrics: LoopMetrics
+) -> None:
+    install("volcano")
+    cluster.create(node("n1", cpu=4), *gang("train", 3), live_pod("giant", cpu=5))
+    cluster.create(live_pod("held", cpu=1, spec={"schedulingGates": [{"name": "example.com/hold"}]}))
+    with MetricsServer(("127.0.0.1", 0), metrics) as server, looping(control_plane, NEVER, metrics) as loop:
+        loop.wait_for_passes(1)
+        found = told(server)
+        assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 3
+        assert found["scheduler_schedule_attempts_total", "placer", "unschedulable"] == 1
+        assert found["scheduler_schedule_attempts_total", "placer", "error"] == 0
+        pending = {queue: found["scheduler_pending_pods", queue] for queue in ("active", "backoff", "gated")}
+        assert pending == {"active": 0, "backoff": 0, "gated": 1}
+        assert found["scheduler_pending_pods", "unschedulable"] == 1
+        assert found["placer_passes_total", "decided"] == found["placer_gangs_total", "bound"] == 1
+        assert loop.passes[0].result is not None
+        (reason,) = loop.passes[0].result.reasons.values()
+        assert found["placer_waiting_groups", reason.code] == 1
+        assert found["placer_pod_wait_seconds_count",] == 3
+        assert found["placer_plan_age_seconds_count",] == found["placer_leader",] == 1
+        assert all(found["placer_pass_step_seconds_count", step] == 1 for step in ("snapshot", "solve", "bind", "tell"))
+        assert sum(each for (name, *_), each in found.items() if name == "placer_verdicts_total") == 1
+        gaps = [each for (name, *_), each in found.items() if name == "placer_objective_gap"]
+        assert gaps
+        assert all(math.isnan(each) or each >= 0 for each in gaps)
+        cluster.create(node("n2", cpu=8))
+        wait_until(lambda: loop.bound == 4 and len(loop.passes) == 2, "the second pass")
+        found = told(server)
+        assert ("placer_waiting_groups", reason.code) not in found
+        assert found["scheduler_schedule_attempts_total", "placer", "scheduled"] == 4
+
+
+def test_a_loop_that_stands_by_is_ready_and_no_leader(
+    cluster: Api, control_plane: ControlPlane, metrics: LoopMetrics
+) -> None:
+    with MetricsServer(("127.0.0.1", 0), metrics) as server:
+        assert asked(server, "/readyz") == (503, "no pass has ended yet\n")
+        with looping(control_plane, NEVER), looping(control_plane, NEVER, metrics):
+            assert asked(server, "/readyz") == (200, "ok\n")
+            assert told(server)["placer_leader",] == 0
+
+
+def test_a_loop_of_which_nothing_is_heard_is_taken_for_stuck(
+    metrics: LoopMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MetricsServer(("127.0.0.1", 0), metrics) as server:
+        assert asked(server, "/livez") == asked(server, "/healthz") == (200, "ok\n")
+        monkeypatch.setattr("placer.metrics._STUCK", -1.0)
+        assert asked(server, "/livez") == (503, "no step of a pass has ended for 0 s\n")
+        assert asked(server, "/elsewhere") == (404, "not found\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [({"error": "away"}, "error"), ({"interrupted": True}, "interrupted"), ({}, "paused")],
+)
+def test_a_pass_that_decided_nothing_is_counted_by_how_it_ended(
+    changes: dict[str, object], outcome: str, metrics: LoopMetrics
+) -> None:
+    done = Pass(PassOptions())
+    for name, value in changes.items():
+        setattr(done, name, value)
+    metrics.ended(done)
+    with MetricsServer(("127.0.0.1", 0), metrics) as server:
+        assert told(server)["placer_passes_total", outcome] == 1
+        with pytest.raises(
+            UsageError, match=rf"^--metrics-bind-address 127.0.0.1:{server.port}: Address already in use"
+        ):
+            MetricsServer(("127.0.0.1", server.port), metrics)
