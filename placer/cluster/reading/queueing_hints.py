@@ -40,12 +40,15 @@ def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, sch
     was, now = (None if item is None else msgspec.json.decode(item, type=PodView) for item in (before, after))
     if now is None or now.status.phase in TERMINAL_PHASES:
         return _holds_room(was)
-    waits = not now.spec.node_name and now.spec.scheduler_name == scheduler_name
     if before is None or after is None:
-        return waits
-    if not _holds_room(was) and _holds_room(now):
-        return False  # it took room
-    return (waits or _holds_room(now)) and essence(info, before) != essence(info, after)
+        return _waits(now, scheduler_name)
+    if _holds_room(now):
+        return _holds_room(was) and essence(info, before) != essence(info, after)  # else it took room
+    return _waits(now, scheduler_name) and essence(info, before) != essence(info, after)
+
+
+def _waits(pod: PodView, scheduler_name: str) -> bool:
+    return not pod.spec.node_name and pod.spec.scheduler_name == scheduler_name
 
 
 def _holds_room(pod: PodView | None) -> bool:
