@@ -22,7 +22,7 @@ from placer.cluster.writing.lease import LeaderElector
 from placer.errors import ClusterError, PlacerError
 from placer.kube.kinds import KindInfo
 from placer.result import Result
-from placer.scheduling_pass import Pass, PassOptions, leader_identity, run_pass
+from placer.scheduling_pass import Pass, PassOptions, lasting_answer, leader_identity, run_pass
 
 __all__ = ["LoopObserver", "run_loop"]
 
@@ -185,11 +185,9 @@ class _Loop:
             done.troubles += self.lists.troubles
             observer.ended(done)
         self._failures = 0 if done.error is None else self._failures + 1
-        self._earlier = None
+        self._earlier = lasting_answer(done)
         if done.snapshot is not None:
             self.lists.close_unasked()
-            if done.result is not None:
-                self._earlier = done.snapshot, done.result
 
     def _wait(self, leading: LeaderElector | None, earliest: float, latest: float) -> None:
         """Wait for news, and until they have all come: from one moment to another (``time.monotonic()``)."""

@@ -41,7 +41,7 @@ from placer.saved_passes import SavedPasses
 from placer.solve import solve
 from placer.words import counted
 
-__all__ = ["Pass", "PassOptions", "leader_identity", "run_pass"]
+__all__ = ["Pass", "PassOptions", "lasting_answer", "leader_identity", "run_pass"]
 
 #: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
 _REFUSED, _WAITING = 10.0, 30.0
@@ -138,7 +138,7 @@ class Pass:
     error: str | None = None
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
-    earlier: tuple[Snapshot, Result] | None = None  #: what the pass before it in the same process decided upon, and how
+    earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
@@ -325,13 +325,19 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
     return done.result.placement
 
 
+def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
+    """What a pass decided upon and how, where it lasts as long as the cluster does: proved, with nothing to bind."""
+    if done.snapshot is None or done.result is None or done.result.placement is None:
+        return None
+    lasts = done.result.verdict is Verdict.OPTIMAL and not done.result.placement.bindings
+    return (done.snapshot, done.result) if lasts else None
+
+
 def _same_answer(done: Pass, instance: Instance) -> Result | None:
-    """The answer of the earlier pass, where it is proved, has nothing to bind, and nothing has changed since."""
+    """The answer of an earlier pass, where nothing has changed since."""
     if done.earlier is None or done.snapshot is None or done.earlier[0].items != done.snapshot.items:
         return None
-    result = done.earlier[1]
-    nothing_to_bind = result.placement is not None and not result.placement.bindings
-    return replace(result, instance=instance) if result.verdict is Verdict.OPTIMAL and nothing_to_bind else None
+    return replace(done.earlier[1], instance=instance)
 
 
 def _bind(
