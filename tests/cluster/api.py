@@ -16,7 +16,7 @@ import yaml
 from tests.support import Document
 from tests.waiting import wait_until
 
-__all__ = ["Api", "Refused"]
+__all__ = ["Api", "Refused", "definitions"]
 
 #: Requests under way at once.
 MANY = 16
@@ -51,6 +51,7 @@ class Api:
         self._pool = urllib3.PoolManager(maxsize=MANY, ca_certs=str(certificate), retries=False, timeout=60)
         self._known: dict[str, dict[str, _Resource]] = {}
         self._installed: set[str] = set()  #: definitions that were seen to be served, and not removed since
+        self._wiped: list[tuple[str, dict[str, Any]]] = []  #: of which everything is deleted; empty: to be asked for
 
     # ----------------------------------------------------------------------------------------------------- requests
 
@@ -158,7 +159,7 @@ class Api:
 
     def install(self, files: Sequence[Path]) -> None:
         """Create custom resource definitions that are not there, and wait until their objects are served."""
-        every = [each for file in files for each in _definitions(file)]
+        every = [each for file in files for each in definitions(file)]
         documents = [each for each in every if each["metadata"]["name"] not in self._installed]
         for document in documents:
             if all(self._served(document)):
@@ -184,6 +185,7 @@ class Api:
         """Wait until a custom resource definition is served, or is not any more and can be made anew."""
         name = definition["metadata"]["name"]
         self._installed.discard(name)
+        self._wiped.clear()
         wait_until(
             lambda: all(each is served for each in self._served(definition)), f"{name} {'served' if served else 'gone'}"
         )
@@ -217,17 +219,26 @@ class Api:
 
     def wipe(self) -> None:
         """Delete every object that tests make; namespaces stay, since no controller is there that would finish them."""
-        for group in ("/api/v1", *self._groups()):
-            for each in self.get(group)["resources"]:
-                if "/" not in each["name"] and each["kind"] in _WIPED and "delete" in each["verbs"]:
-                    found = self.items(f"{group}/{each['name']}")
-                    ours = [item for item in found if not item["metadata"]["name"].startswith("system-")]
-                    paths = [self._of(group, each, item) for item in ours]
-                    self.each(
-                        self._released,
-                        [path for path, item in zip(paths, ours, strict=True) if "finalizers" in item["metadata"]],
-                    )
-                    self.each(self.delete, paths)
+        for group, kind in self._kinds():
+            found = self.items(f"{group}/{kind['name']}")
+            ours = [item for item in found if not item["metadata"]["name"].startswith("system-")]
+            paths = [self._of(group, kind, item) for item in ours]
+            self.each(
+                self._released,
+                [path for path, item in zip(paths, ours, strict=True) if "finalizers" in item["metadata"]],
+            )
+            self.each(self.delete, paths)
+
+    def _kinds(self) -> list[tuple[str, dict[str, Any]]]:
+        """Where kinds that tests make are, and what the server says of them; the same until definitions change."""
+        if not self._wiped:
+            self._wiped += [
+                (group, each)
+                for group in ("/api/v1", *self._groups())
+                for each in self.get(group)["resources"]
+                if "/" not in each["name"] and each["kind"] in _WIPED and "delete" in each["verbs"]
+            ]
+        return self._wiped
 
     def _released(self, path: str) -> None:
         """Take away what holds an object that is being deleted: no controller is there that would."""
@@ -245,7 +256,7 @@ class Api:
 
 
 @cache
-def _definitions(file: Path) -> list[Document]:
+def definitions(file: Path) -> list[Document]:
     """Custom resource definitions of a file; those of Volcano take more than a second to read."""
     return [each for each in yaml.safe_load_all(file.read_text()) if each]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from placer.cluster.planning.binding_plan import plan_bindings
-from tests.cluster.api import Api
+from tests.cluster.api import Api, definitions
 from tests.cluster.binaries import resource_definitions
 from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, gang, overfull
@@ -135,7 +135,7 @@ def without_hyper_nodes(api: Api) -> Iterator[dict[str, Any]]:
     (found,) = [
         each
         for file in resource_definitions("volcano")
-        for each in definitions(file.read_text())
+        for each in definitions(file)
         if each["spec"]["names"]["kind"] == "HyperNode"
     ]
     api.delete(DEFINITION)
@@ -145,12 +145,6 @@ def without_hyper_nodes(api: Api) -> Iterator[dict[str, Any]]:
     api.wait_for(found, served=False)
     api.call("POST", DEFINITION.rpartition("/")[0], found)
     api.wait_for(found, served=True)
-
-
-def definitions(text: str) -> list[dict[str, Any]]:
-    import yaml
-
-    return [each for each in yaml.safe_load_all(text) if each]
 
 
 def test_limits_of_tiers_wait_where_there_is_no_tree_to_read(
