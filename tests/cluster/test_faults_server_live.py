@@ -11,6 +11,7 @@ import pytest
 
 from placer.cluster import Client
 from placer.cluster.reading.client import Response, Unanswered
+from placer.cluster.writing.lease import LeaseOptions
 from tests.cluster.api import PATIENCE, Api, Refused
 from tests.cluster.faults import PODS, at_first_binding, before_bindings, half_bound, steal
 from tests.cluster.passes import Passes, bound, gang, overfull
@@ -143,8 +144,11 @@ def test_the_server_is_killed_and_started_again_in_the_middle(
         again.start()
 
     at_first_binding(monkeypatch, kill, "train-150")
+    # However long the server takes to start: the pass waits for it, and is the leader still.
+    patient = LeaseOptions(duration=700, renew_deadline=600.0)
+    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _options: patient)
     try:
-        told = passes("--gang-grace", "60")
+        told = passes("--gang-grace", "600")
     finally:
         again.join()
     assert (told["bound"], told["incomplete"], told["overfull"]) == (300, [], [])
