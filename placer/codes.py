@@ -593,7 +593,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
 }
 
 ConditionReason = Literal["Unschedulable", "SchedulerError"]
-EventReason = Literal["Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull"]
+EventReason = Literal["Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull", "Preempted"]
 
 #: Reasons of the condition ``PodScheduled=False`` of a pod.
 CONDITIONS: Mapping[ConditionReason, Code] = {
@@ -635,5 +635,11 @@ EVENTS: Mapping[EventReason, Code] = {
         "Pods bound to a node request more than it has, because another client bound pods there meanwhile.",
         "pods request too much: Node n1: cpu 9 of 8",
         "Give placer nodes of its own, or delete one of the pods that were bound there last.",
+    ),
+    "Preempted": Code(
+        "The pod was evicted so that a group that waited is admitted, as `placer preempt --apply` was asked for; what "
+        "its controller makes in its place waits, or is placed on the node that the Event names.",
+        "evicted from Node n1 so that PodGroup ml/train is admitted",
+        "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),
 }

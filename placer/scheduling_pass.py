@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
+from placer.cluster.planning.disruption_plan import DisruptionReport
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
@@ -28,6 +29,7 @@ from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import Breaker, PatientWriter
 from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.lease import LeaderElector, LeaseOptions
+from placer.cluster.writing.making_room import EvictionOptions
 from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
 from placer.cluster.writing.rolling_back import roll_back
 from placer.cluster.writing.status_writer import StatusOptions, StatusReport, write_status
@@ -41,7 +43,20 @@ from placer.saved_passes import SavedPasses
 from placer.solve import solve
 from placer.words import counted
 
-__all__ = ["Pass", "PassOptions", "lasting_answer", "leader_identity", "run_pass"]
+__all__ = [
+    "MakePass",
+    "Pass",
+    "PassOptions",
+    "bind_placement",
+    "end_pass",
+    "lasting_answer",
+    "leader_identity",
+    "make_pass",
+    "patient",
+    "read_cluster",
+    "run_pass",
+    "save_pass",
+]
 
 #: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
 _REFUSED, _WAITING = 10.0, 30.0
@@ -82,6 +97,8 @@ class PassOptions:
     every
         It is one of a loop (:mod:`placer.scheduling_loop`), and so many seconds at most are between the beginnings of
         two; None: it stands alone.
+    eviction
+        How patient it is where it evicts.
     """
 
     scheduler_name: str = "placer"
@@ -101,6 +118,7 @@ class PassOptions:
     guards: Guards = field(default_factory=Guards)
     most: int | None = None
     every: float | None = None
+    eviction: EvictionOptions = field(default_factory=EvictionOptions)
 
     @property
     def record(self) -> tuple[str, str]:
@@ -127,6 +145,7 @@ class Pass:
     overfull: list[Overfull] = field(default_factory=list)
     unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
     refused: str | None = None
+    disruption: DisruptionReport | None = None  #: None: nothing that runs was to be disturbed
     status_report: StatusReport = field(default_factory=StatusReport)
     enqueued: Enqueued = field(default_factory=Enqueued)
     saved: list[str] = field(default_factory=list)
@@ -166,6 +185,11 @@ def leader_identity(identifier: str) -> str:
     return f"{os.uname().nodename}_{identifier}"
 
 
+#: What a pass does once it has the Lease: the cluster, what is filled, what stops it, what is called before anything is
+#: written that cannot be taken back, what is told, and when the time limit began.
+MakePass = Callable[[Client, Pass, threading.Event, Callable[[], None], Callable[[str], None], float], None]
+
+
 def run_pass(
     client: Client,
     done: Pass,
@@ -176,6 +200,7 @@ def run_pass(
     began: float | None = None,
     leading: LeaderElector | None = None,
     lists: Lists | None = None,
+    make: MakePass | None = None,
 ) -> None:
     """Make one pass; one that writes, as the holder of the Lease, or not at all.
 
@@ -197,6 +222,8 @@ def run_pass(
         Who holds the Lease already and renews it; default: the pass acquires it and gives it back.
     lists
         Gives the lists of the snapshot; default: all are asked for.
+    make
+        What it does; default :func:`make_pass`.
 
     Raises
     ------
@@ -211,11 +238,11 @@ def run_pass(
         A method that shows only its own answers had none in time.
     """
     start = time.monotonic() if began is None else began
-    make = partial(_make, client, done, stop, bind_gently, watch, lists)
+    begin = partial(make or partial(make_pass, lists=lists), client, done, stop, bind_gently, watch)
     if done.options.dry_run:
-        make(start)
+        begin(start)
     elif leading is not None:
-        _lead(done, leading, partial(make, start))
+        _lead(done, leading, partial(begin, start))
     else:
         elector = LeaderElector(client, done.identity, done.options.lease)
         with done.step("lease"):
@@ -224,7 +251,7 @@ def run_pass(
         done.leader, done.interrupted = elector.holder, stop.is_set()
         if is_leader:
             with elector.leading():
-                _lead(done, elector, partial(make, start + done.seconds["lease"]))
+                _lead(done, elector, partial(begin, start + done.seconds["lease"]))
 
 
 def _lead(done: Pass, elector: LeaderElector, make: Callable[[], None]) -> None:
@@ -234,19 +261,20 @@ def _lead(done: Pass, elector: LeaderElector, make: Callable[[], None]) -> None:
         make()
 
 
-def _make(
+def make_pass(
     client: Client,
     done: Pass,
     stop: threading.Event,
     bind_gently: Callable[[], None],
     watch: Callable[[str], None],
-    lists: Lists | None,
     start: float,
+    *,
+    lists: Lists | None = None,
 ) -> None:
     """Make a pass for as long as nothing says that the Lease is lost."""
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
-    snapshot, instance, cache = _read(client, done, watch, lists)
+    snapshot, instance, cache = read_cluster(client, done, watch, lists)
     with _fed(client, snapshot, cache) as watches:
         placement = _decide(done, instance, start, watch)
         done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed(), options.most)
@@ -258,6 +286,25 @@ def _make(
                 _bind(client, done, snapshot, instance, cache, stop)
         if not options.dry_run and done.lost() is None:
             _write_status(client, done, stop)
+    end_pass(client, done, stop)
+
+
+def bind_placement(client: Client, done: Pass, instance: Instance, placement: Placement, stop: threading.Event) -> None:
+    """Bind what a placement that disturbs nothing binds, in the cluster as it was read last; and tell of it."""
+    snapshot, cache = done.snapshot, done.cache
+    assert snapshot is not None, "the cluster was read"
+    assert cache is not None, "the cluster was read"
+    with _fed(client, snapshot, cache) as watches:
+        done.plan = plan_bindings(instance, placement, snapshot.identities)
+        watches.start_checks()
+        with done.step("bind"):
+            _bind(client, done, snapshot, instance, cache, stop)
+        if done.lost() is None:
+            _write_status(client, done, stop)
+
+
+def end_pass(client: Client, done: Pass, stop: threading.Event) -> None:
+    """Raise what made a pass end too early."""
     done.interrupted = stop.is_set()
     trouble = done.lost()
     if trouble is not None:
@@ -266,13 +313,13 @@ def _make(
         raise ClusterError(f"{client.url}: {done.refused}")
 
 
-def _read(
-    client: Client, done: Pass, watch: Callable[[str], None], lists: Lists | None
+def read_cluster(
+    client: Client, done: Pass, watch: Callable[[str], None], lists: Lists | None = None
 ) -> tuple[Snapshot, Instance, SchedulerCache]:
     """What is in the cluster, with what earlier passes left behind."""
     options = done.options
     if options.enqueue and not options.dry_run:
-        done.enqueued = enqueue_pod_groups(_patient(client), options.scheduler_name, options.guards.admits)
+        done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
         done.record = _recorded(client, done)
         found = failed_pods(client, options.scheduler_name, options.cool_down)
@@ -319,7 +366,7 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
             seed=options.seed,
             began=began,
         )
-    _save(done)
+    save_pass(done)
     if done.result.placement is None:
         raise NothingFound(done.result.nothing_found)
     return done.result.placement
@@ -367,7 +414,7 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
     ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
     go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now)
-    server = _patient(client)
+    server = patient(client)
     done.gangs = [roll_back(server, snapshot, gang) if gang.key in go else gang for gang in done.gangs]
     after = recorded_after(done.gangs, record, anew, now)
     rejected = done.cache.rejected.values() if done.cache is not None else ()
@@ -398,7 +445,7 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
     options = done.options
     with done.step("tell"):
         done.status_report = write_status(
-            _patient(client),
+            patient(client),
             options.scheduler_name,
             done.result,
             done.plan,
@@ -410,7 +457,7 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
         )
 
 
-def _patient(client: Client) -> PatientWriter:
+def patient(client: Client) -> PatientWriter:
     """The cluster, for what is told to it: it may have us wait, and is left alone where it takes nothing."""
     return PatientWriter(Breaker(client, _REFUSED), time.monotonic() + _WAITING)
 
@@ -433,7 +480,7 @@ def _fed(client: Client, snapshot: Snapshot, cache: SchedulerCache) -> Iterator[
         yield watches
 
 
-def _save(done: Pass) -> None:
+def save_pass(done: Pass) -> None:
     """Keep what was decided upon, and the decision; what cannot be kept is told, and stops nothing."""
     if done.options.save is None or done.snapshot is None or done.result is None:
         return

@@ -10,6 +10,7 @@ module          commands, or what it is for
 `solving`       `solve`, `verify`, `expand`
 `explaining`    `explain`
 `preempting`    `preempt`
+`applying`      `--apply`: a plan that disturbs, carried out in the cluster
 `auditing`      `audit`
 `reporting`     `report`
 `running`       `run`, the pass in a cluster

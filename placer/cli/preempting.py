@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
 from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
 
@@ -32,14 +34,20 @@ def add_preempt(commands: Any) -> None:
         "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
     )
     add_what_if(parser)
+    add_apply(parser)
 
 
 def _preempt(options: argparse.Namespace) -> int:
-    from placer.document import placement_document
     from placer.preempt import group_named, preempt
     from placer.progress import Progress
 
     writable([Path(options.output)] if options.output not in (None, "-") else [])
+    check_apply(options)
+    if options.apply:
+        from placer.preempt_pass import make_plan
+
+        result = apply_plan(options, partial(make_plan, group=options.group, show=partial(_tell, options)))
+        return OK if _admitted(result) else NOT_TO_BE_HAD
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
@@ -53,6 +61,14 @@ def _preempt(options: argparse.Namespace) -> int:
             began=options.began,
             watch=progress.point,
         )
+    _tell(options, result)
+    return OK if _admitted(result) else NOT_TO_BE_HAD
+
+
+def _tell(options: argparse.Namespace, result: Result) -> None:
+    """Write and show the plan."""
+    from placer.document import placement_document
+
     document = placement_document(result).as_dict()
     if options.output:
         write(document, options.output)
@@ -60,7 +76,6 @@ def _preempt(options: argparse.Namespace) -> int:
         write(document, "-")
     elif options.output != "-":
         _show(result)
-    return OK if _admitted(result) else NOT_TO_BE_HAD
 
 
 def _admitted(result: Result) -> bool:

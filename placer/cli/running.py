@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from itertools import islice
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options
+from placer.cli.signals import StopSignals
 from placer.errors import ClusterError
 from placer.terminal import OK, add_command
 from placer.version import __version__
@@ -37,41 +35,10 @@ def add_run(commands: Any) -> None:
     add_pass_flags(parser)
 
 
-class _StopSignals:
-    """Ends passes: at once as long as nothing is bound, later by asking them to."""
-
-    def __init__(self) -> None:
-        self.stop = threading.Event()
-        self._gently = False
-
-    def gently(self, gently: bool = True) -> None:
-        """From now on only ask, or not."""
-        self._gently = gently
-
-    def __call__(self, _number: int, _frame: FrameType | None) -> None:
-        again = self.stop.is_set()
-        self.stop.set()
-        if not self._gently and not again:  # timeout(1) and wrappers signal us and our group: it is one wish
-            raise KeyboardInterrupt
-
-    @contextmanager
-    def heeded(self) -> Iterator[None]:
-        """Heed signals as long as the block lasts."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {each: signal.signal(each, self) for each in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
-
-
 class _LoopTeller:
     """Prints a line for each pass, and says once why none is made."""
 
-    def __init__(self, signals: _StopSignals, phase: Callable[[str], None]) -> None:
+    def __init__(self, signals: StopSignals, phase: Callable[[str], None]) -> None:
         self._signals, self._phase = signals, phase
         self._why = ""
         self.last: Pass | None = None
@@ -118,7 +85,7 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) 
     from placer.progress import Progress
     from placer.scheduling_loop import run_loop
 
-    signals = _StopSignals()
+    signals = StopSignals()
     with ExitStack() as stack:
         metrics = _metrics(stack, wanted, options.metrics_bind_address)
         stack.enter_context(signals.heeded())
@@ -145,7 +112,7 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) 
     from placer.progress import Progress
     from placer.scheduling_pass import Pass, run_pass
 
-    done, signals = Pass(wanted), _StopSignals()
+    done, signals = Pass(wanted), StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         try:
             run_pass(client, done, signals.stop, bind_gently=signals.gently, watch=progress.phase, began=options.began)

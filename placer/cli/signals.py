@@ -9,9 +9,11 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 
-__all__ = ["SIGNALS", "Signals"]
+__all__ = ["SIGNALS", "Signals", "StopSignals"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)  #: that end a command; SIGINT is Ctrl-C
 
@@ -92,3 +94,35 @@ class Signals:
             again.start()
         else:
             self._hook(lost)
+
+
+class StopSignals:
+    """Ends passes in a cluster: at once as long as nothing is bound, later by asking them to."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self._gently = False
+
+    def gently(self, gently: bool = True) -> None:
+        """From now on only ask, or not."""
+        self._gently = gently
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        """Heed a signal."""
+        again = self.stop.is_set()
+        self.stop.set()
+        if not self._gently and not again:  # timeout(1) and wrappers signal us and our group: it is one wish
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Heed signals as long as the block lasts."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self) for each in SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)

@@ -4,13 +4,15 @@
 ``cluster.reading``     HTTP (``client``), views of objects (``views``), which fields are kept (``field_filter``), lists
                         as an instance with room for pods of DaemonSets (``snapshot``) and with what earlier passes left
                         behind (``earlier_passes``, ``gang_record``), what passes are kept to (``guards``), names
-                        replaced (``anonymize``), events of pods and nodes (``watch``); what we may do (``access``), who
-                        else schedules (``schedulers``)
+                        replaced (``anonymize``), events of pods and nodes (``watch``), who has gone since
+                        (``departures``); what we may do (``access``), who else schedules (``schedulers``)
 ``cluster.planning``    No request is made here: what to bind in which order (``binding_plan``), pods and nodes as they
                         are, with the room they leave (``scheduler_cache``), and the other rules (``rule_checks``), what
-                        became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``)
+                        became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``),
+                        whether what is left of a placement that disturbs holds (``disruption_plan``)
 ``cluster.writing``     who may write (``lease``), one binding (``binding``), all of a plan (``plan_execution``), gangs
-                        that are half-bound (``gang_ledger``, ``rolling_back``), conditions, Events and status
+                        that are half-bound (``gang_ledger``, ``rolling_back``), one eviction (``eviction``), those of a
+                        plan and the nodes that are nominated (``making_room``), conditions, Events and status
                         (``status_writer``, ``pod_group_status``, ``volcano_pod_groups``, ``upstream_pod_groups``), and
                         when a server is left alone (``breaker``)
 ======================  ===============================================================================================

@@ -278,6 +278,7 @@ _WIPED = frozenset(
         "Job",
         "Deployment",
         "StatefulSet",
+        "PodDisruptionBudget",
         "ReplicaSet",
         "DaemonSet",
         "PriorityClass",

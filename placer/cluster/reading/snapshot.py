@@ -81,6 +81,7 @@ LISTED = (
     "network_topologies",
     "persistent_volumes",
     "persistent_volume_claims",
+    "pod_disruption_budgets",
 )
 
 

@@ -134,6 +134,7 @@ class OwnerView(msgspec.Struct):
 
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool | None = None
 
 
@@ -204,11 +205,16 @@ class PodView(ObjectView):
         return KubeletAnswer.ADMITTED if started else KubeletAnswer.NOTHING
 
     @property
+    def controller(self) -> OwnerView | None:
+        """What makes it again where it goes: the controller among its owners, else the first."""
+        owners = self.metadata.owner_references or ()
+        return next((each for each in owners if each.controller), owners[0] if owners else None)
+
+    @property
     def workload(self) -> Workload:
         """What made it."""
-        metadata = self.metadata
-        owners, notes = metadata.owner_references or (), metadata.annotations or {}
-        owner = next((each for each in owners if each.controller), owners[0] if owners else None)
+        metadata, owner = self.metadata, self.controller
+        notes = metadata.annotations or {}
         if owner is not None:
             return Workload(metadata.namespace, owner.kind, owner.name)
         group = next((notes[key] for key in GROUP_ANNOTATIONS if notes.get(key)), "")

@@ -9,6 +9,7 @@ a gang was bound               Event ``Scheduled`` of its PodGroup, or of the po
 why a gang waits has changed   Event ``FailedScheduling``, one for the gang
 a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
 a node is over-full            Event ``NodeOverfull``
+a pod was evicted for a gang   Event ``Preempted`` of the pod, which names the gang
 a PodGroup of Volcano          its phase and one condition
 a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until that is True
 =============================  =============================================================================
@@ -51,8 +52,9 @@ from placer.words import counted
 if TYPE_CHECKING:
     from placer.cluster.planning.scheduler_cache import Overfull
     from placer.cluster.reading.earlier_passes import BackOff
+    from placer.cluster.reading.snapshot import Identity
 
-__all__ = ["StatusOptions", "StatusReport", "write_status"]
+__all__ = ["StatusOptions", "StatusReport", "write_preempted", "write_status"]
 
 T = TypeVar("T")
 
@@ -61,6 +63,8 @@ _WORKERS = 8
 _PATIENCE = 5.0
 #: Most characters of an Event's note.
 _NOTE = 1000
+#: What an Event says was done; of all others it was to find a node.
+_ACTIONS: Mapping[EventReason, str] = {"Scheduled": "Binding", "Preempted": "Preempting"}
 _GROUP_WRITERS = {VOLCANO: write_pod_group_status, UPSTREAM: write_upstream_pod_group_status}
 #: What an Event is about, by the API group of the gang: apiVersion, and kind where it is no PodGroup.
 _SUBJECTS = {
@@ -149,6 +153,35 @@ def write_status(
     return writer.report
 
 
+def write_preempted(
+    server: Writer,
+    scheduler_name: str,
+    notes: Mapping[Key, str],
+    identities: Mapping[Key, Identity],
+    options: StatusOptions,
+) -> StatusReport:
+    """Write an Event of each pod that was evicted: what for.
+
+    Parameters
+    ----------
+    server
+        Where.
+    scheduler_name
+        Who writes.
+    notes
+        What is told of each pod.
+    identities
+        Which pods they are: another one may have the name by now.
+    options
+        What is written.
+    """
+    writer = _StatusWriter(server, scheduler_name, options.limit, threading.Event())
+    if options.events:
+        told = ((key, note, identities[key].uid) for key, note in notes.items())
+        writer.events(_Event("Normal", "Preempted", note, "v1", "Pod", *key, uid) for key, note, uid in told)
+    return writer.report
+
+
 # ------------------------------------------------------------------------------------------------ what is to be written
 
 
@@ -219,6 +252,7 @@ class _Event:
     subject: str
     namespace: str
     name: str
+    uid: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "note", legible(self.note))
@@ -343,6 +377,8 @@ class _StatusWriter:
         regarding = {"kind": event.subject, "name": event.name, "apiVersion": event.version}
         if event.subject != "Node":
             regarding["namespace"] = event.namespace
+        if event.uid:
+            regarding["uid"] = event.uid
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -350,7 +386,7 @@ class _StatusWriter:
             "eventTime": self._now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": self._name,
             "reportingInstance": self._instance,
-            "action": "Binding" if event.reason == "Scheduled" else "Scheduling",
+            "action": _ACTIONS.get(event.reason, "Scheduling"),
             "reason": event.reason,
             "type": event.kind,
             "regarding": regarding,

@@ -1,0 +1,179 @@
+"""``--apply``: a plan that disturbs, carried out in the cluster after it was shown."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from placer.cli.signals import StopSignals
+from placer.cli.snapshotting import add_cooling, add_lease, lease_of
+from placer.errors import ClusterError, UsageError
+from placer.legible import legible
+from placer.terminal import console, is_edited, write
+from placer.words import counted
+
+if TYPE_CHECKING:
+    from placer.cluster.planning.disruption_plan import DisruptionReport
+    from placer.result import Result
+    from placer.scheduling_pass import MakePass, Pass, PassOptions
+
+__all__ = ["add_apply", "apply_plan", "check_apply", "disruption_document"]
+
+#: Pods that are named of those that were not gone, or not bound again.
+SHOWN = 10
+
+
+def add_apply(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of carrying a plan out."""
+    group = parser.add_argument_group("carrying the plan out")
+    group.add_argument(
+        "--apply",
+        action="store_true",
+        help="evict and bind what the plan says, after showing it; of --scheduler-name alone (default placer)",
+    )
+    group.add_argument(
+        "--gone-within",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="how long evicted pods may take to be gone, and controllers to make moved ones again (default 300)",
+    )
+    add_cooling(group)
+    add_lease(group)
+
+
+def check_apply(options: argparse.Namespace) -> None:
+    """Refuse what cannot be carried out.
+
+    Raises
+    ------
+    UsageError
+        The plan is not to be one of the cluster as it is, or would take pods of other schedulers.
+    """
+    from placer.instance import ANY_SCHEDULER
+
+    if not options.apply:
+        return
+    if options.instance or is_edited(options):
+        what = "INSTANCE" if options.instance else "--with, --without or --set"
+        raise UsageError(f"--apply: found {what} beside it, expected neither: the cluster as it is gets changed")
+    if options.scheduler_name == ANY_SCHEDULER:
+        raise UsageError(f"--apply: found --scheduler-name {ANY_SCHEDULER}, expected one name: other pods are not ours")
+    if not options.gone_within > 0:
+        raise UsageError(f"--gone-within: found {options.gone_within}, expected seconds above 0")
+
+
+def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
+    """Have a plan made, shown and carried out, under the Lease; what was decided.
+
+    Raises
+    ------
+    ClusterError
+        It was not carried out, or not to its end.
+    """
+    from placer.cluster import Client
+    from placer.progress import Progress
+    from placer.scheduling_pass import Pass, run_pass
+
+    done = Pass(_pass_options(options))
+    client = Client.connect(options.kubeconfig, options.context)
+    signals = StopSignals()
+    with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        told = {"bind_gently": signals.gently, "watch": progress.phase, "began": options.began}
+        try:
+            run_pass(client, done, signals.stop, make=make, **told)
+        finally:  # whatever happened, what was evicted is told
+            _tell(options, done)
+    if done.result is None:
+        raise ClusterError(f"nothing was decided: {done.paused() or f'{done.options.lease} is held by {done.leader}'}")
+    trouble = next(_troubles(done), None)
+    if trouble is not None:
+        raise ClusterError(trouble)
+    return done.result
+
+
+def _pass_options(options: argparse.Namespace) -> PassOptions:
+    from placer.cluster.writing.making_room import EvictionOptions
+    from placer.scheduling_pass import PassOptions
+
+    return PassOptions(
+        scheduler_name=options.scheduler_name or "placer",
+        time_limit=options.time_limit,
+        workers=options.workers,
+        seed=options.seed,
+        cool_down=options.cool_down,
+        strict=options.strict,
+        lease=lease_of(options),
+        patience=float("inf"),  # gangs that are half-bound are for passes to complete, or to roll back
+        eviction=EvictionOptions(min(EvictionOptions().grace, options.gone_within), options.gone_within),
+    )
+
+
+def _troubles(done: Pass) -> Iterator[str]:
+    """Why what was decided is not what there is now."""
+    if done.disruption is not None and done.disruption.trouble is not None:
+        end = " to its end" if done.disruption.evicted else ", and nothing was evicted"
+        yield f"the plan was not carried out{end}: {done.disruption.trouble}"
+    yield from (f"{gang.key} is half-bound: {gang.reason}" for gang in done.half_bound)
+    yield from map(str, done.overfull)
+    yield from (f"{gang.key} was bound, and not seen since" for gang in done.unseen)
+
+
+# -------------------------------------------------------------------------------------------------------------- telling
+
+
+def _tell(options: argparse.Namespace, done: Pass) -> None:
+    """Say what became of the plan."""
+    if done.result is None:
+        return
+    if options.json:
+        write(_document(done), "-")
+        return
+    terminal = console()
+    for line in _lines(done):
+        terminal.print(legible(line), markup=False, soft_wrap=True)
+
+
+def _document(done: Pass) -> dict[str, Any]:
+    from placer.cluster.planning.disruption_plan import DisruptionReport
+
+    report = done.disruption or DisruptionReport()
+    bound = {str(bind.pod): bind.node for gang in done.gangs for bind in gang.bound}
+    return {"applied": disruption_document(report) | {"bound": bound, "troubles": list(done.troubles)}}
+
+
+def disruption_document(report: DisruptionReport) -> dict[str, Any]:
+    """How far a plan was carried out, as JSON."""
+    return {
+        "planned": report.planned,
+        "evicted": list(map(str, report.evicted)),
+        "standing": list(map(str, report.standing)),
+        "moved": {str(key): str(again) for key, again in report.moved.items()},
+        "notMoved": list(map(str, report.not_moved)),
+        "elsewhere": report.elsewhere,
+        "trouble": report.trouble,
+    }
+
+
+def _lines(done: Pass) -> Iterator[str]:
+    report = done.disruption
+    if report is not None:
+        yield f"Evicted {len(report.evicted):,} of {counted(report.planned, 'pod')}."
+        if report.standing:
+            yield f"Not gone yet: {_some(report.standing)}."
+        if report.moved:
+            pairs = (f"{one} as {other}" for one, other in report.moved.items())
+            yield f"Moved {counted(len(report.moved), 'pod')}: {_some(pairs)}."
+        if report.not_moved:
+            yield f"Not placed again, and left for the next pass: {_some(report.not_moved)}."
+        if report.elsewhere:
+            yield f"Placed otherwise than planned: {report.elsewhere}."
+    bound = sum(len(gang.bound) for gang in done.gangs)
+    yield f"Bound {counted(bound, 'pod')}."
+    yield from (f"Not written: {trouble}" for trouble in done.troubles)
+
+
+def _some(things: Any) -> str:
+    found = list(map(str, things))
+    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else "")

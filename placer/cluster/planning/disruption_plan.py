@@ -1,0 +1,192 @@
+"""A placement that disturbs, as the cluster is: what is left of it, whether it still holds, which pods stand for which.
+
+**Whether it holds** is asked of what is in the cluster now: every pod that it names is the one that was decided upon
+and where it was, all rules hold, and something has to go still.
+
+**A pod that is moved** goes, and its controller makes another one. That one is told by its controller and its role: of
+the new pods of the controller that ask for the same one of its name, else one with its labels, else any.
+
+**Pods of other schedulers are left alone.** What takes their place is bound by their scheduler as soon as there is
+room, so the room that they leave would most often be gone when it is to be used.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+import msgspec
+
+from placer.cluster.reading.guards import Guards
+from placer.cluster.reading.snapshot import Identity, Snapshot
+from placer.cluster.reading.views import PodView
+from placer.instance import GroupKey, Instance, Key, Pod, PodState
+from placer.placement import Placement, Step
+from placer.verify import verify
+
+__all__ = ["DisruptionReport", "made_again", "only_ours", "owners", "rest_of", "trouble_with"]
+
+
+@dataclass
+class DisruptionReport:
+    """How far a placement that disturbs was carried out.
+
+    Parameters
+    ----------
+    planned
+        How many pods were to go.
+    evicted
+        Pods that were evicted, in order, those that are moved among them.
+    standing
+        Those of them that were not gone in time.
+    moved
+        Pod that was moved to the one that was made in its place, and was bound.
+    not_moved
+        Pods that were evicted to be moved, and not bound again: no pod was made in time, or it has no room.
+    elsewhere
+        Why what gains was placed otherwise than planned; None where it was not.
+    trouble
+        Why the plan was not carried out, or not to its end; None where it was.
+    """
+
+    planned: int = 0
+    evicted: list[Key] = field(default_factory=list)
+    standing: list[Key] = field(default_factory=list)
+    moved: dict[Key, Key] = field(default_factory=dict)
+    not_moved: list[Key] = field(default_factory=list)
+    elsewhere: str | None = None
+    trouble: str | None = None
+
+
+def owners(snapshot: Snapshot, pods: Iterable[Key]) -> dict[Key, str]:
+    """The uid of the controller of each pod that has one."""
+    views = (msgspec.json.decode(text, type=PodView) for text in snapshot.pod_texts(pods).values())
+    return {view.key: view.controller.uid for view in views if view.controller is not None}
+
+
+def only_ours(snapshot: Snapshot, instance: Instance, guards: Guards) -> Instance:
+    """The instance in which pods of other schedulers, and of namespaces that are not ours to touch, are protected."""
+    pods = dict(instance.pods)
+    for text in snapshot.of_kind("Pod"):
+        view = msgspec.json.decode(text, type=PodView)
+        pod = pods.get(view.key)
+        if pod is None or pod.state is not PodState.BOUND or pod.protected:
+            continue
+        if view.spec.scheduler_name != snapshot.scheduler_name:
+            pods[view.key] = replace(pod, protected=f"its scheduler is {view.spec.scheduler_name or 'another one'}")
+        elif not guards.admits(view.metadata.namespace):
+            pods[view.key] = replace(pod, protected="its namespace is not among those that may be touched")
+    return replace(instance, pods=pods)
+
+
+def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Placement:
+    """What is left of a placement when some of its steps are carried out.
+
+    Parameters
+    ----------
+    placement
+        With steps.
+    done
+        How many.
+    renamed
+        Pods that were made again, by the ones that they stand for.
+    """
+    steps = placement.steps[done:]
+    goes = frozenset(chain.from_iterable(step.go for step in steps))
+    comes = frozenset(chain.from_iterable(step.bind for step in steps))
+    again = (replace(each, pod=renamed[each.pod]) for each in placement.moves if each.pod in comes & renamed.keys())
+    return Placement(
+        bindings=(*(each for each in placement.bindings if each.pod in comes), *again),
+        evictions=tuple(filter(goes.__contains__, placement.evictions)),
+        moves=tuple(each for each in placement.moves if each.pod in goes),
+        steps=tuple(_renamed(step, renamed) for step in steps),
+    )
+
+
+def _renamed(step: Step, renamed: Mapping[Key, Key]) -> Step:
+    return Step(step.go, tuple(renamed.get(key, key) for key in step.bind))
+
+
+def trouble_with(
+    instance: Instance,
+    rest: Placement,
+    now: Mapping[Key, Identity],
+    decided: Mapping[Key, Identity],
+    fits: Callable[[Instance], bool],
+) -> str | None:
+    """Why a plan may not be carried out any more, in one sentence; None where it may.
+
+    Parameters
+    ----------
+    instance
+        What is in the cluster now.
+    rest
+        What is left of the plan.
+    now, decided
+        Which pods there are, and which there were when it was decided.
+    fits
+        Whether what gains by it has room, in an instance, without anything going.
+    """
+    named = (*(each.pod for each in (*rest.bindings, *rest.moves)), *rest.evictions)
+    for key in named:
+        if key not in now:
+            return f"Pod {key} is gone"
+        if now[key].uid != decided[key].uid:
+            return f"Pod {key} was made anew"
+    broken = verify(instance, rest)
+    if broken:
+        return f"the cluster has changed: {broken[0].message}"
+    return "there is room now without anything that goes" if rest.disturbs and fits(instance) else None
+
+
+# --------------------------------------------------------------------------------------------------------- made again
+
+
+def made_again(
+    moved: Mapping[Key, str],
+    before: Instance,
+    now: Instance,
+    made: Mapping[Key, str],
+) -> dict[Key, Key]:
+    """Each moved pod to the new one that stands for it, where there is one.
+
+    Parameters
+    ----------
+    moved, made
+        Pods that were moved, and pods that were made since and wait, to the uids of their controllers.
+    before, now
+        The instances that they are in.
+    """
+    free: dict[tuple[object, ...], list[Key]] = defaultdict(list)
+    for key, uid in sorted(made.items()):
+        if key in now.pods and now.pods[key].state is PodState.PENDING:
+            free[_role(now, now.pods[key], uid)].append(key)
+    found: dict[Key, Key] = {}
+    same: tuple[Callable[[Pod, Pod], bool], ...] = (_same_name, _same_labels, lambda _one, _other: True)
+    for alike in same:
+        for key in sorted(moved.keys() - found.keys()):
+            pod = before.pods[key]
+            there = free[_role(before, pod, moved[key])]
+            match = next((each for each in there if alike(pod, now.pods[each])), None)
+            if match is not None:
+                there.remove(match)
+                found[key] = match
+    return found
+
+
+def _same_name(one: Pod, other: Pod) -> bool:
+    return one.key == other.key
+
+
+def _same_labels(one: Pod, other: Pod) -> bool:
+    return dict(one.labels) == dict(other.labels)
+
+
+def _role(instance: Instance, pod: Pod, owner: str) -> tuple[object, ...]:
+    """What a pod is to its controller, and what it asks for."""
+    group = instance.groups.get(pod.group) if pod.group is not None and pod.group.api_group else None
+    part = group.sub_groups[pod.sub_group].name if group is not None and pod.sub_group is not None else ""
+    name: GroupKey | None = group.key if group is not None else None
+    return owner, pod.namespace, name, part, pod.role, pod.requests, pod.constraints, pod.host_ports

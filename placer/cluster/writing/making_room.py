@@ -1,0 +1,126 @@
+"""Room made for a gang: pods evicted one after another, and nodes nominated for those that are to have the room.
+
+Whether all evictions are allowed is asked before the first (``dryRun``), so most refusals come before anything is
+lost. Pods that a budget means go first, since they may be refused all the same. Where the first eviction is refused,
+nothing has happened; what is refused after it is tried again for a while, since what went already went for the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from placer.cluster.reading.client import STRATEGIC_MERGE, Unanswered, Writer
+from placer.cluster.reading.snapshot import Identity
+from placer.cluster.writing.binding import pod_path
+from placer.cluster.writing.eviction import EvictionState, evict_pod
+from placer.instance import Instance, Key
+
+__all__ = ["EvictionOptions", "evict_pods", "evictions_refused", "in_turn", "nominate"]
+
+#: Seconds for which a server without time may have us wait before anything is evicted.
+_BUSY = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionOptions:
+    """How patient it is when room is made.
+
+    Parameters
+    ----------
+    grace
+        Seconds for which an eviction is tried again where others of the plan were made.
+    gone
+        Most seconds until the evicted pods of a step are gone, and until those that are moved have been made again.
+    """
+
+    grace: float = 30.0
+    gone: float = 300.0
+
+
+def in_turn(instance: Instance, pods: Iterable[Key]) -> list[Key]:
+    """The pods in the order in which they are evicted: those that a budget means first."""
+    meant = {key for budget in instance.budgets for key in budget.pods}
+    return sorted(pods, key=lambda key: (key not in meant, key))
+
+
+def evictions_refused(
+    server: Writer, pods: Sequence[Key], identities: Mapping[Key, Identity], forbidden: Callable[[], str | None]
+) -> str | None:
+    """Why the server would refuse to evict one of some pods, in one sentence; None where it would evict each of them.
+
+    Parameters
+    ----------
+    server
+        Where; nothing is evicted.
+    pods, identities
+        Which.
+    forbidden
+        Why nothing more is to be asked, None as long as that is not so.
+    """
+    for key in pods:
+        why = forbidden()
+        if why is not None:
+            return why
+        tried = evict_pod(server, key, identities[key].uid, time.monotonic() + _BUSY, dry_run=True)
+        if tried.state is not EvictionState.EVICTED:
+            return f"Pod {key} cannot be evicted: {tried.reason}"
+    return None
+
+
+def evict_pods(
+    server: Writer,
+    pods: Sequence[Key],
+    identities: Mapping[Key, Identity],
+    evicted: list[Key],
+    grace: float,
+    forbidden: Callable[[], str | None],
+) -> str | None:
+    """Evict some pods; why that came to an end before the last of them, in one sentence, None where it did not.
+
+    Parameters
+    ----------
+    server
+        Where.
+    pods, identities
+        Which.
+    evicted
+        What the plan has evicted so far; the pods are added one by one.
+    grace
+        Seconds for which one that is refused is tried again, once something is evicted.
+    forbidden
+        Why nothing more may be evicted, None as long as something may.
+    """
+    for key in pods:
+        why = forbidden()
+        if why is not None:
+            return why
+        until = time.monotonic() + (grace if evicted else min(grace, _BUSY))
+        tried = evict_pod(server, key, identities[key].uid, until, insist=bool(evicted))
+        if tried.state is not EvictionState.EVICTED:
+            how = "was refused" if tried.state is EvictionState.REFUSED else "got no answer, and may have happened"
+            return f"the eviction of Pod {key} {how}: {tried.reason}"
+        evicted.append(key)
+    return None
+
+
+def nominate(server: Writer, nodes: Mapping[Key, str | None], identities: Mapping[Key, Identity]) -> list[str]:
+    """Write into the status of pods for which node room is made, None: for none any more.
+
+    Returns
+    -------
+    list[str]
+        What went wrong; pods that are gone, or have a node, need no nomination.
+    """
+    troubles = []
+    for key, node in nodes.items():
+        body = {"metadata": {"uid": identities[key].uid}, "status": {"nominatedNodeName": node}}
+        try:
+            answer = server.send("PATCH", f"{pod_path(*key)}/status", body, kind=STRATEGIC_MERGE)
+        except Unanswered as error:
+            troubles.append(f"nominatedNodeName of Pod {key}: {error}")
+            continue
+        if answer.status not in (200, 404, 409):
+            troubles.append(f"nominatedNodeName of Pod {key}: {answer.status} {answer.message}")
+    return troubles

@@ -1,0 +1,325 @@
+"""``preempt`` carried out in the cluster: one plan, step by step, under the Lease like every pass that writes.
+
+In each step some pods are evicted, it is waited until they are gone and those that are moved are made again, and then
+some are bound. Before the first eviction of a step everything is read anew and what is left of the plan is judged by
+that, so nothing is evicted for a group that then would not fit; whatever does not go as planned ends it, and is told.
+
+Only pods of our own scheduler name are disturbed: what another scheduler's controller makes in their place would have
+their room before the group that waits (:mod:`placer.cluster.planning.disruption_plan`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from placer.cluster.planning.binding_plan import BindingPlan
+from placer.cluster.planning.disruption_plan import (
+    DisruptionReport,
+    made_again,
+    only_ours,
+    owners,
+    rest_of,
+    trouble_with,
+)
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.reading.client import Client
+from placer.cluster.reading.departures import Departures
+from placer.cluster.reading.snapshot import Identity, Snapshot
+from placer.cluster.reading.watch import Watch, Watches
+from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
+from placer.cluster.writing.status_writer import write_preempted
+from placer.disruption import Disruption, without
+from placer.instance import GroupKey, Instance, Key
+from placer.methods.numa.binding_order import aligned
+from placer.outcome import Outcome
+from placer.placement import Binding, Placement, Step
+from placer.preempt import group_named, preempt
+from placer.result import Result, Termination
+from placer.scheduling_pass import Pass, bind_placement, end_pass, patient, read_cluster, save_pass
+from placer.solve import solve
+from placer.verify import verify
+from placer.words import and_list, counted
+
+__all__ = ["make_plan"]
+
+#: Seconds for which another place is looked for where what was planned does not hold once all is gone.
+_ELSEWHERE = 10.0
+#: Seconds after which a wait looks whether the pass is to end.
+_SLICE = 0.2
+#: Most groups that an Event names.
+_NAMED = 3
+_COMPLETE = (GangState.BOUND, GangState.SHORT)
+
+
+def make_plan(
+    client: Client,
+    done: Pass,
+    stop: threading.Event,
+    gently: Callable[[], None],
+    watch: Callable[[str], None],
+    start: float,
+    *,
+    group: str | None = None,
+    show: Callable[[Result], None] = lambda _: None,
+) -> None:
+    """Decide what goes, show it, and carry it out.
+
+    Parameters
+    ----------
+    client, done, stop, gently, watch, start
+        As :func:`placer.scheduling_pass.run_pass` gives them.
+    group
+        ``NAMESPACE/NAME`` of the one that gains; None: all that wait.
+    show
+        Called with the plan before anything of it is done.
+    """
+    options = done.options
+    client.until = start + options.time_limit if options.time_limit is not None else None
+    snapshot, read, _ = read_cluster(client, done, watch)
+    instance = only_ours(snapshot, read, options.guards)
+    with done.step("solve"):
+        watch("looking for what must go")
+        done.result = result = preempt(
+            instance,
+            None if group is None else group_named(instance, group),
+            time_limit=options.time_limit,
+            workers=options.workers,
+            seed=options.seed,
+            began=start,
+        )
+    client.until = None
+    save_pass(done)
+    show(result)
+    if result.termination is Termination.INTERRUPTED:
+        stop.set()
+    gently()
+    placement = result.placement or Placement()
+    if placement.disturbs:
+        _Plan(client, done, stop, watch, snapshot, result.instance, placement).carry_out()
+    elif placement.bindings:
+        bind_placement(client, done, read, placement, stop)
+    end_pass(client, done, stop)
+
+
+@dataclass
+class _Plan:
+    """A plan being carried out: what was decided, upon what, and which pods stand for those that were moved."""
+
+    client: Client
+    done: Pass
+    stop: threading.Event
+    watch: Callable[[str], None]
+    snapshot: Snapshot
+    before: Instance
+    placement: Placement
+    renamed: dict[Key, Key] = field(default_factory=dict)
+    report: DisruptionReport = field(default_factory=DisruptionReport)
+    nominated: bool = False
+
+    def __post_init__(self) -> None:
+        self.disruption = Disruption(self.before, self.placement)
+        self.decided: dict[Key, Identity] = dict(self.snapshot.identities)
+        self.owners = owners(self.snapshot, self.disruption.moved)
+        self.gaining = {group.key for group in self.disruption.admitted}
+        self.report.planned = len(self.disruption.gone)
+        self.done.disruption = self.report
+
+    def carry_out(self) -> None:
+        """Do all of it, or as much as can be done; the report says which."""
+        self.watch(f"asking whether {counted(self.report.planned, 'pod')} may be evicted")
+        pods = in_turn(self.before, self.disruption.gone)
+        self.report.trouble = evictions_refused(self.client, pods, self.decided, self._forbidden) or self._in_steps()
+        if self.report.trouble is not None and self.nominated and not self.report.standing:
+            self._nominate(None)
+
+    def _in_steps(self) -> str | None:
+        for number, step in enumerate(self.placement.steps):
+            trouble = self._make_room(number, step) if step.go else None
+            trouble = trouble or self._bind(step)
+            if trouble is not None:
+                return trouble
+        return None
+
+    def _forbidden(self) -> str | None:
+        """Why nothing more may be begun."""
+        if self.stop.is_set():
+            return "it was told to stop"
+        return self.done.lost() or (None if self.report.evicted else self.done.paused())
+
+    # ------------------------------------------------------------------------------------------------------ making room
+
+    def _make_room(self, number: int, step: Step) -> str | None:
+        """Evict what goes in a step and wait until it is gone; why that did not come to its end."""
+        snapshot, instance, _ = read_cluster(self.client, self.done, self.watch)
+        instance = only_ours(snapshot, self._with_those_alone(instance), self.done.options.guards)
+        rest = rest_of(self.placement, number, self.renamed)
+        trouble = trouble_with(instance, rest, snapshot.identities, self.decided, self._fits)
+        if trouble is not None:
+            return trouble
+        if not self.report.evicted:
+            self._nominate(self.placement)
+        uids = {self.decided[key].uid for key in step.go}
+        departures = Departures(uids, {each.uid for each in snapshot.identities.values()})
+        listeners = departures.pod_happened, departures.pods_replaced
+        pods = Watch(self.client, "/api/v1/pods", snapshot.versions["pods"], *listeners, count=snapshot.counts["pods"])
+        watches = Watches([pods])
+        with watches.open():
+            watches.start_checks()
+            with self.done.step("evict"):
+                trouble = self._evict(in_turn(instance, step.go))
+            with self.done.step("wait"):
+                return trouble or self._wait(step, departures)
+
+    def _with_those_alone(self, instance: Instance) -> Instance:
+        """The instance without what waits and takes no part in the plan."""
+        return without(instance, {pod.key for pod in instance.pending} - self._taking_part())
+
+    def _taking_part(self) -> set[Key]:
+        return {pod.key for pod in self.before.pending} | set(self.renamed.values())
+
+    def _fits(self, instance: Instance) -> bool:
+        """Whether what gains has room as it is."""
+        others = {pod.key for pod in instance.pending if pod.group not in self.gaining}
+        alone = without(instance, others)
+        result = solve(alone, method="greedy", time_limit=_ELSEWHERE, seed=self.done.options.seed)
+        return self._ready(alone, result.placement or Placement(), self.gaining)
+
+    @staticmethod
+    def _ready(instance: Instance, placement: Placement, groups: Iterable[GroupKey]) -> bool:
+        outcome = Outcome(instance, placement)
+        return all(key in instance.groups and outcome.ready(instance.groups[key]) for key in groups)
+
+    def _nominate(self, placement: Placement | None) -> None:
+        """Say on the pods that gain for which nodes room is made; None: that it is not any more."""
+        of, bindings = self.before.pods, self.placement.bindings
+        there = {each.pod: None if placement is None else each.node for each in bindings}
+        pods = {key: node for key, node in there.items() if of[key].group in self.gaining}
+        self.done.troubles += nominate(patient(self.client), pods, self.decided)
+        self.nominated = placement is not None
+
+    def _evict(self, pods: list[Key]) -> str | None:
+        self.watch(f"evicting {counted(len(pods), 'pod')}")
+        options, before = self.done.options, len(self.report.evicted)
+        grace = options.eviction.grace
+        trouble = evict_pods(self.client, pods, self.decided, self.report.evicted, grace, self._forbidden)
+        notes = {key: self._note(key) for key in self.report.evicted[before:]}
+        told = write_preempted(patient(self.client), options.scheduler_name, notes, self.decided, options.status)
+        self.done.troubles += told.troubles
+        return trouble
+
+    def _note(self, key: Key) -> str:
+        """What the Event of a pod says: where it goes, and who gains."""
+        names = [str(group) for group in sorted(self.gaining)]
+        more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+        who = and_list([*names[:_NAMED], *more])
+        move = self.disruption.moved.get(key)
+        where = f"evicted from Node {self.before.pods[key].node}"
+        where += f" to be placed on Node {move.node}" if move is not None else ""
+        return f"{where} so that {who} {'is' if len(names) == 1 else 'are'} admitted"
+
+    def _wait(self, step: Step, departures: Departures) -> str | None:
+        """Wait until all is gone, then until controllers have made again what is moved."""
+        until = time.monotonic() + self.done.options.eviction.gone
+        self.watch(f"waiting until {counted(len(step.go), 'pod')} are gone")
+        if not self._waited(departures, departures.all_gone, until):
+            standing = departures.standing()
+            self.report.standing = [key for key in step.go if self.decided[key].uid in standing]
+            left = f"{len(self.report.standing)} of {counted(len(step.go), 'evicted pod')} are still there"
+            return self._forbidden() or f"{left} after {self.done.options.eviction.gone:g} s"
+        wanted = Counter(self.owners[key] for key in step.go if key in self.disruption.moved)
+        self._waited(departures, lambda: departures.all_made(wanted), until)  # what is not made is told as not moved
+        return self._forbidden()
+
+    def _waited(self, departures: Departures, until: Callable[[], bool], end: float) -> bool:
+        while not departures.wait(_SLICE, until):
+            if time.monotonic() > end or self._forbidden():
+                return False
+        return True
+
+    # ---------------------------------------------------------------------------------------------------------- binding
+
+    def _bind(self, step: Step) -> str | None:
+        """Bind what a step binds; why what gains in it was not bound."""
+        if not step.bind:
+            return None
+        snapshot, read, _ = read_cluster(self.client, self.done, self.watch)
+        self._find(step, snapshot, read)
+        instance = self._with_those_alone(read)
+        placement = aligned(instance, Placement(tuple(self._bindings(step))))
+        groups = self.gaining.intersection(self._groups(step))
+        broken = verify(instance, placement)
+        if broken:
+            self.report.elsewhere = broken[0].message
+            placement = self._elsewhere(instance, placement)
+            if not self._ready(instance, placement, groups):
+                return f"there is no room any more, now that all is gone: {broken[0].message}"
+        plan, gangs = self.done.plan, {gang.key: gang for gang in self.done.gangs}
+        bind_placement(self.client, self.done, read, placement, self.stop)
+        trouble = self._left(groups)
+        self._note_moved(step)
+        self._add_up(plan, gangs)
+        return trouble
+
+    def _groups(self, step: Step) -> Iterator[GroupKey]:
+        for key in step.bind:
+            group = self.before.pods[key].group
+            if group is not None:
+                yield group
+
+    def _left(self, groups: set[GroupKey]) -> str | None:
+        """Why a group that gains was not bound."""
+        for gang in self.done.gangs:
+            if gang.key in groups and gang.state not in _COMPLETE:
+                return f"{gang.key} was not bound: {gang.reason or next(iter(gang.missing.values()), gang.state.value)}"
+        dropped = groups & self.done.plan.dropped.keys()
+        return next((f"{key} was not bound: {self.done.plan.dropped[key]}" for key in sorted(dropped)), None)
+
+    def _note_moved(self, step: Step) -> None:
+        bound = {bind.pod for gang in self.done.gangs for bind in gang.bound}
+        moves = [key for key in step.bind if key in self.disruption.moved]
+        self.report.moved |= {key: self.renamed[key] for key in moves if self.renamed.get(key) in bound}
+        self.report.not_moved += [key for key in moves if key not in self.report.moved]
+
+    def _find(self, step: Step, snapshot: Snapshot, instance: Instance) -> None:
+        """Find the pods that stand for those that were moved."""
+        moved = {key: self.owners[key] for key in step.bind if key in self.disruption.moved}
+        if not moved:
+            return
+        known = {each.uid for each in self.snapshot.identities.values()}
+        new = [pod.key for pod in instance.pending if snapshot.identities[pod.key].uid not in known]
+        self.renamed |= made_again(moved, self.before, instance, owners(snapshot, new))
+        self.decided |= {key: snapshot.identities[key] for key in self.renamed.values() if key in snapshot.identities}
+
+    def _bindings(self, step: Step) -> Iterable[Binding]:
+        """What a step binds, without units of which a pod was not made again."""
+        part = {key for unit in self.disruption.units if not set(unit.pods) <= self.renamed.keys() for key in unit.pods}
+        for key in step.bind:
+            move = self.disruption.moved.get(key)
+            if move is None:
+                yield Binding(key, self.placement.node_of[key])
+            elif key not in part:
+                yield Binding(self.renamed[key], move.node)
+
+    def _elsewhere(self, instance: Instance, placement: Placement) -> Placement:
+        """Another placement of what was to be bound."""
+        wanted = {instance.pods[each.pod].group for each in placement.bindings if each.pod in instance.pods}
+        others = {pod.key for pod in instance.pending if pod.group not in wanted}
+        options = self.done.options
+        result = solve(without(instance, others), time_limit=_ELSEWHERE, workers=options.workers, seed=options.seed)
+        return result.placement or Placement()
+
+    def _add_up(self, plan: BindingPlan, gangs: dict[GroupKey, GangOutcome]) -> None:
+        """Have the pass tell of this step and of those before it."""
+        for gang in self.done.gangs:
+            earlier = gangs.get(gang.key)
+            gangs[gang.key] = gang if earlier is None else replace(gang, bound=(*earlier.bound, *gang.bound))
+        self.done.gangs = list(gangs.values())
+        self.done.plan = replace(
+            self.done.plan,
+            batches=(*plan.batches, *self.done.plan.batches),
+            dropped={**plan.dropped, **self.done.plan.dropped},
+        )

@@ -1,0 +1,376 @@
+"""`placer preempt --apply` on a real API server: nothing is evicted for nothing, nothing twice, everything is told."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from placer.cli import main
+from tests.cluster.api import Api
+from tests.cluster.controllers import PODS, Controllers, owned, priority_class
+from tests.cluster.faults import steal
+from tests.cluster.passes import Passes, bound, overfull
+from tests.cluster.proxy import Proxy, Spoil
+from tests.cluster.server import ControlPlane
+from tests.support import Document, hyper_node, node, pod_group
+
+EVENTS = "/apis/events.k8s.io/v1/events"
+REFUSED = json.dumps(
+    {
+        "kind": "Status",
+        "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+        "details": {"causes": [{"reason": "DisruptionBudget"}]},
+    }
+)
+
+
+class Preempt:
+    """Calls of ``placer preempt --apply``."""
+
+    def __init__(self, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
+        self._control_plane, self._capsys = control_plane, capsys
+        self.url: str | None = None
+        self.err = ""
+
+    def __call__(self, *flags: str, code: int | None = 0) -> dict[str, Any]:
+        """Make one that ends with a code, None: with any; the plan, and what became of it."""
+        config = self._control_plane.kubeconfig("preempt", url=self.url)
+        self._capsys.readouterr()
+        within = [] if "--gone-within" in flags else ["--gone-within", "60"]
+        arguments = ["preempt", "--apply", "--json", "--quiet", "--workers", "1", *within, *flags]
+        found = main([*arguments, "--kubeconfig", str(config)])
+        told = self._capsys.readouterr()
+        self.err = told.err
+        assert code in (found, None), (told.out, told.err)
+        decoder, text, documents = json.JSONDecoder(), told.out.strip(), []
+        while text:
+            document, end = decoder.raw_decode(text)
+            documents.append(document)
+            text = text[end:].strip()
+        return {key: value for each in documents for key, value in each.items()} | {"code": found}
+
+
+@pytest.fixture
+def preempt(control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes) -> Preempt:
+    """Calls at an empty server that knows Volcano's kinds."""
+    return Preempt(control_plane, capsys)
+
+
+@pytest.fixture
+def behind(preempt: Preempt, proxy: Proxy) -> Proxy:
+    """In front of the server in every call."""
+    preempt.url = proxy.url
+    return proxy
+
+
+def evictions(proxy: Proxy) -> dict[str, int]:
+    """Pod to how often the server took an eviction of it, dry runs included."""
+    return {path.split("/")[-2]: n for (_, path), n in proxy.done.items() if path.endswith("/eviction")}
+
+
+def full(cluster: Api, *, spare: int = 0) -> list[Document]:
+    """Two nodes with a gang of low priority each, of two pods, and ``train`` of two pods, which needs one of them.
+
+    Returns
+    -------
+    list[Document]
+        The pods that run.
+    """
+    running = [
+        owned(f"eval{gang}-{number}", f"eval{gang}", "low", f"n{gang}", group=f"eval{gang}", cpu=4)
+        for gang in range(2)
+        for number in range(2 - gang)
+    ]
+    cluster.create(priority_class("low", 10), priority_class("high", 1000))
+    nodes = [node("n0", cpu=8), node("n1", cpu=8), *(node(f"s{number}", cpu=4) for number in range(spare))]
+    names = [each["metadata"]["name"] for each in nodes]
+    cluster.create(*nodes, *(hyper_node(f"of-{name}", 1, nodes=(name,)) for name in names))
+    one_node = {"mode": "hard", "highestTierAllowed": 1}
+    cluster.create(
+        pod_group("eval0", minMember=2),
+        pod_group("eval1", minMember=1),
+        pod_group("train", minMember=2, networkTopology=one_node),
+    )
+    cluster.create(*running, steal_spec("filler", "n1"))
+    cluster.create(*(owned(f"train-{number}", "train", "high", group="train", cpu=4) for number in range(2)))
+    return running
+
+
+def steal_spec(name: str, where: str) -> Document:
+    """A pod of high priority, which does not go."""
+    return owned(name, "service", "high", where, cpu=4)
+
+
+def told(cluster: Api, reason: str) -> dict[str, str]:
+    """Name of what Events of a reason are about to what they say."""
+    return {each["regarding"]["name"]: each["note"] for each in cluster.items(EVENTS) if each.get("reason") == reason}
+
+
+def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+    """eval0 has a node of its own; the filler beside eval1 does not go, so two pods of 4 fit on no other node."""
+    controllers = Controllers(cluster, full(cluster))
+    with controllers.running():
+        done = preempt("--for", "default/train")
+    assert {each["pod"] for each in done["evictions"]} == {"eval0-0", "eval0-1"}
+    assert sorted(done["applied"]["evicted"]) == ["default/eval0-0", "default/eval0-1"]
+    assert done["applied"]["bound"] == {"default/train-0": "n0", "default/train-1": "n0"}
+    assert done["applied"]["trouble"] is None
+    assert done["applied"]["troubles"] == []
+    assert controllers.nominated == {"train-0": "n0", "train-1": "n0"}
+    assert sorted(controllers.ended) == ["eval0-0", "eval0-1"]
+    assert evictions(behind) == {"eval0-0": 2, "eval0-1": 2}  # asked whether, and then done, each once
+    note = "evicted from Node n0 so that PodGroup default/train is admitted"
+    assert told(cluster, "Preempted") == {"eval0-0": note, "eval0-1": note}
+    assert set(bound(cluster)) == {"eval1-0", "filler", "train-0", "train-1"}
+    assert overfull(cluster) == []
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_what_is_moved_is_placed_where_the_plan_says_once_it_is_made_again(
+    cluster: Api, preempt: Preempt, renamed: bool
+) -> None:
+    controllers = Controllers(cluster, full(cluster, spare=2), renamed=renamed)
+    with controllers.running():
+        done = preempt()
+    names = {each["pod"]: each["to"] for each in done["moves"]}
+    assert set(names) == {"eval0-0", "eval0-1"}
+    assert set(names.values()) == {"s0", "s1"}
+    end = "-again" if renamed else ""
+    assert done["applied"]["moved"] == {f"default/{name}": f"default/{name}{end}" for name in names}
+    assert done["applied"]["notMoved"] == []
+    there = bound(cluster)
+    assert {name: there[f"{name}{end}"] for name in names} == names
+    assert (there["train-0"], there["train-1"]) == ("n0", "n0")
+    assert told(cluster, "Preempted")["eval0-0"] == (
+        f"evicted from Node n0 to be placed on Node {names['eval0-0']} so that PodGroup default/train is admitted"
+    )
+
+
+def test_what_no_controller_makes_again_is_told_and_the_gang_is_bound(cluster: Api, preempt: Preempt) -> None:
+    full(cluster, spare=2)
+    controllers = Controllers(cluster, [])
+    with controllers.running():
+        done = preempt("--gone-within", "3")
+    assert done["applied"]["notMoved"] == ["default/eval0-0", "default/eval0-1"]
+    assert done["applied"]["bound"] == {"default/train-0": "n0", "default/train-1": "n0"}
+
+
+def test_where_one_eviction_would_be_refused_none_is_made(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+    full(cluster)
+    behind.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("eval0-1/eviction") else None
+    done = preempt(code=6)
+    assert done["applied"]["evicted"] == []
+    assert done["applied"]["trouble"] == (
+        "Pod default/eval0-1 cannot be evicted: 429 Cannot evict pod as it would violate the pod's disruption budget."
+    )
+    assert "and nothing was evicted" in preempt.err
+    assert len(bound(cluster)) == 4
+    assert not any(each["metadata"].get("deletionTimestamp") for each in cluster.items(PODS))
+
+
+def budget(allowed: int) -> Document:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "evals"},
+        "spec": {"selector": {"matchLabels": {"app": "eval0"}}, "maxUnavailable": allowed},
+        "status": {
+            "disruptionsAllowed": allowed,
+            "observedGeneration": 1,
+            "currentHealthy": 2,
+            "desiredHealthy": 2 - allowed,
+            "expectedPods": 2,
+        },
+    }
+
+
+def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+    full(cluster)
+    for number in range(2):
+        cluster.patch(f"{PODS}/eval0-{number}", {"metadata": {"labels": {"app": "eval0"}}})
+    (made,) = cluster.create(budget(1))
+    assert "evictions" not in preempt(code=5)  # D2: both of the gang would have to go
+
+    where = f"{cluster.path(made)}/status"
+    cluster.patch(where, {"status": {"disruptionsAllowed": 2, "desiredHealthy": 0}})
+
+    def meanwhile(_method: str, path: str, _times: int) -> None:
+        """Somebody drains a node, after the plan was made."""
+        if path.endswith("/eviction"):
+            cluster.patch(where, {"status": {"disruptionsAllowed": 0, "desiredHealthy": 2}})
+
+    behind.rule = meanwhile
+    done = preempt(code=6)
+    assert done["applied"]["evicted"] == []
+    assert "disruption budget" in done["applied"]["trouble"]
+    assert len(bound(cluster)) == 4
+
+
+def free_the_room(cluster: Api) -> None:
+    for number in range(2):
+        cluster.delete(f"{PODS}/eval0-{number}")
+
+
+def take_a_pod_of_the_gang(cluster: Api) -> None:
+    cluster.delete(f"{PODS}/train-0")
+
+
+def cordon(cluster: Api) -> None:
+    cluster.patch("/api/v1/nodes/n0", {"spec": {"unschedulable": True}})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (take_a_pod_of_the_gang, "Pod default/train-0 is gone"),
+        (cordon, "the cluster has changed: "),
+        (free_the_room, "Pod default/eval0-0 is gone"),
+    ],
+)
+def test_a_plan_whose_cluster_has_changed_is_told_and_not_done(
+    change: Callable[[Api], None], why: str, cluster: Api, preempt: Preempt, behind: Proxy
+) -> None:
+    full(cluster)
+    changed = list[str]()
+
+    def meanwhile(_method: str, path: str, _times: int) -> None:
+        if path.endswith("eval0-1/eviction") and not changed:  # the last that is asked about before anything goes
+            changed.append(path)
+            change(cluster)
+
+    behind.rule = meanwhile
+    done = preempt(code=6)
+    assert changed
+    assert done["applied"]["trouble"].startswith(why)
+    assert done["applied"]["evicted"] == []
+    assert told(cluster, "Preempted") == {}
+
+
+def test_room_that_got_free_meanwhile_is_no_reason_to_evict(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+    full(cluster)
+
+    def meanwhile(_method: str, path: str, times: int) -> None:
+        if path.endswith("eval0-1/eviction") and times == 1:
+            cluster.create(node("new", cpu=8), hyper_node("of-new", 1, nodes=("new",)))
+
+    behind.rule = meanwhile
+    assert preempt(code=6)["applied"]["trouble"] == "there is room now without anything that goes"
+    assert len(bound(cluster)) == 4
+
+
+def test_victims_that_do_not_end_are_told_and_the_next_pass_binds_the_gang(
+    cluster: Api, preempt: Preempt, passes: Passes
+) -> None:
+    controllers = Controllers(cluster, full(cluster))
+    done = preempt("--gone-within", "1", code=6)
+    assert done["applied"]["standing"] == ["default/eval0-0", "default/eval0-1"]
+    assert done["applied"]["trouble"] == "2 of 2 evicted pods are still there after 1 s"
+    nominated = {each["metadata"]["name"]: each["status"].get("nominatedNodeName") for each in cluster.items(PODS)}
+    assert nominated["train-0"] == "n0"
+    controllers.step()
+    passes()
+    assert {"train-0", "train-1"} <= set(bound(cluster))
+
+
+def test_pods_of_another_scheduler_are_left_alone(cluster: Api, preempt: Preempt) -> None:
+    running = full(cluster)
+    for each in running[:2]:
+        cluster.delete(f"{PODS}/{each['metadata']['name']}")
+        cluster.create({**each, "spec": {**each["spec"], "schedulerName": "default-scheduler"}})
+    done = preempt(code=5)
+    assert "evictions" not in done
+    assert done["applied"]["evicted"] == []
+
+
+def test_without_the_lease_nothing_is_decided(cluster: Api, preempt: Preempt, passes: Passes) -> None:
+    full(cluster)
+    passes()  # makes the Lease
+    lease = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
+    cluster.patch(lease, {"metadata": {"annotations": {"placer.dev/paused": "an upgrade"}}})
+    assert preempt(code=6) == {"code": 6}
+    assert "nothing was decided: " in preempt.err
+    assert "an upgrade" in preempt.err
+
+
+def spoilt(draw: random.Random) -> Iterator[Spoil | None]:
+    """What happens to evictions, one after another."""
+    while True:
+        yield draw.choice(
+            (
+                *(None,) * 4,
+                Spoil(429, text=REFUSED),
+                Spoil(429, headers=(("Retry-After", "0"),)),
+                Spoil(500),
+                Spoil(503, forwarded=True),
+                Spoil(0),
+                Spoil(0, forwarded=True),
+            )
+        )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+    """Either the gang is bound, or it is told why not and what went; nothing goes twice; in the end it is bound."""
+    controllers = Controllers(cluster, full(cluster, spare=seed % 3))
+    uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in cluster.items(PODS)}
+    happens = spoilt(random.Random(seed))
+
+    def rule(_method: str, path: str, _times: int) -> Spoil | None:
+        return next(happens) if path.endswith("/eviction") else None
+
+    went, troubles = set[str](), ""
+    with controllers.running():
+        for attempt in range(8):
+            behind.rule = rule if attempt < 6 else lambda *_: None
+            done = preempt("--gone-within", "5", code=None)
+            applied = done["applied"]
+            went |= set(applied["evicted"])
+            troubles += str(applied["trouble"])
+            gained = {"train-0", "train-1"} <= set(bound(cluster))
+            assert done["code"] in (0, 6)
+            assert (done["code"] == 0) == gained == (applied["trouble"] is None)
+            if gained:
+                break
+    assert gained
+    assert overfull(cluster) == []
+    ended = [each for each in controllers.ended if each in uids]
+    assert len(ended) == len(set(ended))  # each of those that ran at the beginning at most once
+    assert [each for each in ended if f"default/{each}" not in went and f"Pod default/{each} " not in troubles] == []
+    assert uids.keys() - set(ended) <= bound(cluster).keys()
+
+
+def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+    full(cluster)
+    behind.rule = lambda _method, path, times: (
+        Spoil(403, text='{"message": "no more"}') if path.endswith("eval0-1/eviction") and times > 1 else None
+    )
+    done = preempt("--gone-within", "2", code=6)
+    assert done["applied"]["evicted"] == ["default/eval0-0"]
+    assert done["applied"]["trouble"] == "the eviction of Pod default/eval0-1 was refused: 403 no more"
+    assert set(told(cluster, "Preempted")) == {"eval0-0"}
+    nominated = [each["status"].get("nominatedNodeName") for each in cluster.items(PODS)]
+    assert nominated == [None] * len(nominated)
+
+
+def test_somebody_who_takes_the_room_is_told(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+    """Another client binds a pod where the victims were, before the gang is bound: there is no other room."""
+    running = full(cluster)
+    controllers = Controllers(cluster, running)
+    taken = list[str]()
+
+    def meanwhile(method: str, path: str, _times: int) -> None:
+        """The third time that all pods are listed is when the gang is to be bound."""
+        if method == "GET" and path == "/api/v1/pods" and len(controllers.ended) == 2 and not taken:
+            taken.append(path)
+            steal(cluster, "thief", "n0", cpu=4)
+
+    behind.rule = meanwhile
+    with controllers.running():
+        done = preempt(code=6)
+    assert done["applied"]["trouble"].startswith("there is no room any more, now that all is gone: ")
+    assert sorted(done["applied"]["evicted"]) == ["default/eval0-0", "default/eval0-1"]
+    assert not {"train-0", "train-1"} & set(bound(cluster))
