@@ -24,7 +24,17 @@ from placer.instance.problem import group_of_one
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement
 
-__all__ = ["Disruption", "DisruptionUnit", "outcome_of", "released", "without"]
+__all__ = [
+    "Disruption",
+    "DisruptionUnit",
+    "as_repaired",
+    "losing",
+    "not_ready",
+    "outcome_of",
+    "released",
+    "with_lost",
+    "without",
+]
 
 
 class DisruptionUnit(NamedTuple):
@@ -80,6 +90,55 @@ def released(instance: Instance, gone: Collection[Key]) -> Instance:
         bound, pending = _without(group_left, away)
         groups[name] = replace(group_left, bound=bound, pending=pending, sub_groups=parts)
     return replace(instance, pods=pods, groups=dict(sorted(groups.items())))
+
+
+def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
+    """Give the instance in which some nodes are lost: what runs there waits, as a member of its group.
+
+    Parameters
+    ----------
+    instance
+        As its objects say.
+    lost
+        Names of nodes; one that is not in the instance may still be that of bound pods.
+
+    Returns
+    -------
+    Instance
+        The lost nodes are not Ready in it. DaemonSet and static pods stay with them. Nothing may be evicted there.
+    """
+    gone = [
+        key for key, pod in instance.pods.items() if pod.state is PodState.BOUND and pod.node in lost and not pod.daemon
+    ]
+    nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
+    budgets = tuple(budget.without(gone) for budget in instance.budgets)
+    return replace(released(instance, gone), nodes=nodes, budgets=budgets, moves_only=True)
+
+
+def losing(instance: Instance, lost: Collection[str]) -> Instance:
+    """Give the instance of a repair: as :func:`with_lost`, and no other groups wait than those with pods there."""
+    found = with_lost(instance, lost)
+    waiting = {pod.key for pod in found.pending} - {pod.key for pod in instance.pending}
+    groups = {found.pods[key].group for key in waiting}
+    return without(found, {pod.key for pod in found.pending if pod.group not in groups})
+
+
+def not_ready(instance: Instance) -> list[str]:
+    """Names of the nodes that are not Ready, sorted."""
+    return [name for name, node in instance.nodes.items() if not node.ready]
+
+
+def as_repaired(instance: Instance, placement: Placement) -> Instance:
+    """Give the instance that a placement speaks of: one that repairs says which nodes are lost.
+
+    Where it does not say, and binds bound pods of nodes that are not Ready, these are lost.
+    """
+    lost = set(placement.lost)
+    if not lost:
+        named = (instance.pods.get(binding.pod) for binding in placement.bindings)
+        bound = (pod for pod in named if pod is not None and pod.state is PodState.BOUND and not pod.daemon)
+        lost = {pod.node or "" for pod in bound}.intersection(not_ready(instance))
+    return with_lost(instance, lost) if lost else instance
 
 
 def without(instance: Instance, pods: Collection[Key]) -> Instance:

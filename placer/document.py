@@ -213,6 +213,7 @@ class PlacementDocument(_Part, frozen=True, kw_only=True):
     bindings: list[BindingPart]
     one_by_one: list[str]
     groups: list[GroupPart]
+    lost: list[str] | None = None
     evictions: list[EvictionPart] | None = None
     moves: list[MovePart] | None = None
     steps: list[StepPart] | None = None
@@ -263,6 +264,7 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
             for key, group in instance.groups.items()
             if group.pending
         ],
+        **_lost(placement),
         **_disturbed(disruption),
         findings=[FindingPart(code=f.code, object=f.object, message=f.message) for f in result.findings],
         trace=[
@@ -272,6 +274,11 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
         seconds=SecondsPart(**result.seconds),
         versions=_versions() if versions is None else dict(versions),
     )
+
+
+def _lost(placement: Placement) -> dict[str, Any]:
+    """The nodes that are lost, where there are any."""
+    return {"lost": list(placement.lost)} if placement.lost else {}
 
 
 def _disturbed(disruption: Disruption) -> dict[str, Any]:
@@ -410,6 +417,7 @@ def bindings_document(placement: Placement) -> dict[str, Any]:
             "evictions": [_named(each) for each in placement.evictions],
             "moves": [_named(each.pod) | {"to": each.node} for each in placement.moves],
             "steps": [{"go": [*map(str, each.go)], "bind": [*map(str, each.bind)]} for each in placement.steps],
+            **_lost(placement),
         }
     return {
         "apiVersion": "v1",

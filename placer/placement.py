@@ -61,6 +61,8 @@ class Placement:
         Bound pods that go and get another node.
     steps
         In which order pods go and are bound; none where nothing is disturbed.
+    lost
+        Nodes whose bound pods wait again and stand in ``bindings``, where it repairs; sorted.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -68,6 +70,7 @@ class Placement:
     evictions: tuple[Key, ...] = ()
     moves: tuple[Binding, ...] = ()
     steps: tuple[Step, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def disturbs(self) -> bool:

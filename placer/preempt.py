@@ -1,4 +1,4 @@
-"""What must go for groups that wait: the least, with a proof; nothing is carried out here.
+"""What must go for groups that wait, or for pods of lost nodes: the least, with a proof; nothing is carried out here.
 
 What takes long is imported when used, as in :mod:`placer.solve`.
 """
@@ -6,15 +6,16 @@ What takes long is imported when used, as in :mod:`placer.solve`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from placer.cores import usable_cores
 from placer.deadline import Deadline
-from placer.disruption import outcome_of, without
+from placer.disruption import losing, not_ready, outcome_of, without
 from placer.errors import UsageError, VerificationFailed
-from placer.instance import Finding, GroupKey, Instance
+from placer.instance import Finding, GroupKey, Instance, PodState
+from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
 from placer.placement import MAXIMISED, Placement, Score, Value
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
@@ -25,7 +26,7 @@ from placer.words import some
 if TYPE_CHECKING:
     from placer.methods.preempt.search import Carried, Known
 
-__all__ = ["group_named", "preempt"]
+__all__ = ["group_named", "lost_named", "preempt", "repair"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
@@ -97,13 +98,83 @@ def preempt(
     VerificationFailed
         An answer broke a rule: a bug.
     """
+    if group is not None:
+        instance = without(instance, {pod.key for pod in instance.pending if pod.group != group})
+    return _decided(instance, (), time_limit, workers, seed, began, watch)
+
+
+def lost_named(instance: Instance, names: str | None) -> list[str]:
+    """The nodes that are lost: those of ``NODE,...``, or those that are not Ready.
+
+    Raises
+    ------
+    UsageError
+        There is no such node, and no pod runs on one of that name.
+    """
+    if names is None:
+        return not_ready(instance)
+    known = {*instance.nodes, *(pod.node for pod in instance.pods.values() if pod.state is PodState.BOUND)}
+    lost = [name.strip() for name in names.split(",")]
+    unknown = [name for name in lost if name not in known]
+    if unknown:
+        like = alike(unknown[0], instance.nodes)
+        hint = f"; found like it: {like}" if like else ""
+        raise UsageError(f"--lost: found {unknown[0] or 'an empty name'}, expected names of nodes{hint}")
+    return sorted(set(lost))
+
+
+def repair(
+    instance: Instance,
+    lost: Collection[str],
+    *,
+    time_limit: float | None = 60.0,
+    workers: int | None = None,
+    seed: int = 0,
+    began: float | None = None,
+    watch: Callable[[TracePoint], None] | None = None,
+) -> Result:
+    """Place pods of lost nodes again, and find out what must be moved for them: nothing is evicted.
+
+    Parameters
+    ----------
+    instance
+        What :func:`placer.read` returned.
+    lost
+        Names of the nodes. Pods on them, those of DaemonSets and static ones apart, wait as members of their groups;
+        of all that waits besides only what is of these groups takes part.
+    time_limit, workers, seed, began, watch
+        As of :func:`preempt`.
+
+    Returns
+    -------
+    Result
+        Verified; its placement has pods of lost nodes among its bindings, and moves and steps where something has to
+        be moved. Its instance is the one in which they wait.
+
+    Raises
+    ------
+    UsageError, VerificationFailed
+        As :func:`preempt`.
+    """
+    return _decided(losing(instance, lost), tuple(sorted(lost)), time_limit, workers, seed, began, watch)
+
+
+def _decided(
+    instance: Instance,
+    lost: tuple[str, ...],
+    time_limit: float | None,
+    workers: int | None,
+    seed: int,
+    began: float | None,
+    watch: Callable[[TracePoint], None] | None,
+) -> Result:
+    """Search in an instance in which only what takes part waits."""
     start = time.monotonic()
     faults = limit_faults(time_limit, workers, [seed])
     if faults:
         raise UsageError("; ".join(faults))
-    if group is not None:
-        instance = without(instance, {pod.key for pod in instance.pending if pod.group != group})
-    job = _Preemption(instance, time_limit, workers or usable_cores(), seed, start if began is None else began, watch)
+    begin = start if began is None else began
+    job = _Preemption(instance, time_limit, workers or usable_cores(), seed, begin, watch, lost)
     job.seconds["read"] = start - job.began
     return job.result(job.search())
 
@@ -118,6 +189,7 @@ class _Preemption:
     seed: int
     began: float
     watch: Callable[[TracePoint], None] | None
+    lost: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("read", "build", "solve", "verify"), 0.0))
     findings: list[Finding] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
@@ -155,6 +227,7 @@ class _Preemption:
     def result(self, ended: Termination) -> Result:
         """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
         start = time.monotonic()
+        self.placement = replace(self.placement, lost=self.lost)
         broken = verify(self.instance, self.placement)
         if broken:
             raise VerificationFailed.of(self.method, [violation.message for violation in broken])

@@ -208,6 +208,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     faults: list[Fault] = []
     bindings: list[Binding] = []
     one_by_one: set[str] = set()
+    lost: set[str] = set()
     disruption = _DisruptionReader(faults)
     others: list[RawObject] = []
     keys = _Keys()
@@ -216,6 +217,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
             value = _value(raw)
             bindings += _of_placement(raw, value, faults)
             one_by_one.update(_names(raw, value.get("oneByOne"), "oneByOne", faults))
+            lost.update(_names(raw, value.get("lost"), "lost", faults))
             disruption.read(raw, value)
             keys.of_placement(value)
         elif (raw.group, raw.kind) == ("", "Binding"):
@@ -232,7 +234,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     unread = keys.unread()
     if strict:
         refuse_findings([path], unread.findings)
-    placement = Placement(tuple(bindings), tuple(sorted(one_by_one)))
+    placement = Placement(tuple(bindings), tuple(sorted(one_by_one)), lost=tuple(sorted(lost)))
     return replace(placement, **disruption.parts()), unread
 
 
@@ -251,8 +253,8 @@ class _Keys:
     _BINDING = ("apiVersion", "kind", "metadata", "target")
     _TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
     #: Of a Placement: what is judged, and what it may have that its schema does not name.
-    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", "evictions", "moves", "steps"))
-    _BESIDE = ("metadata", "evictions", "moves", "steps")
+    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", "lost", "evictions", "moves", "steps"))
+    _BESIDE = ("metadata", "lost", "evictions", "moves", "steps")
     #: Of what is disturbed: what an entry may have, and what of it is not judged.
     _DISTURBED: ClassVar = {
         "evictions": (("namespace", "pod", "node", "unit", "priority"), ("node", "unit", "priority")),

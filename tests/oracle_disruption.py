@@ -151,6 +151,12 @@ class _Preemption:
         budgets = [budget.key for budget in self.instance.budgets if key in budget.pods]
         return repr((pod.group, pod.node, pod.priority, kind_of(pod), budgets, pod.protected))
 
+    def _either(self, unit: DisruptionUnit, highest: int) -> list[bool]:
+        """Whether a unit may be evicted, and whether it may be moved, for who waits with the highest priority."""
+        if self.instance.moves_only:
+            return [True]
+        return [False] * (unit.priority < highest) + [True] * (unit.priority <= highest)
+
     def _ways(self, keys: Sequence[Key]) -> Iterator[Choice]:
         """What may go of the pods of a group, or of equal pods in none."""
         highest = max(self.instance.priorities, default=-1)
@@ -162,7 +168,7 @@ class _Preemption:
             all_go = _going(self.instance, gone, ())
             if any(chain(whole_units(all_go), protection(all_go))):
                 continue
-            for ways in product(*(_either(unit, highest) for unit in all_go.units)):
+            for ways in product(*(self._either(unit, highest) for unit in all_go.units)):
                 evicted = {
                     key for unit, moves in zip(all_go.units, ways, strict=True) if not moves for key in unit.pods
                 }
@@ -171,11 +177,6 @@ class _Preemption:
                     moved = _left(gone, evicted)
                     values = tuple(disturbed(_going(self.instance, sorted(evicted), moved)))
                     yield Choice(self.disturbance(values), tuple(sorted(evicted)), moved)
-
-
-def _either(unit: DisruptionUnit, highest: int) -> list[bool]:
-    """Whether a unit may be evicted, and whether it may be moved, for who waits with the highest priority."""
-    return [False] * (unit.priority < highest) + [True] * (unit.priority <= highest)
 
 
 def _going(instance: Instance, evicted: Sequence[Key], moved: Sequence[Key]) -> Disruption:

@@ -41,6 +41,7 @@ COMMANDS = (
     "verify",
     "explain",
     "preempt",
+    "repair",
     "audit",
     "report",
     "expand",

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from placer.instance import GroupKey, Instance, Key, PodState, SubGroupPolicy
+from placer.disruption import losing
+from placer.instance import GroupKey, HyperNode, Instance, Key, PodState, SubGroupPolicy
 from placer.instance.problem import DisruptionBudget
+from placer.quantity import Resources
 from tests.tiny import Tiny, TinyMaker, TinyNetworkMaker
 from tests.tiny_neighbours import with_neighbours
 from tests.world import GPU, hard
@@ -117,3 +119,25 @@ class _Filler(TinyMaker):
 
 class _NetworkFiller(_Filler, TinyNetworkMaker):
     """The same beneath areas, links and AppGroups."""
+
+
+def tiny_repair(seed: int) -> Instance:
+    """Make an instance of which a node is lost, as ``repair`` sees it: groups with pods there wait, nothing else does.
+
+    Another node is in a leaf of its own, so that what has no room where it was may be moved there.
+    """
+    random, instance = Random(f"tiny repair {seed}"), tiny_disruption(seed).instance
+    pods = [pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon]
+    near = [pod for pod in pods if pod.group and instance.groups[pod.group].topology]
+    homes = sorted({pod.node or "" for pod in near or pods} & instance.nodes.keys()) or list(instance.nodes)
+    spare = replace(
+        instance.nodes[homes[0]], name="spare", allocatable=Resources({GPU: random.randint(1, 4), "pods": 9})
+    )
+    tree = instance.topology
+    leaves = {**tree.hyper_nodes, "spare": HyperNode("spare", 1, nodes=("spare",))}
+    wide = replace(
+        instance,
+        nodes=dict(sorted({**instance.nodes, "spare": spare}.items())),
+        topology=replace(tree, hyper_nodes=dict(sorted(leaves.items())), root_tier=max(2, tree.root_tier)),
+    )
+    return losing(wide, [random.choice(homes)])

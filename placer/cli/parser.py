@@ -13,7 +13,7 @@ from placer.errors import UsageError
 __all__ = ["Parser"]
 
 #: Commands of other versions. None of ours is meant where one of these is written, however alike they look.
-ELSEWHERE = ("defrag", "repair")
+ELSEWHERE = ("defrag",)
 
 #: What an option takes whose words are read as numbers.
 _NUMBERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}

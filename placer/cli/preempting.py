@@ -1,8 +1,9 @@
-"""``preempt``: which running pods must go for groups that wait, the least of them, with a proof."""
+"""``preempt`` and ``repair``: which running pods must go for others, the least of them, with a proof."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,62 +13,104 @@ from placer.cli.sources import SECONDS, add_source, source
 from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
 
 if TYPE_CHECKING:
+    from placer.instance import Instance
     from placer.result import Result
 
-__all__ = ["add_preempt"]
+__all__ = ["add_preempt", "add_repair"]
 
-NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitted, whatever goes
+NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitted, or not placed again
 
 
 def add_preempt(commands: Any) -> None:
     """Add ``preempt`` and its flags."""
     parser = add_command(commands, "preempt", "what must go for a group that waits: the least, with a proof", _preempt)
     add_source(parser)
-    asking = parser.add_argument_group("asking")
+    asking = _add_limits(parser)
     asking.add_argument(
         "--for", dest="group", metavar="NAMESPACE/NAME", help="one group, or the one of a pod (default: all that wait)"
     )
+    add_what_if(parser)
+    add_apply(parser)
+
+
+def add_repair(commands: Any) -> None:
+    """Add ``repair`` and its flags."""
+    parser = add_command(commands, "repair", "pods of lost nodes placed again, the rest disturbed least", _repair)
+    add_source(parser)
+    asking = _add_limits(parser)
+    asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
+    add_what_if(parser)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> Any:
+    """Add what both take; give the group of flags."""
+    asking = parser.add_argument_group("asking")
     asking.add_argument("--time-limit", type=float, default=SECONDS, metavar="SECONDS", help="of the call (default 60)")
     asking.add_argument("--workers", type=int, metavar="N", help="solver threads (default: the cores there are)")
     asking.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     asking.add_argument(
         "-o", dest="output", metavar="FILE", help="the Placement: .json, .yaml, each also .gz; - is stdout"
     )
-    add_what_if(parser)
-    add_apply(parser)
+    return asking
 
 
 def _preempt(options: argparse.Namespace) -> int:
     from placer.preempt import group_named, preempt
-    from placer.progress import Progress
 
-    writable([Path(options.output)] if options.output not in (None, "-") else [])
+    def decide(instance: Instance, **limits: Any) -> Result:
+        return preempt(instance, None if options.group is None else group_named(instance, options.group), **limits)
+
     check_apply(options)
     if options.apply:
         from placer.preempt_pass import make_plan
 
-        result = apply_plan(options, partial(make_plan, group=options.group, show=partial(_tell, options)))
-        return OK if _admitted(result) else NOT_TO_BE_HAD
+        _check_output(options)
+        result = apply_plan(options, partial(make_plan, group=options.group, show=partial(_tell_evictions, options)))
+    else:
+        _, result = _decided(options, decide)
+        _tell_evictions(options, result)
+    return OK if _admitted(result) else NOT_TO_BE_HAD
+
+
+def _tell_evictions(options: argparse.Namespace, result: Result) -> None:
+    from placer.summary.preempting import preempt_lines
+
+    _tell(options, result, preempt_lines(result))
+
+
+def _repair(options: argparse.Namespace) -> int:
+    from placer.preempt import lost_named, repair
+    from placer.summary.preempting import repair_lines
+
+    def decide(instance: Instance, **limits: Any) -> Result:
+        return repair(instance, lost_named(instance, options.lost), **limits)
+
+    before, result = _decided(options, decide)
+    _tell(options, result, repair_lines(before, result))
+    return OK if _placed_again(before, result) else NOT_TO_BE_HAD
+
+
+def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
+    """Read the instance and decide."""
+    from placer.progress import Progress
+
+    _check_output(options)
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
         instance = read_instance(options, paths)
-        result = preempt(
-            instance,
-            None if options.group is None else group_named(instance, options.group),
-            time_limit=options.time_limit,
-            workers=options.workers,
-            seed=options.seed,
-            began=options.began,
-            watch=progress.point,
-        )
-    _tell(options, result)
-    return OK if _admitted(result) else NOT_TO_BE_HAD
+        limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed}
+        return instance, decide(instance, **limits, began=options.began, watch=progress.point)
 
 
-def _tell(options: argparse.Namespace, result: Result) -> None:
-    """Write and show the plan."""
+def _check_output(options: argparse.Namespace) -> None:
+    writable([Path(options.output)] if options.output not in (None, "-") else [])
+
+
+def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
+    """Write the Placement where that is asked for, and print the lines, or it."""
     from placer.document import placement_document
+    from placer.summary import print_findings
 
     document = placement_document(result).as_dict()
     if options.output:
@@ -75,7 +118,10 @@ def _tell(options: argparse.Namespace, result: Result) -> None:
     if options.json and options.output != "-":
         write(document, "-")
     elif options.output != "-":
-        _show(result)
+        terminal = console()
+        for line in lines:
+            terminal.print(line, markup=False, soft_wrap=True)
+        print_findings(result.findings, terminal)
 
 
 def _admitted(result: Result) -> bool:
@@ -87,11 +133,7 @@ def _admitted(result: Result) -> bool:
     return all(outcome.ready(group) for key, group in outcome.instance.groups.items() if needs.get(key))
 
 
-def _show(result: Result) -> None:
-    from placer.summary import print_findings
-    from placer.summary.preempting import preempt_lines
-
-    terminal = console()
-    for line in preempt_lines(result):
-        terminal.print(line, markup=False, soft_wrap=True)
-    print_findings(result.findings, terminal)
+def _placed_again(before: Instance, result: Result) -> bool:
+    """Whether every pod that ran on a lost node has another one."""
+    placed = result.placement.node_of if result.placement else {}
+    return all(pod.key in placed for pod in result.instance.pending if before.pods[pod.key].state.on_node)

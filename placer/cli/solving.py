@@ -118,7 +118,7 @@ def _time_limit(options: argparse.Namespace) -> float | None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from placer.disruption import outcome_of
+    from placer.disruption import as_repaired, outcome_of
     from placer.methods.numa.binding_order import misstated
     from placer.read import read_whole_placement
     from placer.score import score
@@ -127,6 +127,7 @@ def _verify(options: argparse.Namespace) -> int:
 
     instance = read_instance(options, options.instance)
     placement, unread = read_whole_placement(options.placement, strict=options.strict)
+    instance = as_repaired(instance, placement)
     violations = verify(instance, placement)
     outcome = outcome_of(instance, placement)
     findings = [*instance.findings, *misstated(outcome.instance, outcome.placement), *unread.findings]

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
 
-__all__ = ["Protection", "read_budgets"]
+__all__ = ["WITHOUT_OWNER", "Protection", "read_budgets"]
 
+#: Why a pod is protected that would be lost for good.
+WITHOUT_OWNER = "no controller would make it again"
 #: What a Policy that says nothing protects.
 _UNTOUCHED = (Requirement("placer.dev/disrupt", "In", ("never",)),)
 
@@ -51,7 +53,7 @@ class Protection:
         if is_daemon(pod.metadata):
             return "it belongs to its node, as pods of DaemonSets and static pods do"
         if controller(pod.metadata) is None:
-            return "no controller would make it again"
+            return WITHOUT_OWNER
         if priority >= SYSTEM_PRIORITY:
             return f"its priority {priority} is one of the system's"
         return "the Policy protects it" if self._protects(pod) else ""
@@ -97,16 +99,20 @@ def _budget(written: PodDisruptionBudgetManifest, pods: Iterable[Pod]) -> Disrup
     spec = written.spec or BudgetSpec()
     wanted = None if spec.selector is None else label_requirements(spec.selector)
     meant = [] if wanted is None else [pod for pod in pods if matches(wanted, pod.labels)]
-    healthy = frozenset(pod.key for pod in meant if pod.state is PodState.BOUND)
+    healthy = _bound(meant)
     said = written.status.disruptions_allowed if written.status is not None else None
-    allowed = _allowed(spec, len(healthy), len(meant)) if said is None else said
-    return DisruptionBudget(Key(written.namespace, written.name), healthy, allowed)
+    key = Key(written.namespace, written.name)
+    if said is not None:
+        return DisruptionBudget(key, healthy, said)
+    return DisruptionBudget(key, healthy, 0, _kept(spec, len(meant))).without(())
 
 
-def _allowed(spec: BudgetSpec, healthy: int, expected: int) -> int:
-    """How many may go, as the disruption controller counts."""
+def _bound(pods: Iterable[Pod]) -> frozenset[Key]:
+    return frozenset(pod.key for pod in pods if pod.state is PodState.BOUND)
+
+
+def _kept(spec: BudgetSpec, expected: int) -> int:
+    """How many must run, as the disruption controller counts."""
     if spec.max_unavailable is not None:
-        wanted = expected - amount_of(spec.max_unavailable, expected)
-    else:
-        wanted = amount_of(spec.min_available or 0, expected)
-    return max(0, healthy - max(0, wanted))
+        return max(0, expected - amount_of(spec.max_unavailable, expected))
+    return amount_of(spec.min_available or 0, expected)

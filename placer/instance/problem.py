@@ -9,7 +9,7 @@ share one object. Source: component-helpers ``scheduling/corev1/nodeaffinity`` a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
@@ -731,11 +731,19 @@ class DisruptionBudget:
         The bound pods that it means.
     allowed
         The most of them that may be disturbed, at least 0.
+    kept
+        How many of them must run, where that was counted from the pods that are there; None: a status said ``allowed``.
     """
 
     key: Key
     pods: frozenset[Key]
     allowed: int
+    kept: int | None = None
+
+    def without(self, gone: Collection[Key]) -> DisruptionBudget:
+        """The same where some of the pods run no more."""
+        left = self.pods.difference(gone)
+        return replace(self, pods=left, allowed=self.allowed if self.kept is None else max(0, len(left) - self.kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -930,6 +938,8 @@ class Instance:
         Pods that wait and are not ours.
     budgets
         Disruption budgets that mean a bound pod, sorted by key.
+    moves_only
+        Nothing may be evicted, and units of any priority may be moved (D3): where lost nodes are repaired.
     """
 
     nodes: Mapping[str, Node]
@@ -948,6 +958,7 @@ class Instance:
     scheduler_name: str | None = None
     set_aside: SetAside = field(default_factory=SetAside)
     budgets: tuple[DisruptionBudget, ...] = ()
+    moves_only: bool = False
 
     def __repr__(self) -> str:
         """Say in one line how large it is."""

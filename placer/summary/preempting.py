@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from placer.disruption import Disruption, DisruptionUnit
-from placer.instance import Group
+from placer.instance import Group, Instance, Key, Pod
+from placer.instance.disruptions import WITHOUT_OWNER
 from placer.legible import legible
 from placer.placement import LOSSES, Placement
 from placer.result import Judged, Result
-from placer.words import and_list, counted, prover_word
+from placer.words import and_list, counted, prover_word, some
 
-__all__ = ["preempt_lines"]
+__all__ = ["preempt_lines", "repair_lines"]
 
 #: Lines of units, and of steps, that are shown.
 SHOWN = 40
@@ -30,11 +31,87 @@ def preempt_lines(result: Result) -> Iterator[str]:
     disruption = Disruption(result.instance, result.placement or Placement())
     if not disruption.gone:
         yield ("Nothing has to go." if disruption.admitted else "Nothing goes: no group would be admitted by it.")
+    yield from _going(disruption)
+    yield from (f"-> {line}" for line in _gained(disruption))
+    yield from _left(result, disruption)
+    yield from _ending(result, disruption)
+
+
+def repair_lines(before: Instance, result: Result) -> Iterator[str]:
+    """Say what was lost, where it goes, what is moved for it, whether less would do, and in which steps.
+
+    Parameters
+    ----------
+    before
+        The instance as its objects say.
+    result
+        What :func:`placer.preempt.repair` returned.
+    """
+    placement = result.placement or Placement()
+    if not placement.lost:
+        yield "Every node is Ready: nothing is lost. --lost NODE,... says what is to be counted as lost."
+        return
+    disruption = Disruption(result.instance, placement)
+    lost = {pod.key for pod in result.instance.pending if before.pods[pod.key].state.on_node}
+    yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
+    if lost and not disruption.gone:
+        yield "Nothing else is disturbed."
+    yield from _going(disruption)
+    yield from _shortened(f"-> {line}" for line in _running_on(disruption, lost))
+    yield from _not_placed(result, lost)
+    yield from _made_by_nobody(before, lost)
+    yield from _ending(result, disruption)
+
+
+def _lost(nodes: Sequence[str], pods: Sequence[Pod]) -> str:
+    groups = len({pod.group for pod in pods} - {None})
+    alone = sum(pod.group is None for pod in pods)
+    whose = and_list(counted(count, word) for count, word in ((groups, "gang"), (alone, "single pod")) if count)
+    named = ", ".join(map(legible, some(nodes, SHOWN)))
+    ran = f"{counted(len(pods), 'pod')} of {whose} ran there" if pods else "nothing ran there that could be elsewhere"
+    return f"{counted(len(nodes), 'node')} lost, {named}: {ran}."
+
+
+def _running_on(disruption: Disruption, lost: set[Key]) -> Iterator[str]:
+    """Each group that gets pods back, where these are, and how many of it run then."""
+    outcome = disruption.outcome
+    for group in disruption.instance.groups.values():
+        again = sorted(lost & set(outcome.added(group.pending)))
+        if again:
+            after = outcome.instance.groups[group.key]
+            running = (*after.bound, *outcome.added(after.pending))
+            _, domain = outcome.common(group.topology, running)
+            where = f"{_nodes(outcome.new[key] for key in again)}" + (f" in {legible(domain)}" if domain else "")
+            total = len(after.bound) + len(after.pending)
+            many = f", {len(running):,} of {counted(total, 'pod')} run" if group.key.api_group else ""
+            yield f"{_name(group)}: {counted(len(again), 'lost pod')} on {where}{many}"
+
+
+def _not_placed(result: Result, lost: set[Key]) -> Iterator[str]:
+    """Groups with lost pods that have no node, each with the reason."""
+    placed = result.placement.node_of if result.placement else {}
+    for key, group in result.instance.groups.items():
+        missing = len(lost & set(group.pending) - placed.keys())
+        if missing:
+            reason = result.reasons.get(key)
+            why = f": {legible(reason.message)}" if reason else ""
+            yield f"{_name(group)} has no node for {counted(missing, 'lost pod')}{why}"
+
+
+def _made_by_nobody(before: Instance, lost: set[Key]) -> Iterator[str]:
+    """Lost pods that have to be made again by hand."""
+    alone = [str(key) for key in sorted(lost) if before.pods[key].protected == WITHOUT_OWNER]
+    if alone:
+        yield f"No controller makes these pods again: {', '.join(map(legible, some(alone, SHOWN)))}"
+
+
+def _going(disruption: Disruption) -> Iterator[str]:
     for verb, units in _ways(disruption):
         yield f"{verb} {_kinds(units)}:"
         yield from _shortened(f"  {_unit(disruption, unit)}" for unit in units)
-    yield from (f"-> {line}" for line in _gained(disruption))
-    yield from _left(result, disruption)
+
+
+def _ending(result: Result, disruption: Disruption) -> Iterator[str]:
     if disruption.gone:
         yield _proof(result)
         yield from _steps(disruption)

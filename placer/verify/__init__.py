@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from placer.disruption import Disruption
+from placer.disruption import Disruption, as_repaired
 from placer.instance import Instance
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
@@ -57,8 +57,9 @@ def verify(instance: Instance, placement: Placement) -> list[Violation]:
     list[Violation]
         Every violation, in the order of :data:`RULES` and then of :data:`DISRUPTION_RULES`; empty where the placement
         is valid. Where it evicts or moves something, the rules about new pods are those of the state after it, with
-        moved pods as new ones.
+        moved pods as new ones. Where it repairs, pods of lost nodes are pending ones.
     """
+    instance = as_repaired(instance, placement)
     if not (placement.disturbs or placement.steps):
         return broken(Outcome(instance, placement))
     disruption = Disruption(instance, placement)

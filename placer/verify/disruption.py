@@ -85,10 +85,13 @@ def _refusal(pod: Pod | None) -> str:
 
 def priority(disruption: Disruption) -> Iterator[Violation]:
     """D3: only units of a priority below that of a group that is admitted are evicted, and only those of no higher one
-    are moved.
+    are moved; where lost nodes are repaired units of any priority are moved, and none is evicted.
 
     The amount is the number of pods of the unit. Where nothing is admitted D4 speaks.
     """
+    if disruption.instance.moves_only:
+        yield from _evicted(disruption)
+        return
     highest = max((group.priority for group in disruption.admitted), default=None)
     if highest is None:
         return
@@ -100,6 +103,14 @@ def priority(disruption: Disruption) -> Iterator[Violation]:
                 f"{unit.name} of priority {unit.priority} is {way}, which takes a priority {least} that of a group "
                 f"that is admitted; the highest of these is {highest}"
             )
+            yield Violation("D3", (unit.name,), len(unit.pods), message)
+
+
+def _evicted(disruption: Disruption) -> Iterator[Violation]:
+    """Units that are evicted where only moves are allowed."""
+    for unit in disruption.units:
+        if not disruption.moved.keys() & set(unit.pods):
+            message = f"{unit.name} is evicted, and to repair lost nodes units may be moved alone"
             yield Violation("D3", (unit.name,), len(unit.pods), message)
 
 

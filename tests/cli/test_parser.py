@@ -148,6 +148,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
         "verify": ["verify", str(cluster), str(placement)],
         "explain": ["explain", str(cluster)],
         "preempt": ["preempt", str(cluster)],
+        "repair": ["repair", str(cluster)],
         "audit": ["audit", str(cluster)],
         "report": ["report", str(cluster), str(placement)],
         "expand": ["expand", str(cluster)],

@@ -1,4 +1,4 @@
-"""`placer preempt` as users type it."""
+"""`placer preempt` and `placer repair` as users type them."""
 
 from __future__ import annotations
 
@@ -110,3 +110,79 @@ def test_nothing_goes_where_there_is_room(tmp_path: Path, capsys: Capture) -> No
 def test_what_cannot_be_asked(words: list[str], complaint: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["preempt", written(tmp_path, full(1)), "--quiet", *words]) == 2
     assert complaint in capsys.readouterr().err
+
+
+# --------------------------------------------------------------------------------------------------------- repair
+
+
+def broken_rack(*, spare: int = 1, ready: str = "Unknown") -> list[Document]:
+    """A gang of two in a rack, one node of which is lost, and one of one pod beside it; ``spare`` nodes elsewhere."""
+    found: list[Document] = [node(name, gpu=8) for name in ("lost", "n1", "n2")]
+    found[0]["status"]["conditions"] = [{"type": "Ready", "status": ready}]
+    found += [node(f"s{number}", gpu=8) for number in range(spare)]
+    found.append(hyper_node("rack", 1, nodes=("lost", "n1", "n2")))
+    found.append(pod_group("train", minMember=2, networkTopology={"mode": "hard", "highestTierAllowed": 1}))
+    found.append(pod_group("eval", minMember=1))
+    return [*found, member("train", 0, "lost", 0), member("train", 1, "n1", 0), member("eval", 0, "n2", 9)]
+
+
+def test_what_was_lost_where_it_goes_and_what_is_moved_for_it(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["repair", written(tmp_path, broken_rack()), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines() == [
+        "1 node lost, lost: 1 pod of 1 gang ran there.",
+        "Move 1 gang:",
+        "  default/eval, 1 pod, priority 9, since 2026-11-23 07:40 UTC, from n2 to s0",
+        "-> default/train: 1 lost pod on n2 in rack, 2 of 2 pods run",
+        "Proved by the least of any domain: no other choice moves less.",
+        "In 2 steps:",
+        "  1. 1 pod goes, 1 pod moved",
+        "  2. 1 pod bound",
+    ]
+
+
+def test_the_repair_of_a_node_that_is_named_is_a_placement_that_verify_takes(tmp_path: Path, capsys: Capture) -> None:
+    cluster, plan = written(tmp_path, broken_rack(ready="True")), str(tmp_path / "plan.json")
+    assert main(["repair", cluster, "--lost", "lost", "--quiet", "--json", "-o", plan]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads(Path(plan).read_text())
+    assert document["lost"] == ["lost"]
+    assert document["bindings"] == [{"namespace": "default", "pod": "train-0", "node": "n2"}]
+    assert [(move["pod"], move["from"], move["to"]) for move in document["moves"]] == [("eval-0", "n2", "s0")]
+    assert document["evictions"] == []
+    assert document["verdict"] == "OPTIMAL"
+    assert main(["verify", cluster, plan, "--json"]) == 0
+    judged = json.loads(capsys.readouterr().out)
+    assert judged["valid"]
+    assert "lost" not in judged["notRead"]["notJudged"]
+    values = {each["name"]: each["value"] for each in judged["objective"]}
+    assert values["movedUnits"] == 1
+    assert main(["report", cluster, plan, "-o", str(tmp_path / "page.html"), "--quiet"]) == 0
+
+
+def test_bindings_of_pods_on_a_node_that_is_not_ready_are_a_repair(tmp_path: Path) -> None:
+    bound = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "train-0"}, "target": {"name": "n2"}}
+    free = [each for each in broken_rack() if not each["metadata"]["name"].startswith("eval")]
+    (tmp_path / "bindings.json").write_text(json.dumps(bound))
+    assert main(["verify", written(tmp_path, free), str(tmp_path / "bindings.json"), "--quiet"]) == 0
+    assert main(["verify", written(tmp_path, broken_rack()), str(tmp_path / "bindings.json"), "--quiet"]) == 1
+
+
+def test_what_cannot_be_repaired_ends_with_5_and_says_why(tmp_path: Path, capsys: Capture) -> None:
+    alone = pod("alone", node="lost", gpu=8)
+    assert main(["repair", written(tmp_path, [*broken_rack(spare=0), alone]), "--quiet"]) == 5
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "1 node lost, lost: 2 pods of 1 gang and 1 single pod ran there.",
+        "Nothing else is disturbed.",
+    ]
+    assert any(line.startswith("default/train has no node for 1 lost pod: ") for line in lines)
+    assert "No controller makes these pods again: default/alone" in lines
+
+
+def test_nothing_is_lost_where_every_node_is_ready(tmp_path: Path, capsys: Capture) -> None:
+    cluster = written(tmp_path, broken_rack(ready="True"))
+    assert main(["repair", cluster, "--quiet"]) == 0
+    assert capsys.readouterr().out.startswith("Every node is Ready: nothing is lost.")
+    assert main(["repair", cluster, "--lost", "n1,losd", "--quiet"]) == 2
+    assert "--lost: found losd, expected names of nodes; found like it: lost" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -422,3 +423,67 @@ def test_less_of_the_highest_priority_that_loses_comes_first() -> None:
     assert better(for_high, neither), "what is admitted comes first"
     with pytest.raises(ValueError, match="cannot be compared"):
         better(neither, score(instance, Placement()))
+
+
+# --------------------------------------------------------------------------------------------------------- repair
+
+
+def lost_node(name: str) -> Document:
+    found = node(name)
+    found["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    return found
+
+
+def anchored(**more: Any) -> list[Document]:
+    """Gang g in rack r: a pod on n1, which is lost, and one on n2, beside a pod of priority 300; n3 is in rack s."""
+    racks = [hyper_node("r", 1, nodes=("n1", "n2")), hyper_node("s", 1, nodes=("n3",))]
+    group = pod_group("g", minMember=2, networkTopology={"mode": "hard", "highestTierAllowed": 1})
+    members = [running(f"g-{number}", where, metadata=_member(0)) for number, where in enumerate(("n1", "n2"))]
+    beside = running("beside", "n2", priority=300, **more)
+    return [lost_node("n1"), node("n2"), node("n3"), *racks, group, *members, beside]
+
+
+def test_pods_of_a_node_that_is_not_ready_are_bound_again_as_members_of_their_group() -> None:
+    small = instance_of(*anchored(cpu=1)[:-2], node("n4"), hyper_node("t", 1, nodes=("n4",)), anchored()[-2])
+    assert broken(small, plan("g-0@n2", steps=())) == []
+    assert broken(small, plan("g-0@n3", steps=())) == [("C7", "PodGroup default/g", 1)]
+    assert broken(small, plan("g-0@n1", steps=())) == [("C3", "Pod default/g-0", 1)]
+    assert broken(small, plan("g-1@n3", steps=())) == [("C1", "Pod default/g-1", 1)]
+
+
+def test_where_lost_nodes_are_repaired_units_of_any_priority_are_moved_and_none_is_evicted() -> None:
+    instance = instance_of(*anchored())
+    assert broken(instance, plan("g-0@n2", move="beside@n3")) == []
+    assert broken(instance, plan("g-0@n2", evict="beside")) == [("D3", "Pod/default/beside", 1)]
+    assert broken(instance, plan("g-0@n3", move="g-1@n3")) == []
+    assert broken(instance, plan(move="beside@n3")) == [("D4", "Pod/default/beside", 1)]
+
+
+def test_a_placement_says_which_nodes_are_lost_though_they_are_ready() -> None:
+    ready = instance_of(node("n1"), *anchored()[1:])
+    moved = plan("g-0@n2", move="beside@n3")
+    assert {rule for rule, *_ in broken(ready, moved)} >= {"C1", "D4"}
+    assert broken(ready, replace(moved, lost=("n1",))) == []
+
+
+def test_pods_that_belong_to_a_lost_node_stay_there() -> None:
+    daemon = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}]}
+    instance = instance_of(lost_node("n1"), node("n2"), running("a", "n1", metadata=daemon))
+    assert broken(instance, plan("a@n2", steps=())) == [("C1", "Pod default/a", 1)]
+
+
+def test_a_budget_that_counts_for_itself_takes_lost_pods_as_gone() -> None:
+    """Two of the three must run; one is lost, so that no other may be moved. What a status says stands."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    web = {**OWNED, "labels": {"app": "web"}}
+    pods = [running("a", "n1", metadata=web, cpu=8)]
+    pods += [running(name, where, metadata=web) for name, where in (("b", "n2"), ("c", "n3"))]
+    said = {**budget, "status": {"disruptionsAllowed": 1}}
+    move = plan("a@n2", move="b@n3")
+    for written, rules in ((budget, [("D2", "PodDisruptionBudget default/web", 1)]), (said, [])):
+        assert broken(instance_of(lost_node("n1"), node("n2"), node("n3"), *pods, written), move) == rules

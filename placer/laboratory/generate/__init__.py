@@ -14,9 +14,10 @@ family        what it makes
 `neighbours`  a full cluster whose queue keeps near, apart and spread, and is known to fit
 `victims`     a job that waits for a rack, and who must go for it at the least
 `stranded`    the same where what runs must be moved
+`lost`        nodes that are lost, and what must be moved for the pods that ran there
 ============  =====================================================================
 
-`clos` and `planted` are in ``clos_fabric`` and ``carving``, the last two in ``disruption``; all draw from
+`clos` and `planted` are in ``clos_fabric`` and ``carving``, the last three in ``disruption``; all draw from
 ``random_source``, so that a seed gives the same on every machine.
 """
 
@@ -29,7 +30,7 @@ from typing import Any
 from placer.document import bindings_document
 from placer.errors import UsageError
 from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
-from placer.laboratory.generate.disruption import StrandedOptions, VictimOptions, stranded, victims
+from placer.laboratory.generate.disruption import LostOptions, StrandedOptions, VictimOptions, lost, stranded, victims
 from placer.laboratory.generate.neighbours import NeighbourOptions, neighbours
 from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
@@ -43,6 +44,7 @@ __all__ = [
     "GangMix",
     "Generated",
     "InstanceFamily",
+    "LostOptions",
     "NeighbourOptions",
     "NetworkOptions",
     "NumaOptions",
@@ -53,6 +55,7 @@ __all__ = [
     "bindings",
     "clos",
     "generate",
+    "lost",
     "neighbours",
     "network",
     "numa",
@@ -80,6 +83,11 @@ class InstanceFamily:
 
 FAMILIES: Mapping[str, InstanceFamily] = {
     "clos": InstanceFamily(ClosOptions, clos, "A Clos fabric with running jobs and a queue of others."),
+    "lost": InstanceFamily(
+        LostOptions,
+        lost,
+        "Nodes of a gang are lost, and the least that must be moved to place its pods again is known.",
+    ),
     "neighbours": InstanceFamily(
         NeighbourOptions, neighbours, "A full cluster whose pods keep near to others, away from others, or spread."
     ),

@@ -1,4 +1,6 @@
-"""Families ``victims`` and ``stranded``: a job waits for a whole rack, and the least that must go for it is known.
+"""Families ``victims``, ``stranded`` and ``lost``: what goes for a job, or for lost nodes, at the least.
+
+In the first two a job waits for a whole rack.
 
 Racks hold gangs of whole nodes, of pods that all ask for the same. In ``victims`` one rack alone has room, all but
 ``v`` of its ``L`` nodes, and everything that runs has a lower priority::
@@ -11,6 +13,12 @@ Racks hold gangs of whole nodes, of pods that all ask for the same. In ``victims
 In ``stranded`` every rack has some room and nothing has a lower priority: the rack with the fewest nodes taken, by a
 gang that may be anywhere, is emptied by moving it. No answer is cheaper: with ``v`` nodes short, as many are evicted;
 from the rack that is emptied goes all that is in it.
+
+In ``lost`` some nodes of a gang that has to stay in its rack are not Ready, and the rack has no room for its pods::
+
+    plain      a gang on as many nodes beside it may be anywhere and is moved to where these are free: somebody has to
+               leave so much room
+    --kept     disruption budgets keep all that is beside it: the whole gang is moved, to the one rack that has room
 """
 
 from __future__ import annotations
@@ -42,7 +50,7 @@ from placer.laboratory.generate.options import FamilyOptions, option
 from placer.laboratory.generate.random_source import RandomSource
 from placer.placement import Binding, Placement, Step
 
-__all__ = ["StrandedOptions", "VictimOptions", "stranded", "victims"]
+__all__ = ["LostOptions", "StrandedOptions", "VictimOptions", "lost", "stranded", "victims"]
 
 JOB = "volcano.sh/job-name"
 #: Priority classes, the lowest first; the job that waits has the last one.
@@ -94,6 +102,21 @@ class StrandedOptions(_RackOptions):
         self.demand_racks(2, "so that something can be moved to another")
 
 
+@dataclass(frozen=True, kw_only=True)
+class LostOptions(_RackOptions):
+    """Options of ``lost``."""
+
+    lost: int = option(1, "nodes that are lost, all of one gang", 1, 1000)
+    kept: bool = option(False, "disruption budgets keep all that is beside the gang: it is moved as a whole")
+
+    def check(self) -> None:
+        """Check what concerns more than one option."""
+        super().check()
+        self.demand_racks(2, "so that something can be moved to another")
+        most = self.leaf_size // 3
+        self.demand(self.lost <= most, "lost", f"{self.lost}", f"at most {most}, a third of the nodes of a rack")
+
+
 class _RackGang(NamedTuple):
     """Pods that fill nodes, in one rack or anywhere."""
 
@@ -110,6 +133,7 @@ class _RackedCluster:
 
     options: _RackOptions
     gangs: list[_RackGang] = field(default_factory=list)
+    lost: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         count, size = self.options.nodes, self.options.leaf_size
@@ -128,6 +152,19 @@ class _RackedCluster:
     def name(self) -> str:
         return next(self._names)
 
+    def fill_beside(self, home: range, free: Sequence[int]) -> None:
+        """Fill all racks but one, but for some nodes."""
+        for rack in self.racks:
+            if rack != home:
+                self.fill([node for node in rack if node not in free], *CLASSES)
+
+    def summary(self, **more: int) -> dict[str, int]:
+        """What was made."""
+        running = sum(len(self.pods(gang)) for gang in self.gangs)
+        nodes = len(self.nodes)
+        gpus = nodes * self.options.gpus
+        return {"nodes": nodes, "gpus": gpus, "gangsRunning": len(self.gangs), "podsRunning": running, **more}
+
     def run(
         self, nodes: Sequence[int], *, priority: str = LOWEST, limited: bool = True, kept: bool = False
     ) -> _RackGang:
@@ -136,12 +173,12 @@ class _RackedCluster:
         self.gangs.append(gang)
         return gang
 
-    def fill(self, nodes: Sequence[int], *classes: str) -> None:
+    def fill(self, nodes: Sequence[int], *classes: str, kept: bool = False) -> None:
         """Let gangs of any size fill nodes that lie in one rack."""
         left = list(nodes)
         while left:
             size = int(self.source.log_between(1, len(left) + 0.999))
-            self.run(left[:size], priority=self.source.pick(classes), limited=self.source.chance(0.5))
+            self.run(left[:size], priority=self.source.pick(classes), limited=self.source.chance(0.5), kept=kept)
             del left[:size]
 
     # ------------------------------------------------------------------------------------------------- what is written
@@ -156,13 +193,15 @@ class _RackedCluster:
         places = (self.nodes[node] for node in nodes for _ in range(self.options.node_pods))
         return tuple(Binding(pod, node) for pod, node in zip(self.pods(gang), places, strict=True))
 
-    def documents(self, waiting: _RackGang) -> Iterator[Document]:
+    def documents(self, waiting: _RackGang | None = None) -> Iterator[Document]:
         """All objects, each kind by name."""
         yield from by_name(self._nodes())
         yield from by_name(self._hyper_nodes())
         yield from (priority_class(*each) for each in CLASSES.items())
-        ordered = sorted((*self.gangs, waiting))
-        ages = dict(zip(ordered, self.source.shuffled(range(len(ordered))), strict=True)) | {waiting: len(ordered)}
+        ordered = sorted((*self.gangs, *([] if waiting is None else [waiting])))
+        ages = dict(zip(ordered, self.source.shuffled(range(len(ordered))), strict=True))
+        if waiting is not None:
+            ages[waiting] = len(ordered)
         yield from (self._pod_group(gang, gang is not waiting, ages[gang]) for gang in ordered)
         for gang in ordered:
             yield from self._pods(gang, gang is not waiting, ages[gang])
@@ -172,7 +211,13 @@ class _RackedCluster:
         gpus = self.options.gpus
         room = requests(gpus, CPU[0] * gpus, MEMORY[0] * gpus) | {"pods": most_pods(0)}
         for rack, numbers in zip(self.rack_names, self.racks, strict=True):
-            yield from (node_object(self.nodes[number], {"placer.dev/rack": rack}, room) for number in numbers)
+            for number in numbers:
+                found = node_object(self.nodes[number], {"placer.dev/rack": rack}, room)
+                if number in self.lost:
+                    found["status"]["conditions"] = [
+                        {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+                    ]
+                yield found
 
     def _hyper_nodes(self) -> Iterator[Document]:
         for rack, numbers in zip(self.rack_names, self.racks, strict=True):
@@ -233,15 +278,7 @@ def _made(
     going = cluster.pods(evicted) if evicted is not None else ()
     moves = cluster.to(moved, to) if moved is not None else ()
     step = Step((*going, *(each.pod for each in moves)), tuple(each.pod for each in (*moves, *bound)))
-    summary = {
-        "nodes": len(cluster.nodes),
-        "gpus": len(cluster.nodes) * cluster.options.gpus,
-        "gangsRunning": len(cluster.gangs),
-        "podsRunning": sum(len(cluster.pods(gang)) for gang in cluster.gangs),
-        "podsPlanted": len(bound),
-        "podsEvicted": len(going),
-        "podsMoved": len(moves),
-    }
+    summary = cluster.summary(podsPlanted=len(bound), podsEvicted=len(going), podsMoved=len(moves))
     least = Placement(bound, evictions=going, moves=moves, steps=(step,))
     planted = {each.pod: each.node for each in bound}
     return Generated(list(cluster.documents(waiting)), planted, summary, least)
@@ -285,3 +322,33 @@ def stranded(options: StrandedOptions) -> Generated:
         if rack != home:
             cluster.fill([node for node in rack if node not in free], HIGHEST)
     return _made(cluster, home, None, moved, cluster.source.shuffled(free)[:least])
+
+
+def lost(options: LostOptions) -> Generated:
+    """Make a cluster in which some nodes of a gang are lost that has to stay in one rack."""
+    cluster, size, gone = _RackedCluster(options), options.leaf_size, options.lost
+    home, goal, *_ = cluster.whole_racks()
+    wide = 2 * gone + cluster.source.below(size - 3 * gone + 1)
+    gang = cluster.run(home[:wide])
+    cluster.lost.update(home[:gone])
+    if options.kept:
+        places = cluster.to(gang, goal[:wide])
+        free, moves = goal[:wide], places[gone * options.node_pods :]
+        cluster.fill(home[wide:], *CLASSES, kept=True)
+    else:
+        moved = cluster.run(home[wide : wide + gone], priority=HIGHEST, limited=False)
+        places = cluster.to(gang, (*moved.nodes, *home[gone:wide]))
+        free, moves = goal[:gone], cluster.to(moved, goal[:gone])
+        cluster.fill(home[wide + gone :], *CLASSES)
+    cluster.fill_beside(home, free)
+    return _repaired(cluster, places[: gone * options.node_pods], moves)
+
+
+def _repaired(cluster: _RackedCluster, bound: tuple[Binding, ...], moves: tuple[Binding, ...]) -> Generated:
+    """The instance of which some nodes are lost, and what is moved for their pods."""
+    going = tuple(move.pod for move in moves)
+    step = Step(going, (*going, *(each.pod for each in bound)))
+    nodes = tuple(sorted(cluster.nodes[node] for node in cluster.lost))
+    summary = cluster.summary(nodesLost=len(nodes), podsPlanted=len(bound), podsMoved=len(moves))
+    least = Placement(bound, moves=moves, steps=(step,), lost=nodes)
+    return Generated(list(cluster.documents()), {each.pod: each.node for each in bound}, summary, least)

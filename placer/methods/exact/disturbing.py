@@ -25,10 +25,11 @@ from ortools.sat.python import cp_model
 from placer.deadline import Deadline
 from placer.dense import Solution
 from placer.disruption import Disruption
+from placer.instance import GroupKey
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.objective import ExactObjective
 from placer.methods.exact.search import ExactModel, safe_bound
-from placer.methods.exact.variables import ExactVariables, Linear, solver_form, value_at
+from placer.methods.exact.variables import Bundle, ExactVariables, Linear, solver_form, value_at
 from placer.methods.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.methods.preempt.plans import plan_of
 from placer.placement import MAXIMISED
@@ -100,6 +101,9 @@ class DisturbanceRows:
         self.variables, self.lifted = variables, lifted
         self.dense, self.model = variables.dense, variables.model
         self.weights = lifted.before.weights_of(lifted.before.pods[key] for key in lifted.pods)
+        class_of = self.dense.class_of
+        self.idle = {class_of[key]: class_of[copy] for key, copy in lifted.idle.items() if copy in class_of}
+        self._active = self._active_of_groups()
         self.item_of = {index: item for item, each in enumerate(variables.bundles.items) for index in each.classes}
         self.evicted: dict[int, Linear] = defaultdict(Linear)
         self.evicted_units: dict[int, Linear] = defaultdict(Linear)
@@ -108,6 +112,7 @@ class DisturbanceRows:
         self.lost: dict[int, Linear] = defaultdict(Linear)
         for group in lifted.groups:
             self._group(group)
+        self._idle()
         self._budgets()
         self._licences()
 
@@ -176,7 +181,10 @@ class DisturbanceRows:
         )
 
     def _placed(self, index: int) -> Linear:
-        return Linear().add(1, *self.variables.placed(self.item_of[index]))
+        """How many pods of a class are placed; of those to stay also the copies that do while their group waits on."""
+        row = Linear().add(1, *self.variables.placed(self.item_of[index]))
+        idle = self.idle.get(index)
+        return row if idle is None else row.add(1, *self.variables.placed(self.item_of[idle]))
 
     def _keep_part(self, part: _Counted, going_on: Linear, together: Linear) -> tuple[Linear, Linear]:
         """Whether a part goes on, and whether it is moved as a whole by itself."""
@@ -254,6 +262,16 @@ class DisturbanceRows:
 
     # Budgets and priorities
 
+    def _idle(self) -> None:
+        """What runs of a group that waits for more is a part of it where it is admitted."""
+        for group in self.lifted.groups:
+            active = None if group.waits_as is None else self._active.get(group.waits_as)
+            if active is not None:
+                copies = {self.idle[self.dense.class_of[key]] for part in group.parts for key in part.pods}
+                for index in sorted(copies):
+                    size = self.dense.classes[index].size
+                    self._at_most(self._placed(index), Linear(constant=size).add(-size, active))
+
     def _budgets(self) -> None:
         """D2: of the pods of a budget that may go, no more do than it allows."""
         for budget in self.lifted.before.budgets:
@@ -267,17 +285,32 @@ class DisturbanceRows:
             self._at_most(row, Linear(constant=budget.allowed))
 
     def _licences(self) -> None:
-        """D3: what goes is of a lower priority than a group that is admitted, what is moved of no higher one."""
+        """D3: what goes is of a lower priority than a group that is admitted, what is moved of no higher one; where
+        nothing may be evicted, of any.
+        """
         admitted: dict[int, Linear] = defaultdict(Linear)
-        for bundle, active in zip(self.variables.bundles.gangs, self.variables.active, strict=False):
+        for bundle, active in self._gangs():
             group = self.dense.groups[bundle.members[0]]
             if active is not None and group.need_weight:
                 admitted[group.priority].add(1, active)
-        for rows, below in ((self.lost, False), (self.gone, True)):
+        for rows, moves in ((self.lost, False), (self.gone, True)):
             for priority, row in rows.items():
                 most = row.constant
-                gainers = [each for level, each in admitted.items() if level > priority - below]
+                gainers = (each for level, each in admitted.items() if self._may_go(priority, level, moves=moves))
                 self._at_most(row, Linear().plus(most, *gainers))
+
+    def _may_go(self, priority: int, gainer: int, *, moves: bool) -> bool:
+        """Whether a unit of a priority may be moved, or evicted, for a group of another."""
+        return moves if self.lifted.before.moves_only else gainer > priority - moves
+
+    def _gangs(self) -> Iterable[tuple[Bundle, cp_model.IntVar | None]]:
+        """Groups of one kind, and how many of them are admitted."""
+        return zip(self.variables.bundles.gangs, self.variables.active, strict=False)
+
+    def _active_of_groups(self) -> dict[GroupKey, cp_model.IntVar | None]:
+        """Group to how many of its kind are admitted."""
+        groups = self.dense.groups
+        return {groups[member].key: active for bundle, active in self._gangs() for member in bundle.members}
 
 
 def _moves(parts: Iterable[_Counted]) -> Linear:

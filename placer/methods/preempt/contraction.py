@@ -170,7 +170,7 @@ class _DomainPods:
         known = pod if pod.group in self.near else replace(pod, group=None, sub_group=None)
         if pod.node in self.names:
             return known
-        return replace(known, node="") if pod.queue else None
+        return replace(known, node="") if pod.queue or pod.group == self.whole.group.key else None
 
     def _may_go(self, pod: Pod) -> Pod | None:
         """Where it is and where it may be moved does not matter but for the room."""

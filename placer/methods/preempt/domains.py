@@ -8,12 +8,13 @@ Domains come by what counting says has to go there, and end where that is no bet
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.deadline import Deadline
 from placer.dense import Dense
@@ -72,8 +73,14 @@ class DomainSearch:
 
     @cached_property
     def dense(self) -> Dense:
-        """The arrays, in which the group alone waits."""
-        return make_dense(self.instance)
+        """The arrays, in which the group alone waits, with what runs of it where that may be moved."""
+        return make_dense(released(self.instance, self._own))
+
+    @cached_property
+    def _own(self) -> frozenset[Key]:
+        """What runs of the group, where that may be moved: all of it, since it is not ready without more."""
+        own = frozenset(self.group.bound)
+        return own if own <= self.contraction.candidates else frozenset()
 
     def run(self) -> Iterator[Placement]:
         """Look at domain after domain; yield every placement that is better than those before it."""
@@ -134,12 +141,11 @@ class DomainSearch:
         return sorted({unit.topology_key for pod in pods for unit in pod.neighbours.units})
 
     def _domains(self) -> Iterator[list[str]]:
-        """Nodes of each domain that the group may be in, those that some pod of it may be on."""
+        """Nodes of each domain that the group may be in, those that some pod of it may be on or runs on."""
         if self._index is None:
             return
         dense, scope = self.dense, self.dense.groups[self._index].scope
-        masks = sorted({dense.classes[index].mask for index in dense.groups[self._index].classes})
-        able = np.asarray(dense.masks[masks].any(axis=0))
+        able = self._able(self._index)
         tops = dense.limit_domains(scope)
         if tops is None and not self._label_keys:
             yield self._cheapest([dense.nodes[node] for node in np.flatnonzero(able)])
@@ -148,6 +154,14 @@ class DomainSearch:
         for top in (tree.root,) if tops is None else tops:
             names = [dense.nodes[node] for node in range(tree.begin[top], tree.end[top]) if able[node]]
             yield from self._by_label(names)
+
+    def _able(self, index: int) -> npt.NDArray[np.bool_]:
+        """Per node whether a pod of the group may be on it or runs there."""
+        masks = sorted({self.dense.classes[each].mask for each in self.dense.groups[index].classes})
+        homes = {self.instance.pods[key].node for key in self.group.bound}
+        able: npt.NDArray[np.bool_] = np.asarray(self.dense.masks[masks].any(axis=0), bool)
+        able |= [name in homes for name in self.dense.nodes]
+        return able
 
     def _by_label(self, names: Sequence[str]) -> Iterator[list[str]]:
         """The nodes by the labels that all of the group's pods must have in common."""
@@ -184,25 +198,32 @@ class DomainSearch:
     def _weights(self) -> dict[Key, int]:
         return self.instance.weights_of(self.instance.pods[key] for key in self.contraction.candidates)
 
-    def _weight(self, keys: Iterator[Key]) -> int:
+    def _weight(self, keys: Iterable[Key]) -> int:
         return sum(self._weights[key] for key in keys)
 
     # Bounds
 
     @cached_property
     def _need(self) -> dict[str, int]:
-        """Per resource what the group takes at least."""
+        """Per resource what the pending pods of the group take at least."""
         pods = [self.instance.pods[key].requests for key in self.group.pending]
         resources = {resource for requests in pods for resource in requests}
         least = self.group.need
         return {resource: sum(sorted(each[resource] for each in pods)[:least]) for resource in resources}
 
     def _counted(self) -> Iterator[tuple[int, list[str]]]:
-        """Domains that could hold the group, with the weight that has to go there at least."""
+        """Domains that could hold the group, with the weight that has to go there at least, or be moved there."""
         for names in self._domains():
-            found = [self._must_go(names, resource, amount) for resource, amount in self._need.items()]
+            comes = self._coming(names)
+            more = {what: sum(self.instance.pods[key].requests[what] for key in comes) for what in self._need}
+            found = [self._must_go(names, resource, amount + more[resource]) for resource, amount in self._need.items()]
             if names and None not in found:
-                yield max((each or 0 for each in found), default=0), names
+                yield self._weight(comes) + max((each or 0 for each in found), default=0), names
+
+    def _coming(self, names: Collection[str]) -> frozenset[Key]:
+        """What runs of the group and has to be moved to a domain that the group is to be in."""
+        stays = any(self.instance.pods[key].node in names for key in self._own)
+        return self._own if self._confined and not stays else frozenset()
 
     def _must_go(self, names: Sequence[str], resource: str, amount: int) -> int | None:
         """The least weight whose going leaves so much of a resource; None: there is not so much."""

@@ -6,7 +6,7 @@ D3) are a few rows about how many of each kind stay (:mod:`placer.methods.exact.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from placer.verify.rules import broken
 
 __all__ = [
     "ANYWHERE",
+    "IDLE",
     "MOVED",
     "Lifted",
     "LiftedGroup",
@@ -38,6 +39,8 @@ __all__ = [
 
 #: Ends the name of the copy of a pod that is moved; no pod has a space in its name.
 MOVED = " moved"
+#: Ends the name of the copy of a pod that stays while its group waits on.
+IDLE = " idle"
 #: What every node admits.
 ANYWHERE = Constraints(tolerations=(Toleration(operator="Exists"),))
 #: API group of groups that are made here.
@@ -84,6 +87,9 @@ class LiftedGroup(NamedTuple):
         How many of its pods stay, in all and per role, and how many subgroups per policy, if it does not go as a whole.
     unit_size
         How many of the pods that go alone are one unit at most: 1, unless they stand for groups.
+    waits_as
+        A group that waits for more pods: what runs of it stays as part of it where it is admitted, else as a copy with
+        :data:`IDLE` behind its name; None: it is ready.
     """
 
     priority: int
@@ -93,6 +99,7 @@ class LiftedGroup(NamedTuple):
     by_role: Mapping[str, int] = {}
     by_policy: Mapping[int, int] = {}
     unit_size: int = 1
+    waits_as: GroupKey | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,13 @@ class Lifted:
     @cached_property
     def standing(self) -> Placement:
         """All of it where it is."""
-        return Placement.of({key: self.before.pods[key].node or "" for key in self.pods})
+        return Placement.of({self.idle.get(key, key): self.before.pods[key].node or "" for key in self.pods})
+
+    @cached_property
+    def idle(self) -> Mapping[Key, Key]:
+        """Pods of groups that wait for more to the copies under which they stay while these do."""
+        waiting = (part for group in self.groups if group.waits_as is not None for part in group.parts)
+        return {key: Key(key.namespace, key.name + IDLE) for part in waiting for key in part.pods}
 
     @cached_property
     def dense(self) -> Dense:
@@ -174,11 +187,8 @@ def waiting(instance: Instance) -> list[Group]:
 
 def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
     """Pods that may be evicted or moved for a group of a priority (D2, D3)."""
-    return [
-        pod.key
-        for pod in instance.pods.values()
-        if pod.state is PodState.BOUND and not pod.protected and unit_priority(instance, pod) <= priority
-    ]
+    free = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.protected)
+    return [pod.key for pod in free if instance.moves_only or unit_priority(instance, pod) <= priority]
 
 
 def unit_priority(instance: Instance, pod: Pod) -> int:
@@ -314,7 +324,7 @@ class _Lifter:
         elif group.invalid is None and self.standing.ready(group) and not self._beyond_limits(group):
             self._ready(group, keys)
         elif group.pending and group.invalid is None:
-            self.complete = False  # the rules about a group that is not ready are about all of its pods
+            self._waiting(group, keys)
         else:
             self._unready(group, keys)
 
@@ -342,6 +352,27 @@ class _Lifter:
         parts, by_policy = self._parts(group, lifted, away, stuck)
         whole = whole and bool(least or by_role or by_policy)
         self.lifted_groups.append(LiftedGroup(group.priority, parts, whole, least, by_role, by_policy))
+
+    def _waiting(self, group: Group, keys: list[Key]) -> None:
+        """A group that waits for more pods: what runs of it is one unit, which is moved with it or stays."""
+        if self.standing.ready(group) or _has_spare_parts(group):
+            self.complete = False  # what stays may be of no part that is ready
+        elif frozenset(keys).issuperset(group.bound):
+            copies = {key: self._wait(key, group.key, move=True) for key in keys}
+            self.groups[group.key] = _left(group, copies, {})
+            name = GroupKey(_OURS, group.key.namespace, group.key.name)
+            idle = tuple(sorted(self._idle(key, name) for key in keys))
+            self.groups[name] = Group(name, priority=group.priority, pending=idle)
+            part = LiftedPart(tuple(keys))
+            self.lifted_groups.append(LiftedGroup(group.priority, (part,), True, len(keys), waits_as=group.key))
+
+    def _idle(self, key: Key, group: GroupKey) -> Key:
+        """Let a pod wait to stay while its group waits on; give the name."""
+        stays, pod = self.pods[key], self.before.pods[key]
+        constraints = marked(stays.constraints, pod.sub_group, pod.role)
+        copy = replace(stays, name=key.name + IDLE, group=group, sub_group=None, constraints=constraints)
+        self.pods[copy.key] = copy
+        return copy.key
 
     def _stuck(self, group: Group, keys: Iterable[Key]) -> dict[Key, bool]:
         """Pods of subgroups that are not ready as they stand and cannot be moved, to whether they may go together."""
@@ -430,6 +461,13 @@ class _Lifter:
         # Equal pods of which other budgets speak are told apart, as those that stay are.
         self.pods[copy.key] = replace(copy, constraints=marked(self._elsewhere(pod.constraints), alike))
         return key, copy.key
+
+
+def _has_spare_parts(group: Group) -> bool:
+    """Whether a subgroup that is not ready need not be so for the group to be ready."""
+    counts = Counter(part.policy for part in group.sub_groups)
+    short = (part for part in group.sub_groups if part.bound and part.placed_before < group.policies[part.policy].size)
+    return any(group.policies[part.policy].min_sub_groups < counts[part.policy] for part in short)
 
 
 def _left(group: Group, copies: Mapping[Key, tuple[Key, ...]], stuck: Mapping[Key, bool]) -> Group:

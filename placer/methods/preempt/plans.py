@@ -30,7 +30,8 @@ def plan_of(lifted: Lifted, solution: Solution) -> Placement:
     """
     targets = lifted.dense.placement(solution).node_of
     pods = lifted.before.pods
-    gone = sorted(set(lifted.pods) - targets.keys(), key=lambda key: (pods[key].created, key))
+    staying = {key for key in lifted.pods if key in targets or lifted.idle.get(key) in targets}
+    gone = sorted(set(lifted.pods) - staying, key=lambda key: (pods[key].created, key))
     moved = dict(_renamed(lifted, targets, gone))
     waiting = {key: node for key, node in targets.items() if key in pods and pods[key].state is PodState.PENDING}
     return planned(lifted.before, {**waiting, **moved}, [key for key in gone if key not in moved])

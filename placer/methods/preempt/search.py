@@ -199,6 +199,12 @@ def _hint(lifted: Lifted, placement: Placement) -> Solution | None:
     gone = Disruption(lifted.before, placement).gone
     if not gone <= set(lifted.pods):
         return None
-    stay = {key: node for key, node in lifted.standing.node_of.items() if key not in gone}
+    admitted = {group.key for group in outcome_of(lifted.before, placement).made_ready}
+    pods = lifted.before.pods
+    stay = {
+        key if pods[key].group in admitted else lifted.idle.get(key, key): pods[key].node or ""
+        for key in lifted.pods
+        if key not in gone
+    }
     there = {**stay, **moved, **placement.node_of}
     return lifted.dense.solution(Placement.of(there)) if there.keys() <= lifted.dense.class_of.keys() else None

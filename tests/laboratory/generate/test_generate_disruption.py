@@ -1,4 +1,4 @@
-"""Families ``victims`` and ``stranded``: what they say must go for the job that waits is the least, and is valid."""
+"""Families ``victims``, ``stranded`` and ``lost``: what they say must go is the least, and is valid."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from placer.disruption import losing, not_ready
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.laboratory.generate import bindings, generate
@@ -71,6 +72,29 @@ def test_what_goes_is_valid_and_as_much_as_counting_says(family: str, options: d
         assert sorted(taken)[1] > min(taken)
 
 
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, *exhaustive(2, 3, 4)])
+def test_nothing_better_is_found_for_lost_nodes_by_trying_everything(seed: int, kept: bool) -> None:
+    written, least = made("lost", seed, nodes=6, leaf_size=3, kept=kept)
+    instance = losing(written, least.lost)
+    assert verify(written, least) == []
+    assert disturbed(best_preempting(instance)[0]) == disturbed(score(instance, least, disturbing=True))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_as_many_pods_are_moved_for_lost_nodes_as_counting_says(seed: int, kept: bool) -> None:
+    """As many nodes beside the gang as are lost, or all that is left of the gang."""
+    instance, least = made("lost", seed, nodes=70, leaf_size=8, node_pods=2, lost=2, kept=kept)
+    assert verify(instance, least) == []
+    assert not_ready(instance) == sorted(least.lost)
+    (gang,) = {pod.group for pod in instance.pods.values() if pod.node in least.lost}
+    assert len(least.bindings) == 4
+    left = sum(pod.group == gang and pod.node not in least.lost for pod in instance.pods.values())
+    assert len(least.moves) == (left if kept else 4)
+    assert ({instance.pods[move.pod].group for move in least.moves} == {gang}) == kept
+
+
 def _racks(instance: Instance) -> list[Any]:
     return [each for each in instance.topology.hyper_nodes.values() if len(each.nodes) == 8]
 
@@ -92,7 +116,7 @@ def test_with_an_obstacle_the_nearest_gang_cannot_go() -> None:
 
 
 def test_a_seed_gives_the_same_and_the_planted_placement_is_read_again(tmp_path: Path) -> None:
-    for family, options in CASES:
+    for family, options in [*CASES, ("lost", {}), ("lost", {"kept": True})]:
         found = generate(family, seed=5, nodes=30, leaf_size=5, **options)
         assert found == generate(family, seed=5, nodes=30, leaf_size=5, **options)
         assert found.documents != generate(family, seed=6, nodes=30, leaf_size=5, **options).documents
@@ -106,6 +130,7 @@ def test_a_seed_gives_the_same_and_the_planted_placement_is_read_again(tmp_path:
         ("victims", {"nodes": 8, "budget": True}, "--nodes: found 8, expected at least 16, 2 racks, as this needs"),
         ("victims", {"nodes": 16, "spanning": True}, "--nodes: found 16, expected at least 24, 3 racks"),
         ("stranded", {"nodes": 8}, "--nodes: found 8, expected at least 16, 2 racks, so that something"),
+        ("lost", {"lost": 3}, "--lost: found 3, expected at most 2, a third of the nodes of a rack"),
         ("stranded", {"node_pods": 3}, "--node-pods: found 3, expected a divisor of 8 GPUs"),
     ],
 )
