@@ -84,6 +84,11 @@ class _NodeOrder:
             used=np.array([bool(used[begin:end].any()) for begin, end in spans], dtype=bool),
         )
 
+    def tier_of_all(self) -> int:
+        """Lowest tier of a domain that holds every node: a limit to it limits nothing."""
+        whole = [name for name, span in self._spans.items() if span == (0, len(self.nodes))]
+        return min((self._tree.hyper_nodes[name].tier for name in whole), default=self._tree.root_tier)
+
     def leaf(self) -> npt.NDArray[np.int64]:
         """int64, shape (nodes,): leaf domain, the virtual root where there is none."""
         index = {name: position for position, name in enumerate(self._tree.hyper_nodes)}
@@ -104,6 +109,7 @@ class _DenseBuilder:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.order = _NodeOrder(instance)
+        self.tier_of_all = self.order.tier_of_all()
         self.node_index = {name: index for index, name in enumerate(self.order.nodes)}
         self.members = _placeable(instance)
         self.pods = [instance.pods[key] for keys in self.members.values() for key in keys]
@@ -244,11 +250,11 @@ class _DenseBuilder:
         )
 
     def _add_scope(self, topology: NetworkTopology | None, bound: Iterable[Key], classes: tuple[int, ...]) -> int:
-        limit = None if topology is None else topology.limit
-        if limit is not None and limit >= self.instance.topology.root_tier:
-            limit = None
         names = [self.instance.pods[key].node or "" for key in bound]
         nodes = tuple(self.node_index.get(name, -1) for name in names)
+        limit = None if topology is None else topology.limit
+        if limit is not None and limit >= (self.instance.topology.root_tier if -1 in nodes else self.tier_of_all):
+            limit = None
         lost = len({name for name in names if name not in self.node_index})
         self.scopes.append(DenseScope(classes, limit, wanted=topology is not None, bound=nodes, lost_leaves=lost))
         return len(self.scopes) - 1

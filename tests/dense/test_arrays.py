@@ -238,6 +238,23 @@ def test_what_can_never_be_placed_is_left_out() -> None:
     assert (dense.classes, dense.groups) == ((), ())
 
 
+@pytest.mark.parametrize(("outside", "gone", "limit"), [(False, False, None), (True, False, 2), (False, True, 2)])
+def test_a_limit_to_a_domain_that_holds_every_node_is_none(outside: bool, gone: bool, limit: int | None) -> None:
+    world = World()
+    world.nodes("a b")
+    world.hyper("left", 1, "a")
+    world.hyper("right", 1, "b")
+    world.hyper("top", 2, "left right")
+    if outside:
+        world.nodes("c")
+    gang = world.gang("g", 2, topology=hard(2))
+    world.pods_of("g0 g1", gang)
+    if gone:
+        world.running("g2", "nowhere", gang)
+    dense = make_dense(world.instance())
+    assert dense.scopes[dense.groups[0].scope].limit == limit
+
+
 def test_limit_domains_are_the_highest_within_the_limit() -> None:
     world = World()
     world.nodes("a b c d e", 2)
