@@ -28,7 +28,7 @@ from tests.tiny_numa import tiny_numa
 #: Makes the instance of a seed.
 Make = Callable[[int], Tiny]
 
-blocks = pytest.mark.parametrize("seeds", seed_blocks(320, 40))
+blocks = pytest.mark.parametrize("seeds", seed_blocks(320, 20))
 makers = pytest.mark.parametrize(
     "make", [tiny, tiny_network, tiny_numa, tiny_neighbours], ids=lambda make: str(make.__name__)
 )
@@ -92,7 +92,7 @@ def test_the_milp_finds_and_proves_it_too(make: Make, seeds: range) -> None:
 
 
 @makers
-@pytest.mark.parametrize("seeds", seed_blocks(80, 40))
+@pytest.mark.parametrize("seeds", seed_blocks(80, 20))
 def test_the_milp_does_so_with_cbc(make: Make, seeds: range) -> None:
     _check(make, seeds, disagreement("milp", "COIN_CMD"))
 

@@ -52,6 +52,7 @@ def test_a_seed_always_makes_the_same_instance_with_every_feature() -> None:
     assert {tag: seen[tag] for tag, least in FEATURES.items() if seen[tag] < least} == {}
 
 
+@pytest.mark.exhaustive
 def test_pods_are_evicted_and_moved_in_enough_of_them() -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:
@@ -62,6 +63,7 @@ def test_pods_are_evicted_and_moved_in_enough_of_them() -> None:
     assert seen["moves"] >= 2
 
 
+@pytest.mark.exhaustive
 def test_what_is_protected_decides_enough_of_them() -> None:
     """Without D2 there is something better."""
     decided = 0

@@ -25,7 +25,7 @@ from tests.examples import exhaustive, seed_blocks
 from tests.oracle import placements
 from tests.tiny import tiny
 
-blocks = pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=3))
+blocks = pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=1))
 
 #: Of every tiny instance so many placements are looked at.
 MOST = 1500

@@ -22,7 +22,7 @@ from tests.world import World, calls
 
 MOST_PODS = 6
 
-blocks = pytest.mark.parametrize("seeds", seed_blocks(4000, 100, quick=10))
+blocks = pytest.mark.parametrize("seeds", seed_blocks(4000, 100, quick=4))
 
 
 def drawn(seed: int) -> tuple[CallingPods, WidestNodes]:
