@@ -285,7 +285,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Nothing, if that is meant; else correct the dependency.",
     ),
     "DisruptionIgnored": Code(
-        "The Policy allows pods to be evicted or moved without being asked for by name, which is not done yet.",
+        "The Policy lets pods be evicted or moved without being asked for by name, or limits how many: not done yet.",
         "disruption.evict lower-priority of Policy default decides nothing yet: nothing that runs is disturbed",
         "Leave it out until it decides something; what the Policy protects is left alone in any case.",
     ),

@@ -193,7 +193,7 @@ def _shares(queue: QueueManifest) -> dict[str, object]:
 
 
 def note_disruption(policies: Sequence[PolicyManifest], findings: Findings) -> None:
-    """Note that a Policy allows what is not done yet; what it protects is left alone in any case."""
+    """Note that a Policy allows, or limits, what is not done yet; what it protects is left alone in any case."""
     for policy in policies:
         allowed = policy.spec.disruption if policy.spec is not None else None
         given = {"evict": allowed.evict, "move": allowed.move} if allowed is not None else {}
@@ -202,6 +202,10 @@ def note_disruption(policies: Sequence[PolicyManifest], findings: Findings) -> N
             subject = f"Policy {policy.name}"
             message = f"{' and '.join(said)} of {subject} decides nothing yet: nothing that runs is disturbed"
             findings.add("DisruptionIgnored", subject, message)
+        if allowed is not None and allowed.max_pods is not None:
+            what = f"disruption.maxPods {allowed.max_pods} of Policy {policy.name}"
+            message = f"{what} decides nothing yet: what is asked for by name may disturb more"
+            findings.add("DisruptionIgnored", f"Policy {policy.name}", message)
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:
