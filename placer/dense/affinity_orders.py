@@ -45,6 +45,9 @@ class Attraction:
     held, held_firsts
         Domains, one per key, of owners that are held fast and must stay admitted; of those among them of which a pod
         may be the first. Empty in a whole instance.
+    lasting
+        Whether owners, and those held, run already: a pod that matches has to be there, and when it came is nothing to
+        them (D5).
     """
 
     keys: tuple[int, ...]
@@ -54,6 +57,7 @@ class Attraction:
     open: bool
     held: frozenset[tuple[int, ...]] = frozenset()
     held_firsts: frozenset[tuple[int, ...]] = frozenset()
+    lasting: bool = False
 
     @property
     def firsts(self) -> tuple[int, ...]:

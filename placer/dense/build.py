@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +26,7 @@ __all__ = ["make_dense"]
 MOST_WEIGHT, MOST_NEEDED = 2**40, 2**50
 
 
-def make_dense(instance: Instance) -> Dense:
+def make_dense(instance: Instance, running: Collection[Key] = ()) -> Dense:
     """Turn an instance into arrays.
 
     Pods that can never be placed (unsupported, in an invalid group or a closed queue) and those of subgroups and groups
@@ -36,8 +36,10 @@ def make_dense(instance: Instance) -> Dense:
     ----------
     instance
         Any instance; 5,000 nodes and 55,000 pods take about a second.
+    running
+        Of :class:`placer.dense.neighbours.NeighbourKinds`: pods that run in truth.
     """
-    return _DenseBuilder(instance).build()
+    return _DenseBuilder(instance, running).build()
 
 
 class _NodeOrder:
@@ -106,7 +108,7 @@ class _NodeOrder:
 class _DenseBuilder:
     """The steps of :func:`make_dense`; each fills what the next ones need."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, running: Collection[Key]) -> None:
         self.instance = instance
         self.order = _NodeOrder(instance)
         self.tier_of_all = self.order.tier_of_all()
@@ -125,7 +127,7 @@ class _DenseBuilder:
         self.scopes: list[DenseScope] = []
         self.workloads: dict[tuple[Key, str], list[int]] = defaultdict(list)
         self.demands: list[NumaDemand | None] = []
-        self.kinds = NeighbourKinds(instance, self.pods, self.order.nodes)
+        self.kinds = NeighbourKinds(instance, self.pods, self.order.nodes, running)
 
     def build(self) -> Dense:
         """Run the steps."""

@@ -12,11 +12,11 @@ pods say by themselves closes nodes to classes for good (``shut``); what is left
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
-from typing import TypeVar
+from itertools import chain, product
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -247,9 +247,8 @@ class DenseNeighbours:
 
     def order(self, entries: Sequence[tuple[int, int]], numa: Kubelets | None = None) -> list[int] | None:
         """Find an order in which each pod is admitted (C12): :func:`placer.dense.affinity_orders.affinity_order`."""
-        if not self.attractions:
-            return list(range(len(entries)))
-        return affinity_order(self.attractions, self.domain, entries, numa)
+        rows = [row for row in self.attractions if not row.lasting]
+        return affinity_order(rows, self.domain, entries, numa) if rows else list(range(len(entries)))
 
     def renumbered(self, copies: Mapping[int, Iterable[int]]) -> DenseNeighbours:
         """The same rows about copies of the classes; a class that has none is left out."""
@@ -279,8 +278,12 @@ class DenseNeighbours:
         return replace(self, shut={**shut, rule: (None,) * len(self.shut[rule])}, **{rows: ()})
 
 
-#: What is asked, and the selectors, affinities and limits, by number, that a pod is meant by.
-Signature = tuple[Neighbours, frozenset[tuple[str, int]]]
+class Signature(NamedTuple):
+    """What a pod asks, the selectors, affinities and limits, by number, that mean it, and whether it runs in truth."""
+
+    asked: Neighbours
+    meant: frozenset[tuple[str, int]]
+    running: bool
 
 
 class NeighbourKinds:
@@ -296,14 +299,21 @@ class NeighbourKinds:
         Pending pods that may be placed.
     nodes
         Names in tree order.
+    running
+        Pods that run in truth: pending ones, which then ask for nothing but that what they have near lasts (D5) and
+        that new pods keep away, and bound ones for which it has to last, too.
     """
 
-    def __init__(self, instance: Instance, pods: Sequence[Pod], nodes: Sequence[str]) -> None:
-        self._instance, self._nodes = instance, nodes
+    def __init__(
+        self, instance: Instance, pods: Sequence[Pod], nodes: Sequence[str], running: Collection[Key] = ()
+    ) -> None:
+        self._instance, self._nodes, self._running = instance, nodes, frozenset(running)
         standing = [pod for pod in instance.pods.values() if pod.state.on_node]
         asked = list(dict.fromkeys(pod.neighbours for pod in pods if pod.neighbours))
         self._repelling = _numbered(chain.from_iterable(each.anti_affinity for each in asked))
-        self._attracting = _numbered(each.affinity for each in asked if each.affinity)
+        self._to_keep = [instance.pods[key] for key in sorted(self._running) if instance.pods[key].neighbours.affinity]
+        self._lasting = _numbered(pod.neighbours.affinity for pod in self._to_keep)
+        self._attracting = self._attractions(pods)
         self._spreading = _numbered(chain.from_iterable(each.spread for each in asked))
         self._owners = _owners(standing)
         self._keeping = _numbered(self._owners)
@@ -315,19 +325,22 @@ class NeighbourKinds:
         self._arrays: list[IntArray] = []
         self.units = StandingUnits(standing, asked, self._domain_of)
 
+    def _attractions(self, pods: Iterable[Pod]) -> dict[tuple[AffinityTerm, ...], int]:
+        """The pod affinities of new pods, numbered."""
+        asked = (pod.neighbours.affinity for pod in pods if pod.key not in self._running)
+        return _numbered(terms for terms in asked if terms)
+
     def _memberships(self, pods: PodIndex) -> dict[Key, frozenset[tuple[str, int]]]:
         """Pod to what means it, if anything does."""
         found: dict[Key, set[tuple[str, int]]] = defaultdict(set)
-        for name, terms in (("repels", self._repelling), ("keeps", self._keeping)):
+        for name, terms in (("repels", self._repelling), ("keeps", self._keeping), ("counts", self._spreading)):
             for term, number in terms.items():
                 for pod in pods.matching(term.pods):
                     found[pod.key].add((name, number))
-        for several, number in self._attracting.items():
-            for pod in pods.matching_all(term.pods for term in several):
-                found[pod.key].add(("attracts", number))
-        for limit, number in self._spreading.items():
-            for pod in pods.matching(limit.pods):
-                found[pod.key].add(("counts", number))
+        for name, attractions in (("attracts", self._attracting), ("lasts", self._lasting)):
+            for several, number in attractions.items():
+                for pod in pods.matching_all(term.pods for term in several):
+                    found[pod.key].add((name, number))
         return {key: frozenset(each) for key, each in found.items()}
 
     def of(self, pod: Pod) -> int:
@@ -335,23 +348,25 @@ class NeighbourKinds:
         meant = self._meant.get(pod.key, frozenset())
         if not meant and not pod.neighbours:
             return -1
-        return self._number.setdefault((pod.neighbours, meant), len(self._number))
+        signature = Signature(pod.neighbours, meant, pod.key in self._running)
+        return self._number.setdefault(signature, len(self._number))
 
     def rows(self, kinds: Sequence[int]) -> DenseNeighbours | None:
         """Make the rows; ``kinds`` has the number of each class. None where no pod is of any kind."""
         if not self._number:
             return None
         about = _KindClasses(self._number, kinds)
-        repulsions = [self._repulsion(term, number, about) for term, number in self._repelling.items()]
+        repulsions = tuple(self._repulsions(about))
         attractions = [self._attraction(terms, number, about) for terms, number in self._attracting.items()]
         spreads = [self._spread(limit, number, about) for limit, number in self._spreading.items()]
         shut = _Closing(self, dict(zip(self._attracting, attractions, strict=True))).shut(self._number)
-        confinements, exclusions = self.units.rows(self.key, about.owners)
+        lasting = tuple(self._to_last(about))
+        confinements, exclusions = self.units.rows(self.key, about.all_owners)
         return DenseNeighbours(
             domain=tuple(self._arrays),
             shut=shut,
-            repulsions=tuple(row for row in repulsions if row.matched),
-            attractions=tuple(row for row in attractions if row.open or row.others),
+            repulsions=repulsions,
+            attractions=(*(row for row in attractions if row.open or row.others), *lasting),
             spreads=tuple(spreads),
             confinements=confinements,
             exclusions=exclusions,
@@ -359,18 +374,45 @@ class NeighbourKinds:
 
     # Rows
 
-    def _repulsion(self, term: AffinityTerm, number: int, about: _KindClasses) -> Repulsion:
-        return Repulsion(self.key(term.topology_key), about.owners(term), about.meant("repels", number))
+    def _repulsions(self, about: _KindClasses) -> Iterator[Repulsion]:
+        """What new pods keep off, and what keeps off new pods; of two that run neither is new."""
+        for term, number in self._repelling.items():
+            key, matched = self.key(term.topology_key), about.all_meant("repels", number)
+            rows = (
+                Repulsion(key, about.owners(term), matched),
+                Repulsion(key, about.owners(term, running=True), about.meant("repels", number)),
+            )
+            yield from (row for row in rows if row.owners and row.matched)
 
     def _attraction(self, terms: tuple[AffinityTerm, ...], number: int, about: _KindClasses) -> Attraction:
-        owners, matched = about.owners(terms), about.meant("attracts", number)
+        return self._attracted(terms, about.owners(terms), about.all_meant("attracts", number))
+
+    def _to_last(self, about: _KindClasses) -> Iterator[Attraction]:
+        """What pods that run must keep near: one that matches its own terms keeps itself."""
+        for terms, number in self._lasting.items():
+            matched = about.all_meant("lasts", number)
+            owners = tuple(sorted({*about.owners(terms, running=True)} - {*matched}))
+            row = self._attracted(terms, owners, matched)
+            held = self._held(terms) - frozenset(product(*row.ground))
+            if owners or held:
+                yield replace(row, open=False, held=held, lasting=True)
+
+    def _held(self, terms: tuple[AffinityTerm, ...]) -> frozenset[tuple[int, ...]]:
+        """Domains, one per key, of bound pods that must keep something near."""
+        labels = tuple(dict.fromkeys(term.topology_key for term in terms))
+        pods = (pod for pod in self._to_keep if pod.state is PodState.BOUND and pod.neighbours.affinity == terms)
+        return frozenset(tuple(self._domain_of(label, pod.node) for label in labels) for pod in pods)
+
+    def _attracted(
+        self, terms: tuple[AffinityTerm, ...], owners: tuple[int, ...], matched: tuple[int, ...]
+    ) -> Attraction:
         there = [pod for pod in self._standing.matching_all(t.pods for t in terms) if pod.state is PodState.BOUND]
         keys = tuple(dict.fromkeys(self.key(term.topology_key) for term in terms))
         ground = tuple(frozenset(self.domains(key, there)) for key in keys)
         return Attraction(keys, owners, matched, ground, not any(ground))
 
     def _spread(self, limit: SpreadLimit, number: int, about: _KindClasses) -> SpreadRow:
-        owners, matched = about.owners(limit), about.meant("counts", number)
+        owners, matched = about.owners(limit), about.all_meant("counts", number)
         key, counted = self.key(limit.topology_key), self._counted(limit)
         before = dict.fromkeys(np.unique(self._arrays[key][counted]).tolist(), 0)
         index = self.node_index
@@ -454,11 +496,11 @@ class _Closing:
     def shut(self, kinds: Iterable[Signature]) -> dict[str, tuple[BoolArray | None, ...]]:
         """Rule to the closed nodes of each kind."""
         found: dict[str, list[BoolArray | None]] = {rule: [] for rule in NEIGHBOUR_RULES}
-        for neighbours, meant in kinds:
+        for neighbours, meant, running in kinds:
             keeping = [number for name, number in meant if name == "keeps"]
-            found["C12"].append(self.by_affinity(neighbours))
-            found["C13"].append(self.by_anti_affinity(neighbours, keeping))
-            found["C14"].append(self.by_spread(neighbours))
+            found["C12"].append(None if running else self.by_affinity(neighbours))
+            found["C13"].append(None if running else self.by_anti_affinity(neighbours, keeping))
+            found["C14"].append(None if running else self.by_spread(neighbours))
             found["C7"].append(self.by_unit(neighbours))
             found["C15"].append(self.by_exclusion(neighbours))
         return {rule: tuple(rows) for rule, rows in found.items()}
@@ -524,21 +566,29 @@ class _KindClasses:
         classes: dict[int, list[int]] = defaultdict(list)
         for index, kind in enumerate(kinds):
             classes[kind].append(index)
-        self._owners: dict[object, list[int]] = defaultdict(list)
-        self._meant: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for (asked, meant), kind in signatures.items():
+        self._owners: dict[tuple[object, bool], list[int]] = defaultdict(list)
+        self._meant: dict[tuple[str, int, bool], list[int]] = defaultdict(list)
+        for (asked, meant, running), kind in signatures.items():
             for each in (*asked.anti_affinity, *asked.spread, asked.affinity, *asked.units):
-                self._owners[each] += classes[kind]
-            for by in meant:
-                self._meant[by] += classes[kind]
+                self._owners[each, running] += classes[kind]
+            for name, number in meant:
+                self._meant[name, number, running] += classes[kind]
 
-    def owners(self, asked: object) -> tuple[int, ...]:
-        """Classes that ask for something."""
-        return tuple(sorted(self._owners.get(asked, ())))
+    def owners(self, asked: object, *, running: bool = False) -> tuple[int, ...]:
+        """Classes of new pods, or of pods that run in truth, that ask for something."""
+        return tuple(sorted(self._owners.get((asked, running), ())))
 
-    def meant(self, name: str, number: int) -> tuple[int, ...]:
-        """Classes that something means."""
-        return tuple(sorted(self._meant.get((name, number), ())))
+    def all_owners(self, asked: object) -> tuple[int, ...]:
+        """All classes that ask for something."""
+        return tuple(sorted((*self.owners(asked), *self.owners(asked, running=True))))
+
+    def meant(self, name: str, number: int, *, running: bool = False) -> tuple[int, ...]:
+        """Classes of new pods, or of pods that run in truth, that something means."""
+        return tuple(sorted(self._meant.get((name, number, running), ())))
+
+    def all_meant(self, name: str, number: int) -> tuple[int, ...]:
+        """All classes that something means."""
+        return tuple(sorted((*self.meant(name, number), *self.meant(name, number, running=True))))
 
 
 def _owners(pods: Iterable[Pod]) -> dict[AffinityTerm, list[Pod]]:

@@ -17,7 +17,7 @@ from placer.verify.queues import queue
 from placer.verify.rules import broken
 from placer.verify.words import count_of, pod_name
 
-__all__ = ["DISRUPTION_RULES", "DisruptionRule"]
+__all__ = ["DISRUPTION_RULES", "DisruptionRule", "without_affinity"]
 
 #: Topology key and value, None on a node without it.
 Domain = tuple[str, str | None]
@@ -178,7 +178,7 @@ def _once_each(what: str, stands: list[tuple[Key, int]], wanted: Collection[Key]
 def _moments(disruption: Disruption) -> Iterator[Violation]:
     """What is broken after each of the steps; what is broken in the end by what is bound, other rules say."""
     steps, nodes = disruption.placement.steps, disruption.outcome.new
-    told = _without_affinity(Outcome(disruption.instance, Placement()))
+    told = without_affinity(Outcome(disruption.instance, Placement()))
     gone: set[Key] = set()
     bound: dict[Key, str] = {}
     for number, step in enumerate(steps, 1):
@@ -188,7 +188,7 @@ def _moments(disruption: Disruption) -> Iterator[Violation]:
         outcome = Outcome(released(disruption.instance, gone), Placement.of(bound))
         if number < len(steps):
             yield from _without_room(outcome, number)
-        alone = _without_affinity(outcome) - told - bound.keys()
+        alone = without_affinity(outcome) - told - bound.keys()
         for key in sorted(alone):
             message = f"after step {number}: no pod is left in the domain of {pod_name(key)} that its affinity asks for"
             yield Violation("D5", (pod_name(key),), 1, message)
@@ -201,7 +201,7 @@ def _without_room(outcome: Outcome, number: int) -> Iterator[Violation]:
             yield Violation("D5", each.subjects, each.amount, f"after step {number}: {each.message}")
 
 
-def _without_affinity(outcome: Outcome) -> set[Key]:
+def without_affinity(outcome: Outcome) -> set[Key]:
     """Pods that run, with a domain in which no pod matches all terms of their required pod affinity (C12)."""
     asking: dict[tuple[AffinityTerm, ...], list[Pod]] = defaultdict(list)
     for pod in outcome.instance.pods.values():
@@ -209,10 +209,16 @@ def _without_affinity(outcome: Outcome) -> set[Key]:
             asking[pod.neighbours.affinity].append(pod)
     found: set[Key] = set()
     for terms, pods in asking.items():
-        meant = outcome.neighbours.matching_all(term.pods for term in terms)
-        there = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
+        there = _kept_near(outcome, terms)
         found.update(pod.key for pod in pods if not _domains(outcome, pod, terms) <= there)
     return found
+
+
+def _kept_near(outcome: Outcome, terms: tuple[AffinityTerm, ...]) -> set[Domain]:
+    """The domains in which a pod that matches all terms runs; a node without the label is in none."""
+    meant = outcome.neighbours.matching_all(term.pods for term in terms)
+    found = set[Domain]().union(*(_domains(outcome, pod, terms) for pod in meant if _runs(outcome, pod)))
+    return {(key, value) for key, value in found if value is not None}
 
 
 def _runs(outcome: Outcome, pod: Pod) -> bool:

@@ -365,6 +365,12 @@ def test_a_pod_is_not_bound_before_it_goes_and_a_unit_goes_at_once() -> None:
     assert broken(instance, late) == [("D5", "PodGroup/default/g", 2)]
 
 
+def _in_a_rack(affinity: dict[str, Any]) -> dict[str, Any]:
+    """The same pod affinity, over racks."""
+    ((kind, terms),) = affinity["affinity"]["podAffinity"].items()
+    return {"affinity": {"podAffinity": {kind: [{**term, "topologyKey": "rack"} for term in terms]}}}
+
+
 def test_nothing_that_runs_on_is_left_without_its_affinity() -> None:
     """The cache must be beside a database; the last one goes."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}
@@ -375,6 +381,9 @@ def test_nothing_that_runs_on_is_left_without_its_affinity() -> None:
     assert broken(instance_of(*labelled, *pods), plan("new@n1", evict="db")) == [("D5", "Pod default/cache", 1)]
     second = running("db-2", "n1", cpu=1, metadata=of_db)
     assert broken(instance_of(*labelled, *pods, second), plan("new@n1", evict="db")) == []
+    # No node has a rack: what is in no domain has nothing near that could go.
+    rackless = [running("cache", "n1", cpu=1, spec=_in_a_rack(near), priority=200), pods[1]]
+    assert broken(instance_of(*labelled, *rackless, second), plan("new@n1", evict="db db-2")) == []
 
 
 # ----------------------------------------------------------------------------------------------------------- values

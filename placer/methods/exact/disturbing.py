@@ -33,7 +33,6 @@ from placer.methods.exact.variables import Bundle, ExactVariables, Linear, solve
 from placer.methods.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.methods.preempt.plans import plan_of
 from placer.placement import MAXIMISED
-from placer.verify.disruption import order
 from placer.verify.neighbours import pod_affinity
 
 __all__ = ["DisturbingModel", "search"]
@@ -360,12 +359,12 @@ class DisturbingModel(ExactModel):
         self.objective = _DisturbingObjective(self, DisturbanceRows(self.variables, lifted))
 
     def admitted(self, solution: Solution) -> Solution | None:
-        """As of any model; what stays is there before all that is new (C12), and keeps what it needs near (D5)."""
+        """As of any model; what stays is there before all that is new (C12)."""
         found = super().admitted(solution)
         if found is None or self.dense.neighbours is None or not self.dense.neighbours.attractions:
             return found
         disruption = Disruption(self.lifted.before, plan_of(self.lifted, found))
-        return None if any(pod_affinity(disruption.outcome)) or any(order(disruption)) else found
+        return None if any(pod_affinity(disruption.outcome)) else found
 
     def exclude(self, solution: Solution) -> bool:
         """As of any model; that an order has all that stays first is a rule, too."""

@@ -25,7 +25,7 @@ import numpy as np
 
 from placer.dense import Dense
 from placer.dense.model import BoolArray, IntArray
-from placer.symmetry import equally_eligible, grouped, partition
+from placer.symmetry import equally_eligible, grouped, partition, partition_rows
 
 __all__ = ["NodeSet", "Request", "make_node_sets", "raw_fits"]
 
@@ -120,7 +120,7 @@ def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
     apart
         Whether nodes that two pods of a call could share are sets of their own: pairs on one node count in O3.
     """
-    eligible, area = equally_eligible(dense).of, dense.area
+    eligible, area = _open_to_the_same(dense), dense.area
     countable = _CountableNodes(dense, eligible, apart=apart)
     unit = dense.span_leaf if any(scope.wanted for scope in dense.scopes) else dense.leaf
     asking = _where_neighbours_matter(dense)
@@ -140,6 +140,14 @@ def make_node_sets(dense: Dense, *, apart: bool = False) -> tuple[NodeSet, ...]:
     members = grouped(_where_anything_fits(dense), signature).values()
     places = [_node_set(dense, tuple(nodes), countable) for nodes in members]
     return tuple(sorted(places, key=lambda place: place.nodes[0]))
+
+
+def _open_to_the_same(dense: Dense) -> IntArray:
+    """Nodes by the pods that may be there, what runs considered (C3, C12 to C15): shape (nodes,)."""
+    if dense.neighbours is None:
+        return equally_eligible(dense).of
+    closed = (dense.neighbours.closed(kind) for kind in sorted({each.neighbours for each in dense.classes}))
+    return partition_rows(np.vstack([dense.masks, *(each for each in closed if each is not None)]).T).of
 
 
 def _where_neighbours_matter(dense: Dense) -> BoolArray:

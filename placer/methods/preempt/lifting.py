@@ -15,11 +15,13 @@ from typing import NamedTuple, TypeVar
 
 from placer.dense import Dense
 from placer.dense.build import make_dense
+from placer.disruption import Disruption
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
 from placer.instance.problem import Toleration
 from placer.outcome import Outcome
 from placer.placement import LOSSES, Placement
 from placer.score import score, used_nodes
+from placer.verify.disruption import without_affinity
 from placer.verify.rules import broken
 
 __all__ = [
@@ -143,9 +145,16 @@ class Lifted:
         return {key: Key(key.namespace, key.name + IDLE) for part in waiting for key in part.pods}
 
     @cached_property
+    def _running(self) -> frozenset[Key]:
+        """Pods that run: those that may go, and others that have to keep near what they need (D5)."""
+        alone = without_affinity(Outcome(self.before, Placement()))
+        bound = (pod for pod in self.instance.pods.values() if pod.state is PodState.BOUND and pod.neighbours.affinity)
+        return frozenset((*self.pods, *self.idle.values(), *(pod.key for pod in bound if pod.key not in alone)))
+
+    @cached_property
     def dense(self) -> Dense:
         """The arrays, with the values of what waits and of what is disturbed."""
-        before, raw = self.before, make_dense(self.instance)
+        before, raw = self.before, make_dense(self.instance, self._running)
         weights = before.weights
         names = used_nodes(before)
         used = raw.node_used.copy()
@@ -186,9 +195,34 @@ def waiting(instance: Instance) -> list[Group]:
 
 
 def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
-    """Pods that may be evicted or moved for a group of a priority (D2, D3)."""
+    """Pods that may be evicted or moved for a group of a priority (D2, D3), and with them all that has to go then."""
     free = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.protected)
-    return [pod.key for pod in free if instance.moves_only or unit_priority(instance, pod) <= priority]
+    allowed = {pod.key: None for pod in free if instance.moves_only or unit_priority(instance, pod) <= priority}
+    kept = _kept(instance, allowed)
+    return [key for key in allowed if key not in kept]
+
+
+def _kept(instance: Instance, allowed: Mapping[Key, None]) -> set[Key]:
+    """Those of some pods that cannot go since others that would have to go with them may not."""
+    limited = frozenset[Key]().union(*(budget.pods for budget in instance.budgets))
+    unsure = limited.union(*(_beside(group, limited, allowed) for group in instance.groups.values()))
+    return {key for key in unsure & allowed.keys() if not _may_go(instance, key, allowed)}
+
+
+def _beside(group: Group, limited: Collection[Key], allowed: Collection[Key]) -> tuple[Key, ...]:
+    """The pods of a group of which one may not go, or is counted by a budget; else none."""
+    return group.bound if any(key in limited or key not in allowed for key in group.bound) else ()
+
+
+def _may_go(instance: Instance, key: Key, allowed: Collection[Key]) -> bool:
+    """Whether the least that goes with a pod may go; more than that goes with more."""
+    group = instance.groups.get(instance.pods[key].group or GroupKey("", *key))
+    going = {key}
+    if group is not None:
+        pods = {each: instance.pods[each] for each in (*group.bound, *group.pending)}
+        alone = replace(instance, pods=pods, groups={group.key: group})
+        going = {pod for unit in Disruption(alone, Placement(evictions=(key,))).units for pod in unit.pods}
+    return going.issubset(allowed) and all(len(each.pods & going) <= each.allowed for each in instance.budgets)
 
 
 def unit_priority(instance: Instance, pod: Pod) -> int:
@@ -250,11 +284,17 @@ def _in_trouble(lifted: Lifted) -> set[Key]:
     trouble = {key for key in lifted.pods if key not in dense.class_of}
     if trouble:
         return _with_groups(before, trouble, lifted.pods)
-    subjects = {name for each in broken(Outcome(lifted.instance, lifted.standing)) for name in each.subjects}
+    subjects = _broken(lifted)
     if not subjects:
         return set()
     found = {key for key in lifted.pods if not subjects.isdisjoint(_names(before.pods[key]))}
     return _with_groups(before, found or set(lifted.pods), lifted.pods)
+
+
+def _broken(lifted: Lifted) -> set[str]:
+    """Names of what breaks a rule where it stands; that pods are near each other, or too near, is asked of new ones."""
+    standing = broken(Outcome(lifted.instance, lifted.standing))
+    return {name for each in standing if each.rule not in {"C12", "C13"} for name in each.subjects}
 
 
 def _names(pod: Pod) -> tuple[str, ...]:
@@ -282,6 +322,8 @@ class _Lifter:
             for key in budget.pods:
                 self.budgets[key].append(number)
         self.alike: dict[object, int] = {}
+        #: Pods that lack already what they need near.
+        self.alone = without_affinity(self.standing)
         nodes = {instance.pods[key].node or "" for key in candidates}
         #: Nodes that are not ready and have pods that may go: others cannot come, whatever they tolerate.
         self.lost = tuple(sorted(name for name in nodes if name in instance.nodes and not instance.nodes[name].ready))
@@ -444,6 +486,7 @@ class _Lifter:
         move = move and not pod.unsupported and self.before.closed_queue(pod.queue) is None
         ties = (pod.constraints, pod.numa, pod.neighbours) if move else None
         alike = self.alike.setdefault(ties, len(self.alike))
+        near = replace(pod.neighbours, spread=())
         self.pods[key] = replace(
             pod,
             state=PodState.PENDING,
@@ -452,7 +495,7 @@ class _Lifter:
             sub_group=part,
             constraints=marked(on_nodes([pod.node or ""]), alike, *self.budgets[key]),
             numa=None,
-            neighbours=replace(pod.neighbours, spread=()),
+            neighbours=replace(near, affinity=()) if key in self.alone else near,
             unsupported=(),
         )
         if not move:

@@ -14,6 +14,7 @@ from placer.methods.numa.binding_order import aligned
 from placer.methods.preempt.lifting import MOVED, Lifted, moved_key
 from placer.placement import Binding, Placement, Step
 from placer.verify.disruption import order
+from placer.verify.neighbours import pod_affinity
 
 __all__ = ["plan_of", "planned"]
 
@@ -92,7 +93,9 @@ def _in_order(released: Instance, bound: Mapping[Key, str]) -> Placement:
 
 
 def _in_steps(instance: Instance, placement: Placement, plan: Sequence[Key]) -> Placement:
-    """What is evicted goes first; then unit after unit is moved, where each has room at once, else all in one step."""
+    """What is evicted goes first; then unit after unit is moved, where each has room at once and what follows is
+    admitted beside it, else all in one step.
+    """
     moved = {move.pod for move in placement.moves}
     one = replace(placement, steps=(Step((*placement.evictions, *sorted(moved)), tuple(plan)),))
     units = [unit.pods for unit in Disruption(instance, placement).units if moved.issuperset(unit.pods)]
@@ -101,7 +104,12 @@ def _in_steps(instance: Instance, placement: Placement, plan: Sequence[Key]) -> 
     last = Step((), _in_plan(plan, set(plan) - moved))
     steps = [Step(placement.evictions), *(Step(pods, _in_plan(plan, pods)) for pods in units), last]
     several = replace(placement, steps=tuple(step for step in steps if step.go or step.bind))
-    return one if any(order(Disruption(instance, several))) else several
+    return several if _carried_out(Disruption(instance, several)) else one
+
+
+def _carried_out(disruption: Disruption) -> bool:
+    """Whether steps can be taken; what comes early may be what others would have to come before (C12)."""
+    return not any(order(disruption)) and not any(pod_affinity(disruption.outcome))
 
 
 def _in_plan(plan: Sequence[Key], pods: Collection[Key]) -> tuple[Key, ...]:

@@ -13,7 +13,6 @@ from placer.dense import Solution
 from placer.dense.build import make_dense
 from placer.disruption import Disruption, outcome_of, without
 from placer.instance import Group, Instance, Key, PodState
-from placer.instance.problem import NO_NEIGHBOURS
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
@@ -170,12 +169,7 @@ class _Search:
         return planned(self.instance, bound, gone)
 
     def _whole(self) -> None:
-        """The model of everything, where it is small enough and no pod asks for neighbours.
-
-        With neighbours it took what runs for impossible, or moved what need not move, on at least 3 of 100 tiny ones.
-        """
-        if any(pod.neighbours != NO_NEIGHBOURS for pod in self.instance.pods.values()):
-            return
+        """The model of everything, where it is small enough."""
         candidates = may_be_disturbed(self.instance, max(group.priority for group in waiting(self.instance)))
         groups = {self.instance.pods[key].group for key in candidates}
         if len(groups) * len(self.instance.nodes) > MOST_VARIABLES:

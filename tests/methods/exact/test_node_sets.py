@@ -19,7 +19,7 @@ from tests.examples import examples
 from tests.oracle import best
 from tests.solving import solve_tiny
 from tests.tiny import tiny
-from tests.world import World
+from tests.world import World, apart
 
 amounts = some.tuples(some.integers(0, 4), some.integers(0, 4)).filter(any)
 
@@ -95,3 +95,17 @@ def test_the_optimum_is_the_same_with_and_without_fillings(seed: int, monkeypatc
     assert listed.proved
     assert apart.proved
     assert listed.score == apart.score == known
+
+
+def test_nodes_that_what_runs_closes_to_some_pods_are_not_counted_with_others() -> None:
+    """A running pod keeps off one of the pods of one node; no row is left that says so, and the nodes are not equal."""
+    world = World()
+    world.node("a", 2, labels={"host": "a"})
+    world.node("b", 2, labels={"host": "b"})
+    world.running("keeps", "a", None, 1, asks=apart("host", app="web"))
+    world.running("other", "b", None, 1)
+    gang = world.gang("gang", 2)
+    world.pod("web", gang, 1, labels={"app": "web"})
+    world.pod("db", gang, 1, labels={"app": "db"})
+    dense = make_dense(world.instance())
+    assert [place.nodes for place in make_node_sets(dense)] == [(0,), (1,)]

@@ -10,7 +10,7 @@ import pytest
 from placer.deadline import NEVER
 from placer.disruption import Disruption
 from placer.instance import Instance, Key
-from placer.instance.problem import NO_NEIGHBOURS
+from placer.instance.problem import DisruptionBudget
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.preempt.domains import DomainSearch, disturbance
@@ -25,7 +25,7 @@ from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting, only_for
 from tests.shrink import describe
 from tests.tiny_disruption import tiny_disruption
-from tests.world import World, hard
+from tests.world import World, apart, both, hard, near
 
 blocks = pytest.mark.parametrize("seeds", seed_blocks(608, 16))
 
@@ -51,8 +51,7 @@ def test_the_whole_model_finds_the_least_there_is(seeds: range) -> None:
     proved = 0
     for seed in seeds:
         instance = tiny_disruption(seed).instance
-        asked = any(pod.neighbours != NO_NEIGHBOURS for pod in instance.pods.values())  # not asked then
-        if waiting(instance) and not asked:
+        if waiting(instance):
             placement, bounds, ended = whole(instance)
             assert verify(instance, placement) == [], f"seed {seed}\n{describe(instance)}"
             found, best = score(instance, placement, disturbing=True), optimum(seed)[0]
@@ -170,3 +169,101 @@ def test_a_pod_that_is_protected_stays() -> None:
     result = preempt(replace(instance, pods={**instance.pods, **pods}), time_limit=None, workers=1)
     assert (result.placement or Placement()).node_of.get(Key("default", "train-0")) is None
     assert result.verdict is Verdict.INFEASIBLE
+
+
+# ------------------------------------------------------------------------------------ what runs, and pods around it
+
+
+def labelled(*nodes: tuple[str, int]) -> World:
+    """Nodes with so many GPUs, each a domain of ``host``."""
+    world = World()
+    for name, gpu in nodes:
+        world.node(name, gpu, labels={"host": name})
+    return world
+
+
+def decided(world: World) -> Placement:
+    """What the whole model finds; it is proved to be the least, and is what trying everything finds."""
+    instance = world.instance()
+    placement, bounds, ended = whole(instance)
+    assert verify(instance, placement) == []
+    assert ended == "proved"
+    assert bounds
+    assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
+    return placement
+
+
+def test_what_cannot_go_keeps_what_it_needs_near() -> None:
+    """The database on n0 is the one that goes: the cache beside the other one must not be left without."""
+    world = labelled(("n0", 2), ("n1", 3))
+    world.running("db-0", "n0", None, 2, labels={"app": "db"})
+    world.running("db-1", "n1", None, 2, labels={"app": "db"})
+    world.running("cache", "n1", None, 1, priority=20, asks=near("host", app="db"))
+    world.pods_of("new", world.gang("new", 1, priority=10), 2)
+    assert decided(world).evictions == (Key("default", "db-0"),)
+
+
+def test_what_may_go_is_not_left_without_what_it_needs_near() -> None:
+    world = labelled(("n0", 2), ("n1", 3))
+    world.running("db-0", "n0", None, 2, labels={"app": "db"})
+    world.running("db-1", "n1", None, 2, labels={"app": "db"})
+    world.running("cache", "n1", None, 1, asks=near("host", app="db"))
+    world.pods_of("new", world.gang("new", 1, priority=10), 2)
+    assert decided(world).evictions == (Key("default", "db-0"),)
+
+
+def test_what_stays_and_means_itself_needs_no_other() -> None:
+    """Both others go: each of the two that stay has itself near, though neither could come as the first now."""
+    world = labelled(("n0", 2), ("n1", 2))
+    for node in ("n0", "n1"):
+        world.running(f"stays-{node}", node, None, 1, priority=20, labels={"app": "x"}, asks=near("host", app="x"))
+        world.running(f"goes-{node}", node, None, 1, labels={"app": "x"})
+    world.pods_of("new-0 new-1", world.gang("new", 2, priority=10), 1)
+    assert {key.name for key in decided(world).evictions} == {"goes-n0", "goes-n1"}
+
+
+def test_what_runs_side_by_side_against_its_anti_affinity_may_stay_so() -> None:
+    world = labelled(("n0", 4))
+    for name in ("a", "b"):
+        world.running(name, "n0", None, 1, labels={"app": "x"}, asks=apart("host", app="x"))
+    world.running("goes", "n0", None, 2)
+    world.pods_of("new", world.gang("new", 1, priority=10), 2)
+    assert decided(world).evictions == (Key("default", "goes"),)
+
+
+def test_nothing_that_is_placed_without_disturbing_needs_steps() -> None:
+    """Pods that ask for neighbours and have room beside all that runs disturb nothing."""
+    world = labelled(("n0", 1), ("n1", 2))
+    world.running("db", "n0", None, 1, labels={"app": "db"})
+    gang = world.gang("new", 1, priority=10)
+    world.pod("first", gang, 1, labels={"app": "x"}, asks=near("host", app="x"))
+    assert not decided(world).disturbs
+
+
+def test_what_is_moved_comes_after_who_has_to_be_the_first() -> None:
+    """The new pod is admitted as long as nothing that it means is there: so it is bound before the one that moves."""
+    world = labelled(("n0", 1), ("n1", 2))
+    world.running("moves", "n1", None, 1, labels={"app": "x"}, asks=apart("host", app="y"))
+    gang = world.gang("new", 1, priority=10)
+    world.pod("new", gang, 2, labels={"app": "x"}, asks=both(near("host", app="x"), apart("host", app="y")))
+    placement = decided(world)
+    assert [move.node for move in placement.moves] == ["n0"]
+    assert [key.name for step in placement.steps for key in step.bind] == ["new", "moves"]
+
+
+def test_what_a_budget_keeps_is_no_candidate_and_neither_is_what_would_go_with_it() -> None:
+    """A gang of two of which a budget lets no pod go stays; of one that needs two of its three pods any one may go."""
+    world = World()
+    world.nodes("n0 n1 n2", 4)
+    tight, loose = world.gang("tight", 2), world.gang("loose", 2)
+    for node in ("n0", "n1"):
+        world.running(f"tight-{node}", node, tight)
+    for node in ("n0", "n1", "n2"):
+        world.running(f"loose-{node}", node, loose)
+    world.running("alone", "n2")
+    instance = world.instance()
+    held = [Key("default", "tight-n0"), Key("default", "loose-n0")]
+    none = replace(instance, budgets=(DisruptionBudget(Key("default", "none"), frozenset(held), 0),))
+    assert {key.name for key in may_be_disturbed(none, 10)} == {"alone", "loose-n1", "loose-n2"}
+    one = replace(instance, budgets=(DisruptionBudget(Key("default", "one"), frozenset(held), 1),))
+    assert len(may_be_disturbed(one, 10)) == 6
