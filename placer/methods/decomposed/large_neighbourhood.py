@@ -12,7 +12,7 @@ Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Ve
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
 
@@ -137,6 +137,8 @@ class LargeNeighbourhoodSearch:
         Which nodes are freed, and which groups that wait take part.
     pool
         The workers.
+    shadows
+        Classes whose pods only mark room.
 
     Attributes
     ----------
@@ -149,10 +151,17 @@ class LargeNeighbourhoodSearch:
     """
 
     def __init__(
-        self, dense: Dense, level: int, solution: Solution, seed: int, chance: random.Random, pool: WorkerPool
+        self,
+        dense: Dense,
+        level: int,
+        solution: Solution,
+        seed: int,
+        chance: random.Random,
+        pool: WorkerPool,
+        shadows: Collection[int] = (),
     ) -> None:
         self.dense, self.level, self.seed, self.random, self.pool = dense, level, seed, chance, pool
-        self.incumbent = IncumbentState(dense, solution)
+        self.incumbent = IncumbentState(dense, solution, shadows)
         self.destroy = DestroyOperators(self.incumbent, level, chance)
         self.groups_of_apps, self.tied_groups = groups_of_apps(dense), tied_groups(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
@@ -166,9 +175,14 @@ class LargeNeighbourhoodSearch:
 
     def restart(self, solution: Solution) -> None:
         """Begin with another solution; what has been learnt of sizes and operators stays."""
-        self.incumbent = IncumbentState(self.dense, solution)
+        self.incumbent = IncumbentState(self.dense, solution, self.incumbent.shadows)
         self.destroy.incumbent = self.incumbent
         self.spent = 0.0
+
+    def learn_from(self, former: LargeNeighbourhoodSearch) -> None:
+        """Take over what was learnt of sizes and operators on the same value of an instance like this one."""
+        self.sizes, self.steps = former.sizes, former.steps
+        self.destroy.tried, self.destroy.gained = former.destroy.tried, former.destroy.gained
 
     def run(self, limits: StepLimits, told: Callable[[Solution], bool]) -> None:
         """Make steps until ``limits`` allows none or ``told``, which hears every better solution, says it is enough."""

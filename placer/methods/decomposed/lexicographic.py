@@ -6,6 +6,7 @@ import math
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 
 from placer.bounds import NamedBound
 from placer.dense import Dense, Solution, beats, score_solution
@@ -225,19 +226,22 @@ class DecomposedSearch(ExactSearch):
         if not relaxable(self.dense, level):
             return False
         name, former = self.dense.levels[level][0], self.solution
-        budget *= FOREMOST if level == self.proved else 1.0
-        relaxation, steps = self._relaxed_steps(level)
-        if all(self._pods(gang) == 1 for gang in relaxation.gangs):
-            return False
-
-        def heard(solution: Solution) -> None:
-            whole = relaxation.restored(solution)
-            if whole is not None:
-                self.offer(whole, name)
-
-        self._run(steps, level, budget, heard)
+        budget *= (FOREMOST if level == self.proved else 1.0) / 2
+        for shadows in (False, True):  # what puts room together takes longer, so gangs are first admitted without it
+            relaxation, steps = self._relaxed_steps(level, shadows=shadows)
+            if all(self._pods(gang) == 1 for gang in relaxation.gangs):
+                return False
+            self._run(steps, level, budget, partial(self._offer_whole, relaxation, name))
+            if self.met(level) or self.limits.over:
+                break
         self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
         return self.met(level)
+
+    def _offer_whole(self, relaxation: GangRelaxation, phase: str, solution: Solution) -> None:
+        """Offer the whole gangs of a solution of a relaxation."""
+        whole = relaxation.restored(solution)
+        if whole is not None:
+            self.offer(whole, phase)
 
     def neighbourhoods(self, level: int, budget: float) -> bool:
         """Search a few leaves at a time; say whether the value is proved then."""
@@ -274,19 +278,22 @@ class DecomposedSearch(ExactSearch):
         steps.run(limits, told)
         self.limits.spent += steps.spent
 
-    def _relaxed_steps(self, level: int) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
+    def _relaxed_steps(self, level: int, *, shadows: bool) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
         """The relaxation for a value, and steps on it from the better of what they have reached and what is told."""
-        if level not in self.relaxed:
-            relaxation = GangRelaxation(self.dense, level, self.solution)
-            start = relaxation.relaxed(self.solution)
-            last = len(relaxation.dense.levels) - 1
-            steps = LargeNeighbourhoodSearch(relaxation.dense, last, start, self.options.seed, self.chance, self.pool)
-            self.relaxed[level] = relaxation, steps
-            return relaxation, steps
-        relaxation, steps = self.relaxed[level]
-        told, reached = relaxation.relaxed(self.solution), steps.incumbent
-        better = beats(relaxation.dense, score_solution(relaxation.dense, told), reached.values)
-        steps.restart(told if better else reached.solution)
+        former = self.relaxed.get(level)
+        relaxation = GangRelaxation(self.dense, level, self.solution, shadows=shadows)
+        start = relaxation.relaxed(self.solution)
+        if former is not None and former[0].class_of == relaxation.class_of:
+            reached = former[0].without_shadows(former[1].incumbent.solution)
+            told, found = (score_solution(relaxation.dense, each) for each in (start, reached))
+            start = start if beats(relaxation.dense, told, found) else reached
+        last = len(relaxation.dense.levels) - 1
+        steps = LargeNeighbourhoodSearch(
+            relaxation.dense, last, start, self.options.seed, self.chance, self.pool, relaxation.shadows
+        )
+        if former is not None:
+            steps.learn_from(former[1])
+        self.relaxed[level] = relaxation, steps
         return relaxation, steps
 
     def _pods(self, group: int) -> int:
