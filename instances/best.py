@@ -21,7 +21,7 @@ import yaml
 import placer
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import Dense, Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.manifests import dump
 from placer.methods.events import SearchOptions

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from placer.controllers import allocated_bandwidth
 from placer.errors import BadInstance, Fault, UsageError
 from placer.instance import Area, Finding, Key, Link
-from placer.instance.build import build, read_nodes, read_policy
 from placer.instance.communication import REGION, UNKNOWN_COST, ZONE
 from placer.instance.findings import Findings
+from placer.instance.instance_builder import make_instance, read_nodes, read_policy
 from placer.instance.network_topologies import (
     MILLISECOND,
     NETWORK_TOPOLOGY_API,
@@ -221,7 +221,7 @@ def costs_of(objects: Objects, name: str, *, percentile: int = 90, unit: int = M
         lists=lists,
         matrices=_matrices(network.areas.values(), network.costs),
         capacities=network.capacities,
-        allocated=allocated_bandwidth(build(objects)),
+        allocated=allocated_bandwidth(make_instance(objects)),
         config_map=named,
         measured=measured,
         findings=findings.all(),

@@ -263,7 +263,7 @@ class _Preemption:
     def _reasons(self) -> dict[GroupKey, Reason]:
         """Why groups wait still, once the placement is carried out."""
         from placer.dense import Solution
-        from placer.dense.build import make_dense
+        from placer.dense.dense_builder import make_dense
         from placer.reasons import reasons
 
         outcome = outcome_of(self.instance, self.placement)

@@ -64,14 +64,14 @@ def read(
     UsageError
         An edit names what is not there.
     """
-    from placer.instance.build import build
+    from placer.instance.instance_builder import make_instance
     from placer.manifests import load
     from placer.manifests.validation import no_collection
 
     with no_collection():
         objects: Objects = load(paths, with_=with_, without=without, set_=set_, lenient=lenient)
         of_cluster = objects.snapshot is not None
-        instance = build(objects, scheduler_name=scheduler_name or objects.snapshot, cluster=of_cluster)
+        instance = make_instance(objects, scheduler_name=scheduler_name or objects.snapshot, cluster=of_cluster)
     if strict:
         refuse_findings(paths, instance.findings)
     return instance

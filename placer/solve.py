@@ -3,7 +3,7 @@
 =================  ================================================================  ================================
 step               what it makes                                                     how long
 =================  ================================================================  ================================
-``build``          ``Dense``, the arrays (``dense.build``); an ``Incumbent``, which  always finishes
+``build``          ``Dense``, the arrays (``make_dense``); an ``Incumbent``, which  always finishes
                    keeps the best solution and the bounds that need no search
 ``greedy``         ``Solution``: pods of each class on each node                     the first run as long as reading,
                    (``methods.greedy.multi_start``)                                  all of them to the limit, less
@@ -194,7 +194,7 @@ class _SolveCall:
     def build(self) -> Incumbent:
         """Make the arrays, and an incumbent with the bounds that hold without search."""
         from placer.bounds import named_bounds
-        from placer.dense.build import make_dense
+        from placer.dense.dense_builder import make_dense
         from placer.methods.incumbent import Incumbent
 
         start = time.monotonic()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from placer.bounds import NamedBound, bounds_for, named_bounds
 from placer.dense import score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.numa.binding_order import aligned

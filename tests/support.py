@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from placer.instance import Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.manifests import Objects, Text, from_documents, split, validate
 
 DATA = Path(__file__).parent / "data"
@@ -29,8 +29,8 @@ def objects_of(*docs: str | Document) -> Objects:
 
 
 def instance_of(*docs: str | Document, **options: Any) -> Instance:
-    """The instance that the objects state; ``options`` are those of ``build``."""
-    return build(objects_of(*docs), **options)
+    """The instance that the objects state; ``options`` are those of ``make_instance``."""
+    return make_instance(objects_of(*docs), **options)
 
 
 def node(name: str, labels: Mapping[str, str] | None = None, **allocatable: object) -> Document:

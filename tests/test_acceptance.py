@@ -16,7 +16,7 @@ import yaml
 
 from placer.cli import main
 from placer.instance import Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from placer.placement import better
@@ -34,7 +34,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def planted(**options: Any) -> Instance:
-    return build(validate(from_documents(generate("planted", **options).documents)))
+    return make_instance(validate(from_documents(generate("planted", **options).documents)))
 
 
 def values(result: Result) -> tuple[Any, ...]:

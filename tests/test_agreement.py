@@ -10,7 +10,7 @@ import pytest
 
 from placer.bounds import NamedBound
 from placer.dense import score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.placement import MAXIMISED, Placement, Score, better
 from placer.result import Verdict

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import placer.deadline
-import placer.dense.build
+import placer.dense.dense_builder
 import placer.methods.greedy.multi_start as greedy_search
 import placer.methods.process
 from placer.deadline import NEVER, Deadline
@@ -57,7 +57,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Clock]:
         for module in (assembly, placer.deadline, greedy_search):
             monkeypatch.setattr(module, "time", made.module)
         steps = [
-            (placer.dense.build, "make_dense", BUILD),
+            (placer.dense.dense_builder, "make_dense", BUILD),
             (explanation, "make_dense", BUILD),
             (greedy_search, "greedy", GREEDY),
             (greedy_search, "complete", COMPLETE),
@@ -128,7 +128,7 @@ def test_a_greedy_that_is_stopped_keeps_all_rules_and_the_highest_priority(monke
             gang = world.gang(f"{name}{number}", 2, priority=priority)
             world.pods_of(f"{name}{number}-0 {name}{number}-1", gang, 2)
     instance = world.instance()
-    dense = placer.dense.build.make_dense(instance)
+    dense = placer.dense.dense_builder.make_dense(instance)
     whole, counts = greedy(dense), []
     for looks in range(40):
         ticks = itertools.count()
@@ -146,7 +146,7 @@ def test_a_greedy_that_is_stopped_keeps_all_rules_and_the_highest_priority(monke
 
 def test_a_first_run_may_take_longer_and_no_other_begins() -> None:
     """Where reading took up the limit the greedy answers with one run, not with nothing and not with all of them."""
-    dense = placer.dense.build.make_dense(_waiting(20))
+    dense = placer.dense.dense_builder.make_dense(_waiting(20))
     told: list[object] = []
     found = greedy(dense, told.append, deadline=Deadline(0.0), first=NEVER)
     assert found

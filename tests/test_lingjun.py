@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.manifests import load
 from placer.read import read_placement
 from placer.verify import verify
@@ -42,7 +42,7 @@ def test_the_shipped_instance_is_what_the_command_makes(monkeypatch: pytest.Monk
 
 
 def test_the_tree_is_that_of_the_table() -> None:
-    instance = build(load([FOLDER / "lingjun.json.gz"]))
+    instance = make_instance(load([FOLDER / "lingjun.json.gz"]))
     assert instance.findings == ()
     assert len(instance.nodes) == 847
     assert Counter(domain.tier for domain in instance.topology.hyper_nodes.values()) == {1: 119, 2: 3, 3: 1}
@@ -52,7 +52,7 @@ def test_the_tree_is_that_of_the_table() -> None:
 
 
 def test_the_queue_fills_95_percent_and_fits() -> None:
-    instance = build(load([FOLDER / "lingjun.json.gz"]))
+    instance = make_instance(load([FOLDER / "lingjun.json.gz"]))
     asked = sum(pod.requests["nvidia.com/gpu"] for pod in instance.pending)
     assert asked == round(0.95 * 847) * 8
     assert any(group.policies for group in instance.groups.values())
@@ -68,7 +68,7 @@ def test_another_table_another_queue(
     (tmp_path / "hosts.csv").write_text("\n".join(rows) + "\n")
     convert(monkeypatch, str(tmp_path / "hosts.csv"), "--load", "1", "--seed", "5", "-o", str(tmp_path / "out.json.gz"))
     assert capsys.readouterr().out.startswith("nodes 12, gpus 96, gpusPlanted 96")
-    instance = build(load([tmp_path / "out.json.gz"]))
+    instance = make_instance(load([tmp_path / "out.json.gz"]))
     assert instance.topology.path("host-07aaaaaaaaaa") == ("p1-s1", "p1", "g1")
 
 

@@ -52,7 +52,7 @@ def test_every_rule_has_its_row_and_its_formula_in_the_order_of_the_judge() -> N
 @pytest.mark.parametrize("row", RULE_ROWS, ids=lambda row: str(row[0]))
 def test_a_rule_is_where_the_page_says(row: list[str]) -> None:
     rule, name = row[0], name_in(row[1])
-    exact = functions(*(ROOT / "placer/methods/exact").glob("*.py"), ROOT / "placer/dense/build.py")
+    exact = functions(*(ROOT / "placer/methods/exact").glob("*.py"), ROOT / "placer/dense/dense_builder.py")
     milp = functions(ROOT / "placer/methods/milp/constraints.py")
     words = re.findall(r"`(\w+)`", row[2])
     assert any(word in exact for word in words)

@@ -10,7 +10,7 @@ import pytest
 
 import placer
 from placer.instance import Dependency, Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import Generated, generate
 from placer.manifests import from_documents, validate
 from placer.placement import Placement
@@ -30,7 +30,7 @@ MIXES: list[dict[str, Any]] = [
 def planted(seed: int, mix: dict[str, Any]) -> tuple[Generated, Instance, Placement]:
     made = generate("network", seed=seed, **mix)
     assert made.planted is not None
-    return made, build(validate(from_documents(made.documents))), Placement.of(made.planted)
+    return made, make_instance(validate(from_documents(made.documents))), Placement.of(made.planted)
 
 
 @pytest.mark.parametrize("mix", MIXES, ids=str)

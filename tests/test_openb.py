@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from placer.instance import Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.manifests import load
 
 FOLDER = Path(__file__).parent.parent / "instances" / "openb"
@@ -37,7 +37,7 @@ def convert(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str, pods
     files = [str(folder / name) for name in ("nodes.csv", "pods.csv", "out.json.gz")]
     monkeypatch.setattr(sys, "argv", ["convert.py", *files[:2], *arguments, "-o", files[2]])
     runpy.run_path(str(FOLDER / "convert.py"), run_name="__main__")
-    return build(load([files[2]]))
+    return make_instance(load([files[2]]))
 
 
 def where(instance: Instance) -> dict[str, list[str]]:

@@ -133,10 +133,10 @@ def _snapshot(options: argparse.Namespace) -> int:
 
 
 def _refuse_findings(snapshot: Snapshot) -> None:
-    from placer.instance.build import build
+    from placer.instance.instance_builder import make_instance
     from placer.read import refuse_findings
 
-    instance = build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
+    instance = make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
     refuse_findings(["cluster"], instance.findings)
 
 

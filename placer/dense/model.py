@@ -19,7 +19,7 @@ from placer.instance import GroupKey, HostPort, Key
 from placer.placement import MAXIMISED, Placement, Score
 
 if TYPE_CHECKING:
-    from placer.dense.neighbours import DenseNeighbours
+    from placer.dense.dense_neighbours import DenseNeighbours
     from placer.dense.network import DenseNetwork
     from placer.dense.numa import DenseNuma
 

@@ -1,7 +1,7 @@
 """Units over domains of node labels by index: what C7 by label and C15 say of classes.
 
-What running pods say by themselves closes nodes to classes for good, as :mod:`placer.dense.neighbours` tells of the
-other rules; what is left are rows:
+What running pods say by themselves closes nodes to classes for good, as :mod:`placer.dense.dense_neighbours` tells of
+the other rules; what is left are rows:
 
 * :class:`Confinement` (C7 by label): all pods of some classes are in one domain.
 * :class:`Exclusion` (C15): a domain holds pods of one unit at most.

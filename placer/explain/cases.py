@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from placer.deadline import Deadline
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, Node, PodState
-from placer.instance.build import build
 from placer.instance.findings import Findings
 from placer.instance.gangs import named_group
+from placer.instance.instance_builder import make_instance
 from placer.instance.numa import NumaZone
 from placer.instance.pod_states import Ownership, gated_pods
 from placer.manifests import Objects, RawObject, Text, edit, from_documents, read_objects, validate
@@ -203,7 +203,7 @@ class Case:
         objects = self._objects
         named = self.scheduler_name or objects.snapshot
         with no_collection():
-            found = build(objects, scheduler_name=named, cluster=objects.snapshot is not None)
+            found = make_instance(objects, scheduler_name=named, cluster=objects.snapshot is not None)
         if self.before is not None:
             found = Outcome(found, self.before).carried_out()
         return found if self.only is None else without_waiting(found, self.only)

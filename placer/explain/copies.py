@@ -10,7 +10,7 @@ from typing import Any
 from placer.deadline import Deadline
 from placer.dense import Dense
 from placer.dense.amounts import NodeAmounts
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.errors import UsageError
 from placer.explain.lifts import alone
 from placer.instance import GroupKey, Instance, Key, Pod

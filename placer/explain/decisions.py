@@ -14,7 +14,7 @@ from functools import cached_property
 
 from placer.deadline import Deadline
 from placer.dense import Dense, Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.explain.lifts import LIFTED, RULES_OF, alone, lift, lift_arrays
 from placer.instance import Group, GroupKey, Instance, Key, Pod
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions

@@ -8,7 +8,7 @@ from typing import Any
 
 from placer.codes import REASONS
 from placer.deadline import Deadline
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.errors import UsageError, VerificationFailed
 from placer.explain.cases import Case, Gated, Placed
 from placer.explain.causes import Correction, GroupCause, corrections

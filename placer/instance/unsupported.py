@@ -17,7 +17,7 @@ from placer.instance.domain_units import unnamed_units
 from placer.instance.eligibility import operating_systems
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
-from placer.instance.neighbours import forbidding, required_terms
+from placer.instance.neighbour_demand import forbidding, required_terms
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from placer.codes import REASONS
 from placer.deadline import NEVER, Deadline
 from placer.dense import Dense, DenseGroup, Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.greedy.best_fit import tops
 from placer.methods.greedy.state import GreedyLayout, GreedyState

@@ -163,7 +163,7 @@ def _stated_reasons(waiting: list[GroupKey], said: PlacementDocument) -> dict[Gr
 def _found_reasons(outcome: Outcome, waiting: list[GroupKey], *, beside: bool) -> dict[GroupKey, Reason]:
     """Each group alone beside what runs, and where the placement keeps the rules beside what it binds, too."""
     from placer.dense import Solution
-    from placer.dense.build import make_dense
+    from placer.dense.dense_builder import make_dense
     from placer.reasons import reasons
     from placer.reasons.explanation import Causes
 

@@ -5,20 +5,20 @@ and yields a :class:`~placer.placement.Violation` per breach. What bound pods br
 rule speaks only where something new takes part. :data:`RULES` and :data:`DISRUPTION_RULES`
 list them in the order of models/README.md.
 
-==============  ===================================================
-module          rules
-==============  ===================================================
-``places``      C1 once, C2 capacity, C3 eligibility, C4 refusal
-``groups``      C5 gang, C6 subgroup, C7 tier limit
-``calls``       C8 network cost, C9 bandwidth
-``numa``        C10 numa
-``queues``      C11 queue
-``neighbours``  C12 pod affinity, C13 pod anti-affinity, C14 spread
-``units``       C7 by label, C15 exclusive
-``disruption``  D1 units, D2 protection, D3 priority, D4 gain, D5 order
-``rules``       all but the last, in one list
-``words``       what they share
-==============  ===================================================
+===================  ===================================================
+module               rules
+===================  ===================================================
+``places``           C1 once, C2 capacity, C3 eligibility, C4 refusal
+``groups``           C5 gang, C6 subgroup, C7 tier limit
+``calls``            C8 network cost, C9 bandwidth
+``numa``             C10 numa
+``queues``           C11 queue
+``neighbour_rules``  C12 pod affinity, C13 pod anti-affinity, C14 spread
+``units``            C7 by label, C15 exclusive
+``disruption``       D1 units, D2 protection, D3 priority, D4 gain, D5 order
+``rules``            all but the last, in one list
+``words``            what they share
+===================  ===================================================
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from placer.outcome import Outcome
 from placer.placement import Violation
 from placer.verify.calls import bandwidth, network_cost
 from placer.verify.groups import gang, subgroup, tier_limit
-from placer.verify.neighbours import pod_affinity, pod_anti_affinity, spread
+from placer.verify.neighbour_rules import pod_affinity, pod_anti_affinity, spread
 from placer.verify.numa import numa
 from placer.verify.places import capacity, eligibility, once, refusal
 from placer.verify.queues import queue

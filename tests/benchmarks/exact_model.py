@@ -21,7 +21,7 @@ from ortools.linear_solver import pywraplp
 
 import placer
 from placer.dense import Dense
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.methods.exact.search import ExactModel, safe_bound
 from placer.placement import MAXIMISED
 from placer.result import Result

@@ -19,8 +19,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from placer.dense import Dense, Solution
-from placer.dense.build import make_dense
-from placer.instance.build import build
+from placer.dense.dense_builder import make_dense
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import FAMILIES, generate
 from placer.manifests import from_documents, validate
 from placer.methods.events import Event, Improved, SearchOptions
@@ -64,7 +64,7 @@ def _all_weight(dense: Dense) -> int:
 def run(nodes: int, seed: int, options: argparse.Namespace) -> tuple[bool, bool]:
     """Run one instance and print its line; say whether all was placed and whether all was proved."""
     made = generate("planted", nodes=nodes, seed=seed, **dict(options.set))
-    instance = build(validate(from_documents(made.documents)))
+    instance = make_instance(validate(from_documents(made.documents)))
     dense = make_dense(instance)
     start = time.monotonic()
     hint = greedy(dense)

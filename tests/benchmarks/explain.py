@@ -26,7 +26,7 @@ from typing import Any
 
 from placer.audit.groups import audit
 from placer.deadline import Deadline
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.explain.cases import Case
 from placer.explain.copies import how_many
 from placer.explain.explanation import explain

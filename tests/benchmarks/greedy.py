@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, TypeVar
 
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import (
     Constraints,
     Group,

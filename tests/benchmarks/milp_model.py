@@ -18,7 +18,7 @@ import pulp
 import placer
 from placer.bounds import NamedBound
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.methods.events import Event, Improved, SearchOptions, TooLarge
 from placer.methods.greedy.multi_start import greedy
 from placer.methods.milp.search import MilpModel, search

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 
 from placer.instance import Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from placer.result import Result
@@ -33,7 +33,7 @@ def main() -> None:
     options = dict(_option(text) for text in asked.set)
     for seed in range(1, asked.seeds + 1):
         made = generate("numa", nodes=asked.nodes, seed=seed, **options)
-        instance = build(validate(from_documents(made.documents)))
+        instance = make_instance(validate(from_documents(made.documents)))
         greedy, _ = _timed(instance, "greedy", asked.seconds, asked.workers)
         answer, seconds = _timed(instance, "auto", asked.seconds, asked.workers)
         assert answer.placement is not None

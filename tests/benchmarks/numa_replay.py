@@ -13,7 +13,7 @@ from collections import defaultdict
 
 from placer.dense.packed_kubelet import PackedKubelet, State, Units, packed_kubelets
 from placer.instance import Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
 from placer.methods.numa.binding_order import aligned
@@ -23,7 +23,7 @@ from placer.placement import Placement
 def main(nodes: int) -> None:
     for restricted in (0.0, 1.0):
         made = generate("numa", nodes=nodes, pod_cores=(8, 10, 12, 14, 16, 24), pairs=0.2, restricted=restricted)
-        instance = build(validate(from_documents(made.documents)))
+        instance = make_instance(validate(from_documents(made.documents)))
         placement = Placement.of(made.planted or {})
         print(f"restricted {restricted:g}: {len(placement.bindings):,} pods on {nodes:,} nodes")
         print(f"  replayed: {_replayed(instance, placement):,.0f} pods per second")

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from placer.instance import Instance, SubGroupPolicy
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import generate
 from placer.laboratory.policies.mimicry import POLICIES, run
 from placer.manifests import from_documents, validate
@@ -46,7 +46,7 @@ CONFIGURED = {
 
 def made(seed: int, **options: Any) -> Instance:
     """Instance of a planted queue."""
-    return build(validate(from_documents(generate("planted", seed=seed, **options).documents)))
+    return make_instance(validate(from_documents(generate("planted", seed=seed, **options).documents)))
 
 
 def subgroups() -> Instance:

@@ -27,7 +27,7 @@ from typing import Any
 
 from placer.bounds import named_bounds
 from placer.dense import Dense, Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.repair import RepairResult, RepairTask
 from placer.methods.greedy.multi_start import greedy

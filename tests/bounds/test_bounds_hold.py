@@ -15,8 +15,8 @@ from placer.bounds import NamedBound, bounds_for, lp
 from placer.bounds.lp import lp_bounds
 from placer.bounds.standalone import StandaloneLimits
 from placer.dense import Dense, score_solution
-from placer.dense.build import make_dense
-from placer.instance.build import build
+from placer.dense.dense_builder import make_dense
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import ClosOptions, Generated, PlantedOptions, clos, planted
 from placer.manifests import from_documents, validate
 from placer.methods.greedy.multi_start import greedy
@@ -155,7 +155,7 @@ PLANTED = {
 
 def made(found: Generated) -> tuple[Dense, list[tuple[int, ...]]]:
     """The arrays of a generated instance; values of what was planted and of the greedy's answer."""
-    instance = build(validate(from_documents(found.documents)))
+    instance = make_instance(validate(from_documents(found.documents)))
     dense = make_dense(instance)
     solutions = [greedy(dense)]
     if found.planted is not None:

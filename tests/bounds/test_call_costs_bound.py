@@ -7,7 +7,7 @@ import pytest
 from placer.bounds import CallCosts, bounds_for
 from placer.bounds.call_costs import standing_cost
 from placer.dense import score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from tests.judge import placement
 from tests.kep import kep_cluster
 from tests.shop import SHOP, shop

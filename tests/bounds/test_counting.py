@@ -14,7 +14,7 @@ from placer.bounds.counting import some_of
 from placer.bounds.lp import lp_bounds
 from placer.bounds.standalone import ArrayCache
 from placer.dense import score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from tests.world import World, soft
 
 QUARTER = 250_000

@@ -15,7 +15,7 @@ from placer.bounds import NamedBound, bounds_for, lp
 from placer.bounds.lp import NodeClasses, lp_bounds
 from placer.bounds.standalone import Shapes
 from placer.dense import Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import SubGroupPolicy
 from placer.linear import IntegerProgram, Row, certified
 from placer.methods.events import Event, SearchOptions

@@ -12,7 +12,7 @@ import pytest
 from placer.bounds import splits
 from placer.bounds.splits import AppGroupSplits, CallingPods, WidestNodes, find_splits, least_cuts
 from placer.dense import score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact.search import ExactSearch
 from placer.methods.greedy.multi_start import greedy

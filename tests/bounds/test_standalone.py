@@ -13,7 +13,7 @@ import pytest
 
 from placer.bounds import NamedBound, named_bounds
 from placer.bounds.standalone import EqualGroups, StandaloneLimits, usable
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import SubGroupPolicy
 from tests.world import World, hard, port, soft
 

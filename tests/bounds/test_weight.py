@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from placer.bounds import NamedBound, weight_bound
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Policy
 from placer.placement import better
 from placer.result import Result, Verdict

@@ -241,7 +241,7 @@ def interrupted(
 #: Modules that a ``solve`` imports, in order: of the command line, of reading, of deciding.
 MOMENTS = [
     "placer.cli.signals", "placer.cli.streams", "argparse", "placer.cli.completing", "placer.document",
-    "msgspec", "yaml", "placer.instance.build",
+    "msgspec", "yaml", "placer.instance.instance_builder",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import placer
 from placer.cluster.reading.anonymize import WELL_KNOWN_KEYS, WELL_KNOWN_RESOURCES, _new_names, anonymized
 from placer.cluster.reading.snapshot import Snapshot
 from placer.instance import Instance, PodState
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from tests.cluster.snapshots import documents_in, snapshot_of
 from tests.cluster.test_field_filter import SOME
 from tests.cluster.things import live_pod, numa_topology
@@ -26,7 +26,7 @@ COMMON = {"default", "default-scheduler", "nt-default", "linux", "windows", "pla
 
 
 def instance_of(snapshot: Snapshot) -> Instance:
-    return build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
+    return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
 
 
 def ours(document: dict[str, Any]) -> dict[str, Any]:
@@ -342,7 +342,7 @@ def test_affinities_that_compare_numbers_still_do() -> None:
 def test_the_hold_gate_is_kept() -> None:
     held = pod("held", cpu=1, spec={"schedulerName": "placer", "schedulingGates": [{"name": "placer.dev/hold"}]})
     after = anonymized(snapshot_of([node("n1"), held]))
-    built = build(after.objects(), scheduler_name="placer", cluster=True, gates=True)
+    built = make_instance(after.objects(), scheduler_name="placer", cluster=True, gates=True)
     assert [each.state for each in built.pods.values()] == [PodState.PENDING]
 
 
@@ -498,7 +498,7 @@ def test_the_label_of_exclusive_topology_is_named_as_on_the_nodes() -> None:
     member = live_pod("a", labels=labels, annotations=notes, cpu=1)
     after = anonymized(snapshot_of([node("n1", {f"{PLANTED}/rack": "r"}), member]))
     assert PLANTED.encode() not in b"".join(after.items)
-    instance = build(after.objects())
+    instance = make_instance(after.objects())
     (pod,) = instance.pods.values()
     (unit,) = pod.neighbours.units
     assert all(unit.topology_key in each.labels for each in instance.nodes.values())

@@ -9,7 +9,7 @@ import pytest
 import placer
 from placer.cluster import Client, take
 from placer.cluster.planning.binding_plan import BindingPlan, WaitFor, plan_bindings
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from tests.cluster.api import Api
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.server import ControlPlane
@@ -33,7 +33,7 @@ def kubelets(cluster: Api, install: Callable[[str], None]) -> Kubelets:
 @pytest.fixture
 def plan(kubelets: Kubelets, control_plane: ControlPlane) -> BindingPlan:
     snapshot = take(Client.connect(str(control_plane.kubeconfig())))
-    instance = build(snapshot.objects(), scheduler_name="placer", cluster=True)
+    instance = make_instance(snapshot.objects(), scheduler_name="placer", cluster=True)
     result = placer.solve(instance, method="greedy")
     assert result.placement is not None
     return plan_bindings(instance, result.placement, snapshot.identities)

@@ -13,7 +13,7 @@ from placer.cluster.planning.scheduler_cache import SchedulerCache
 from placer.cluster.reading.earlier_passes import prepared
 from placer.cluster.reading.snapshot import Snapshot, is_placeholder
 from placer.instance import PodState
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from tests.cluster.caches import alone, bind, event, mine, theirs
 from tests.cluster.snapshots import ListServer
 from tests.support import Document, node
@@ -53,7 +53,7 @@ def snapshot(daemons: list[Document], *documents: Document, page: int = 500) -> 
 
 def held(taken: Snapshot) -> dict[str, int]:
     """Node to the milli-cpu that placeholders hold there."""
-    instance = build(taken.objects(), scheduler_name="placer", cluster=True)
+    instance = make_instance(taken.objects(), scheduler_name="placer", cluster=True)
     found = {pod.node: pod.requests["cpu"] for key, pod in instance.pods.items() if is_placeholder(key)}
     assert all(pod.state is PodState.NOMINATED for key, pod in instance.pods.items() if is_placeholder(key))
     return {str(name): amount for name, amount in found.items()}
@@ -79,7 +79,7 @@ def test_without_daemon_sets_nothing_is_held() -> None:
 
 def test_several_and_of_one_name() -> None:
     taken = snapshot([daemon_set(), daemon_set(namespace="other"), daemon_set("long" * 60)], node("n" * 60), page=1)
-    instance = build(taken.objects(), scheduler_name="placer", cluster=True)
+    instance = make_instance(taken.objects(), scheduler_name="placer", cluster=True)
     assert {key.namespace for key in instance.pods} == {"default", "other"}
     assert sum(pod.requests["cpu"] for pod in instance.pods.values()) == 3000
     assert all(is_placeholder(key) for key in instance.pods)

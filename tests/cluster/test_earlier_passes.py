@@ -125,7 +125,7 @@ def test_a_snapshot_for_others_says_the_same(
     record = recorded("half")
     assert marked(snapshot, cooling, record) == prepared(snapshot, cooling, record).snapshot
     expected = prepared(snapshot, cooling).snapshot
-    monkeypatch.setattr("placer.cluster.reading.earlier_passes.build", None)
+    monkeypatch.setattr("placer.cluster.reading.earlier_passes.make_instance", None)
     assert marked(snapshot, cooling) == expected
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from placer.cluster.reading.field_filter import list_reader
 from placer.errors import ClusterError
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.kube.kinds import BY_ATTRIBUTE, KINDS
 from placer.manifests import from_documents, validate
 from tests.cluster.snapshots import documents_in, kept
@@ -41,8 +41,8 @@ def test_there_are_instances_of_many_kinds() -> None:
 def test_what_is_kept_is_the_same_instance(path: str) -> None:
     """Node by node, pod by pod, finding by finding: no field that is read is lost."""
     documents = [each for each in documents_in(path) if (_group(each), each["kind"]) in KINDS]
-    whole = build(validate(from_documents(documents)))
-    less = build(validate(from_documents([each if _makes_pods(each) else kept(each) for each in documents])))
+    whole = make_instance(validate(from_documents(documents)))
+    less = make_instance(validate(from_documents([each if _makes_pods(each) else kept(each) for each in documents])))
     assert replace(less, digest="") == replace(whole, digest="")
 
 

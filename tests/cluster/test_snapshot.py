@@ -15,7 +15,7 @@ from placer.cluster.reading.client import Forbidden, Response
 from placer.cluster.reading.snapshot import take
 from placer.errors import BadInstance, ClusterError
 from placer.instance import Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from tests.cluster.snapshots import ListServer, snapshot_of
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod
@@ -203,7 +203,7 @@ def test_the_file_is_the_same_instance(documents: list[Document], tmp_path: Path
     snapshot.write(path)
     assert path.read_bytes() == first
     instance = placer.read(path)
-    assert instance == build(snapshot.objects(), scheduler_name="placer", cluster=True)
+    assert instance == make_instance(snapshot.objects(), scheduler_name="placer", cluster=True)
     assert instance.digest == snapshot.objects().sha256
 
 

@@ -12,7 +12,7 @@ import pytest
 import placer
 from placer.cli import main
 from placer.cluster import Client, take
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from tests.cluster.api import Api
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.server import ControlPlane
@@ -50,7 +50,7 @@ def test_a_cluster_without_the_kinds_of_others(cluster: Api, client: Client) -> 
     cluster.create(node("n1"), live_pod("p", cpu=1))
     snapshot = take(client)
     assert not [name for name in snapshot.counts if "volcano" in name or "diktyo" in name or "topology" in name]
-    instance = build(snapshot.objects(), scheduler_name="placer", cluster=True)
+    instance = make_instance(snapshot.objects(), scheduler_name="placer", cluster=True)
     assert [str(each.key) for each in instance.pending] == ["default/p"]
 
 
@@ -89,7 +89,7 @@ def test_a_snapshot_is_solved(busy: Api, snap: Snap) -> None:
 
 def test_memory_and_file_decide_the_same(busy: Api, snap: Snap, client: Client) -> None:
     path = snap()
-    instance = build(take(client).objects(), scheduler_name="placer", cluster=True)
+    instance = make_instance(take(client).objects(), scheduler_name="placer", cluster=True)
     assert placer.read(path) == instance
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from placer.controllers import allocated_bandwidth
 from placer.instance import Policy
-from placer.instance.build import build, read_nodes
 from placer.instance.findings import Findings
+from placer.instance.instance_builder import make_instance, read_nodes
 from placer.instance.network_topologies import read_network
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate
@@ -131,7 +131,7 @@ def test_what_the_generator_planted_fills_its_tight_links() -> None:
     nodes = read_nodes(objects.nodes)
     network = read_network(objects.network_topologies, Policy(), nodes, Findings())
     assert network is not None
-    found = allocated_bandwidth(build(objects))
+    found = allocated_bandwidth(make_instance(objects))
     assert len(found) > 10
     assert all(network.capacities[link] == max(amount, 10**7) for link, amount in found.items())
     assert {network.capacities[link] for link in network.capacities.keys() - found.keys()} == {10**7}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.instance import Area, Link
-from placer.instance.build import read_nodes
 from placer.instance.communication import REGION, ZONE
+from placer.instance.instance_builder import read_nodes
 from placer.instance.network_topologies import Pair, areas_of, measured_costs, read_measurements
 from placer.laboratory.generate import generate
 from placer.manifests import from_documents, validate

@@ -9,8 +9,8 @@ from typing import Any
 
 from placer.controllers import NetworkTopologyUpdate, network_topology_update
 from placer.instance import Link, Node
-from placer.instance.build import read_nodes
 from placer.instance.communication import REGION, ZONE
+from placer.instance.instance_builder import read_nodes
 from placer.instance.network_topologies import NETPERF_COSTS
 from placer.kube.core import ConfigMapManifest
 from tests.support import node, objects_of

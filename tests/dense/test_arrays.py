@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from placer.dense import Dense, Solution, score_solution
 from placer.dense.amounts import SAFE, NodeAmounts, Scale
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.dense.eligibility import Eligibility
 from placer.instance import (
     Constraints,

@@ -12,7 +12,7 @@ import pytest
 
 from placer.dense import Dense, Solution
 from placer.dense.admission_orders import Ordering, find_order, is_plain
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.dense.packed_kubelet import PackedKubelet, State, Units
 from placer.instance import Instance
 from placer.placement import Placement

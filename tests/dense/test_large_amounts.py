@@ -9,7 +9,7 @@ import pytest
 from placer.bounds import named_bounds
 from placer.dense import Solution
 from placer.dense.amounts import Scale
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.methods.incumbent import Incumbent
 from placer.quantity import Resources
 from placer.result import Verdict

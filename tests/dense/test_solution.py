@@ -7,7 +7,7 @@ import random
 from itertools import pairwise
 
 from placer.dense import Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.subproblem import make_subproblem

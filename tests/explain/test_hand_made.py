@@ -17,7 +17,7 @@ import pytest
 
 from placer.deadline import Deadline
 from placer.dense import Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.explain.cases import Case
 from placer.explain.explanation import Explanation, explain, find_group
 from placer.explain.lifts import RULES_OF, lift

@@ -9,7 +9,7 @@ import pytest
 
 from placer.errors import BadInstance
 from placer.instance import Instance
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.manifests import from_documents, validate
 from placer.solve import solve
 from placer.verify import verify
@@ -30,7 +30,7 @@ WORD_WITH_GT: Document = {
 
 def read(*documents: Document, scheduler_name: str = "*") -> Instance:
     """The instance of objects of which some cannot be read."""
-    return build(validate(from_documents(documents), lenient=True), scheduler_name=scheduler_name)
+    return make_instance(validate(from_documents(documents), lenient=True), scheduler_name=scheduler_name)
 
 
 def unread(instance: Instance) -> list[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import GroupKey, Instance
 from placer.methods.greedy.multi_start import greedy
 from placer.outcome import Outcome

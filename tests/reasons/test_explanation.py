@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from placer.dense import Dense
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import GroupKey, Instance, NetworkTopology, Policy, SubGroupPolicy
 from placer.instance.problem import NO_TIER
 from placer.methods.greedy.multi_start import greedy

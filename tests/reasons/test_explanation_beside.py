@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState
 from placer.methods.greedy.multi_start import greedy
 from placer.outcome import Outcome

@@ -172,8 +172,8 @@ def _nodes(options: argparse.Namespace) -> tuple[Mapping[str, Node] | None, tupl
         from placer.cluster.reading.nodes import labelled_nodes
 
         return labelled_nodes(Client.connect(options.kubeconfig, options.context)), ()
-    from placer.instance.build import read_nodes
     from placer.instance.findings import Findings
+    from placer.instance.instance_builder import read_nodes
     from placer.instance.notices import note_ignored
     from placer.manifests import load
 

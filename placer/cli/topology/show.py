@@ -85,11 +85,11 @@ def _instance(options: argparse.Namespace) -> Instance:
     """Of files, or of the cluster where none are given."""
     if not in_cluster(options):
         return read_instance(options, options.instance)
-    from placer.instance.build import build
+    from placer.instance.instance_builder import make_instance
     from placer.read import refuse_findings
 
     taken = snapshot(options)
-    instance = build(taken.objects(), scheduler_name=taken.scheduler_name, cluster=True)
+    instance = make_instance(taken.objects(), scheduler_name=taken.scheduler_name, cluster=True)
     if options.strict:
         refuse_findings(["cluster"], instance.findings)
     return instance

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.instance.network_topologies import areas_of
 from placer.instance.numa import NumaDemand, aligns
 from placer.instance.numa.numa_demand import DemandPool
@@ -217,7 +217,7 @@ class RuleChecks:
             return
         objects = replace(self._objects, pods=tuple(self._unread.values()))
         self._unread.clear()
-        for key, pod in build(objects, scheduler_name=self._snapshot.scheduler_name, cluster=True).pods.items():
+        for key, pod in make_instance(objects, scheduler_name=self._snapshot.scheduler_name, cluster=True).pods.items():
             self._note(pod)
             if pod.group is not None:
                 self._members[key] = pod.group

@@ -33,8 +33,8 @@ from placer.cluster.reading.field_filter import essence, list_reader, readable
 from placer.cluster.reading.snapshot import TAINT, is_placeholder, placeholder_for
 from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection
 from placer.instance import GroupKey, HostPort, Instance, Key, Node, Pod, PodState
-from placer.instance.build import read_nodes
 from placer.instance.eligibility import host_ports
+from placer.instance.instance_builder import read_nodes
 from placer.instance.pod_states import Ownership
 from placer.instance.requests import pod_requests
 from placer.kube.kinds import BY_ATTRIBUTE

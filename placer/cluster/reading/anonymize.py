@@ -27,8 +27,8 @@ from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import network_topology_update
 from placer.gpus import is_gpu
 from placer.instance import Key
-from placer.instance.build import build
 from placer.instance.domain_units import EXCLUSIVE_ANNOTATIONS
+from placer.instance.instance_builder import make_instance
 from placer.instance.network_topologies import NETPERF_COSTS
 from placer.instance.numa.node_resource_topology import UPDATED, is_known_setting
 from placer.instance.problem import ANY_SCHEDULER, Instance
@@ -179,7 +179,7 @@ def anonymized(snapshot: Snapshot) -> Snapshot:
     _resolve_patterns(documents)
     if any(map(_needs_instance, documents)):
         objects = snapshot.objects()
-        instance = build(objects, scheduler_name=snapshot.scheduler_name, cluster=True)
+        instance = make_instance(objects, scheduler_name=snapshot.scheduler_name, cluster=True)
         _catch_up(documents, instance)
         _state_measured(documents, instance, objects.config_maps)
     texts: set[str] = {snapshot.scheduler_name}

@@ -25,8 +25,8 @@ from placer.cluster.reading.gang_record import GangRecord, RejectedWorkload, dig
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload
 from placer.instance import GroupKey, Instance, Key
-from placer.instance.build import build
 from placer.instance.gangs import VOLCANO
+from placer.instance.instance_builder import make_instance
 from placer.outcome import Outcome
 from placer.placement import Placement
 
@@ -219,7 +219,7 @@ _CLASS = {
 
 
 def _instance(snapshot: Snapshot) -> Instance:
-    return build(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
+    return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
 
 
 def changed(snapshot: Snapshot, changes: Mapping[tuple[str, Key], Change]) -> Snapshot:

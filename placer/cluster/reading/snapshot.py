@@ -33,8 +33,8 @@ from placer.cluster.reading.served_kinds import ServedKinds, referred
 from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView
 from placer.errors import ClusterError
 from placer.instance import Key
-from placer.instance.build import read_nodes
 from placer.instance.eligibility import ConstraintsPool
+from placer.instance.instance_builder import read_nodes
 from placer.kube.base import DNS_SUBDOMAIN, LONGEST_NAME, Metadata, controller
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.pod import TERMINAL_PHASES

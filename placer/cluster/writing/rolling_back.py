@@ -23,7 +23,7 @@ from placer.cluster.reading.views import PodView
 from placer.cluster.writing.binding import pod_path
 from placer.errors import ClusterError
 from placer.instance import Key
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -88,7 +88,7 @@ class _RollBack:
         pods = [item for page in pages(self._server.get, path, read) for item in page.items or ()]
         others = self._snapshot.without(("Pod",)).items
         now = replace(self._snapshot, items=(*others, *pods), versions={}, counts={})
-        instance = build(now.objects(), scheduler_name=now.scheduler_name, cluster=True)
+        instance = make_instance(now.objects(), scheduler_name=now.scheduler_name, cluster=True)
         group = instance.groups.get(self._gang.key)
         ready = group is not None and Outcome(instance, Placement()).ready(group)
         return list(_standing(now, self._ours)), ready

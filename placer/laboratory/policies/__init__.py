@@ -8,7 +8,7 @@ out (``verify``, ``score``). Policies mimic: they may break our rules, and what 
 policy              plug-ins
 ==================  ====================================================================================
 `as-is`             none: only what is bound
-`kube-default`      ``kube``, ``neighbours``, ``resources``
+`kube-default`      ``kube``, ``neighbour_filters``, ``resources``
 `coscheduling`      the same with ``coscheduling``
 `network-overhead`  the same with ``network_aware``
 `numa-match`        the same with ``numa_match``

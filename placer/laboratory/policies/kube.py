@@ -34,7 +34,7 @@ from placer.laboratory.policies.framework import (
     Task,
     eligible,
 )
-from placer.laboratory.policies.neighbours import neighbour_filters
+from placer.laboratory.policies.neighbour_filters import neighbour_filters
 from placer.laboratory.policies.resources import balanced, least_allocated, most_allocated, scorer, to_capacity_ratio
 
 __all__ = [

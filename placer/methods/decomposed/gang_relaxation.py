@@ -20,7 +20,7 @@ from itertools import chain
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, DenseGroup, DenseScope, DenseSubGroup, PodClass, QueueRow, Solution
-from placer.dense.neighbours import Attraction, DenseNeighbours, SpreadRow
+from placer.dense.dense_neighbours import Attraction, DenseNeighbours, SpreadRow
 from placer.instance import GroupKey
 from placer.placement import MAXIMISED
 

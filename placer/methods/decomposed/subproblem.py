@@ -36,7 +36,7 @@ from placer.dense import (
     Solution,
     Workload,
 )
-from placer.dense.neighbours import DenseNeighbours
+from placer.dense.dense_neighbours import DenseNeighbours
 from placer.dense.numa import DenseNuma
 from placer.dense.packed_kubelet import Units
 from placer.methods.decomposed.incumbent_state import IncumbentState

@@ -14,7 +14,7 @@ from ortools.sat.python.cp_model import IntVar
 from placer.dense import Call
 from placer.dense.model import IntArray
 from placer.methods.exact.calls import CallPairs, Tie, surplus_of
-from placer.methods.exact.neighbours import NeighbourRows
+from placer.methods.exact.neighbour_rows import NeighbourRows
 from placer.methods.exact.variables import Bundle, ExactVariables, Linear, Reach, solver_form
 from placer.methods.exact.zones import Zones
 
@@ -326,9 +326,9 @@ class ExactConstraints:
 
     def pod_affinity(self) -> None:
         """C12: y[O, d] <= most (s[d] + sum of f[c] over c in d) per attraction, key and domain; see
-        :mod:`placer.methods.exact.neighbours`.
+        :mod:`placer.methods.exact.neighbour_rows`.
 
-        What has no order is excluded later (:meth:`placer.methods.exact.neighbours.NeighbourRows.exclude`).
+        What has no order is excluded later (:meth:`placer.methods.exact.neighbour_rows.NeighbourRows.exclude`).
         """
         if self.neighbours is not None:
             for row in self.neighbours.neighbours.attractions:

@@ -33,7 +33,7 @@ from placer.methods.exact.variables import Bundle, ExactVariables, Linear, solve
 from placer.methods.preempt.lifting import Lifted, LiftedGroup, LiftedPart, moved_key
 from placer.methods.preempt.plans import plan_of
 from placer.placement import MAXIMISED
-from placer.verify.neighbours import pod_affinity
+from placer.verify.neighbour_rules import pod_affinity
 
 __all__ = ["DisturbingModel", "search"]
 

@@ -17,7 +17,7 @@ from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.exact.calls import CallPairs
 from placer.methods.exact.constraints import ExactConstraints, Implied
-from placer.methods.exact.neighbours import NeighbourRows
+from placer.methods.exact.neighbour_rows import NeighbourRows
 from placer.methods.exact.node_sets import make_node_sets
 from placer.methods.exact.objective import ExactObjective
 from placer.methods.exact.variables import (

@@ -19,7 +19,7 @@ import numpy as np
 
 from placer.deadline import NEVER, Deadline
 from placer.dense import Counts, Dense, Solution, score_solution
-from placer.dense.neighbours import SpreadRow
+from placer.dense.dense_neighbours import SpreadRow
 from placer.methods.greedy.backtrack import Effort, force
 from placer.methods.greedy.best_fit import place_equal
 from placer.methods.greedy.communicating import Way, place_communicating

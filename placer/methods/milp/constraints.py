@@ -11,7 +11,7 @@ from placer.dense import Call
 from placer.dense.model import BoolArray
 from placer.instance import HostPort
 from placer.methods.milp.flows import Flows
-from placer.methods.milp.neighbours import NeighbourVariables
+from placer.methods.milp.neighbour_variables import NeighbourVariables
 from placer.methods.milp.variables import Linear, MilpVariables, Variable
 from placer.methods.milp.zones import ByCrowd, ByZone, Zones
 

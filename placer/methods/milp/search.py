@@ -10,7 +10,7 @@ from placer.dense import Dense, Solution, beats, score_solution
 from placer.methods.events import BoundFound, Emit, Improved, SearchOptions, SolverFault, TooLarge
 from placer.methods.milp.constraints import MilpConstraints
 from placer.methods.milp.flows import Flows, size_of_flows
-from placer.methods.milp.neighbours import NeighbourVariables
+from placer.methods.milp.neighbour_variables import NeighbourVariables
 from placer.methods.milp.objective import MilpObjective
 from placer.methods.milp.solvers import NODES_PER_WORK, SolveStatus, ask, make_solver, nodes_used, proves
 from placer.methods.milp.variables import CountBounds, Linear, MilpVariables, Values

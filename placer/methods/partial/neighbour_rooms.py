@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense.affinity_orders import Attraction
-from placer.dense.neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.dense_neighbours import ANY_NUMBER, DenseNeighbours, Repulsion, SpreadRow
 from placer.methods.partial.unit_rooms import UnitRooms
 
 __all__ = ["NeighbourRooms"]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from placer.dense.neighbours import Confinement, DenseNeighbours, Exclusion
+    from placer.dense.dense_neighbours import Confinement, DenseNeighbours, Exclusion
 
 __all__ = ["UnitRooms"]
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from placer.deadline import Deadline
 from placer.dense import Dense
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption, released, without
 from placer.instance import Group, Instance, Key
 from placer.methods.events import Event, Improved, SearchOptions

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from placer.dense import Dense
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
 from placer.instance.problem import Toleration

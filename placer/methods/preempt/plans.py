@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from placer.dense import Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption
 from placer.instance import Instance, Key, PodState
 from placer.methods.numa.binding_order import aligned
 from placer.methods.preempt.lifting import MOVED, Lifted, moved_key
 from placer.placement import Binding, Placement, Step
 from placer.verify.disruption import order
-from placer.verify.neighbours import pod_affinity
+from placer.verify.neighbour_rules import pod_affinity
 
 __all__ = ["plan_of", "planned"]
 

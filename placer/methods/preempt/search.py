@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from placer.deadline import Deadline
 from placer.dense import Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption, outcome_of, without
 from placer.instance import Group, Instance, Key, PodState
 from placer.methods.events import Event, Improved, SearchOptions

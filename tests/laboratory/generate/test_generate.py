@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import (
     FAMILIES,
     ClosOptions,
@@ -416,7 +416,7 @@ def test_options_describe_themselves_for_a_command_line() -> None:
 )
 def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> None:
     made = generate("planted", seed=11, **values)
-    instance = build(validate(from_documents(made.documents)))
+    instance = make_instance(validate(from_documents(made.documents)))
     assert instance.findings == ()
     placement = Placement.of(made.planted or {})
     assert list(verify(instance, placement)) == []
@@ -426,6 +426,6 @@ def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> No
 
 def test_running_jobs_of_clos_break_nothing() -> None:
     made = generate("clos", seed=2, load=0.8, services=2, pod_sizes=(2, 4, 8), queues=2, priorities=3)
-    instance = build(validate(from_documents(made.documents)))
+    instance = make_instance(validate(from_documents(made.documents)))
     assert instance.findings == ()
     assert len(instance.pending) == made.summary["podsPending"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import Generated, NeighbourOptions, generate, neighbours
 from placer.manifests import from_documents, validate
 from placer.placement import Placement
@@ -134,7 +134,7 @@ def test_by_label_racks_are_labels_and_gangs_ask_for_one_domain_of_them() -> Non
     )
     assert set(keys) == {"placer.dev/leaf", "placer.dev/spine"}
     assert keys.total() < len(groups)
-    instance = build(validate(from_documents(made.documents)))
+    instance = make_instance(validate(from_documents(made.documents)))
     assert instance.findings == ()
     gangs = {key.name: group for key, group in instance.groups.items() if key.api_group}
     assert {each: gangs[each].min_member for each in groups} == {
@@ -158,7 +158,7 @@ def test_without_shares_nobody_asks_anything() -> None:
 @pytest.mark.parametrize("values", [{}, {"running": 0.4, "skew": 2}, {"node_types": 3, "uneven": 0.5, "queues": 2}])
 def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> None:
     made = generate("neighbours", nodes=60, seed=7, **values)
-    instance = build(validate(from_documents(made.documents)))
+    instance = make_instance(validate(from_documents(made.documents)))
     assert instance.findings == ()
     assert verify(instance, Placement.of(made.planted or {})) == []
     assert len(made.planted or {}) == len(instance.pending) == made.summary["podsPlanted"]

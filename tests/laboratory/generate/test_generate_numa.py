@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.errors import UsageError
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.instance.numa import NumaContainer, NumaDemand, NumaNode, NumaZone, Qos, Stage
 from placer.laboratory.generate import Generated, NumaOptions, bindings, generate, numa
 from placer.manifests import from_documents, validate
@@ -171,7 +171,7 @@ def test_the_list_of_bindings_keeps_the_order() -> None:
 def test_verifier_agrees_that_what_is_planted_fits(values: dict[str, Any]) -> None:
     made = generate("numa", nodes=20, seed=11, **values)
     placement = Placement.of(made.planted or {})
-    instance = build(validate(from_documents(made.documents)))
+    instance = make_instance(validate(from_documents(made.documents)))
     assert instance.findings == ()
     assert verify(instance, placement) == []
     assert len(placement.bindings) == len(instance.pending)

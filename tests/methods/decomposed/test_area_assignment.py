@@ -10,7 +10,7 @@ import pytest
 
 from placer.bounds import splits
 from placer.dense import Dense, DenseNetwork, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.methods.decomposed import area_assignment, area_program
 from placer.methods.decomposed.area_assignment import AreaAssignment

@@ -12,7 +12,7 @@ import pytest
 
 from placer.bounds.splits import AppGroupSplits, CallingPods
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.methods.decomposed import area_program
 from placer.methods.decomposed.area_program import AppParts, AreaProgram, _maximal, _scarce

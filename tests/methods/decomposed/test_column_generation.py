@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.methods.decomposed.column_generation import refilled
 from placer.methods.decomposed.node_fillings import Pricing, make_filling_problem

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from placer.dense import Dense, Solution, beats, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Key
 from placer.laboratory.generate import generate
 from placer.methods.decomposed import large_neighbourhood, search

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.laboratory.generate import generate
 from placer.methods.decomposed import large_neighbourhood, search
 from placer.methods.decomposed.destroy import DestroyOperators

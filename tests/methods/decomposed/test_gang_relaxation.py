@@ -10,7 +10,7 @@ from itertools import chain, combinations
 import pytest
 
 from placer.dense import Dense, Solution, beats, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, SubGroupPolicy
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable

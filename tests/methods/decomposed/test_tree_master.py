@@ -13,9 +13,9 @@ from ortools.sat.python import cp_model
 
 from placer.bounds import bounds_for
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, SubGroupPolicy
-from placer.instance.build import build
+from placer.instance.instance_builder import make_instance
 from placer.laboratory.generate import PlantedOptions, planted
 from placer.linear import ColumnSum, IntegerProgram, Row
 from placer.manifests import from_documents, validate
@@ -298,7 +298,7 @@ def _all_placed(dense: Dense, values: tuple[int, ...], level: int) -> bool:
 
 
 def made(options: PlantedOptions) -> tuple[Instance, Dense]:
-    instance = build(validate(from_documents(planted(options).documents)))
+    instance = make_instance(validate(from_documents(planted(options).documents)))
     return instance, make_dense(instance)
 
 

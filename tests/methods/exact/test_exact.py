@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, Policy, SubGroupPolicy
 from placer.methods.events import BoundFound, Improved, SearchOptions, TooLarge
 from placer.methods.exact import search as exact

@@ -10,7 +10,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.methods.events import TooLarge
 from placer.methods.exact import search
 from placer.methods.exact.node_sets import make_node_sets

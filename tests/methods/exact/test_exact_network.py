@@ -11,7 +11,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from placer.dense import Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, PodState, Policy
 from placer.methods.exact.search import ExactModel, Must
 from placer.placement import Score, better

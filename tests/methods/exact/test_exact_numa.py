@@ -11,7 +11,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from placer.dense import Dense, Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.repair import RepairTask, repair

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.methods.exact import node_sets
 from placer.methods.exact.node_sets import make_node_sets, maximal_fillings
 from placer.methods.exact.search import ExactModel

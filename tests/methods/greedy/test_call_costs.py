@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.laboratory.generate import generate
 from placer.methods.greedy.local_search import move_pods

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placer.dense import Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Dependency, Key, PodState, Policy
 from placer.methods.greedy.communicating import Way, place_communicating
 from placer.methods.greedy.gang_admission import ruin_and_recreate

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from placer.dense import Dense, Solution, beats, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Group, GroupKey, Instance, Key, PodState, Policy, SubGroup, SubGroupPolicy
 from placer.laboratory.generate import generate
 from placer.methods.greedy.gang_admission import Style, admit

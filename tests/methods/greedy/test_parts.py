@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from placer.dense import Dense, Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.dense.model import ready
 from placer.instance import SubGroupPolicy
 from placer.methods.greedy.best_fit import choose

@@ -16,7 +16,7 @@ import pytest
 from placer.bounds import NamedBound
 from placer.cli import main
 from placer.dense import Dense
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.errors import UsageError
 from placer.methods.events import Event, Improved, SearchOptions, TooLarge
 from placer.methods.milp import search, solvers

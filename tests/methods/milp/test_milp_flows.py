@@ -13,7 +13,7 @@ import pulp
 import pytest
 
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Dependency
 from placer.methods.milp.flows import groups_of, size_of_flows
 from placer.methods.milp.search import MilpModel

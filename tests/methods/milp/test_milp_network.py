@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import PodState, Policy
 from placer.methods.milp.search import MilpModel
 from tests.judge import placement

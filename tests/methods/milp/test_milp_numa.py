@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from placer.dense import Dense
 from placer.dense.admission_orders import Ordering, Orders
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.dense.numa import DenseNuma
 from placer.instance import Instance
 from placer.instance.numa import NumaDemand, NumaNode

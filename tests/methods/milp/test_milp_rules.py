@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from placer.dense import Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import NetworkTopology, Policy, SubGroupPolicy
 from placer.methods.milp.search import MilpModel
 from tests.judge import placement

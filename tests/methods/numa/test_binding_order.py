@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.document import placement_document
 from placer.errors import BadInstance
 from placer.instance import Key, PodState, Policy

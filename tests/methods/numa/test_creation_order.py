@@ -7,7 +7,7 @@ import math
 import pytest
 
 from placer.dense import Dense, Solution, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.laboratory.generate import generate
 from placer.methods.greedy.multi_start import greedy

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from placer.dense import Dense, Solution, beats, score_solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.incumbent_state import IncumbentState

@@ -8,7 +8,7 @@ from itertools import islice
 from random import Random
 
 from placer.dense import Dense, Solution
-from placer.dense.build import make_dense
+from placer.dense.dense_builder import make_dense
 from placer.instance import Instance
 from placer.methods.greedy.gang_admission import ruin_and_recreate
 from placer.methods.greedy.local_search import move_pods

@@ -27,7 +27,7 @@ from placer.laboratory.policies.framework import (
     Task,
     eligible,
 )
-from placer.laboratory.policies.neighbours import neighbour_filters
+from placer.laboratory.policies.neighbour_filters import neighbour_filters
 from placer.laboratory.policies.volcano.allocate import Allocate, Move, Worksheet
 from placer.laboratory.policies.volcano.jobs import HyperNodesInfo, JobInfo, SubJob, is_best_effort, read_jobs
 from placer.laboratory.policies.volcano.queues import Proportion, enqueue

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from placer.dense.neighbours import NEIGHBOUR_RULES, NeighbourKinds
+from placer.dense.dense_neighbours import NEIGHBOUR_RULES, NeighbourKinds
 from placer.laboratory.policies.framework import BoolArray, ClusterState, Filter, IntArray, Task
 from placer.methods.partial.neighbour_rooms import NeighbourRooms
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from placer.dense import Counts
 from placer.dense.affinity_orders import Attraction
-from placer.dense.neighbours import DenseNeighbours, Repulsion, SpreadRow
+from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
 from placer.methods.milp.variables import Linear, MilpVariables, Values, Variable, reaches
 
 __all__ = ["NeighbourVariables"]

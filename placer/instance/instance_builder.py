@@ -13,7 +13,7 @@ here                                      Node, Policy, and each pod with its pl
 ``gangs``                                 PodGroup, and which pod is in which group, role and subgroup
 ``pod_states``                            which pods are pending, bound or another scheduler's
 ``requests``, ``eligibility``             what a pod takes of its node, and which nodes it may use
-``neighbours``, ``pod_index``             what a pod asks of the pods around it, and which pods are meant
+``neighbour_demand``, ``pod_index``       what a pod asks of the pods around it, and which pods are meant
 ``domain_units``                          which pods must be in one domain of a node label
 ``unsupported``                           what is not modelled and refused (C4)
 ``disruptions``                           PodDisruptionBudget, and which bound pods are never disturbed
@@ -59,7 +59,7 @@ from placer.instance.gangs import (
     workload_gangs,
 )
 from placer.instance.keys import GroupKey, Key
-from placer.instance.neighbours import NeighboursPool, read_namespaces
+from placer.instance.neighbour_demand import NeighboursPool, read_namespaces
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.notices import (
     network_matters,
@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.manifests import Objects
 
-__all__ = ["PodReader", "build", "node_of", "read_nodes", "read_policy"]
+__all__ = ["PodReader", "make_instance", "node_of", "read_nodes", "read_policy"]
 
 
 #: PreferNoSchedule keeps no pod off.
@@ -271,7 +271,7 @@ def node_of(entry: PodEntry) -> str | None:
     return pod.spec.node_name or None
 
 
-def build(
+def make_instance(
     objects: Objects, *, scheduler_name: str | None = None, cluster: bool = False, gates: bool = False
 ) -> Instance:
     """Make the instance that a set of Kubernetes objects states.

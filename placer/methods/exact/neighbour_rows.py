@@ -24,7 +24,7 @@ from ortools.sat.python.cp_model import IntVar
 
 from placer.dense import Solution
 from placer.dense.affinity_orders import Attraction
-from placer.dense.neighbours import Confinement, DenseNeighbours, Exclusion, Repulsion, SpreadRow
+from placer.dense.dense_neighbours import Confinement, DenseNeighbours, Exclusion, Repulsion, SpreadRow
 from placer.methods.exact.variables import ExactVariables, Linear, reaches, solver_form, value_at
 
 __all__ = ["NeighbourRows"]

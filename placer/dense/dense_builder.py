@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.dense.amounts import NodeAmounts, Scale
+from placer.dense.dense_neighbours import NeighbourKinds
 from placer.dense.eligibility import Eligibility
 from placer.dense.model import Dense, DenseGroup, DenseScope, DenseSubGroup, Domains, PodClass, QueueRow, score_solution
-from placer.dense.neighbours import NeighbourKinds
 from placer.dense.network import read_network
 from placer.dense.numa import DenseNuma, read_numa
 from placer.instance import Constraints, Group, GroupKey, HostPort, Instance, Key, NetworkTopology, Pod
@@ -37,7 +37,7 @@ def make_dense(instance: Instance, running: Collection[Key] = ()) -> Dense:
     instance
         Any instance; 5,000 nodes and 55,000 pods take about a second.
     running
-        Of :class:`placer.dense.neighbours.NeighbourKinds`: pods that run in truth.
+        Of :class:`placer.dense.dense_neighbours.NeighbourKinds`: pods that run in truth.
     """
     return _DenseBuilder(instance, running).build()
 
