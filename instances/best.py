@@ -114,9 +114,9 @@ def _old_bounds(path: Path) -> Iterator[NamedBound]:
     read = document(path)
     rows = read.get("objective", ())
     values = tuple(row["value"] for row in rows)
-    for level, row in enumerate(rows):
+    for criterion, row in enumerate(rows):
         if row["bound"] is not None:
-            yield NamedBound(level, row["bound"], row["provedBy"], values[:level])
+            yield NamedBound(criterion, row["bound"], row["provedBy"], values[:criterion])
     if read.get("weight", {}).get("bound") is not None:
         yield NamedBound(None, read["weight"]["bound"], read["weight"]["provedBy"])
 

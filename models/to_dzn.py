@@ -27,7 +27,7 @@ __all__ = ["dzn"]
 
 
 def dzn(instance: Instance) -> str:
-    """Write the instance as MiniZinc data; ``level`` and ``kept`` are left to the caller.
+    """Write the instance as MiniZinc data; ``criterion`` and ``kept`` are left to the caller.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class _Writer:
             self._zones,
             self._queues,
             self._neighbours,
-            self._levels,
+            self._criteria,
         ):
             yield f"% {(section.__doc__ or '').splitlines()[0]}"
             yield from section()
@@ -328,12 +328,12 @@ class _Writer:
         """What pods ask of the pods around them."""
         return neighbour_lines(self.instance, self.pods, self.node)
 
-    def _levels(self) -> Iterator[str]:
+    def _criteria(self) -> Iterator[str]:
         """Values in the order they are compared."""
         values = placer.score(self.instance, Placement())
-        yield f"levels = {len(values)};"
-        yield f"level_value = [{', '.join(value.name for value in values)}];"
-        yield numbers("level_priority", (value.priority or 0 for value in values))
+        yield f"criteria = {len(values)};"
+        yield f"criterion_value = [{', '.join(value.name for value in values)}];"
+        yield numbers("criterion_priority", (value.priority or 0 for value in values))
 
 
 def _calls(instance: Instance) -> list[tuple[Key, Dependency]]:

@@ -43,7 +43,7 @@ class Progress:
         self._began, self._limit = began, limit
         self._live: Live | None = None
         self._console: Console | None = None
-        self._levels: tuple[Value, ...] = ()
+        self._criteria: tuple[Value, ...] = ()
         self._text = "placer"
         if not quiet and sys.stderr.isatty():
             from rich.console import Console
@@ -77,7 +77,7 @@ class Progress:
         from placer.score import score
 
         if self._live is not None:
-            self._levels = score(instance, Placement())
+            self._criteria = score(instance, Placement())
             nodes = counted(len(instance.nodes), "node")
             self.phase(f"{counted(len(instance.pending), 'pending pod')}, {nodes}: greedy")
 
@@ -85,12 +85,12 @@ class Progress:
         """Show a new best answer or bound: the first value that is not proved, for what comes after it is open."""
         if self._live is None:
             return
-        names = {level.name for level in self._levels}
+        names = {criterion.name for criterion in self._criteria}
         phase = ": ".join(part for part in point.phase.split(": ") if part not in names)
-        for level, value, bound in zip(self._levels, point.values, point.bounds, strict=False):
+        for criterion, value, bound in zip(self._criteria, point.values, point.bounds, strict=False):
             if bound != value:
-                limit = "" if bound is None else f" (bound {number_word(level.name, bound, value)})"
-                self.phase(f"{phase}: {value_word(level.name)} {number_word(level.name, value, bound)}{limit}")
+                limit = "" if bound is None else f" (bound {number_word(criterion.name, bound, value)})"
+                self.phase(f"{phase}: {value_word(criterion.name)} {number_word(criterion.name, value, bound)}{limit}")
                 return
         self.phase(f"{phase}: every value is proved")
 

@@ -122,7 +122,7 @@ def doubts(judged: Iterable[Judged]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class TracePoint:
-    """The answer or a bound got better: seconds since the call began, phase, values and bounds level by level."""
+    """The answer or a bound got better: seconds since the call began, phase, values and bounds in order."""
 
     seconds: float
     phase: str

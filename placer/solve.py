@@ -296,7 +296,7 @@ class _SolveCall:
         return all(judged.met for judged in objective)
 
     def _named(self, incumbent: Incumbent) -> list[tuple[tuple[str, int | None], int]]:
-        return list(zip(self.dense.levels, incumbent.values, strict=True))
+        return list(zip(self.dense.criteria, incumbent.values, strict=True))
 
     def complete(self, incumbent: Incumbent) -> None:
         """Put back what was there, add what still fits: every answer is maximal, the greedy's by itself."""

@@ -43,15 +43,15 @@ def dzn(instance: Instance) -> str:
     return text
 
 
-def ask(instance: Instance, level: int, kept: Sequence[int]) -> Answer | None:
-    """Optimise the value of number ``level``; 0: judge the claim that ``kept`` is the best there is.
+def ask(instance: Instance, criterion: int, kept: Sequence[int]) -> Answer | None:
+    """Optimise the value of number ``criterion``; 0: judge the claim that ``kept`` is the best there is.
 
     Returns
     -------
     Answer or None
         None: no placement is as good as ``kept``.
     """
-    return ask_data(f"{dzn(instance)}level = {level};\nkept = {list(kept)};\n")
+    return ask_data(f"{dzn(instance)}criterion = {criterion};\nkept = {list(kept)};\n")
 
 
 def ask_data(data: str) -> Answer | None:

@@ -110,7 +110,7 @@ def hangs_at_once(dense: Dense, options: SearchOptions, emit: Emit) -> str:
 
 
 def claims_a_false_bound(dense: Dense, options: SearchOptions, emit: Emit) -> str:
-    emit(BoundFound(level=0, bound=0, by="liar"))
+    emit(BoundFound(criterion=0, bound=0, by="liar"))
     return "proved"
 
 

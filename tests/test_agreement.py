@@ -52,8 +52,8 @@ def _beaten(bounds: tuple[NamedBound, ...], values: Score) -> list[NamedBound]:
     reached = tuple(value.value for value in values)
     found = []
     for bound in bounds:
-        if bound.level is not None and bound.context in ((), reached[: bound.level]):
-            value = values[bound.level]
+        if bound.criterion is not None and bound.context in ((), reached[: bound.criterion]):
+            value = values[bound.criterion]
             beaten = value.value > bound.bound if value.name in MAXIMISED else value.value < bound.bound
             found += [bound] if beaten else []
     return found

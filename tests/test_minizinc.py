@@ -76,11 +76,11 @@ def test_it_agrees_with_trying_everything(make: Callable[[int], Tiny], seeds: ra
 def test_it_finds_the_optimum_by_itself_value_after_value(seed: int) -> None:
     instance = tiny(seed).instance
     kept: list[int] = []
-    for level in range(1, len(score(instance, best(instance)[1])) + 1):
-        answer = ask(instance, level, kept)
+    for criterion in range(1, len(score(instance, best(instance)[1])) + 1):
+        answer = ask(instance, criterion, kept)
         assert answer is not None
         assert answer.complete
-        kept.append(answer.values[level - 1])
+        kept.append(answer.values[criterion - 1])
     assert kept == numbers(best(instance)[0])
 
 
@@ -161,7 +161,7 @@ def test_the_converter_is_a_command(tmp_path: Path) -> None:
     """The worked example of models/README.md, from Kubernetes objects to the values stated there."""
     command = [sys.executable, str(MODELS / "to_dzn.py"), str(MODELS / "example.yaml")]
     data = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    answer = ask_data(f"{data}level = 0;\nkept = [3000000, 3500000, 7, 2, 1, 3];\n")
+    answer = ask_data(f"{data}criterion = 0;\nkept = [3000000, 3500000, 7, 2, 1, 3];\n")
     assert answer is not None
     assert answer.complete
     assert answer.values == (3000000, 3500000, 7, 2, 1, 3)

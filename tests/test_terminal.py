@@ -154,7 +154,7 @@ def test_it_is_one_line_and_holds_no_half_number(progress: Progress, monkeypatch
 
 def test_the_first_value_that_is_not_proved_is_shown_in_words(progress: Progress) -> None:
     progress.knows(instance_of(node("a"), pod("p", cpu=1)))
-    names = [level.name for level in progress._levels]
+    names = [criterion.name for criterion in progress._criteria]
     assert names[:4] == ["admitted", "placed", "locality", "span"]
     rest = (0,) * (len(names) - 4)
     progress.point(

@@ -41,21 +41,21 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NamedBound:
-    """A number that no placement beats among those that equal ``context`` on the values before ``level``.
+    """A number that no placement beats among those that equal ``context`` on the values before ``criterion``.
 
     Parameters
     ----------
-    level
-        Index into ``Dense.levels``; None: the sum of placed weight over all priorities (no context).
+    criterion
+        Index into ``Dense.criteria``; None: the sum of placed weight over all priorities (no context).
     bound
         The number, in the unit of the value.
     by
         Name of the argument.
     context
-        Values of the levels before; empty where the bound holds for every placement.
+        Values of the criteria before; empty where the bound holds for every placement.
     """
 
-    level: int | None
+    criterion: int | None
     bound: int
     by: str
     context: tuple[int, ...] = ()
@@ -544,63 +544,63 @@ def counting_of(dense: Dense) -> CountingBounds:
     return found
 
 
-def placed_before(levels: Sequence[tuple[str, int | None]], values: Sequence[int]) -> dict[int, int]:
-    """Placed weight per priority, as far as the values before a level tell it."""
-    told = zip(levels, values, strict=False)
+def placed_before(criteria: Sequence[tuple[str, int | None]], values: Sequence[int]) -> dict[int, int]:
+    """Placed weight per priority, as far as the values before a criterion tell it."""
+    told = zip(criteria, values, strict=False)
     return {priority: value for (name, priority), value in told if name == "placed" and priority is not None}
 
 
 def given_bounds(counting: CountingBounds, values: Sequence[int]) -> Iterator[NamedBound]:
-    """Those that say more than what holds for every placement, level by level.
+    """Those that say more than what holds for every placement, criterion by criterion.
 
     Parameters
     ----------
     counting
         The instance.
     values
-        Of the answer in hand, one per level.
+        Of the answer in hand, one per criterion.
     """
     dense = counting.dense
     priorities = {group.priority for group in dense.groups}
     seen: set[int] = set()
-    for level, (name, priority) in enumerate(dense.levels):
-        before = tuple(values[:level])
+    for criterion, (name, priority) in enumerate(dense.criteria):
+        before = tuple(values[:criterion])
         if priority is not None:
-            yield from _left(counting, level, before)
-            yield from _whole(counting, level, before)
-            if name == "placed" and values[level] == counting.asked.get(priority, 0):
+            yield from _left(counting, criterion, before)
+            yield from _whole(counting, criterion, before)
+            if name == "placed" and values[criterion] == counting.asked.get(priority, 0):
                 seen.add(priority)
         elif name in counting.everything.makers and seen >= priorities:
-            yield NamedBound(level, counting.everything.least(name), "counting", before)
+            yield NamedBound(criterion, counting.everything.least(name), "counting", before)
         else:
-            yield from _opened(counting, level, before)
+            yield from _opened(counting, criterion, before)
 
 
-def _opened(counting: CountingBounds, level: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
+def _opened(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
     """What placed weight needs of empty nodes and domains, whichever pods it is of."""
-    name, _ = counting.dense.levels[level]
+    name, _ = counting.dense.criteria[criterion]
     if name in ("packedHyperNodes", "packedNodes") and counting.opened is not None:
-        reached = placed_before(counting.dense.levels, before)
-        yield NamedBound(level, counting.opened.least(name, reached), "counting", before)
+        reached = placed_before(counting.dense.criteria, before)
+        yield NamedBound(criterion, counting.opened.least(name, reached), "counting", before)
 
 
-def _left(counting: CountingBounds, level: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
+def _left(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
     """What other priorities hold in the values before is gone."""
-    name, priority = counting.dense.levels[level]
-    reached = placed_before(counting.dense.levels, before)
+    name, priority = counting.dense.criteria[criterion]
+    reached = placed_before(counting.dense.criteria, before)
     if priority is not None and any(reached.values()):
         most = counting.volume.admitted if name == "admitted" else counting.volume.placed
         bound, by = most(priority, reached)
         if bound < most(priority, {})[0]:
-            yield NamedBound(level, bound, by, before)
+            yield NamedBound(criterion, bound, by, before)
 
 
-def _whole(counting: CountingBounds, level: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
+def _whole(counting: CountingBounds, criterion: int, before: tuple[int, ...]) -> Iterator[NamedBound]:
     """Where no group of the priority can have optional pods, no more is placed than is admitted."""
-    name, priority = counting.dense.levels[level]
-    follows = name == "placed" and level and counting.dense.levels[level - 1] == ("admitted", priority)
+    name, priority = counting.dense.criteria[criterion]
+    follows = name == "placed" and criterion and counting.dense.criteria[criterion - 1] == ("admitted", priority)
     if follows and priority not in counting.elastic:
-        yield NamedBound(level, before[-1], "counting", before)
+        yield NamedBound(criterion, before[-1], "counting", before)
 
 
 def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
@@ -612,13 +612,13 @@ def named_bounds(dense: Dense) -> tuple[NamedBound, ...]:
         The instance.
     """
     counting, found = counting_of(dense), []
-    for level, (name, priority) in enumerate(dense.levels):
+    for criterion, (name, priority) in enumerate(dense.criteria):
         if priority is not None:
             most = counting.volume.admitted if name == "admitted" else counting.volume.placed
             bound, by = most(priority, {})
         else:
             bound, by = _standing(counting, name), "counting"
-        found.append(NamedBound(level, bound, by))
+        found.append(NamedBound(criterion, bound, by))
     bound, by = counting.volume.placed(None, {})
     return (*found, NamedBound(None, bound, by))
 
@@ -631,7 +631,7 @@ def bounds_for(dense: Dense, values: Sequence[int]) -> tuple[NamedBound, ...]:
     dense
         The instance.
     values
-        Of the answer in hand, one per level.
+        Of the answer in hand, one per criterion.
 
     Returns
     -------
@@ -673,7 +673,7 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
     dense
         The instance.
     values
-        Of the answer in hand, one per level; empty where there is none: then of every placement.
+        Of the answer in hand, one per criterion; empty where there is none: then of every placement.
     bounds
         All that were proved, whatever answer they were proved for.
 
@@ -682,13 +682,13 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
     NamedBound
         The least of what is proved of the sum itself and the sum of what is proved of ``placed`` of each priority. It
         bears the name of the argument, of several that of the last. None where nothing is proved of some priority, and
-        where ``placed`` is no level: the weight decides nothing there.
+        where ``placed`` is no criterion: the weight decides nothing there.
     """
-    placed = [level for level, (name, _) in enumerate(dense.levels) if name == "placed"]
+    placed = [criterion for criterion, (name, _) in enumerate(dense.criteria) if name == "placed"]
     if not placed:
         return None
     known = _ProvedLevels(dense, values, tuple(bounds))
-    found = [bound for bound in known.bounds if bound.level is None]
+    found = [bound for bound in known.bounds if bound.criterion is None]
     parts = [part for part in map(known.placed, placed) if part is not None]
     if len(parts) == len(placed):
         found.insert(0, NamedBound(None, sum(part.bound for part in parts), parts[-1].by))
@@ -696,7 +696,7 @@ def weight_bound(dense: Dense, values: Sequence[int], bounds: Iterable[NamedBoun
 
 
 class _ProvedLevels:
-    """Bounds level by level, as far as they hold for all placements that are at least as good as the answer."""
+    """Bounds criterion by criterion, as far as they hold for all placements that are at least as good as the answer."""
 
     def __init__(self, dense: Dense, values: Sequence[int], bounds: tuple[NamedBound, ...]) -> None:
         self.dense, self.values, self.bounds = dense, tuple(values), bounds
@@ -706,21 +706,21 @@ class _ProvedLevels:
         while self.proved < len(self.values) and self._met(self.proved):
             self.proved += 1
 
-    def _met(self, level: int) -> bool:
-        best = self.best(level)
-        return best is not None and best.bound == self.values[level]
+    def _met(self, criterion: int) -> bool:
+        best = self.best(criterion)
+        return best is not None and best.bound == self.values[criterion]
 
-    def best(self, level: int) -> NamedBound | None:
+    def best(self, criterion: int) -> NamedBound | None:
         """Best bound of a value; one that was proved for an answer counts where all values before it are proved."""
-        contexts = [()] if level > self.proved else [(), self.values[:level]]
-        found = [bound for bound in self.bounds if bound.level == level and bound.context in contexts]
-        sign = 1 if self.dense.levels[level][0] in MAXIMISED else -1
+        contexts = [()] if criterion > self.proved else [(), self.values[:criterion]]
+        found = [bound for bound in self.bounds if bound.criterion == criterion and bound.context in contexts]
+        sign = 1 if self.dense.criteria[criterion][0] in MAXIMISED else -1
         return min(found, key=lambda bound: sign * bound.bound, default=None)
 
-    def placed(self, level: int) -> NamedBound | None:
+    def placed(self, criterion: int) -> NamedBound | None:
         """Best bound of ``placed`` of a priority; without optional pods there is no more than ``admitted`` counts."""
-        priority = self.dense.levels[level][1]
-        found = [self.best(level)]
+        priority = self.dense.criteria[criterion][1]
+        found = [self.best(criterion)]
         if priority not in self.elastic:
-            found.append(self.best(self.dense.levels.index(("admitted", priority))))
+            found.append(self.best(self.dense.criteria.index(("admitted", priority))))
         return min((bound for bound in found if bound is not None), key=lambda bound: bound.bound, default=None)

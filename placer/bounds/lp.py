@@ -493,7 +493,7 @@ def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) ->
     dense
         The instance.
     values
-        Of the answer in hand, one per level.
+        Of the answer in hand, one per criterion.
     seconds
         After so long nothing more is begun, and the solver is stopped.
 
@@ -501,7 +501,7 @@ def lp_bounds(dense: Dense, values: Sequence[int], seconds: float = math.inf) ->
     ------
     NamedBound
         Named ``lp``, each as soon as it is known, better ones later: for the first value of O1 that no other bound
-        meets, for the sum over all priorities (level None, no context), then for each later value of O1 that is not
+        meets, for the sum over all priorities (criterion None, no context), then for each later value of O1 that is not
         met, given the values in hand before it. Only what says more than :func:`placer.bounds.bounds_for`.
     """
     yield from _LpSearch(dense, values, seconds).bounds()
@@ -513,38 +513,40 @@ class _LpSearch:
         self.end = time.monotonic() + seconds
         self.known: dict[int | None, int] = {}
         for bound in bounds_for(dense, values):
-            self.known[bound.level] = min(self.known.get(bound.level, bound.bound), bound.bound)
+            self.known[bound.criterion] = min(self.known.get(bound.criterion, bound.bound), bound.bound)
 
     def bounds(self) -> Iterator[NamedBound]:
-        levels = self._open()
-        if levels and time.monotonic() < self.end:
+        criteria = self._open()
+        if criteria and time.monotonic() < self.end:
             self.relaxation = LpRelaxation(counting_of(self.dense).alone)
             self.cuts = Cuts(self.relaxation)
-            for level in levels:
-                yield from self._level(level)
+            for criterion in criteria:
+                yield from self._criterion(criterion)
 
     def _open(self) -> list[int | None]:
         """What is not met: the first value, then the sum, then the other values."""
         found: list[int | None] = [
-            level
-            for level, (name, _) in enumerate(self.dense.levels)
-            if name in KNOWN and self.known[level] > self.values[level]
+            criterion
+            for criterion, (name, _) in enumerate(self.dense.criteria)
+            if name in KNOWN and self.known[criterion] > self.values[criterion]
         ]
-        placed = sum(value for (name, _), value in zip(self.dense.levels, self.values, strict=True) if name == "placed")
+        placed = sum(
+            value for (name, _), value in zip(self.dense.criteria, self.values, strict=True) if name == "placed"
+        )
         if self.known[None] > placed:
             found.insert(1, None)
         return found
 
-    def _level(self, level: int | None) -> Iterator[NamedBound]:
+    def _criterion(self, criterion: int | None) -> Iterator[NamedBound]:
         """Solve, cut off, solve again."""
         context: tuple[int, ...]
-        if level is None:
+        if criterion is None:
             context, goal, gains = (), -math.inf, self.relaxation.value("placed", None)
         else:
-            context, goal = self.values[:level], self.values[level]
-            gains = self.relaxation.value(*self.dense.levels[level])
+            context, goal = self.values[:criterion], self.values[criterion]
+            gains = self.relaxation.value(*self.dense.criteria[criterion])
         unit = math.gcd(*gains.values()) or 1  # a value is a sum of gains
-        extra, best, last, patience = self._context(context), self.known[level], math.inf, PATIENCE
+        extra, best, last, patience = self._context(context), self.known[criterion], math.inf, PATIENCE
         while patience and (left := self.end - time.monotonic()) > 0:
             answer = self.relaxation.program.maximum(gains, extra, left)
             bound = answer.bound // unit * unit
@@ -552,7 +554,7 @@ class _LpSearch:
             last = min(last, bound)
             if bound < best:
                 best = bound
-                yield NamedBound(level, bound, "lp", context)
+                yield NamedBound(criterion, bound, "lp", context)
             rows = [] if answer.point is None or best <= goal else self.cuts.broken(answer.point)
             if not rows:
                 return
@@ -561,7 +563,7 @@ class _LpSearch:
     def _context(self, before: Sequence[int]) -> list[Row]:
         """Rows that hold the values before as they are."""
         rows = []
-        for (name, priority), value in zip(self.dense.levels, before, strict=False):
+        for (name, priority), value in zip(self.dense.criteria, before, strict=False):
             if name in KNOWN:
                 terms = self.relaxation.value(name, priority)
                 rows.append(Row.of(terms, value))

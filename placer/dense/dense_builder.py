@@ -155,7 +155,7 @@ class _DenseBuilder:
             scopes=tuple(self.scopes),
             queue_rows=tuple(self._queue_rows()),
             ports=self._ports(),
-            levels=tuple((value.name, value.priority) for value in before),
+            criteria=tuple((value.name, value.priority) for value in before),
             network=read_network(self.instance, self.order.nodes, self.workloads),
             numa=numa,
             neighbours=self.kinds.rows([each.neighbours for each in self.classes]),

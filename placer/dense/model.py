@@ -263,8 +263,8 @@ class Dense:
         What is left of a queue's capability of one resource, and the classes that count against it (C11).
     ports
         Host ports taken on each node that has any.
-    levels
-        Names of the values in the order they are compared, with the priority for O1: as ``score`` returns them.
+    criteria
+        Each value by its name and, of O1, its priority, in the order in which they are compared: as ``score`` has them.
     network
         Workloads that call each other; None where C8, C9 and O3 concern no class.
     numa
@@ -293,7 +293,7 @@ class Dense:
     scopes: tuple[DenseScope, ...]
     queue_rows: tuple[QueueRow, ...]
     ports: dict[int, tuple[HostPort, ...]]
-    levels: tuple[tuple[str, int | None], ...]
+    criteria: tuple[tuple[str, int | None], ...]
     network: DenseNetwork | None = None
     numa: DenseNuma | None = None
     neighbours: DenseNeighbours | None = None
@@ -472,7 +472,7 @@ class Dense:
 
 
 def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
-    """Value of each of ``dense.levels`` after ``solution``.
+    """Value of each of ``dense.criteria`` after ``solution``.
 
     Parameters
     ----------
@@ -495,11 +495,11 @@ def score_solution(dense: Dense, solution: Counts) -> tuple[int, ...]:
         "packedHyperNodes": lambda: {None: _packed_hyper_nodes(dense, solution)},
         "packedNodes": lambda: {None: len(_newly_used(dense, solution))},
     }
-    found = {name: values[name]() for name in dict.fromkeys(name for name, _ in dense.levels)}
-    return tuple(found[name].get(priority, 0) for name, priority in dense.levels)
+    found = {name: values[name]() for name in dict.fromkeys(name for name, _ in dense.criteria)}
+    return tuple(found[name].get(priority, 0) for name, priority in dense.criteria)
 
 
-def beats(dense: Dense, values: Sequence[int], others: Sequence[int], levels: int | None = None) -> bool:
+def beats(dense: Dense, values: Sequence[int], others: Sequence[int], criteria: int | None = None) -> bool:
     """Whether values are strictly better than others: the first that differs decides, as in ``placement.better``.
 
     Parameters
@@ -507,11 +507,11 @@ def beats(dense: Dense, values: Sequence[int], others: Sequence[int], levels: in
     dense
         The instance.
     values, others
-        One number per level, as :func:`score_solution` gives them.
-    levels
-        Compare only so many of the first levels; None: all.
+        One number per criterion, as :func:`score_solution` gives them.
+    criteria
+        Compare only so many of the first criteria; None: all.
     """
-    for (name, _), mine, other in zip(dense.levels[:levels], values, others, strict=levels is None):
+    for (name, _), mine, other in zip(dense.criteria[:criteria], values, others, strict=criteria is None):
         if mine != other:
             return (mine > other) == (name in MAXIMISED)
     return False

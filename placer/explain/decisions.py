@@ -266,6 +266,6 @@ class _World:
             return None
         search(self.arrays, SearchOptions(seconds=seconds), told.append)
         need = sum(group.need_weight for group in self.arrays.groups)
-        if any(isinstance(each, BoundFound) and each.level == 0 and each.bound < need for each in told):
+        if any(isinstance(each, BoundFound) and each.criterion == 0 and each.bound < need for each in told):
             return False
         return True if any(isinstance(each, Improved) and each.solution for each in told) else None

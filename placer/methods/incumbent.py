@@ -88,18 +88,18 @@ class Incumbent:
             self._note(bounds[-1].by)
 
     def bounds(self) -> list[Bound | None]:
-        """Best bound per level that holds for the solution in hand."""
-        return [self._best(level) for level in range(len(self._dense.levels))]
+        """Best bound per criterion that holds for the solution in hand."""
+        return [self._best(criterion) for criterion in range(len(self._dense.criteria))]
 
     def weight_bound(self) -> Bound | None:
         """Best bound on the placed weight of all priorities in placements no worse than the one in hand."""
         found = weight_bound(self._dense, self.values, self._bounds)
         return None if found is None else Bound(found.bound, found.by)
 
-    def _best(self, level: int) -> Bound | None:
-        above = self.values[:level]
-        found = [b for b in self._bounds if b.level == level and (not b.context or b.context == above)]
-        sign = 1 if self._dense.levels[level][0] in MAXIMISED else -1
+    def _best(self, criterion: int) -> Bound | None:
+        above = self.values[:criterion]
+        found = [b for b in self._bounds if b.criterion == criterion and (not b.context or b.context == above)]
+        sign = 1 if self._dense.criteria[criterion][0] in MAXIMISED else -1
         best = min(found, key=lambda b: sign * b.bound, default=None)
         return None if best is None else Bound(best.bound, best.by)
 

@@ -219,7 +219,7 @@ class Beside:
         NotDecided where no rule is proved to.
         """
         cause = self._after.of(key)
-        first = [name for name, _ in takewhile(lambda level: level[0] not in MAXIMISED, self.dense.levels)]
+        first = [name for name, _ in takewhile(lambda criterion: criterion[0] not in MAXIMISED, self.dense.criteria)]
         if (cause is None or cause.code == "NotDecided") and first:
             return Reason("Outcompeted", f"fits alone; the policy puts {', '.join(first)} before placing it")
         if cause is None:

@@ -84,13 +84,13 @@ def bounds(dense: Dense, values: list[int], model: ExactModel, full: bool) -> It
     ``full`` says that these place every pod; then the rows that follow from it are added after O1, as in the search.
     """
     filled = False
-    for level, (name, _) in enumerate(dense.levels):
-        if level:
-            model.keep(level - 1, values[level - 1])
+    for criterion, (name, _) in enumerate(dense.criteria):
+        if criterion:
+            model.keep(criterion - 1, values[criterion - 1])
         if full and not filled and name not in MAXIMISED:
             model.fill()
             filled = True
-        value = model.aim(level)
+        value = model.aim(criterion)
         yield relaxation(model) if value.variables else float(value.constant)
 
 
@@ -102,8 +102,8 @@ def report(path: str, seconds: float) -> None:
     begin = time.perf_counter()
     model = ExactModel(dense)
     small = size_of(model)
-    for level in range(len(dense.levels)):
-        model.objective.level(level)
+    for criterion in range(len(dense.criteria)):
+        model.objective.criterion(criterion)
     built = time.perf_counter() - begin
     full = size_of(model)
     pods = sum(each.size for each in dense.classes)

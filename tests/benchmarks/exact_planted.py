@@ -3,7 +3,7 @@
     python tests/benchmarks/exact_planted.py --nodes 16,50,200 --seeds 10 --seconds 60 --workers 2
     python tests/benchmarks/exact_planted.py --nodes 50 --set pod_sizes=1,2,4,8 --set roles=0.5
 
-One line per instance: value/bound per level (a dash where nothing is proved), seconds until everything was placed,
+One line per instance: value/bound per criterion (a dash where nothing is proved), seconds until everything was placed,
 seconds in all. The last line of a size counts how many were placed whole and how many were proved.
 """
 
@@ -76,7 +76,9 @@ def run(nodes: int, seed: int, options: argparse.Namespace) -> tuple[bool, bool]
     assert verify(instance, dense.placement(found.incumbent.solution)) == []
     values = " ".join(
         f"{name}:{value}/{'-' if bound is None else bound.value}"
-        for (name, _), value, bound in zip(dense.levels, found.incumbent.values, found.incumbent.bounds(), strict=True)
+        for (name, _), value, bound in zip(
+            dense.criteria, found.incumbent.values, found.incumbent.bounds(), strict=True
+        )
     )
     full = "never" if found.full_after is None else f"{found.full_after:.1f}"
     greedy_share = _weight(dense, hint) / max(1, _all_weight(dense))

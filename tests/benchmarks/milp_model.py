@@ -30,8 +30,8 @@ def size(dense: Dense) -> str:
     begin = time.monotonic()
     model = MilpModel(dense)
     few = len(model.program.variables)
-    for level in range(len(dense.levels)):
-        model.objective.level(level)
+    for criterion in range(len(dense.criteria)):
+        model.objective.criterion(criterion)
     took = time.monotonic() - begin
     rows = model.program.problem.constraints()
     terms = sum(len(row) for row in rows)
@@ -44,20 +44,20 @@ def size(dense: Dense) -> str:
 
 
 def found(dense: Dense, options: SearchOptions) -> tuple[str, Solution | None, set[int]]:
-    """How the search ends, the best it finds, and the levels it proves."""
+    """How the search ends, the best it finds, and the criteria it proves."""
     events: list[Event] = []
     begin = time.monotonic()
     ended = search(dense, options, events.append)
     solutions = [event.solution for event in events if isinstance(event, Improved)]
-    proved = {event.level for event in events if isinstance(event, NamedBound) and event.level is not None}
+    proved = {event.criterion for event in events if isinstance(event, NamedBound) and event.criterion is not None}
     return f"{ended} after {time.monotonic() - begin:.1f} s", solutions[-1] if solutions else None, proved
 
 
 def relaxations(dense: Dense, solution: Solution, proved: set[int], solver: str) -> None:
     """Print every value beside its LP bound."""
     model, values = MilpModel(dense), score_solution(dense, solution)
-    for level, (name, priority) in enumerate(dense.levels):
-        value = model.aim(level)
+    for criterion, (name, priority) in enumerate(dense.criteria):
+        value = model.aim(criterion)
         if value.terms:
             model.start_from(None)
             lp = make_solver(solver, seconds=60)
@@ -66,10 +66,10 @@ def relaxations(dense: Dense, solution: Solution, proved: set[int], solver: str)
             bound = value.constant + sum(c * (variable.varValue or 0.0) for variable, c in value.terms.items())
         else:
             bound = float(value.constant)
-        shown = f"{values[level]:,}" if level in proved else f"({values[level]:,})"
-        gap = abs(bound - values[level]) / max(1, values[level])
+        shown = f"{values[criterion]:,}" if criterion in proved else f"({values[criterion]:,})"
+        gap = abs(bound - values[criterion]) / max(1, values[criterion])
         print(f"    {name}{'' if priority is None else f' {priority}'}: {shown}, LP {bound:,.1f}, gap {gap:.1%}")
-        model.keep(level, values[level])
+        model.keep(criterion, values[criterion])
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def measured(dense: Dense, start: Solution, workers: int, work: float, seed: int
     pool = Equals(workers)
     steps = LargeNeighbourhoodSearch(dense, 0, start, seed, random.Random(seed), pool)
     steps.run(lambda spent: (3600.0, work - spent) if spent < work else None, lambda _: False)
-    bounds = [bound.bound for bound in named_bounds(dense) if bound.level == 0]
+    bounds = [bound.bound for bound in named_bounds(dense) if bound.criterion == 0]
     return {
         "workers": workers,
         "work": round(sum(pool.spent), 2),

@@ -36,23 +36,23 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the program know no other bound, so that it tells one for every value of O1."""
 
     def none(dense: Dense, _: Sequence[int]) -> list[NamedBound]:
-        return [NamedBound(level, 10**18, "none") for level in (*range(len(dense.levels)), None)]
+        return [NamedBound(criterion, 10**18, "none") for criterion in (*range(len(dense.criteria)), None)]
 
     monkeypatch.setattr(lp, "bounds_for", none)
 
 
 def weight(dense: Dense, values: tuple[int, ...]) -> int:
-    return sum(value for (name, _), value in zip(dense.levels, values, strict=True) if name == "placed")
+    return sum(value for (name, _), value in zip(dense.criteria, values, strict=True) if name == "placed")
 
 
 def beaten(dense: Dense, bound: NamedBound, values: tuple[int, ...]) -> bool:
     """Whether a placement of these values is better than a bound that holds for it."""
-    if bound.level is None:
-        return "placed" in dict(dense.levels) and weight(dense, values) > bound.bound
-    if bound.context not in ((), values[: bound.level]):
+    if bound.criterion is None:
+        return "placed" in dict(dense.criteria) and weight(dense, values) > bound.bound
+    if bound.context not in ((), values[: bound.criterion]):
         return False
-    value = values[bound.level]
-    return value > bound.bound if dense.levels[bound.level][0] in MAXIMISED else value < bound.bound
+    value = values[bound.criterion]
+    return value > bound.bound if dense.criteria[bound.criterion][0] in MAXIMISED else value < bound.bound
 
 
 @cache
@@ -74,7 +74,7 @@ def known(seed: int) -> tuple[Dense, tuple[tuple[int, ...], ...], dict[int, int]
 
 def hands(dense: Dense, values: tuple[tuple[int, ...], ...], seed: int) -> list[tuple[int, ...]]:
     """Values to have in hand: the best, those of nothing new, and some others."""
-    signs = [-1 if name in MAXIMISED else 1 for name, _ in dense.levels]
+    signs = [-1 if name in MAXIMISED else 1 for name, _ in dense.criteria]
     best = min(values, key=lambda found: [sign * value for sign, value in zip(signs, found, strict=True)])
     others = Random(seed).sample(values, min(3, len(values)))
     return list(dict.fromkeys([best, score_solution(dense, {}), *others]))
@@ -104,13 +104,13 @@ def test_no_placement_beats_what_the_program_says(seeds: range) -> None:
         dense, values, _ = known(seed)
         for hand in hands(dense, values, seed):
             told = list(lp_bounds(dense, hand))
-            assert {bound.level for bound in told} == {None, *_of_o1(dense)}
+            assert {bound.criterion for bound in told} == {None, *_of_o1(dense)}
             for bound in told:
                 assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)
 
 
 def _of_o1(dense: Dense) -> list[int]:
-    return [level for level, (name, _) in enumerate(dense.levels) if name in MAXIMISED]
+    return [criterion for criterion, (name, _) in enumerate(dense.criteria) if name in MAXIMISED]
 
 
 @pytest.mark.usefixtures("alone")
@@ -131,9 +131,9 @@ def test_the_program_is_often_exact() -> None:
         hand = hands(dense, values, seed)[0]
         best: dict[int, int] = {}
         for bound in lp_bounds(dense, hand):
-            if bound.level is not None:
-                best[bound.level] = bound.bound
-        exact += sum(bound == hand[level] for level, bound in best.items())
+            if bound.criterion is not None:
+                best[bound.criterion] = bound.bound
+        exact += sum(bound == hand[criterion] for criterion, bound in best.items())
         total += len(best)
     assert exact > 0.9 * total
 

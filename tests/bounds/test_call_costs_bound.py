@@ -60,6 +60,6 @@ def test_what_runs_already_costs_what_it_costs() -> None:
     dense = make_dense(world.instance())
     assert standing_cost(dense) == 20
     values = score_solution(dense, dense.solution(placement("w1@n1 d1@n5")))
-    level = [name for name, _ in dense.levels].index("networkCost")
-    assert values[level] == 4 * 20
-    assert {each.bound for each in bounds_for(dense, values) if each.level == level} == {20}
+    criterion = [name for name, _ in dense.criteria].index("networkCost")
+    assert values[criterion] == 4 * 20
+    assert {each.bound for each in bounds_for(dense, values) if each.criterion == criterion} == {20}

@@ -21,23 +21,24 @@ QUARTER = 250_000
 
 
 def named(world: World) -> dict[tuple[str, int | None], NamedBound]:
-    """Bounds of every placement by level; ("weight", None) the sum."""
+    """Bounds of every placement by criterion; ("weight", None) the sum."""
     dense = make_dense(world.instance())
     return {
-        ("weight", None) if bound.level is None else dense.levels[bound.level]: bound for bound in named_bounds(dense)
+        ("weight", None) if bound.criterion is None else dense.criteria[bound.criterion]: bound
+        for bound in named_bounds(dense)
     }
 
 
 def given(world: World, **values: int) -> dict[tuple[str, int | None], int]:
     """Best bounds for values in hand, ``admitted100=3`` and so on, the others 0."""
     dense = make_dense(world.instance())
-    hand = tuple(values.get(f"{name}{'' if priority is None else priority}", 0) for name, priority in dense.levels)
+    hand = tuple(values.get(f"{name}{'' if priority is None else priority}", 0) for name, priority in dense.criteria)
     found: dict[tuple[str, int | None], int] = {}
     for bound in bounds_for(dense, hand):
-        if bound.level is not None and bound.context in ((), hand[: bound.level]):
-            level = dense.levels[bound.level]
-            better = min if level[0] in ("admitted", "placed") else max
-            found[level] = better(found.get(level, bound.bound), bound.bound)
+        if bound.criterion is not None and bound.context in ((), hand[: bound.criterion]):
+            criterion = dense.criteria[bound.criterion]
+            better = min if criterion[0] in ("admitted", "placed") else max
+            found[criterion] = better(found.get(criterion, bound.bound), bound.bound)
     return found
 
 
@@ -203,17 +204,17 @@ def test_a_group_that_is_ready_as_it_is_counts_though_nothing_fits() -> None:
     world.pods_of("p", world.gang("g", 0), 2)
     dense = make_dense(world.instance())
     dense = replace(dense, groups=(replace(dense.groups[0], need_weight=7),))
-    assert [bound.bound for bound in named_bounds(dense) if bound.level in (0, 1)] == [7, 0]
-    assert [bound.bound for bound in lp_bounds(dense, (0,) * len(dense.levels)) if bound.level in (0, 1)] == []
+    assert [bound.bound for bound in named_bounds(dense) if bound.criterion in (0, 1)] == [7, 0]
+    assert [bound.bound for bound in lp_bounds(dense, (0,) * len(dense.criteria)) if bound.criterion in (0, 1)] == []
 
 
 def test_an_instance_without_pods_or_nodes() -> None:
     empty = World()
-    assert [bound.bound for bound in named_bounds(make_dense(empty.instance())) if bound.level is None] == [0]
+    assert [bound.bound for bound in named_bounds(make_dense(empty.instance())) if bound.criterion is None] == [0]
     bare = World()
     bare.pod("p")
     dense = make_dense(bare.instance())
-    assert [bound.bound for bound in bounds_for(dense, score_solution(dense, {})) if bound.level is None] == [0]
+    assert [bound.bound for bound in bounds_for(dense, score_solution(dense, {})) if bound.criterion is None] == [0]
 
 
 def test_some_of_many_sizes() -> None:

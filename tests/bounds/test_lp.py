@@ -28,23 +28,23 @@ QUARTER = 250_000
 
 
 def told(world: World, **values: int) -> dict[tuple[str, int | None], tuple[int | None, int]]:
-    """Per level what counting says and what the program says, for values in hand ``placed100=3`` and so on.
+    """Per criterion what counting says and what the program says, for values in hand ``placed100=3`` and so on.
 
     None where the program was not asked or says no more.
     """
     dense = make_dense(world.instance())
-    hand = tuple(values.get(f"{name}{'' if priority is None else priority}", 0) for name, priority in dense.levels)
+    hand = tuple(values.get(f"{name}{'' if priority is None else priority}", 0) for name, priority in dense.criteria)
     name: dict[int | None, tuple[str, int | None]] = {None: ("weight", None)}
-    name |= enumerate(dense.levels)
+    name |= enumerate(dense.criteria)
     found: dict[tuple[str, int | None], tuple[int | None, int]] = {}
     for bound in bounds_for(dense, hand):
-        level = name[bound.level]
-        if level[0] in (*MAXIMISED, "weight"):
-            found[level] = None, min(bound.bound, found.get(level, (None, bound.bound))[1])
+        criterion = name[bound.criterion]
+        if criterion[0] in (*MAXIMISED, "weight"):
+            found[criterion] = None, min(bound.bound, found.get(criterion, (None, bound.bound))[1])
     for bound in lp_bounds(dense, hand):
         assert bound.by == "lp"
-        assert bound.context == (() if bound.level is None else hand[: bound.level])
-        found[name[bound.level]] = bound.bound, found[name[bound.level]][1]
+        assert bound.context == (() if bound.criterion is None else hand[: bound.criterion])
+        found[name[bound.criterion]] = bound.bound, found[name[bound.criterion]][1]
     return found
 
 
@@ -212,8 +212,8 @@ def test_the_first_open_value_comes_first_and_then_the_sum() -> None:
         pods(world, " ".join(f"s{priority}-{i}" for i in range(9)), selector={"disk": "ssd"}, priority=priority)
         pods(world, f"x{priority}", priority=priority)
     dense = make_dense(world.instance())
-    levels = [bound.level for bound in lp_bounds(dense, (0,) * len(dense.levels))]
-    assert levels == [0, None, 2]
+    criteria = [bound.criterion for bound in lp_bounds(dense, (0,) * len(dense.criteria))]
+    assert criteria == [0, None, 2]
 
 
 # The program
@@ -360,4 +360,4 @@ def test_the_exact_search_asks_once_and_believes() -> None:
     found = [event for event in events if isinstance(event, NamedBound)]
     assert NamedBound(0, 12 * QUARTER, "lp") in found
     assert NamedBound(None, 12 * QUARTER, "lp") in found
-    assert not [bound for bound in found if bound.by == "exact" and bound.level in (0, 1)]
+    assert not [bound for bound in found if bound.by == "exact" and bound.criterion in (0, 1)]

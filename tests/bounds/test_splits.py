@@ -177,7 +177,7 @@ def test_the_bound_is_never_above_the_optimum() -> None:
     looked_at = 0
     for seed in range(180):
         dense = make_dense(tiny_network(seed).instance)
-        if dense.network is None or ("networkCost", None) not in dense.levels:
+        if dense.network is None or ("networkCost", None) not in dense.criteria:
             continue
         best = greedy(dense)
 
@@ -188,6 +188,6 @@ def test_the_bound_is_never_above_the_optimum() -> None:
         ended = ExactSearch(dense, SearchOptions(workers=1, hint=best), told).run()
         if ended == "proved" and sum(best.values()) == sum(one.size for one in dense.classes):
             bound = AppGroupSplits(dense, dense.network).cost_bound(math.inf, math.inf)[0]
-            assert bound <= score_solution(dense, best)[dense.levels.index(("networkCost", None))]
+            assert bound <= score_solution(dense, best)[dense.criteria.index(("networkCost", None))]
             looked_at += bound > 0
     assert looked_at > 2

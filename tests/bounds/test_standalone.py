@@ -48,7 +48,7 @@ def test_a_gang_that_no_spine_holds_adds_nothing() -> None:
     world.pods_of(" ".join(f"q{i}" for i in range(16)), world.gang("fits", 16, topology=hard(2)))
     assert sizes(world) == {"p0": 0, "q0": 16}
     found = named_bounds(make_dense(world.instance()))
-    assert [bound for bound in found if bound.level in (0, None)] == [
+    assert [bound for bound in found if bound.criterion in (0, None)] == [
         NamedBound(0, 16 * QUARTER, "counting"),
         NamedBound(None, 16 * QUARTER, "counting"),
     ]

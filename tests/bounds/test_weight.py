@@ -47,7 +47,7 @@ def test_proofs_of_single_values_are_summed() -> None:
     """Levels: admitted and placed of priority 10, then of 0; what is proved for an answer counts for its like."""
     dense = make_dense(urgent_or_large().instance())
     values = (250_000, 250_000, 0, 0)
-    first = [NamedBound(level, 250_000, "exact", values[:level]) for level in (0, 1)]
+    first = [NamedBound(criterion, 250_000, "exact", values[:criterion]) for criterion in (0, 1)]
     whole = NamedBound(None, 1_250_000, "volume")
     assert weight_bound(dense, values, [whole]) == whole
     assert weight_bound(dense, values, [*first, whole]) == whole

@@ -290,6 +290,6 @@ def test_levels_are_those_of_the_policy(levels: tuple[str, ...]) -> None:
     world = World(Policy(levels=levels))
     world.node("n0")
     world.pod("p", priority=7)
-    found = [name for name, _ in make_dense(world.instance()).levels]
+    found = [name for name, _ in make_dense(world.instance()).criteria]
     expected = {"placed": ["admitted", "placed"], "packing": ["packedHyperNodes", "packedNodes"]}
     assert found == [name for level in levels for name in expected[level]]

@@ -350,17 +350,17 @@ class DestroyOperators:
     ----------
     incumbent
         The incumbent; it may change between two choices.
-    level
+    criterion
         The value that is to get better.
     chance
         Source of all chance.
     """
 
-    def __init__(self, incumbent: IncumbentState, level: int, chance: random.Random) -> None:
-        self.incumbent, self.level, self.random = incumbent, level, chance
+    def __init__(self, incumbent: IncumbentState, criterion: int, chance: random.Random) -> None:
+        self.incumbent, self.criterion, self.random = incumbent, criterion, chance
         self.dense: Dense = incumbent.dense
         self.numbers = np.random.default_rng(chance.getrandbits(32))
-        self.name, self.priority = self.dense.levels[level]
+        self.name, self.priority = self.dense.criteria[criterion]
         self.pending = PendingGroups(self.dense, self.priority, chance)
         self.cell = cells_of(self.dense)
         self.apps = None if self.dense.network is None else AppGroupNodes(self.dense, self.dense.network, chance)

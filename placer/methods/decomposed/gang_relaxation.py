@@ -32,9 +32,9 @@ CHOOSING_WORK = 0.5
 SHADOW = 64
 
 
-def relaxable(dense: Dense, level: int) -> bool:
+def relaxable(dense: Dense, criterion: int) -> bool:
     """Say whether a relaxation may help with a value: ``admitted``, where no call and no NUMA zone ties pods."""
-    before = dense.levels[: level + 1]
+    before = dense.criteria[: criterion + 1]
     return (
         before[-1][0] == "admitted"
         and all(name in MAXIMISED for name, _ in before)
@@ -55,7 +55,7 @@ class GangRelaxation:
     ----------
     dense
         The instance; :func:`relaxable`.
-    level
+    criterion
         Index of the value.
     solution
         Keeps all rules.
@@ -70,8 +70,8 @@ class GangRelaxation:
         The groups of the instance that are relaxed.
     """
 
-    def __init__(self, dense: Dense, level: int, solution: Solution, *, shadows: bool = False) -> None:
-        self.whole, self.priority = dense, dense.levels[level][1] or 0
+    def __init__(self, dense: Dense, criterion: int, solution: Solution, *, shadows: bool = False) -> None:
+        self.whole, self.priority = dense, dense.criteria[criterion][1] or 0
         placed = _placed(solution)
         self._needed = _needed(dense)
         self.gangs = [group for group in range(len(dense.groups)) if self._relaxes(group, placed)]
@@ -80,7 +80,7 @@ class GangRelaxation:
         self.kept, self.merged = self._parted(relaxed)
         alone = [[index] for index in self.kept]
         self.class_of = {index: number for number, each in enumerate((*alone, *self.merged)) for index in each}
-        self.dense = self._dense(level, relaxed, self._shadows(placed) if shadows else [])
+        self.dense = self._dense(criterion, relaxed, self._shadows(placed) if shadows else [])
 
     def _parted(self, relaxed: frozenset[int]) -> tuple[list[int], list[list[int]]]:
         """Classes that stay alone, and those that become one, by kind.
@@ -153,7 +153,7 @@ class GangRelaxation:
         one, dense = self.whole.classes[index], self.whole
         return dense.groups[one.group].priority, *one.shape, one.weight, one.daemon, tuple(dense.rows_of[index])
 
-    def _dense(self, level: int, relaxed: frozenset[int], shadows: Sequence[PodClass]) -> Dense:
+    def _dense(self, criterion: int, relaxed: frozenset[int], shadows: Sequence[PodClass]) -> Dense:
         whole = self.whole
         groups = _numbers(whole.classes[index].group for index in self.kept)
         subs = _numbers({whole.classes[index].sub_group for index in self.kept} - {-1})
@@ -173,7 +173,7 @@ class GangRelaxation:
             scopes=tuple(scopes),
             queue_rows=tuple(map(self._queue_row, whole.queue_rows)),
             neighbours=self._neighbours(),
-            levels=(*whole.levels[:level], ("placed", whole.levels[level][1])),
+            criteria=(*whole.criteria[:criterion], ("placed", whole.criteria[criterion][1])),
             constant_locality=0,
             constant_span=0,
             constant_network=0,

@@ -127,7 +127,7 @@ class LargeNeighbourhoodSearch:
     ----------
     dense
         The instance.
-    level
+    criterion
         The value that is to get better; those before it never get worse.
     solution
         Where to start.
@@ -153,16 +153,16 @@ class LargeNeighbourhoodSearch:
     def __init__(
         self,
         dense: Dense,
-        level: int,
+        criterion: int,
         solution: Solution,
         seed: int,
         chance: random.Random,
         pool: WorkerPool,
         shadows: Collection[int] = (),
     ) -> None:
-        self.dense, self.level, self.seed, self.random, self.pool = dense, level, seed, chance, pool
+        self.dense, self.criterion, self.seed, self.random, self.pool = dense, criterion, seed, chance, pool
         self.incumbent = IncumbentState(dense, solution, shadows)
-        self.destroy = DestroyOperators(self.incumbent, level, chance)
+        self.destroy = DestroyOperators(self.incumbent, criterion, chance)
         self.groups_of_apps, self.tied_groups = groups_of_apps(dense), tied_groups(dense)
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
         # Repairs over zones are short, and putting one back into a large solution takes a while: one more is ready.
@@ -251,7 +251,7 @@ class LargeNeighbourhoodSearch:
             subproblem.dense,
             subproblem.start,
             subproblem.must,
-            self.level,
+            self.criterion,
             seconds,
             min(work, CHAINS_WORK if chains else STEP_WORK),
             (self.seed + self.steps) % 2**31,
@@ -290,12 +290,12 @@ class LargeNeighbourhoodSearch:
             return False
         before = self.incumbent.values
         values = tuple(value + gain for value, gain in zip(before, found.gains, strict=True))
-        if beats(self.dense, before, values, self.level + 1):
+        if beats(self.dense, before, values, self.criterion + 1):
             return False
-        better = beats(self.dense, values, before, self.level + 1)
+        better = beats(self.dense, values, before, self.criterion + 1)
         taken, put = subproblem.named(subproblem.start), subproblem.named(solution)
         self.incumbent.change(taken, put, None if better else values)
-        worse = better and not beats(self.dense, self.incumbent.values, before, self.level + 1)
+        worse = better and not beats(self.dense, self.incumbent.values, before, self.criterion + 1)
         # Pods that stay and pods that are put may need each other, in a circle (C12).
         if worse or not self.dense.orderable(self.incumbent.solution):
             self.incumbent.change(put, taken, before)

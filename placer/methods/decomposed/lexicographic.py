@@ -101,7 +101,7 @@ class DecomposedSearch(ExactSearch):
         self.areas = None if network is None else AreaAssignment(dense, network, self.chance)
         self.calls_bounded = False
 
-    def decide(self, level: int, budget: float) -> bool:
+    def decide(self, criterion: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
         methods = [
             self.bounded,
@@ -125,37 +125,37 @@ class DecomposedSearch(ExactSearch):
             ]
         if self.bins <= FIRST // 2 and not self.too_large:
             methods = [self.solve]
-        return self.met(level) or any(method(level, budget) for method in methods if not self.limits.over)
+        return self.met(criterion) or any(method(criterion, budget) for method in methods if not self.limits.over)
 
     def building(self, budget: float) -> float:
         """Seconds that building the whole model may take: as long as it is then looked at."""
         return min(self.limits.seconds / 2, 2 * budget)
 
-    def bounded(self, level: int, _: float) -> bool:
+    def bounded(self, criterion: int, _: float) -> bool:
         """Ask the master for a bound; say whether the value is proved then."""
-        if self.dense.levels[level][0] == "networkCost":
-            return self._calls_bounded(level)
-        if not self.tree.knows(level) or not self._everything_kept(level):
+        if self.dense.criteria[criterion][0] == "networkCost":
+            return self._calls_bounded(criterion)
+        if not self.tree.knows(criterion) or not self._everything_kept(criterion):
             return False
-        bound = self.tree.bound(level, self.values, self.limits.seconds / 4)
+        bound = self.tree.bound(criterion, self.values, self.limits.seconds / 4)
         self.limits.spent += MASTER_WORK[0]
         if bound is not None:
             self._tell(bound)
-        return self.met(level)
+        return self.met(criterion)
 
-    def _calls_bounded(self, level: int) -> bool:
+    def _calls_bounded(self, criterion: int) -> bool:
         """Bound what calls cost by AppGroups alone, until all were looked at; say whether the value is proved then."""
-        if self.areas is not None and not self.calls_bounded and self._everything_kept(level):
+        if self.areas is not None and not self.calls_bounded and self._everything_kept(criterion):
             seconds, work = SPLITS_SHARE * self.limits.seconds, SPLITS_SHARE * self.limits.work
             before = self.areas.splits.spent
             bound, self.calls_bounded = self.areas.splits.cost_bound(seconds, work)
             self.limits.spent += self.areas.splits.spent - before
-            self._tell(NamedBound(level, bound, "splits", self.values[:level]))
-        return self.met(level)
+            self._tell(NamedBound(criterion, bound, "splits", self.values[:criterion]))
+        return self.met(criterion)
 
-    def assigned(self, level: int, budget: float) -> bool:
+    def assigned(self, criterion: int, budget: float) -> bool:
         """Assign AppGroups to areas until that gains nothing any more; say whether the value is proved then."""
-        if self.areas is None or self.dense.levels[level][0] != "networkCost":
+        if self.areas is None or self.dense.criteria[criterion][0] != "networkCost":
             return False
         idle, most, began, first = 0, budget / 2, time.monotonic(), self.areas.spent
         while idle < IDLE_ASSIGNMENTS and not self.limits.over and self.areas.spent - first < most:
@@ -168,13 +168,13 @@ class DecomposedSearch(ExactSearch):
                 self.offer(found, "networkCost")
             idle = 0 if self.values != values else idle + 1
             # Proposals look at splits that the bound may not have come to.
-            if self._calls_bounded(level):
+            if self._calls_bounded(criterion):
                 return True
         return False
 
-    def chained(self, level: int, budget: float) -> bool:
+    def chained(self, criterion: int, budget: float) -> bool:
         """Look for ejection chains over the NUMA zones of all nodes; say whether the value is proved then."""
-        name = self.dense.levels[level][0]
+        name = self.dense.criteria[criterion][0]
         if self.dense.numa is None or name not in MAXIMISED:
             return False
         self.chains += 1
@@ -184,11 +184,11 @@ class DecomposedSearch(ExactSearch):
         found, spent = place_by_ejection_chains(self.dense, self.solution, seed, work, seconds)
         self.limits.spent += spent
         self.offer(found, name)
-        return self.met(level)
+        return self.met(criterion)
 
-    def refill(self, level: int, _: float) -> bool:
+    def refill(self, criterion: int, _: float) -> bool:
         """Place independent pods anew on all nodes, once for each priority; say whether the value is proved then."""
-        name, priority = self.dense.levels[level]
+        name, priority = self.dense.criteria[criterion]
         if name not in MAXIMISED or priority is None or priority in self.priorities_filled:
             return False
         self.priorities_filled.add(priority)
@@ -198,44 +198,44 @@ class DecomposedSearch(ExactSearch):
         )
         self.limits.spent += spent
         self.offer(found, name)
-        return self.met(level)
+        return self.met(criterion)
 
-    def laid_out(self, level: int, budget: float) -> bool:
+    def laid_out(self, criterion: int, budget: float) -> bool:
         """Ask the master for placements as good as its bound; say whether the value is proved then."""
-        if not self.tree.knows(level) or not self._everything_kept(level) or self.proved < level:
+        if not self.tree.knows(criterion) or not self._everything_kept(criterion) or self.proved < criterion:
             return False
         began, before = time.monotonic(), self.limits.spent
         while not self.limits.over:
             spent = self.limits.spent + MASTER_WORK[1]
             seconds = LAYING_OUT_SHARE * self.limits.seconds
-            found = self.tree.propose(level, self.values, seconds, self._solver(LAYING_OUT))
+            found = self.tree.propose(criterion, self.values, seconds, self._solver(LAYING_OUT))
             self.limits.spent = spent
             if found is None:
                 break
-            self.offer(found, self.dense.levels[level][0])
+            self.offer(found, self.dense.criteria[criterion][0])
             used = spent - before if self.options.workers == 1 else time.monotonic() - began
-            if self.met(level) or used > FOREMOST * budget:
+            if self.met(criterion) or used > FOREMOST * budget:
                 break
-        return self.met(level)
+        return self.met(criterion)
 
-    def gangs_relaxed(self, level: int, budget: float) -> bool:
+    def gangs_relaxed(self, criterion: int, budget: float) -> bool:
         """Search a few leaves at a time where gangs may have a part of their pods; say whether the value is proved.
 
         What is reached there stays for the next time, whole gangs or not.
         """
-        if not relaxable(self.dense, level):
+        if not relaxable(self.dense, criterion):
             return False
-        name, former = self.dense.levels[level][0], self.solution
-        budget *= (FOREMOST if level == self.proved else 1.0) / 2
+        name, former = self.dense.criteria[criterion][0], self.solution
+        budget *= (FOREMOST if criterion == self.proved else 1.0) / 2
         for shadows in (False, True):  # what puts room together takes longer, so gangs are first admitted without it
-            relaxation, steps = self._relaxed_steps(level, shadows=shadows)
+            relaxation, steps = self._relaxed_steps(criterion, shadows=shadows)
             if all(self._pods(gang) == 1 for gang in relaxation.gangs):
                 return False
-            self._run(steps, level, budget, partial(self._offer_whole, relaxation, name))
-            if self.met(level) or self.limits.over:
+            self._run(steps, criterion, budget, partial(self._offer_whole, relaxation, name))
+            if self.met(criterion) or self.limits.over:
                 break
         self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
-        return self.met(level)
+        return self.met(criterion)
 
     def _offer_whole(self, relaxation: GangRelaxation, phase: str, solution: Solution) -> None:
         """Offer the whole gangs of a solution of a relaxation."""
@@ -243,17 +243,17 @@ class DecomposedSearch(ExactSearch):
         if whole is not None:
             self.offer(whole, phase)
 
-    def neighbourhoods(self, level: int, budget: float) -> bool:
+    def neighbourhoods(self, criterion: int, budget: float) -> bool:
         """Search a few leaves at a time; say whether the value is proved then."""
-        name, former = self.dense.levels[level][0], self.solution
-        budget *= FOREMOST if level == self.proved else 1.0
-        self._run(self._steps(level), level, budget, lambda solution: self.offer(solution, name))
-        if self._lower(level):
+        name, former = self.dense.criteria[criterion][0], self.solution
+        budget *= FOREMOST if criterion == self.proved else 1.0
+        self._run(self._steps(criterion), criterion, budget, lambda solution: self.offer(solution, name))
+        if self._lower(criterion):
             self.offer(complete(self.dense, self.solution, self.limits.deadline, former), name)
-        return self.met(level)
+        return self.met(criterion)
 
     def _run(
-        self, steps: LargeNeighbourhoodSearch, level: int, budget: float, heard: Callable[[Solution], None]
+        self, steps: LargeNeighbourhoodSearch, criterion: int, budget: float, heard: Callable[[Solution], None]
     ) -> None:
         """Make steps within a budget, longer as long as what counts most gets better; ``heard`` is told each gain."""
         alone = self.options.workers == 1
@@ -270,60 +270,60 @@ class DecomposedSearch(ExactSearch):
 
         def told(solution: Solution) -> bool:
             nonlocal last, most
-            if level == self.proved:  # what counts most is not left as long as it gets better
+            if criterion == self.proved:  # what counts most is not left as long as it gets better
                 last, most = time.monotonic(), max(most, steps.spent + budget) if alone else math.inf
             heard(solution)
-            return self.met(level)
+            return self.met(criterion)
 
         steps.run(limits, told)
         self.limits.spent += steps.spent
 
-    def _relaxed_steps(self, level: int, *, shadows: bool) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
+    def _relaxed_steps(self, criterion: int, *, shadows: bool) -> tuple[GangRelaxation, LargeNeighbourhoodSearch]:
         """The relaxation for a value, and steps on it from the better of what they have reached and what is told."""
-        former = self.relaxed.get(level)
-        relaxation = GangRelaxation(self.dense, level, self.solution, shadows=shadows)
+        former = self.relaxed.get(criterion)
+        relaxation = GangRelaxation(self.dense, criterion, self.solution, shadows=shadows)
         start = relaxation.relaxed(self.solution)
         if former is not None and former[0].class_of == relaxation.class_of:
             reached = former[0].without_shadows(former[1].incumbent.solution)
             told, found = (score_solution(relaxation.dense, each) for each in (start, reached))
             start = start if beats(relaxation.dense, told, found) else reached
-        last = len(relaxation.dense.levels) - 1
+        last = len(relaxation.dense.criteria) - 1
         steps = LargeNeighbourhoodSearch(
             relaxation.dense, last, start, self.options.seed, self.chance, self.pool, relaxation.shadows
         )
         if former is not None:
             steps.learn_from(former[1])
-        self.relaxed[level] = relaxation, steps
+        self.relaxed[criterion] = relaxation, steps
         return relaxation, steps
 
     def _pods(self, group: int) -> int:
         """New pods of a group."""
         return sum(self.dense.classes[index].size for index in self.dense.groups[group].classes)
 
-    def _steps(self, level: int) -> LargeNeighbourhoodSearch:
-        start = self.steps_from(level)
-        if level in self.steps:
-            self.steps[level].restart(start)
+    def _steps(self, criterion: int) -> LargeNeighbourhoodSearch:
+        start = self.steps_from(criterion)
+        if criterion in self.steps:
+            self.steps[criterion].restart(start)
         else:
-            self.steps[level] = LargeNeighbourhoodSearch(
-                self.dense, level, start, self.options.seed, self.chance, self.pool
+            self.steps[criterion] = LargeNeighbourhoodSearch(
+                self.dense, criterion, start, self.options.seed, self.chance, self.pool
             )
-        return self.steps[level]
+        return self.steps[criterion]
 
-    def steps_from(self, level: int) -> Solution:
+    def steps_from(self, criterion: int) -> Solution:
         """The solution without what lower priorities have; they get what is left when the steps are over."""
-        lower, classes = self._lower(level), self.dense.classes
+        lower, classes = self._lower(criterion), self.dense.classes
         return self.solution.only(lambda index, _: classes[index].group not in lower)
 
-    def _lower(self, level: int) -> frozenset[int]:
+    def _lower(self, criterion: int) -> frozenset[int]:
         """Groups of lower priorities than a value is about, as far as nothing that stays may need them.
 
         Their pods would hide the room that is stranded, and a gang that is held elsewhere would have to stay whole.
         Pods that others may call (C8), beside which kubelets admitted others (C10), or that others asked for (C12,
         C14) stay.
         """
-        dense, counted = self.dense, self.dense.levels[: level + 1]
-        if dense.levels[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):
+        dense, counted = self.dense, self.dense.criteria[: criterion + 1]
+        if dense.criteria[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):
             return frozenset()
         lowest = min((-math.inf if priority is None else priority) for _, priority in counted)
         return frozenset(

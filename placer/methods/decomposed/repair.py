@@ -36,7 +36,7 @@ class RepairTask:
     ----------
     dense, start, must
         Of a :class:`~placer.methods.decomposed.subproblem.Subproblem`.
-    level
+    criterion
         The value that is to get better; those before it must not get worse.
     seconds, work
         Most wall-clock and deterministic time; infinite: no limit.
@@ -53,7 +53,7 @@ class RepairTask:
     dense: Dense
     start: Solution
     must: Must
-    level: int
+    criterion: int
     seconds: float
     work: float
     seed: int
@@ -98,7 +98,7 @@ def repair(task: RepairTask) -> RepairResult:
 def _by_ejection_chains(task: RepairTask) -> RepairResult:
     found, work = place_by_ejection_chains(task.dense, task.start, task.seed, task.work, task.seconds)
     start, values = score_solution(task.dense, task.start), score_solution(task.dense, found)
-    if beats(task.dense, start, values, task.level + 1):
+    if beats(task.dense, start, values, task.criterion + 1):
         return RepairResult(None, work=work)
     return RepairResult(found, tuple(new - old for new, old in zip(values, start, strict=True)), work=work)
 
@@ -135,12 +135,12 @@ def _by_model(task: RepairTask) -> RepairResult:
 
 def _model(task: RepairTask, start: tuple[int, ...]) -> tuple[ExactModel, int]:
     """The model of a task, and the most that its compactness can be."""
-    model = ExactModel(task.dense, task.must, task.seconds / 2, level=task.level)
-    for before in range(task.level):
+    model = ExactModel(task.dense, task.must, task.seconds / 2, criterion=task.criterion)
+    for before in range(task.criterion):
         model.keep(before, start[before])
-    compact = task.compact and task.dense.levels[task.level][0] in MAXIMISED
+    compact = task.compact and task.dense.criteria[task.criterion][0] in MAXIMISED
     row = _compactness(task, model) if compact else None
-    model.aim(task.level, row)
+    model.aim(task.criterion, row)
     return model, 0 if row is None else model.most(row)
 
 
@@ -165,7 +165,7 @@ def _solver(task: RepairTask, work: float, seconds: float, most: int) -> cp_mode
 def _linear(task: RepairTask) -> bool:
     """Whether all rows go into the solver's linear relaxation: measured where pods are counted and nothing else is."""
     dense = task.dense
-    return dense.levels[task.level][0] in MAXIMISED and dense.numa is None and dense.network is None
+    return dense.criteria[task.criterion][0] in MAXIMISED and dense.numa is None and dense.network is None
 
 
 def _compactness(task: RepairTask, model: ExactModel) -> Linear:

@@ -410,22 +410,22 @@ class _DisturbingSearch:
             self.model = DisturbingModel(self.lifted, self.deadline.left / 2)
         except TooLarge:
             return "finished"
-        for level, (name, _) in enumerate(self.dense.levels):
-            if not self._decide(level):
+        for criterion, (name, _) in enumerate(self.dense.criteria):
+            if not self._decide(criterion):
                 self.emit(Improved(self.solution, name))
                 return "time"
             if name == self.lifted.last:
                 break
-            self.model.keep(level, self.reached[level])
+            self.model.keep(criterion, self.reached[criterion])
         self.emit(Improved(self.solution, "proved"))
         return "proved"
 
-    def _decide(self, level: int) -> bool:
+    def _decide(self, criterion: int) -> bool:
         """Make one value best; say whether that is proved."""
-        name = self.dense.levels[level][0]
-        value = self.model.aim(level)
+        name = self.dense.criteria[criterion][0]
+        value = self.model.aim(criterion)
         if not value.variables:
-            return self._proved(level, value.constant)
+            return self._proved(criterion, value.constant)
         for _ in range(MOST_REFUSED):
             if self.deadline.over:
                 return False
@@ -443,17 +443,17 @@ class _DisturbingSearch:
                 continue
             self.solution = admitted
             bound = safe_bound(solver.best_objective_bound, name in MAXIMISED)
-            return status == cp_model.OPTIMAL and self._proved(level, bound)
+            return status == cp_model.OPTIMAL and self._proved(criterion, bound)
         return False
 
-    def _proved(self, level: int, bound: int) -> bool:
+    def _proved(self, criterion: int, bound: int) -> bool:
         """Remember what a value reached, and tell it where nothing more was excluded than the rules ask for."""
         context = tuple(self.reached)
         self.reached.append(bound)
         if self.model.unsure:
             return False
         if self.lifted.complete:
-            self.emit(BoundFound(level, bound, "exact", context))
+            self.emit(BoundFound(criterion, bound, "exact", context))
         return True
 
     def _solver(self) -> cp_model.CpSolver:

@@ -1,4 +1,4 @@
-"""The values of ``Dense.levels`` as linear expressions; what only they need is made when one is asked for."""
+"""The values of ``Dense.criteria`` as linear expressions; what only they need is made when one is asked for."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class ExactObjective:
             "packedNodes": self.packed_nodes,
         }
 
-    def level(self, index: int) -> Linear:
-        """Return the expression of ``Dense.levels[index]``."""
+    def criterion(self, index: int) -> Linear:
+        """Return the expression of ``Dense.criteria[index]``."""
         if index not in self._made:
-            name, priority = self.dense.levels[index]
+            name, priority = self.dense.criteria[index]
             self._made[index] = self.makers[name](priority)
         return self._made[index]
 

@@ -24,7 +24,7 @@ def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[
     Parameters
     ----------
     dense
-        An instance whose first level is ``admitted`` of its only priority, and which has one group.
+        An instance whose first criterion is ``admitted`` of its only priority, and which has one group.
     deadline
         When the solver ends.
     seed
@@ -40,7 +40,7 @@ def ready_solution(dense: Dense, deadline: Deadline, *, seed: int = 0) -> tuple[
         model = ExactModel(_by_admission(dense), seconds=max(0.0, deadline.left))
     except TooLarge:
         return None, None
-    value = model.objective.level(0)
+    value = model.objective.criterion(0)
     needed = sum(group.need_weight for group in dense.groups)
     if not value.variables:
         return (None if value.constant >= needed else False), None
@@ -74,5 +74,5 @@ def _solved(model: ExactModel, deadline: Deadline, seed: int) -> tuple[cp_model.
 
 
 def _by_admission(dense: Dense) -> Dense:
-    """The same with no level but the first, so that the model tells apart only what readiness needs."""
-    return replace(dense, levels=dense.levels[:1])
+    """The same with no criterion but the first, so that the model tells apart only what readiness needs."""
+    return replace(dense, criteria=dense.criteria[:1])

@@ -89,8 +89,8 @@ class ExactModel:
         Of a neighbourhood: what is beyond it.
     seconds
         How long building may take; a model that would take longer counts as too large.
-    level
-        The highest of ``Dense.levels`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
+    criterion
+        The highest of ``Dense.criteria`` that it can aim at or keep; None: all. Only those from ``networkCost`` on tell
         nodes of an area apart.
 
     Raises
@@ -100,9 +100,9 @@ class ExactModel:
     """
 
     def __init__(
-        self, dense: Dense, must: Must = NOTHING, seconds: float = math.inf, *, level: int | None = None
+        self, dense: Dense, must: Must = NOTHING, seconds: float = math.inf, *, criterion: int | None = None
     ) -> None:
-        self.dense, self.apart = dense, self.tells_apart(dense, level)
+        self.dense, self.apart = dense, self.tells_apart(dense, criterion)
         bundles, places = make_bundles(dense), make_node_sets(dense, apart=self.apart)
         sizes = count_sizes(dense, bundles, places)
         size = sum(int(np.count_nonzero(row)) for row in sizes)
@@ -126,10 +126,10 @@ class ExactModel:
         self._require(must)
 
     @staticmethod
-    def tells_apart(dense: Dense, level: int | None) -> bool:
-        """Whether a model for a level must tell nodes of an area apart."""
-        levels = dense.levels if level is None else dense.levels[: level + 1]
-        return dense.network is not None and ("networkCost", None) in levels
+    def tells_apart(dense: Dense, criterion: int | None) -> bool:
+        """Whether a model for a criterion must tell nodes of an area apart."""
+        criteria = dense.criteria if criterion is None else dense.criteria[: criterion + 1]
+        return dense.network is not None and ("networkCost", None) in criteria
 
     def _require(self, must: Must) -> None:
         for bundle, active in zip(self.variables.all, self.variables.active, strict=True):
@@ -137,13 +137,13 @@ class ExactModel:
             if active is not None and not ready.isdisjoint(bundle.members):
                 self.proto.add(active == bundle.many)
 
-    def aim(self, level: int, aside: Linear | None = None) -> Linear:
-        """Make a level the objective, and return its expression.
+    def aim(self, criterion: int, aside: Linear | None = None) -> Linear:
+        """Make a criterion the objective, and return its expression.
 
-        With ``aside``, something not negative to be made large, the level still comes first.
+        With ``aside``, something not negative to be made large, the criterion still comes first.
         """
-        value = self.objective.level(level)
-        maximised = self.dense.levels[level][0] in MAXIMISED
+        value = self.objective.criterion(criterion)
+        maximised = self.dense.criteria[criterion][0] in MAXIMISED
         row = Linear([*value.variables], [*value.coefficients], value.constant)
         factor = 1 if aside is None else 1 + self.most(aside)
         if aside is not None and factor * max(1, self.most(row)) < SAFE:
@@ -171,10 +171,10 @@ class ExactModel:
                 best[item] = max(best.get(item, 0), coefficient)
         return others + sum(self.variables.bundles.items[item].total * most for item, most in best.items())
 
-    def keep(self, level: int, reached: int) -> None:
-        """From now on a level is at least as good as ``reached``."""
-        value = self.objective.level(level)
-        if self.dense.levels[level][0] in MAXIMISED:
+    def keep(self, criterion: int, reached: int) -> None:
+        """From now on a criterion is at least as good as ``reached``."""
+        value = self.objective.criterion(criterion)
+        if self.dense.criteria[criterion][0] in MAXIMISED:
             self.proto.add(solver_form(value) >= reached - value.constant)
         else:
             self.proto.add(solver_form(value) <= reached - value.constant)
@@ -309,7 +309,7 @@ class ExactSearch:
         budget = FIRST_BUDGET
         while True:
             self._round(budget)
-            if self.proved == len(self.dense.levels):
+            if self.proved == len(self.dense.criteria):
                 self.offer(self.solution, "proved")  # also where there is no value at all to decide
                 return "proved"
             if self.limits.over:
@@ -322,14 +322,14 @@ class ExactSearch:
         """Look at every value that is not proved, in order."""
         self.model: ExactModel | None = None
         self.kept, self.filled = 0, False
-        for level in range(self.proved, len(self.dense.levels)):
-            if self.decide(level, budget) and self.proved == level:
+        for criterion in range(self.proved, len(self.dense.criteria)):
+            if self.decide(criterion, budget) and self.proved == criterion:
                 self.proved += 1
                 self.offer(self.solution, "proved")
 
-    def decide(self, level: int, budget: float) -> bool:
+    def decide(self, criterion: int, budget: float) -> bool:
         """Make one value better; say whether it is proved as far as those before it are."""
-        return self.met(level) or (not self.limits.over and self.solve(level, budget))
+        return self.met(criterion) or (not self.limits.over and self.solve(criterion, budget))
 
     def offer(self, solution: Solution, phase: str) -> None:
         """Take and tell a solution that is better than what was told before, or the first one.
@@ -345,11 +345,11 @@ class ExactSearch:
             self.told = values
             self.emit(Improved(solution, phase))
 
-    def met(self, level: int) -> bool:
+    def met(self, criterion: int) -> bool:
         """Whether counting, or a bound told before, proves that nothing beats the value; tells the bounds it finds."""
-        told = (bound for bound in self.bounds if bound.context in ((), self.values[:level]))
+        told = (bound for bound in self.bounds if bound.context in ((), self.values[:criterion]))
         for bound in (*bounds_for(self.dense, self.values), *told):
-            if bound.level == level and self.values[level] == bound.bound:
+            if bound.criterion == criterion and self.values[criterion] == bound.bound:
                 self._tell(bound)
                 return True
         return False
@@ -359,15 +359,15 @@ class ExactSearch:
             self.bounds.add(bound)
             self.emit(bound)
 
-    def solve(self, level: int, budget: float) -> bool:
-        """Solve the whole model for a level; say whether its value is proved as far as those before it are."""
-        name = self.dense.levels[level][0]
+    def solve(self, criterion: int, budget: float) -> bool:
+        """Solve the whole model for a criterion; say whether its value is proved as far as those before it are."""
+        name = self.dense.criteria[criterion][0]
         try:
-            model = self._model_for(level, budget)
+            model = self._model_for(criterion, budget)
         except TooLarge:
             self.too_large = True
             return False
-        value, end = model.aim(level), time.monotonic() + budget
+        value, end = model.aim(criterion), time.monotonic() + budget
         while True:
             solver, optimal, stands = self._once(model, name, budget)
             if solver is None or model.unsure:
@@ -375,7 +375,7 @@ class ExactSearch:
             if stands or self.limits.over or time.monotonic() > end:
                 break
         bound = safe_bound(solver.best_objective_bound, name in MAXIMISED) if value.variables else value.constant
-        return self._judge(level, bound, optimal and stands)
+        return self._judge(criterion, bound, optimal and stands)
 
     def _once(self, model: ExactModel, name: str, budget: float) -> tuple[cp_model.CpSolver | None, bool, bool]:
         """Solve a model once; give the solver, whether it called its solution optimal, and whether that stands.
@@ -401,27 +401,27 @@ class ExactSearch:
             self.offer(admitted, name)
         return solver, status == cp_model.OPTIMAL, admitted is not None
 
-    def _judge(self, level: int, bound: int, optimal: bool) -> bool:
+    def _judge(self, criterion: int, bound: int, optimal: bool) -> bool:
         """Compare the value in hand with the solver's bound, which is told where the values before are proved."""
-        name, maximised = self.dense.levels[level][0], self.dense.levels[level][0] in MAXIMISED
-        value = self.values[level]
+        name, maximised = self.dense.criteria[criterion][0], self.dense.criteria[criterion][0] in MAXIMISED
+        value = self.values[criterion]
         if (value > bound) if maximised else (value < bound):
             raise SolverFault(f"{name}: a bound of {bound} was proved, but there is {value}")
         if optimal and value != bound:
             raise SolverFault(f"{name}: {bound} was called optimal, the solution has {value}")
-        if self.proved == level:
-            self._tell(BoundFound(level, bound, "exact", self.values[:level]))
+        if self.proved == criterion:
+            self._tell(BoundFound(criterion, bound, "exact", self.values[:criterion]))
         return value == bound
 
-    def _model_for(self, level: int, budget: float) -> ExactModel:
-        """Make the model on first use in a round, and keep what the values before ``level`` reached."""
-        if self.model is None or self.model.apart != ExactModel.tells_apart(self.dense, level):
-            self.model = ExactModel(self.dense, seconds=self.building(budget), level=level)
+    def _model_for(self, criterion: int, budget: float) -> ExactModel:
+        """Make the model on first use in a round, and keep what the values before ``criterion`` reached."""
+        if self.model is None or self.model.apart != ExactModel.tells_apart(self.dense, criterion):
+            self.model = ExactModel(self.dense, seconds=self.building(budget), criterion=criterion)
             self.kept, self.filled = 0, False
-        for before in range(self.kept, level):
+        for before in range(self.kept, criterion):
             self.model.keep(before, self.values[before])
-        self.kept = level
-        if not self.filled and self._everything_kept(level):
+        self.kept = criterion
+        if not self.filled and self._everything_kept(criterion):
             self.filled = True
             self.model.fill()
         return self.model
@@ -430,9 +430,9 @@ class ExactSearch:
         """Seconds that building the model may take."""
         return self.limits.seconds / 2
 
-    def _everything_kept(self, level: int) -> bool:
-        """Whether the values before ``level`` leave no choice but to place every pod."""
-        kept = {self.dense.levels[before] for before in range(level)}
+    def _everything_kept(self, criterion: int) -> bool:
+        """Whether the values before ``criterion`` leave no choice but to place every pod."""
+        kept = {self.dense.criteria[before] for before in range(criterion)}
         if any(("placed", group.priority) not in kept for group in self.dense.groups):
             return False
         return sum(self.solution.values()) == sum(pod_class.size for pod_class in self.dense.classes)

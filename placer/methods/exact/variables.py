@@ -138,7 +138,7 @@ def make_bundles(dense: Dense) -> Bundles:
 class _BundleBuilder:
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
-        self.watched = any(name in ("locality", "span") for name, _ in dense.levels)
+        self.watched = any(name in ("locality", "span") for name, _ in dense.criteria)
         tree = dense.domains
         self.flat = np.isin(np.arange(len(tree.parent)), tree.parent, invert=True)
         self.signatures = GroupSignatures(dense, self._class_key, self._scope_key)
@@ -350,7 +350,7 @@ class ExactVariables:
     def _homes(self, bundle: Bundle) -> dict[int, IntVar]:
         return {domain: self.integer(bundle.many) for domain in bundle.homes}
 
-    # What the rules and the levels ask again and again
+    # What the rules and the values ask again and again
 
     def first(self, item: int) -> PodClass:
         """One of the classes of an item; they differ in nothing that matters."""

@@ -235,7 +235,7 @@ def complete(dense: Dense, solution: Solution, deadline: Deadline = NEVER, forme
         Contains ``solution``. The same one where ``placed`` is not the first level of the policy, since more pods may
         then be worse.
     """
-    if not dense.levels or dense.levels[0][0] != "admitted":
+    if not dense.criteria or dense.criteria[0][0] != "admitted":
         return solution
     state, effort = GreedyState(GreedyLayout(dense), solution), Effort(LOOKS)
     majority = dense.network is not None and dense.network.majority
@@ -391,7 +391,7 @@ def greedy(
         deadline was not reached. Then the same instance gives the same answer on every machine, too.
     """
     search = _GreedySearch(dense, tell, deadline, first or deadline)
-    if dense.levels and dense.levels[0][0] not in MAXIMISED:
+    if dense.criteria and dense.criteria[0][0] not in MAXIMISED:
         search.offer(_cautious(dense, deadline), ties=True)
     search.orders()
     search.repairs()
@@ -480,8 +480,8 @@ class _GreedySearch:
 
     def _gather(self) -> None:
         """Exchange pods between NUMA zones for those that found room in none; what is placed stays placed."""
-        levels = self.dense.levels
-        if self.dense.numa is None or not levels or levels[0][0] not in MAXIMISED or self.deadline.over:
+        criteria = self.dense.criteria
+        if self.dense.numa is None or not criteria or criteria[0][0] not in MAXIMISED or self.deadline.over:
             return
         found, _ = place_by_ejection_chains(self.dense, self.solution, 0, GATHERING, self.deadline.left)
         self.rank = self._rank(self.solution)
@@ -563,13 +563,13 @@ class _GreedySearch:
 
     def _rank(self, solution: Counts) -> tuple[int, ...]:
         """The values, more being better on every one."""
-        levels = zip(self.dense.levels, score_solution(self.dense, solution), strict=True)
-        return tuple(value if name in MAXIMISED else -value for (name, _), value in levels)
+        criteria = zip(self.dense.criteria, score_solution(self.dense, solution), strict=True)
+        return tuple(value if name in MAXIMISED else -value for (name, _), value in criteria)
 
 
 def _cautious(dense: Dense, deadline: Deadline) -> Solution:
     """Place only what cannot make worse the values that come before the placed pods in the policy."""
-    names = [name for name, _ in dense.levels]
+    names = [name for name, _ in dense.criteria]
     before = names[: next((place for place, name in enumerate(names) if name in MAXIMISED), len(names))]
     groups: Sequence[int] = range(len(dense.groups))
     if "locality" in before:

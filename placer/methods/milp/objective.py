@@ -1,4 +1,4 @@
-"""The values of ``Dense.levels`` as linear expressions; variables and rows that only they need are made with them."""
+"""The values of ``Dense.criteria`` as linear expressions; variables and rows that only they need are made with them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class MilpObjective:
         self._filled_by_node: dict[int, Variable] = {}
         self._opened_by_domain: dict[int, Variable] = {}
 
-    def level(self, index: int) -> Linear:
-        """Return the expression of ``Dense.levels[index]``."""
+    def criterion(self, index: int) -> Linear:
+        """Return the expression of ``Dense.criteria[index]``."""
         makers: dict[str, Callable[[int | None], Linear]] = {
             "admitted": self.admitted,
             "placed": self.placed,
@@ -43,7 +43,7 @@ class MilpObjective:
             "packedNodes": self.packed_nodes,
         }
         if index not in self._made:
-            name, priority = self.dense.levels[index]
+            name, priority = self.dense.criteria[index]
             self._made[index] = makers[name](priority)
         return self._made[index]
 

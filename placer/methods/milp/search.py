@@ -74,16 +74,16 @@ class MilpModel:
         #: Whether more may have been excluded than C12 asks for, so that nothing counts as proved.
         self.unsure = False
 
-    def aim(self, level: int) -> Linear:
-        """Make a level the objective, and return its expression."""
-        value = self.objective.level(level)
-        self.program.minimise(value, -1 if self._maximised(level) else 1)
+    def aim(self, criterion: int) -> Linear:
+        """Make a criterion the objective, and return its expression."""
+        value = self.objective.criterion(criterion)
+        self.program.minimise(value, -1 if self._maximised(criterion) else 1)
         return value
 
-    def keep(self, level: int, reached: int) -> None:
-        """From now on a level is at least as good as ``reached``."""
-        value, name = self.objective.level(level), self.dense.levels[level][0]
-        if self._maximised(level):
+    def keep(self, criterion: int, reached: int) -> None:
+        """From now on a criterion is at least as good as ``reached``."""
+        value, name = self.objective.criterion(criterion), self.dense.criteria[criterion][0]
+        if self._maximised(criterion):
             self.program.at_least(f"keep_{name}", value, reached)
         else:
             self.program.at_most(f"keep_{name}", value, reached)
@@ -129,14 +129,14 @@ class MilpModel:
         row = self.program.broken(values)
         return NO_ORDER if row is None and not self.dense.orderable(solution) else row
 
-    def value(self, level: int, solution: Solution) -> int:
-        """Value of a level as the program sees a solution that keeps its rows."""
+    def value(self, criterion: int, solution: Solution) -> int:
+        """Value of a criterion as the program sees a solution that keeps its rows."""
         values = self.values(solution)
         assert values is not None
-        return self.objective.level(level).at(values.__getitem__)
+        return self.objective.criterion(criterion).at(values.__getitem__)
 
-    def _maximised(self, level: int) -> bool:
-        return self.dense.levels[level][0] in MAXIMISED
+    def _maximised(self, criterion: int) -> bool:
+        return self.dense.criteria[criterion][0] in MAXIMISED
 
 
 def search(dense: Dense, options: SearchOptions, emit: Emit) -> str:
@@ -189,17 +189,17 @@ class _MilpSearch:
 
     def _run(self, model: MilpModel) -> str:
         proved = True
-        for level in range(len(self.dense.levels)):
-            value = model.aim(level)
+        for criterion in range(len(self.dense.criteria)):
+            value = model.aim(criterion)
             if value.variables:
-                proved = self._solve(level, model) and proved
+                proved = self._solve(criterion, model) and proved
                 if self.solution is None:
                     return self._ended()
             else:
-                self._same_for_all(level, value)
+                self._same_for_all(criterion, value)
             if proved:
-                self.emit(BoundFound(level, self.values[level], "milp", self.values[:level]))
-            model.keep(level, self.values[level])
+                self.emit(BoundFound(criterion, self.values[criterion], "milp", self.values[:criterion]))
+            model.keep(criterion, self.values[criterion])
         if self.solution is None:
             self._take(Solution(), "nothing to decide")
         return "proved" if proved else self._ended()
@@ -207,14 +207,14 @@ class _MilpSearch:
     def _ended(self) -> str:
         return "time" if self.cut else "finished"
 
-    def _same_for_all(self, level: int, value: Linear) -> None:
+    def _same_for_all(self, criterion: int, value: Linear) -> None:
         """A value without a variable is what it is: nothing is asked."""
-        if value.constant != self.values[level]:
-            raise SolverFault(self._differs(level, value.constant))
+        if value.constant != self.values[criterion]:
+            raise SolverFault(self._differs(criterion, value.constant))
 
-    def _solve(self, level: int, model: MilpModel) -> bool:
-        """Solve for a level; say whether its value is proved (as far as those before are)."""
-        last = level + 1 == len(self.dense.levels)
+    def _solve(self, criterion: int, model: MilpModel) -> bool:
+        """Solve for a criterion; say whether its value is proved (as far as those before are)."""
+        last = criterion + 1 == len(self.dense.criteria)
         seconds, nodes = self._seconds_for(last), self._nodes_for(last)
         if (seconds is not None and seconds < LEAST_SECONDS) or nodes == 0:
             self.cut = True
@@ -230,33 +230,37 @@ class _MilpSearch:
         status = _ask(solver, model)
         if self._nodes is not None and nodes is not None:
             self._nodes -= nodes_used(solver, model.program.problem, nodes)
-        return self._judge(level, model, status)
+        return self._judge(criterion, model, status)
 
-    def _judge(self, level: int, model: MilpModel, status: SolveStatus) -> bool:
-        name = self.dense.levels[level][0]
+    def _judge(self, criterion: int, model: MilpModel, status: SolveStatus) -> bool:
+        name = self.dense.criteria[criterion][0]
         if status is SolveStatus.IMPOSSIBLE:
             raise SolverFault(f"{self.options.solver} finds no solution for {name}, where there is one")
         self.cut = self.cut or status is not SolveStatus.OPTIMAL
         found = None if status is SolveStatus.NOTHING else model.read()
-        return found is not None and self._judge_solution(level, model, found, optimal=status is SolveStatus.OPTIMAL)
+        return found is not None and self._judge_solution(
+            criterion, model, found, optimal=status is SolveStatus.OPTIMAL
+        )
 
-    def _judge_solution(self, level: int, model: MilpModel, found: Solution, *, optimal: bool) -> bool:
-        name = self.dense.levels[level][0]
+    def _judge_solution(self, criterion: int, model: MilpModel, found: Solution, *, optimal: bool) -> bool:
+        name = self.dense.criteria[criterion][0]
         values = score_solution(self.dense, found)
-        if model.value(level, found) != values[level]:
-            raise SolverFault(self._differs(level, model.value(level, found)))
-        if self.solution is not None and optimal and beats(self.dense, self.values, values, level + 1):
-            raise SolverFault(f"{name}: {values[level]} was called optimal, but there is {self.values[level]}")
+        if model.value(criterion, found) != values[criterion]:
+            raise SolverFault(self._differs(criterion, model.value(criterion, found)))
+        if self.solution is not None and optimal and beats(self.dense, self.values, values, criterion + 1):
+            raise SolverFault(f"{name}: {values[criterion]} was called optimal, but there is {self.values[criterion]}")
         if self.solution is None or beats(self.dense, values, self.values):
             self._take(found, name)
-        return optimal and not model.unsure and proves(self.options.solver) and self.values[level] == values[level]
+        return (
+            optimal and not model.unsure and proves(self.options.solver) and self.values[criterion] == values[criterion]
+        )
 
     def _take(self, solution: Solution, phase: str) -> None:
         self.solution, self.values = solution, score_solution(self.dense, solution)
         self.emit(Improved(solution, phase))
 
-    def _differs(self, level: int, said: int) -> str:
-        name = self.dense.levels[level][0]
+    def _differs(self, criterion: int, said: int) -> str:
+        name = self.dense.criteria[criterion][0]
         return f"{name}: the program says {said}, the arrays another value"
 
     # Limits

@@ -192,7 +192,7 @@ class CountBounds:
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
-        self._watched = any(name in ("locality", "span") for name, _ in dense.levels)
+        self._watched = any(name in ("locality", "span") for name, _ in dense.criteria)
         domains = [self._domains(scope) for scope in range(len(dense.scopes))]
         self.fits = self._fits(domains)
         self._sums = [np.concatenate(([0], np.cumsum(row))) for row in self.fits]

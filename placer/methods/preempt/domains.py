@@ -253,11 +253,11 @@ class DomainSearch:
         search(replace(lifted, last="movedUnits"), options, events.append)
         found = [each.solution for each in events if isinstance(each, Improved)]
         plan = plan_of(lifted, found[-1]) if found else Placement()
-        bounds = {each.level: each.bound for each in events if not isinstance(each, Improved)}
-        levels = lifted.dense.levels[: lifted.dense.levels.index(("movedUnits", None)) + 1]
-        values = [Value(name, bounds[at], priority) for at, (name, priority) in enumerate(levels) if at in bounds]
+        bounds = {each.criterion: each.bound for each in events if not isinstance(each, Improved)}
+        criteria = lifted.dense.criteria[: lifted.dense.criteria.index(("movedUnits", None)) + 1]
+        values = [Value(name, bounds[at], priority) for at, (name, priority) in enumerate(criteria) if at in bounds]
         admitted = not plan.node_of.keys().isdisjoint(self.group.pending)
-        return tuple(values) if len(values) == len(levels) else None, plan if admitted else None
+        return tuple(values) if len(values) == len(criteria) else None, plan if admitted else None
 
     def _unit_sizes(self, small: Instance) -> dict[Key, int]:
         """Pods of groups that stand alone in a contraction, to how many there are of their group."""

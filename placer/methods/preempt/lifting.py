@@ -169,10 +169,10 @@ class Lifted:
             domains=replace(tree, used=domains),
             classes=tuple(replace(each, weight=weights.get(each.pods[0], 0)) for each in raw.classes),
             groups=tuple(replace(each, need_weight=needs.get(each.key, 0)) for each in raw.groups),
-            levels=self._levels(),
+            criteria=self._criteria(),
         )
 
-    def _levels(self) -> tuple[tuple[str, int | None], ...]:
+    def _criteria(self) -> tuple[tuple[str, int | None], ...]:
         """Names of the values in the order they are compared, with what every priority may lose."""
         found: list[tuple[str, int | None]] = []
         for value in score(self.before, Placement(), disturbing=True):

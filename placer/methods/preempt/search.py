@@ -103,7 +103,7 @@ class _Search:
     def _placeable(self) -> None:
         """Tell what could be admitted at most: pods that can be placed nowhere are not in the arrays."""
         dense = make_dense(self.instance)
-        for name, priority in dense.levels:
+        for name, priority in dense.criteria:
             if name == "admitted":
                 most = sum(group.need_weight for group in dense.groups if group.priority == priority)
                 self.emit(Known((Value(name, most, priority),), "counting"))
@@ -182,8 +182,8 @@ class _Search:
     def _hear(self, lifted: Lifted, event: Event) -> None:
         if isinstance(event, Improved):
             self.offer(plan_of(lifted, event.solution), "exact")
-        elif event.level is not None:
-            values = zip(lifted.dense.levels, (*event.context, event.bound), strict=False)
+        elif event.criterion is not None:
+            values = zip(lifted.dense.criteria, (*event.context, event.bound), strict=False)
             self.emit(Known(tuple(Value(name, value, priority) for (name, priority), value in values), event.by))
 
 

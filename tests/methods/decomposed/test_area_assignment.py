@@ -49,7 +49,7 @@ def interleaved(dense: Dense) -> Solution:
 
 
 def cost_of(dense: Dense, solution: Solution) -> int:
-    return score_solution(dense, solution)[dense.levels.index(("networkCost", None))]
+    return score_solution(dense, solution)[dense.criteria.index(("networkCost", None))]
 
 
 def enumerated(dense: Dense, assignment: AreaAssignment, app: int) -> int:

@@ -51,7 +51,7 @@ def ways(dense: Dense) -> Iterator[Solution]:
 
 
 def cost_of(dense: Dense, solution: Solution) -> int:
-    return score_solution(dense, solution)[dense.levels.index(("networkCost", None))]
+    return score_solution(dense, solution)[dense.criteria.index(("networkCost", None))]
 
 
 def solved(dense: Dense) -> Solution | None:

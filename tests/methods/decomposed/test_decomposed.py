@@ -159,11 +159,11 @@ def alike(one: IncumbentState, other: IncumbentState) -> None:
 # Choosing
 
 
-@pytest.mark.parametrize("level", range(6))
-def test_every_operator_chooses_allowed_nodes_once(level: int) -> None:
+@pytest.mark.parametrize("criterion", range(6))
+def test_every_operator_chooses_allowed_nodes_once(criterion: int) -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=64, seed=3, overfull=0.3).documents))
     incumbent = IncumbentState(dense, greedy(dense))
-    operators = DestroyOperators(incumbent, level, random.Random(1))
+    operators = DestroyOperators(incumbent, criterion, random.Random(1))
     blocked = np.arange(64) % 3 == 0
     seen = set()
     for _ in range(60):
@@ -178,10 +178,10 @@ def test_every_operator_chooses_allowed_nodes_once(level: int) -> None:
     assert seen == set(range(len(operators.operators)))
 
 
-@pytest.mark.parametrize("level", range(6))
-def test_no_operator_frees_a_whole_leaf_where_the_model_of_a_few_nodes_is_too_large(level: int) -> None:
+@pytest.mark.parametrize("criterion", range(6))
+def test_no_operator_frees_a_whole_leaf_where_the_model_of_a_few_nodes_is_too_large(criterion: int) -> None:
     dense = make_dense(instance_of(*generate("planted", nodes=64, leaf_size=16, seed=3, overfull=0.3).documents))
-    operators = DestroyOperators(IncumbentState(dense, greedy(dense)), level, random.Random(1))
+    operators = DestroyOperators(IncumbentState(dense, greedy(dense)), criterion, random.Random(1))
     for _ in range(30):
         chosen = operators.choose([4] * len(operators.operators), np.zeros(64, dtype=bool), ())
         assert 1 <= len(chosen.nodes) <= 8
@@ -217,13 +217,15 @@ def test_steps_keep_every_rule_and_never_lose_a_value(
 ) -> None:
     del small_steps
     for seed, dense, solution, chance in starts(seeds, make):
-        for level in range(len(dense.levels)):
-            steps = LargeNeighbourhoodSearch(dense, level, solution, seed, chance, OutOfOrder(workers, chance))
+        for criterion in range(len(dense.criteria)):
+            steps = LargeNeighbourhoodSearch(dense, criterion, solution, seed, chance, OutOfOrder(workers, chance))
             before = steps.incumbent.values
             steps.run(so_many(8), lambda _: False)
             solution = steps.incumbent.solution.copy()
             assert verify(make(seed).instance, dense.placement(solution)) == [], seed
-            for (name, _), old, new in zip(dense.levels[: level + 1], before, steps.incumbent.values, strict=False):
+            for (name, _), old, new in zip(
+                dense.criteria[: criterion + 1], before, steps.incumbent.values, strict=False
+            ):
                 if old != new:
                     assert (new > old) == (name in MAXIMISED)
                     break
@@ -287,14 +289,14 @@ def test_one_worker_repeats_itself() -> None:
 
 @pytest.mark.parametrize("seeds", seed_blocks(120, 40))
 def test_what_stays_needs_nothing_of_what_lower_priorities_have(seeds: range) -> None:
-    """Without it no rule is broken, no value down to the level changes, and nothing of the level's priority is gone."""
+    """Without it no rule is broken, no value down to the criterion changes, nothing of its priority is gone."""
     removed = 0
     for seed, dense, solution, _ in starts(seeds):
         steps = SEARCH.DecomposedSearch(dense, SearchOptions(hint=solution), lambda _: None, WorkerPool("inline", 1))
-        for level, (_, priority) in enumerate(dense.levels):
-            start = steps.steps_from(level)
+        for criterion, (_, priority) in enumerate(dense.criteria):
+            start = steps.steps_from(criterion)
             assert verify(tiny(seed).instance, dense.placement(start)) == [], seed
-            assert score_solution(dense, start)[: level + 1] == steps.values[: level + 1], seed
+            assert score_solution(dense, start)[: criterion + 1] == steps.values[: criterion + 1], seed
             gone = {dense.groups[dense.classes[index].group].priority for index, _ in solution.keys() - start.keys()}
             assert all(priority is not None and each < priority for each in gone)
             removed += bool(gone)
@@ -307,8 +309,8 @@ def test_what_lower_priorities_had_is_put_back_where_it_was(seeds: range) -> Non
     back = 0
     for seed, dense, solution, _ in starts(seeds):
         steps = SEARCH.DecomposedSearch(dense, SearchOptions(hint=solution), lambda _: None, WorkerPool("inline", 1))
-        counted = len(list(takewhile(lambda level: level[0] in MAXIMISED, dense.levels)))
-        for start in map(steps.steps_from, range(len(dense.levels))):
+        counted = len(list(takewhile(lambda criterion: criterion[0] in MAXIMISED, dense.criteria)))
+        for start in map(steps.steps_from, range(len(dense.criteria))):
             if start == solution:
                 continue
             filled = complete(dense, start, former=solution)
@@ -351,7 +353,7 @@ def test_neighbourhoods_of_a_priority_begin_without_the_lower_ones(monkeypatch: 
     run = LargeNeighbourhoodSearch.run
 
     def watched(self: LargeNeighbourhoodSearch, limits: StepLimits, heard: Callable[[Solution], bool]) -> None:
-        begun.setdefault(self.level, self.incumbent.solution.copy())
+        begun.setdefault(self.criterion, self.incumbent.solution.copy())
         run(self, limits, heard)
 
     monkeypatch.setattr(LargeNeighbourhoodSearch, "run", watched)

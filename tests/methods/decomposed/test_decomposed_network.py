@@ -47,8 +47,8 @@ def test_a_part_says_what_the_whole_says(seeds: range) -> None:
         subproblem, incumbent = some_subproblem(dense, solution, chance)
         if not subproblem.dense.classes:
             continue
-        level = chance.randrange(len(dense.levels))
-        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, level, 600.0, 1.0, seed))
+        criterion = chance.randrange(len(dense.criteria))
+        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, criterion, 600.0, 1.0, seed))
         assert repaired.fault is None, seed
         assert repaired.solution is not None
         old = incumbent.values
@@ -111,9 +111,9 @@ def test_calls_are_counted_as_if_it_were_made_anew() -> None:
 def test_every_operator_chooses_allowed_nodes_once() -> None:
     """Where one AppGroup is looked at alone, all other groups are fixed, and the subproblem decides about it only."""
     dense, solution = planted()
-    level = [name for name, _ in dense.levels].index("networkCost")
+    criterion = [name for name, _ in dense.criteria].index("networkCost")
     incumbent = IncumbentState(dense, solution)
-    operators, blocked = DestroyOperators(incumbent, level, random.Random(1)), np.arange(len(dense.nodes)) == 4
+    operators, blocked = DestroyOperators(incumbent, criterion, random.Random(1)), np.arange(len(dense.nodes)) == 4
     seen = Counter[tuple[int, bool]]()
     for _ in range(40):
         operator, nodes, pending, fixed, _ = operators.choose([4, 6], blocked, {0, 1})
@@ -135,12 +135,12 @@ def test_every_operator_chooses_allowed_nodes_once() -> None:
 def test_steps_bring_pods_that_call_each_other_together() -> None:
     """From where they were planted, which the limits allow but nothing recommends."""
     dense, solution = planted()
-    level = [name for name, _ in dense.levels].index("networkCost")
+    criterion = [name for name, _ in dense.criteria].index("networkCost")
     before = score_solution(dense, solution)
-    steps = LargeNeighbourhoodSearch(dense, level, solution, 0, random.Random(0), WorkerPool("inline", 1))
+    steps = LargeNeighbourhoodSearch(dense, criterion, solution, 0, random.Random(0), WorkerPool("inline", 1))
     steps.run(so_many(10), lambda _: False)
-    assert steps.incumbent.values[:level] == before[:level]
-    assert steps.incumbent.values[level] < before[level] / 2
+    assert steps.incumbent.values[:criterion] == before[:criterion]
+    assert steps.incumbent.values[criterion] < before[criterion] / 2
 
 
 def test_a_small_cluster_whose_model_is_too_large_is_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,12 @@ def relaxations(seeds: range) -> Iterator[tuple[int, Instance, int, Solution, Ga
     for seed in seeds:
         for instance in (tiny(seed).instance, crowded(seed).instance):
             dense = make_dense(instance)
-            for level in range(len(dense.levels)):
-                if relaxable(dense, level):
-                    lowest = dense.levels[level][1] or 0
+            for criterion in range(len(dense.criteria)):
+                if relaxable(dense, criterion):
+                    lowest = dense.criteria[criterion][1] or 0
                     start = random.Random(seed).choice([Solution(), greedy(dense)])
                     start = start.only(lambda index, _: _priority(dense, index) >= lowest)  # noqa: B023
-                    yield seed, instance, level, start, GangRelaxation(dense, level, start)
+                    yield seed, instance, criterion, start, GangRelaxation(dense, criterion, start)
 
 
 def _priority(dense: Dense, index: int) -> int:
@@ -50,10 +50,10 @@ def _priority(dense: Dense, index: int) -> int:
 def test_only_whole_gangs_come_back_and_no_value_is_lost(seeds: range, small_steps: None) -> None:
     del small_steps
     better = relaxed = 0
-    for seed, instance, level, start, relaxation in relaxations(seeds):
-        dense, last = relaxation.whole, len(relaxation.dense.levels) - 1
+    for seed, instance, criterion, start, relaxation in relaxations(seeds):
+        dense, last = relaxation.whole, len(relaxation.dense.criteria) - 1
         assert relaxation.restored(relaxation.relaxed(start)) is not None
-        before = score_solution(dense, start)[: level + 1]
+        before = score_solution(dense, start)[: criterion + 1]
         relaxed += len(relaxation.gangs) > 0
         steps = LargeNeighbourhoodSearch(
             relaxation.dense, last, relaxation.relaxed(start), seed, random.Random(seed), WorkerPool("inline", 1)
@@ -64,8 +64,8 @@ def test_only_whole_gangs_come_back_and_no_value_is_lost(seeds: range, small_ste
             assert whole is not None
             assert verify(instance, dense.placement(whole)) == [], seed
             after = score_solution(dense, whole)
-            assert not beats(dense, before[:level], after[:level], level), seed
-            better += beats(dense, after, before, level + 1)
+            assert not beats(dense, before[:criterion], after[:criterion], criterion), seed
+            better += beats(dense, after, before, criterion + 1)
     assert better > 3
     assert relaxed > 10
 
@@ -209,12 +209,12 @@ def test_higher_priorities_that_are_whole_stay_so_and_others_are_as_they_were() 
     for name, priority in (("high", 9), ("also", 9), ("mine", 5), ("low", 1)):
         world.pods_of(f"{name}-0 {name}-1", world.gang(name, 2, priority=priority))
     dense = make_dense(world.instance())
-    level = dense.levels.index(("admitted", 5))
+    criterion = dense.criteria.index(("admitted", 5))
     of = {group.key.name: number for number, group in enumerate(dense.groups)}
     start = Solution({(dense.groups[of["high"]].classes[0], 0): 2, (dense.groups[of["low"]].classes[0], 1): 2})
-    relaxation = GangRelaxation(dense, level, start)
+    relaxation = GangRelaxation(dense, criterion, start)
     assert set(relaxation.gangs) == {of["high"], of["mine"]}
-    assert relaxation.dense.levels == (*dense.levels[:level], ("placed", 5))
+    assert relaxation.dense.criteria == (*dense.criteria[:criterion], ("placed", 5))
     begun = relaxation.relaxed(start)
     assert sum(begun.values()) == 2  # what the lowest has is left out
     assert relaxation.restored(Solution()) is None

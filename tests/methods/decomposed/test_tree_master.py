@@ -52,8 +52,8 @@ def solver() -> cp_model.CpSolver:
     return found
 
 
-def level_of(dense: Dense, name: str) -> int:
-    return [each for each, _ in dense.levels].index(name)
+def criterion_of(dense: Dense, name: str) -> int:
+    return [each for each, _ in dense.criteria].index(name)
 
 
 def spines() -> World:
@@ -71,18 +71,18 @@ def full(dense: Dense) -> tuple[int, ...]:
     totals = Counter[int]()
     for one in dense.classes:
         totals[dense.groups[one.group].priority] += one.weight * one.size
-    return tuple(0 if priority is None else totals[priority] for _, priority in dense.levels)
+    return tuple(0 if priority is None else totals[priority] for _, priority in dense.criteria)
 
 
 def least(world: World) -> tuple[int, int]:
     """Bounds of ``locality``, and of ``span`` among the placements that reach it."""
     dense = make_dense(world.instance())
-    master, level = TreeMaster(dense), level_of(dense, "locality")
-    first = master.bound(level, full(dense), math.inf)
+    master, criterion = TreeMaster(dense), criterion_of(dense, "locality")
+    first = master.bound(criterion, full(dense), math.inf)
     assert first is not None
     assert first.by == "master"
-    values = (*full(dense)[:level], first.bound)
-    second = master.bound(level + 1, values, math.inf)
+    values = (*full(dense)[:criterion], first.bound)
+    second = master.bound(criterion + 1, values, math.inf)
     assert second is not None
     assert second.context == values
     return first.bound, second.bound
@@ -171,9 +171,9 @@ def test_no_tree_no_master() -> None:
 def counted(world: World) -> tuple[int, int]:
     """What counting says of ``locality`` and ``span``."""
     dense = make_dense(world.instance())
-    level = level_of(dense, "locality")
+    criterion = criterion_of(dense, "locality")
     bounds = [bound for bound in bounds_for(dense, full(dense)) if bound.by == "counting"]
-    locality, span = (max(one.bound for one in bounds if one.level == each) for each in (level, level + 1))
+    locality, span = (max(one.bound for one in bounds if one.criterion == each) for each in (criterion, criterion + 1))
     return locality, span
 
 
@@ -278,22 +278,22 @@ def test_no_placement_beats_what_the_master_says(seeds: range) -> None:
     for seed in seeds:
         dense, values, _ = known(seed)
         master = TreeMaster(dense)
-        for hand, level in product(hands(dense, values, seed), range(len(dense.levels))):
-            if master.knows(level) and _all_placed(dense, hand, level):
-                bound = master.bound(level, hand, math.inf)
+        for hand, criterion in product(hands(dense, values, seed), range(len(dense.criteria))):
+            if master.knows(criterion) and _all_placed(dense, hand, criterion):
+                bound = master.bound(criterion, hand, math.inf)
                 assert bound is not None
-                assert bound.context == hand[:level]
+                assert bound.context == hand[:criterion]
                 assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)
                 seen += 1
-                exact += bound.bound == min(each[level] for each in values if each[:level] == hand[:level])
+                exact += bound.bound == min(each[criterion] for each in values if each[:criterion] == hand[:criterion])
     assert seen > 10
     assert exact > 0.8 * seen
 
 
-def _all_placed(dense: Dense, values: tuple[int, ...], level: int) -> bool:
-    """Whether the values before a level say that every pod is placed."""
+def _all_placed(dense: Dense, values: tuple[int, ...], criterion: int) -> bool:
+    """Whether the values before a criterion say that every pod is placed."""
     wanted = full(dense)
-    told = {dense.levels[before] for before in range(level) if values[before] == wanted[before]}
+    told = {dense.criteria[before] for before in range(criterion) if values[before] == wanted[before]}
     return all(("placed", group.priority) in told for group in dense.groups)
 
 
@@ -318,22 +318,22 @@ def proved(dense: Dense) -> Solution:
 @pytest.mark.parametrize("shape", PLANTED)
 def test_the_master_agrees_with_the_exact_method(shape: str, seed: int) -> None:
     instance, dense = made(replace(PLANTED[shape], seed=seed))
-    values, level = score_solution(dense, proved(dense)), level_of(dense, "locality")
+    values, criterion = score_solution(dense, proved(dense)), criterion_of(dense, "locality")
     master = TreeMaster(dense)
-    for each in (level, level + 1):
+    for each in (criterion, criterion + 1):
         bound = master.bound(each, values, math.inf)
         assert bound is not None
         assert bound.bound <= values[each]
     for _ in range(2):
-        found = master.propose(level, values, math.inf, solver())
+        found = master.propose(criterion, values, math.inf, solver())
         if found is None:
             assert shape in ("odd", "running", "whole"), "where sizes divide one another layouts are found"
             continue
         assert verify(instance, dense.placement(found)) == []
         reached = score_solution(dense, found)
-        assert reached[:level] == values[:level]
-        assert reached[level] >= values[level]
-        assert reached[level] == values[level] or shape in ("odd", "running", "whole")
+        assert reached[:criterion] == values[:criterion]
+        assert reached[criterion] >= values[criterion]
+        assert reached[criterion] == values[criterion] or shape in ("odd", "running", "whole")
 
 
 def test_a_search_of_a_larger_cluster_ends_with_the_masters_proof() -> None:
@@ -343,6 +343,6 @@ def test_a_search_of_a_larger_cluster_ends_with_the_masters_proof() -> None:
     assert search(dense, SearchOptions(work=60.0, workers=1, hint=start), events.append) == "proved"
     values = [score_solution(dense, event.solution) for event in events if isinstance(event, Improved)][-1]
     told = [event for event in events if isinstance(event, BoundFound) and event.by == "master"]
-    for level in (level_of(dense, "locality"), level_of(dense, "span")):
-        assert values[level] < score_solution(dense, start)[level]
-        assert any(bound.level == level and bound.bound == values[level] for bound in told)
+    for criterion in (criterion_of(dense, "locality"), criterion_of(dense, "span")):
+        assert values[criterion] < score_solution(dense, start)[criterion]
+        assert any(bound.criterion == criterion and bound.bound == values[criterion] for bound in told)

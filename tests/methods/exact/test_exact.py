@@ -35,7 +35,7 @@ class Told:
     def values(self) -> dict[str, int]:
         """Values of the last solution; of several priorities the lowest one's."""
         values = score_solution(self.dense, self.solutions[-1])
-        return {name: value for (name, _), value in zip(self.dense.levels, values, strict=True)}
+        return {name: value for (name, _), value in zip(self.dense.criteria, values, strict=True)}
 
     @property
     def pods(self) -> int:
@@ -276,9 +276,9 @@ def test_a_tiny_limit_never_proves_anything_false() -> None:
     assert short.end == "time"
     reached = score_solution(long.dense, long.solutions[-1])
     for bound in (*short.bounds, *long.bounds):
-        if bound.level is not None and bound.context in ((), reached[: bound.level]):
-            name = long.dense.levels[bound.level][0]
-            value = reached[bound.level]
+        if bound.criterion is not None and bound.context in ((), reached[: bound.criterion]):
+            name = long.dense.criteria[bound.criterion][0]
+            value = reached[bound.criterion]
             assert value <= bound.bound if name in MAXIMISED else value >= bound.bound
 
 
@@ -302,7 +302,7 @@ def test_a_hint_is_not_lost() -> None:
     hint = greedy(dense)
     found = told(instance, work=1.0, hint=hint)
     mine, its = score_solution(dense, found.solutions[-1]), score_solution(dense, hint)
-    for (name, _), one, other in zip(dense.levels, mine, its, strict=True):
+    for (name, _), one, other in zip(dense.criteria, mine, its, strict=True):
         if one != other:
             assert (one > other) == (name in MAXIMISED)
             break
@@ -323,4 +323,4 @@ def test_a_model_too_large_is_refused_before_it_is_built(monkeypatch: pytest.Mon
         ExactModel(make_dense(instance))
     found = told(instance)
     assert found.end == "finished"
-    assert any(bound.level is None for bound in found.bounds)
+    assert any(bound.criterion is None for bound in found.bounds)

@@ -29,10 +29,10 @@ ROOT = Path(__file__).parents[3]
 # Hints
 
 
-def _check_hint(dense: Dense, level: int, solution: Solution) -> None:
-    """A solution is a complete hint of all values up to a level; it comes back worth the same, or better packed."""
-    model = ExactModel(dense, level=level)
-    rows = [model.objective.level(each) for each in range(level + 1)]
+def _check_hint(dense: Dense, criterion: int, solution: Solution) -> None:
+    """A solution is a complete hint of all values up to a criterion; it comes back worth the same, or better packed."""
+    model = ExactModel(dense, criterion=criterion)
+    rows = [model.objective.criterion(each) for each in range(criterion + 1)]
     hinted = model.hint(solution)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -40,7 +40,7 @@ def _check_hint(dense: Dense, level: int, solution: Solution) -> None:
     assert solver.solve(model.proto) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     before, after = score_solution(dense, solution), score_solution(dense, model.read(hinted))
     for number, row in enumerate(rows):
-        name, _ = dense.levels[number]
+        name, _ = dense.criteria[number]
         assert after[number] <= before[number] if name == "packedNodes" else after[number] == before[number]
         if name == "networkCost":
             assert row.at(lambda variable: hinted[variable.index]) == before[number]
@@ -54,7 +54,7 @@ def test_any_placement_is_a_complete_hint(seeds: range) -> None:
         found = [dense.solution(each) for each in islice(placements(instance), 300)]
         for solution in (found[0], found[len(found) // 3], found[-1]):
             _check_hint(dense, 0, solution)
-            _check_hint(dense, len(dense.levels) - 1, solution)
+            _check_hint(dense, len(dense.criteria) - 1, solution)
 
 
 # What is counted together
@@ -101,8 +101,8 @@ def test_without_a_network_the_models_are_what_the_page_says() -> None:
         model = ExactModel(dense)
         model.aim(0)
         first = model.variables.size
-        for level in range(len(dense.levels)):
-            model.objective.level(level)
+        for criterion in range(len(dense.criteria)):
+            model.objective.criterion(criterion)
         found = (first, model.variables.size, len(model.proto.proto.constraints))
         assert found == (int(cells[4]), int(cells[5]), int(cells[7]))
         assert model.calls is None

@@ -45,9 +45,9 @@ def allowed(world: World, text: str) -> bool:
     """Whether both models allow a placement: that for O1, and that which O3 is aimed at, which gives it its cost."""
     dense = make_dense(world.instance())
     solution = dense.solution(placement(text))
-    coarse = held(ExactModel(dense, level=0), solution)
-    fine, level = ExactModel(dense), [name for name, _ in dense.levels].index("networkCost")
-    fine.aim(level)
+    coarse = held(ExactModel(dense, criterion=0), solution)
+    fine, criterion = ExactModel(dense), [name for name, _ in dense.criteria].index("networkCost")
+    fine.aim(criterion)
     solver = held(fine, solution)
     assert (coarse is None) == (solver is None)
     if solver is not None:

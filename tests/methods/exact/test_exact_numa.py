@@ -204,8 +204,8 @@ def test_a_part_says_what_the_whole_says(seeds: range) -> None:
         subproblem = make_subproblem(incumbent, nodes, waits, locked=still)
         if not subproblem.dense.classes:
             continue
-        level = chance.randrange(len(dense.levels))
-        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, level, 600.0, 1.0, seed))
+        criterion = chance.randrange(len(dense.criteria))
+        repaired = repair(RepairTask(subproblem.dense, subproblem.start, subproblem.must, criterion, 600.0, 1.0, seed))
         assert repaired.fault is None, seed
         assert repaired.solution is not None, seed
         old = incumbent.values

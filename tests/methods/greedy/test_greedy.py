@@ -413,13 +413,13 @@ def test_complete_leaves_alone_what_a_policy_would_count_against_it() -> None:
 def test_values_never_fall_when_completed() -> None:
     for instance in instances():
         dense = make_dense(instance)
-        if dense.levels and dense.levels[0][0] == "admitted":
+        if dense.criteria and dense.criteria[0][0] == "admitted":
             solution = greedy(dense)
             kept = Solution({at: count for at, count in solution.items() if dense.classes[at[0]].group % 2})
             before, after = score_solution(dense, kept), score_solution(dense, complete(dense, kept))
             pairs = [
                 pair
-                for pair, (name, _) in zip(zip(before, after, strict=True), dense.levels, strict=True)
+                for pair, (name, _) in zip(zip(before, after, strict=True), dense.criteria, strict=True)
                 if name == "admitted"
             ]
             assert all(mine <= theirs for mine, theirs in pairs)

@@ -230,7 +230,7 @@ def test_a_short_limit_proves_nothing_that_is_wrong(solver: str, seconds: float)
     for event in events:
         if isinstance(event, Improved):
             assert model.broken(event.solution) is None
-        elif isinstance(event, NamedBound) and event.level == 1:
+        elif isinstance(event, NamedBound) and event.criterion == 1:
             assert event.bound == sum(instance.weights.values())
 
 

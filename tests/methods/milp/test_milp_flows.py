@@ -32,8 +32,8 @@ PLANTED = Path(__file__).parents[3] / "instances" / "planted"
 
 def model_with_all_values(dense: Dense) -> MilpModel:
     model = MilpModel(dense)
-    for level in range(len(dense.levels)):
-        model.objective.level(level)
+    for criterion in range(len(dense.criteria)):
+        model.objective.criterion(criterion)
     return model
 
 
@@ -84,7 +84,7 @@ def test_every_valid_placement_keeps_all_rows_and_has_its_values(seeds: range) -
         for each in islice(placements(instance), 50):
             solution = dense.solution(each)
             assert model.broken(solution) is None
-            found = tuple(model.value(level, solution) for level in range(len(dense.levels)))
+            found = tuple(model.value(criterion, solution) for criterion in range(len(dense.criteria)))
             assert found == score_solution(dense, solution)
 
 
@@ -135,8 +135,8 @@ def test_without_calls_the_program_is_what_it_was() -> None:
     """Sizes as models/milp.md has had them since there were no networks."""
     model = MilpModel(make_dense(read(PLANTED / "planted-50.json.gz")))
     few = len(model.program.variables)
-    for level in range(len(model.dense.levels)):
-        model.objective.level(level)
+    for criterion in range(len(model.dense.criteria)):
+        model.objective.criterion(criterion)
     rows = model.program.problem.constraints()
     terms = sum(len(row) for row in rows)
     assert (few, len(model.program.variables), len(rows), terms) == (1029, 1201, 1651, 14344)

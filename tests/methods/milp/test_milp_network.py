@@ -98,9 +98,9 @@ def test_pairs_that_only_majority_allows_cost_and_take_bandwidth(bandwidth: int,
     world = star(bandwidth)
     assert broken(world, "web@n1 x@n1 y@n5") == rule
     dense = make_dense(world.instance())
-    model, level = MilpModel(dense), [name for name, _ in dense.levels].index("networkCost")
-    model.aim(level)
-    assert model.value(level, dense.solution(placement("web@n1 x@n1 y@n5"))) == 20
+    model, criterion = MilpModel(dense), [name for name, _ in dense.criteria].index("networkCost")
+    model.aim(criterion)
+    assert model.value(criterion, dense.solution(placement("web@n1 x@n1 y@n5"))) == 20
 
 
 def two_regions() -> World:

@@ -235,10 +235,10 @@ def test_every_valid_placement_keeps_all_rows_and_has_its_values(seed: int) -> N
     instance = tiny(seed).instance
     dense = make_dense(instance)
     model = MilpModel(dense)
-    levels = range(len(dense.levels))
-    for level in levels:
-        model.objective.level(level)
+    criteria = range(len(dense.criteria))
+    for criterion in criteria:
+        model.objective.criterion(criterion)
     for each in islice(placements(instance), 50):
         solution = dense.solution(each)
         assert model.broken(solution) is None
-        assert tuple(model.value(level, solution) for level in levels) == score_solution(dense, solution)
+        assert tuple(model.value(criterion, solution) for criterion in criteria) == score_solution(dense, solution)

@@ -71,7 +71,7 @@ def chained(instance: Instance, dense: Dense, solution: Solution, seed: int = 0,
 
 def ahead(dense: Dense) -> int:
     """How many values are those of O1, in the order of the usual policy."""
-    return sum(name in ("admitted", "placed") for name, _ in dense.levels)
+    return sum(name in ("admitted", "placed") for name, _ in dense.criteria)
 
 
 # -------------------------------------------------------------------------------------------------------------- by hand
@@ -278,7 +278,7 @@ def test_no_rule_is_broken_and_nothing_lost(seeds: range) -> None:
     for seed in seeds:
         instance = tiny_numa(seed).instance
         dense, chance = make_dense(instance), random.Random(seed)
-        if dense.numa is None or dense.levels[0][0] != "admitted":
+        if dense.numa is None or dense.criteria[0][0] != "admitted":
             continue
         start = without_some(dense, greedy(dense), chance)
         found = chained(instance, dense, start, seed)
@@ -322,7 +322,7 @@ def test_ejection_chains_through_a_part_keeps_every_rule(seeds: range) -> None:
         incumbent.change(subproblem.named(subproblem.start), subproblem.named(repaired.solution))
         assert verify(instance, aligned(instance, dense.placement(incumbent.solution))) == [], seed
         assert list(repaired.gains) == [new - was for new, was in zip(incumbent.values, old, strict=True)], seed
-        assert repaired.gains[0] >= 0 or dense.levels[0][0] != "admitted"
+        assert repaired.gains[0] >= 0 or dense.criteria[0][0] != "admitted"
         gained += repaired.gains[0] > 0
     assert gained >= 3
 

@@ -25,7 +25,7 @@ __all__ = ["TreeMaster", "place"]
 
 
 def place(
-    dense: Dense, layout: HomeLayout, values: Sequence[int], level: int, solver: cp_model.CpSolver, seconds: float
+    dense: Dense, layout: HomeLayout, values: Sequence[int], criterion: int, solver: cp_model.CpSolver, seconds: float
 ) -> Solution | None:
     """Find a placement with this layout.
 
@@ -37,7 +37,7 @@ def place(
         Homes of groups and subgroups.
     values
         Of the answer in hand; those before ``locality`` and ``span`` are kept.
-    level
+    criterion
         What is made good; the layout decides the values before it that concern the tree.
     solver
         Set up with its limits.
@@ -53,13 +53,13 @@ def place(
         model = ExactModel(dense, seconds=seconds)
     except TooLarge:
         return None
-    for before, (name, _) in enumerate(dense.levels[:level]):
+    for before, (name, _) in enumerate(dense.criteria[:criterion]):
         if name not in ("locality", "span"):
             model.keep(before, values[before])
     model.fill()
     for index, bundle in enumerate(model.variables.all):
         _settle(model, index, bundle, layout.groups if bundle.policy < 0 else layout.sub_groups)
-    model.aim(level)
+    model.aim(criterion)
     status = solver.solve(model.proto)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
@@ -119,16 +119,16 @@ class TreeMaster:
         self.fruitless = 0
         self._bounds: dict[tuple[int, tuple[int, ...]], NamedBound | None] = {}
 
-    def knows(self, level: int) -> bool:
+    def knows(self, criterion: int) -> bool:
         """Whether it can say anything about a value."""
-        return self.measured is not None and self.dense.levels[level][0] in NAMES
+        return self.measured is not None and self.dense.criteria[criterion][0] in NAMES
 
-    def bound(self, level: int, values: Sequence[int], seconds: float) -> NamedBound | None:
+    def bound(self, criterion: int, values: Sequence[int], seconds: float) -> NamedBound | None:
         """Bound a value among the placements that equal ``values`` on those before it and place everything.
 
         Parameters
         ----------
-        level
+        criterion
             Of ``locality`` or ``span``.
         values
             Of the answer in hand.
@@ -140,14 +140,16 @@ class TreeMaster:
         NamedBound or None
             None where nothing was found out.
         """
-        context = tuple(values[:level])
-        if (level, context) not in self._bounds:
-            least = self._least(level, values, seconds)
-            self._bounds[level, context] = None if least is None else NamedBound(level, least, "master", context)
-        return self._bounds[level, context]
+        context = tuple(values[:criterion])
+        if (criterion, context) not in self._bounds:
+            least = self._least(criterion, values, seconds)
+            self._bounds[criterion, context] = (
+                None if least is None else NamedBound(criterion, least, "master", context)
+            )
+        return self._bounds[criterion, context]
 
-    def _least(self, level: int, values: Sequence[int], seconds: float) -> int | None:
-        name = self.dense.levels[level][0]
+    def _least(self, criterion: int, values: Sequence[int], seconds: float) -> int | None:
+        name = self.dense.criteria[criterion][0]
         if self.measured is None or name not in NAMES:
             return None
         try:
@@ -155,31 +157,33 @@ class TreeMaster:
         except TooWide:
             self.measured = None
             return None
-        for before, most in self._targets(level, values).items():
+        for before, most in self._targets(criterion, values).items():
             master.program.at_most(master.value(before), most)
         least = master.program.minimum(master.value(name), seconds)
         return None if least is None else least + self.measured.standing[NAMES.index(name)]
 
-    def _targets(self, level: int, values: Sequence[int]) -> dict[str, int]:
-        """What the values of the tree before a level may be at most, without what stands."""
+    def _targets(self, criterion: int, values: Sequence[int]) -> dict[str, int]:
+        """What the values of the tree before a criterion may be at most, without what stands."""
         assert self.measured is not None
         standing = dict(zip(NAMES, self.measured.standing, strict=True))
-        pairs = zip(self.dense.levels[:level], values, strict=False)
+        pairs = zip(self.dense.criteria[:criterion], values, strict=False)
         return {name: value - standing[name] for (name, _), value in pairs if name in NAMES}
 
-    def propose(self, level: int, values: Sequence[int], seconds: float, solver: cp_model.CpSolver) -> Solution | None:
+    def propose(
+        self, criterion: int, values: Sequence[int], seconds: float, solver: cp_model.CpSolver
+    ) -> Solution | None:
         """Look for a placement that is as good as the bound, on this value and the next one of the tree.
 
         Parameters
         ----------
-        level, values
+        criterion, values
             As for :meth:`bound`, which must have been asked.
         seconds
             How long it may take without the solver's time.
         solver
             For the placement, with its limits.
         """
-        bound = self._bounds.get((level, tuple(values[:level])))
+        bound = self._bounds.get((criterion, tuple(values[:criterion])))
         if self.measured is None or bound is None or self.fruitless >= FRUITLESS:
             return None
         end = time.monotonic() + seconds
@@ -187,12 +191,12 @@ class TreeMaster:
         def left() -> float:
             return end - time.monotonic()
 
-        reached = (*values[:level], bound.bound)
-        targets, last = self._targets(level + 1, reached), level
-        if level + 1 < len(self.dense.levels) and self.dense.levels[level + 1][0] in NAMES:
-            further = self.bound(level + 1, reached, left())
+        reached = (*values[:criterion], bound.bound)
+        targets, last = self._targets(criterion + 1, reached), criterion
+        if criterion + 1 < len(self.dense.criteria) and self.dense.criteria[criterion + 1][0] in NAMES:
+            further = self.bound(criterion + 1, reached, left())
             if further is not None:
-                targets, last = self._targets(level + 2, (*reached, further.bound)), level + 1
+                targets, last = self._targets(criterion + 2, (*reached, further.bound)), criterion + 1
         layout = dive(self.measured, targets, self.attempts, left)
         self.attempts += 1
         found = None if layout is None or left() <= 0 else place(self.dense, layout, values, last, solver, left())
