@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from kubernetes.config.incluster_config import InClusterConfigLoader
 
 from placer.cli import main
 from placer.cluster import Client, take
+from placer.cluster.reading.client import Forbidden
 from tests.cluster.api import Api
 from tests.cluster.binaries import CRDS, resource_definitions
 from tests.cluster.conftest import _found
@@ -83,6 +86,12 @@ def reviewed(api: Api) -> set[tuple[str, str, str]]:
     return rights({"rules": status["resourceRules"]})
 
 
+def make_nobody(deployed: Deployed) -> None:
+    """Make an account without rights of its own."""
+    nobody = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "placer"}}
+    deployed.kubectl("apply", "-f", "-", text=json.dumps(nobody))
+
+
 READ, WRITE, ROLLBACK = "base/rbac-read.yaml", "base/rbac-write.yaml", "base/rbac-rollback.yaml"
 ROLES = {
     "base": {READ, WRITE, ROLLBACK},
@@ -97,8 +106,7 @@ ROLES = {
 @pytest.mark.parametrize("folder", ROLES)
 def test_the_account_has_the_rights_that_are_written_down_and_no_others(folder: str, deployed: Deployed) -> None:
     deployed.apply(folder)
-    nobody = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody", "namespace": "placer"}}
-    deployed.kubectl("apply", "-f", "-", text=json.dumps(nobody))
+    make_nobody(deployed)
     given = reviewed(deployed.as_account("nobody"))
     wanted = set().union(*(rights(one(DEPLOY / file, "ClusterRole")) for file in ROLES[folder]))
     if folder == "overlays/beside-volcano":
@@ -181,6 +189,40 @@ def test_a_pass_needs_no_other_rights(shop: Deployed, capsys: pytest.CaptureFixt
     assert where == {"p": "n1", "train-0": "n1", "large": None}
 
 
+def in_a_pod(deployed: Deployed, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have nothing to go by but what a kubelet gives a pod of ours: address, token, certificate."""
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    for name, value in deployed.given_to_pod("placer", folder).items():
+        if name.startswith("KUBERNETES_"):
+            monkeypatch.setenv(name, value)
+        else:
+            monkeypatch.setattr(f"kubernetes.config.incluster_config.{name}", value)
+
+
+def test_a_token_that_the_kubelet_renews_is_used(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The library reads the file again after a minute; here at once. The new token is of an account without rights."""
+    deployed.apply("base")
+    make_nobody(deployed)
+    in_a_pod(deployed, monkeypatch, tmp_path)
+    read = InClusterConfigLoader._read_token_file
+
+    def read_and_expire(loader: InClusterConfigLoader) -> None:
+        read(loader)
+        loader.token_expires_at = datetime.min
+
+    monkeypatch.setattr(InClusterConfigLoader, "_read_token_file", read_and_expire)
+    client = Client.connect()
+    assert client.get("/api/v1/nodes").status == 200
+    (tmp_path / "renewed").mkdir()
+    deployed.given_to_pod("nobody", tmp_path / "renewed")
+    (tmp_path / "renewed" / "token").replace(tmp_path / "token")
+    with pytest.raises(Forbidden, match="placer:nobody"):
+        client.get("/api/v1/nodes")
+
+
 def test_the_cron_jobs_pod_finds_its_server_and_makes_a_pass(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,13 +230,7 @@ def test_the_cron_jobs_pod_finds_its_server_and_makes_a_pass(
     deployed.apply("crds", "base")
     deployed.api.create(node("n1"), pod_group("train", minMember=2))
     deployed.api.create(*(live_pod(f"train-{number}", group="train", cpu=1) for number in range(2)))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("KUBECONFIG", raising=False)
-    for name, value in deployed.given_to_pod("placer", tmp_path).items():
-        if name.startswith("KUBERNETES_"):
-            monkeypatch.setenv(name, value)
-        else:
-            monkeypatch.setattr(f"kubernetes.config.incluster_config.{name}", value)
+    in_a_pod(deployed, monkeypatch, tmp_path)
     assert main([*arguments(tmp_path), "--settle=0"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["bound"], told["told"]["troubles"]) == (2, [])
