@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,7 @@ __all__ = [
     "Gated",
     "Placed",
     "place",
+    "pod_words",
     "with_free_zones",
     "without_pods",
     "without_waiting",
@@ -76,6 +77,11 @@ class Change:
     def edits(self) -> frozenset[str]:
         """What it changes, for comparison; in whatever order."""
         return frozenset((*map(json.dumps, self.with_), *self.without, *self.set_))
+
+
+def pod_words(keys: Iterable[Key]) -> tuple[str, ...]:
+    """Pods as ``--without`` takes them, sorted."""
+    return tuple(f"pod/{key.namespace}/{key.name}" for key in sorted(keys))
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from placer.deadline import Deadline
 from placer.errors import PlacerError
 from placer.explain.cases import Case, Change, Placed
 from placer.explain.cluster_changes import ended_gangs, larger_queues
+from placer.explain.disruption_changes import least_disturbed
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
 from placer.explain.neighbour_changes import labelled_domains, looser_neighbours
 from placer.explain.node_changes import ADD, added_nodes, freed_nodes
 
 if TYPE_CHECKING:
-    from placer.explain.question import Question, Search
+    from placer.explain.question import Disturb, Question, Search
     from placer.instance import GroupKey
 
 __all__ = ["PROPOSALS", "TriedChange", "changes"]
@@ -30,7 +31,7 @@ MORE = 2.0
 #: First changes of pairs that are tried, and pairs that are told.
 FIRSTS, PAIRS = 24, 3
 
-#: What proposes changes, in the order in which they are tried while there is time; what evicts or moves belongs here.
+#: What proposes changes, in the order in which they are tried while there is time.
 PROPOSALS: tuple[Proposal, ...] = (
     freed_nodes,
     labelled_domains,
@@ -43,10 +44,11 @@ PROPOSALS: tuple[Proposal, ...] = (
     ended_gangs,
     higher_priority,
     added_nodes,
+    least_disturbed,
 )
 
 #: What proposes changes that others go with.
-PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, higher_priority))
+PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, higher_priority, least_disturbed))
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class TriedChange:
     loses: tuple[GroupKey, ...]
 
 
-def changes(question: Question, search: Search) -> list[TriedChange]:
+def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedChange]:
     """Find changes that admit a group.
 
     Parameters
@@ -77,6 +79,8 @@ def changes(question: Question, search: Search) -> list[TriedChange]:
         The group; what is not tried by its deadline is not told.
     search
         Asked about kinds of changes of which the greedy shows none to help.
+    disturb
+        Asked what must go for the group, after that.
 
     Returns
     -------
@@ -87,7 +91,7 @@ def changes(question: Question, search: Search) -> list[TriedChange]:
     single = [tried for told in found.values() for tried in told]
     pairs = _pairs_beside(question, single)
     left = _within(question.deadline, MORE) if single or pairs else question.deadline
-    thorough = replace(question, deadline=left, search=search)
+    thorough = replace(question, deadline=left, search=search, disturb=disturb)
     found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
     every = [*pairs, *(tried for told in found.values() for tried in told)]
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))

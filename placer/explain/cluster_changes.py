@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from placer.explain.cases import Change, without_pods
+from placer.explain.cases import Change, pod_words, without_pods
 from placer.explain.node_changes import LAST
 from placer.instance import Key, Pod, PodState
 from placer.instance.gangs import VOLCANO
@@ -82,7 +82,7 @@ def ended_gangs(question: Question) -> Iterator[Change]:
             ", though they call each other" if called else ""
         )
         rank = LAST if called else END, len(pods)
-        yield Change(change, rank, without=_words(frozenset(pod.key for pod in pods)))
+        yield Change(change, rank, without=pod_words(pod.key for pod in pods))
 
 
 def _partners(question: Question) -> set[tuple[Key, str]]:
@@ -120,7 +120,3 @@ def _units(question: Question) -> dict[str, list[Pod]]:
         if pod.state is PodState.BOUND and not pod.daemon and pod.group != question.key:
             units[f"Pod {pod.key}" if pod.group is None else str(pod.group)].append(pod)
     return units
-
-
-def _words(keys: frozenset[Key]) -> tuple[str, ...]:
-    return tuple(f"pod/{key.namespace}/{key.name}" for key in sorted(keys))

@@ -20,19 +20,32 @@ from placer.explain.shortage_words import named_nodes
 from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
+from placer.preempt import preempt
 from placer.reasons import reasons
 from placer.reasons.cause import plural
-from placer.result import Reason
+from placer.result import Reason, Result
 from placer.solve import solve
 from placer.words import and_list, some
 
-__all__ = ["Explanation", "as_things_stand", "explain", "find_group", "gates_words", "place_by_search", "waiting"]
+__all__ = [
+    "Explanation",
+    "as_things_stand",
+    "disturb_by_search",
+    "explain",
+    "find_group",
+    "gates_words",
+    "place_by_search",
+    "waiting",
+]
 
 #: Groups that wait, which a message names where none was found.
 NAMED = 8
 
 #: Most and least seconds of a search where the greedy does not admit a group.
 SEARCH, LEAST_SEARCH = 2.0, 1.0
+
+#: Most seconds of a search for what must go.
+DISTURBING = 3.0
 
 
 @dataclass(frozen=True)
@@ -166,6 +179,12 @@ def place_by_search(instance: Instance, deadline: Deadline) -> Placed | None:
     return Placed(instance, solve(instance, time_limit=seconds).placement or Placement())
 
 
+def disturb_by_search(instance: Instance, key: GroupKey, deadline: Deadline) -> Result | None:
+    """What must be evicted or moved for a group, by ``preempt``; None where there is no time for it."""
+    seconds = min(DISTURBING, deadline.left)
+    return None if seconds < LEAST_SEARCH else preempt(instance, key, time_limit=seconds)
+
+
 def as_things_stand(case: Case, deadline: Deadline, keys: Sequence[GroupKey] | None = None) -> Placed:
     """Place all that waits: by ``auto`` where the greedy leaves a group waiting that may have fitted beside the others.
 
@@ -242,7 +261,7 @@ def _explained(case: Case, key: GroupKey, placed: Placed, reason: Reason | None,
     sets = [(_outcompeted(case, lone, placed, reason),)] if fits else corrections(lone) or []
     question = Question(case, key, placed, tuple(sets), deadline)
     gated = {pod: each for pod, each in case.gated.items() if each.group == key}
-    tried, group = tuple(changes(question, place_by_search)), case.instance.groups[key]
+    tried, group = tuple(changes(question, place_by_search, disturb_by_search)), case.instance.groups[key]
     return Explanation(key, False, tuple(sets), tried, reason, gated, len(group.pending), group.need)
 
 

@@ -13,7 +13,7 @@ from placer.explain.cases import Case, Placed, with_free_zones, without_pods
 from placer.explain.causes import Correction, corrections
 from placer.explain.changes import changes
 from placer.explain.decisions import Decision, LoneGroup
-from placer.explain.explanation import Explanation, gates_words, place_by_search
+from placer.explain.explanation import Explanation, disturb_by_search, gates_words, place_by_search
 from placer.explain.question import Question
 from placer.instance import GroupKey, Instance
 from placer.outcome import Outcome
@@ -128,7 +128,7 @@ def _later(case: Case, lone: LoneGroup, decision: Decision, deadline: Deadline) 
     never = ever.fits is False
     sets: Sequence[Correction] = corrections(on_empty if never else lone) or ()
     asked = Question(case, lone.key, Placed(lone.instance, Placement()), tuple(sets), deadline)
-    tried = tuple(changes(asked, place_by_search)) if decision.fits is False else ()
+    tried = tuple(changes(asked, place_by_search, disturb_by_search)) if decision.fits is False else ()
     explanation = Explanation(lone.key, admitted=False, corrections=tuple(sets), changes=tried)
     answer = None if ever.fits is None else JobFits.NEVER if never else JobFits.CHANGE
     return JobAnswer(answer, explanation, decided_by=ever.by if never else decision.by)

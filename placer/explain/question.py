@@ -18,11 +18,15 @@ from placer.placement import Placement
 
 if TYPE_CHECKING:
     from placer.explain.causes import Correction
+    from placer.result import Result
 
-__all__ = ["Question", "Search"]
+__all__ = ["Disturb", "Question", "Search"]
 
 #: A placement of all that waits, found by the deadline; None where there was no time for it.
 Search: TypeAlias = "Callable[[Instance, Deadline], Placed | None]"
+
+#: What must be evicted or moved for one group, found by the deadline; None where there was no time for it.
+Disturb: TypeAlias = "Callable[[Instance, GroupKey, Deadline], Result | None]"
 
 #: Cause to the topology keys in whose domains a pod counts.
 _KEYS: Mapping[str, Callable[[Neighbours], Iterable[str]]] = {
@@ -53,6 +57,8 @@ class Question:
     search
         Places all that waits where the greedy's placement does not admit the group; screening then asks a solver, too.
         None: the greedy decides alone.
+    disturb
+        Finds what must go for the group; None: nothing that runs is disturbed.
     lifted
         Causes that are set aside wherever a change is screened, because another change is to follow.
     """
@@ -63,6 +69,7 @@ class Question:
     corrections: tuple[Correction, ...]
     deadline: Deadline
     search: Search | None = None
+    disturb: Disturb | None = None
     lifted: frozenset[str] = frozenset()
 
     @property

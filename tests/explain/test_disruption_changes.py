@@ -1,0 +1,74 @@
+"""The least that must be evicted or moved, among the changes that would admit a group."""
+
+from __future__ import annotations
+
+import pytest
+
+from placer.deadline import Deadline
+from placer.explain import changes, explanation
+from placer.explain.cases import Case
+from placer.explain.changes import TriedChange
+from placer.explain.explanation import explain, find_group
+from placer.manifests import from_documents
+from tests.support import Document, node, pod, pod_group
+
+OWNED = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
+}
+
+
+@pytest.fixture(autouse=True)
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The searches end because they prove something."""
+    monkeypatch.setattr(changes, "MORE", 120.0)
+    monkeypatch.setattr(explanation, "DISTURBING", 60.0)
+
+
+def runs(name: str, on: str, priority: int = 0, **requests: object) -> Document:
+    return pod(name, node=on, metadata=OWNED, spec={"priority": priority}, **requests)
+
+
+def waits(*cpus: int) -> list[Document]:
+    pods = [pod(f"g-{at}", group="g", cpu=cpu, spec={"priority": 5}) for at, cpu in enumerate(cpus)]
+    return [pod_group("g", minMember=len(cpus)), *pods]
+
+
+def disturbing(*documents: Document) -> list[TriedChange]:
+    """The changes of this kind that are told of group g."""
+    case = Case(from_documents(documents))
+    (told,) = explain(case, [find_group(case, "g")], Deadline.within(300))
+    return [each for each in told.changes if each.change.message.startswith(("evict ", "move "))]
+
+
+def test_the_fewest_are_evicted() -> None:
+    """Of one node two pods had to go, of the other one."""
+    small = [runs(f"small-{at}", "n0", cpu=4) for at in range(2)]
+    (found,) = disturbing(node("n0", cpu=8), node("n1", cpu=8), *small, runs("large", "n1", cpu=8), *waits(8))
+    said = "evict Pod/default/large (1 pod) (proved to be the least; placer preempt --for default/g)"
+    assert (found.change.message, found.change.without, found.change.set_) == (said, ("pod/default/large",), ())
+    assert found.loses == ()
+
+
+def test_what_can_be_moved_is_not_evicted() -> None:
+    """Once one of them has moved to the other node, there is a whole node."""
+    two = [runs("a", "n0", cpu=4), runs("b", "n1", cpu=4)]
+    (found,) = disturbing(node("n0", cpu=8), node("n1", cpu=8), *two, *waits(8))
+    assert found.change.message.startswith("move Pod/default/")
+    assert found.change.without == ()
+    assert found.change.set_ in (("pod/default/a:spec.nodeName=n1",), ("pod/default/b:spec.nodeName=n0",))
+
+
+def test_nothing_is_proposed_where_what_runs_is_as_important() -> None:
+    assert disturbing(node("n0", cpu=8), runs("a", "n0", priority=5, cpu=8), *waits(8)) == []
+
+
+def test_both_are_named_and_counted() -> None:
+    """A gang goes whole; what is left over finds a place elsewhere."""
+    gang = [pod_group("eval", minMember=2)]
+    gang += [pod(f"eval-{at}", group="eval", node="n0", metadata=OWNED, spec={"priority": 1}, cpu=3) for at in range(2)]
+    others = [runs("idle", "n0", cpu=2), runs("full", "n1", priority=9, cpu=6)]
+    (found,) = disturbing(node("n0", cpu=8), node("n1", cpu=8), *gang, *others, *waits(8))
+    words = "evict PodGroup/default/eval (2 pods) and move Pod/default/idle (1 pod)"
+    assert found.change.message.startswith(words)
+    assert found.change.without == ("pod/default/eval-0", "pod/default/eval-1")
+    assert found.change.set_ == ("pod/default/idle:spec.nodeName=n1",)
