@@ -129,7 +129,7 @@ def _trimmed(instance: Instance, placement: Placement, known: Incumbent) -> dict
     """Write a Placement without what differs from run to run."""
     if found := placer.verify(instance, placement):
         raise SystemExit(f"found an invalid placement: {found[0].message}")
-    objective = judge(placer.score(instance, placement), known.bounds())
+    objective, _ = judge(placer.score(instance, placement), known.bounds())
     weight = sum(instance.weights[binding.pod] for binding in placement.bindings)
     return {
         "apiVersion": "placer.dev/v1alpha1",

@@ -22,6 +22,7 @@ TARGET = Path(__file__).parent / "data" / "openapi" / "kubernetes.json"
 KINDS = {
     "api/v1": ("Node", "Pod", "Namespace", "PersistentVolumeClaim", "PersistentVolume", "ConfigMap"),
     "apis/apps/v1": ("DaemonSet", "ReplicaSet"),
+    "apis/policy/v1": ("PodDisruptionBudget",),
     "apis/scheduling.k8s.io/v1": ("PriorityClass",),
 }
 #: What of a schema is for people, or for clients that merge.

@@ -331,6 +331,22 @@ def page() -> str:
         "| --- |" + " --- |" * len(FAULTS),
         *(f"| {name}: {phase.says} | " + " | ".join(_codes(name)) + " |" for name, phase in PHASES.items()),
         "",
+        "## Evictions",
+        "",
+        "What `placer preempt --apply` makes of the answers to an eviction "
+        "(`placer/cluster/writing/eviction.py`); `tests/cluster/test_preempt_apply_live.py` draws",
+        "them at random, with controllers that make again what went: nothing is evicted twice, and in the"
+        " end the gang has its room or it is told why not.",
+        "",
+        "| answer | before anything has gone | after |",
+        "| --- | --- | --- |",
+        "| 429 for a disruption budget | ends the plan, nothing is evicted | tried for 30 s, then told "
+        "with what has gone |",
+        "| 429, the server has no time | tried for 10 s | tried for 30 s |",
+        "| 403, 422 and others of one request | ends the plan | ends the plan, told with what has gone |",
+        "| 404, or another pod of the name | it is gone already | the same |",
+        "| 5xx, no answer | the pod is read; what is not on its way out is tried again, with its uid | the same |",
+        "",
         "## What kubelets reject",
         "",
         "A kubelet may reject a pod that is bound to its node. What Kubernetes 1.35 does so for, and what placer "

@@ -152,6 +152,13 @@ def odd() -> list[Document]:
             None,
             spec={"capacity": {"storage": "1Gi"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [needs]}}},
         ),
+        _custom(
+            "policy/v1",
+            "PodDisruptionBudget",
+            "budget",
+            spec={"minAvailable": "50%", "selector": {"matchLabels": {"team": "a"}}},
+            status={"disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+        ),
         _custom("apps/v1", "ReplicaSet", "web-1", spec={"selector": {}}),
         _custom(
             "apps/v1",
