@@ -42,7 +42,7 @@ from placer.result import Result, Termination
 from placer.scheduling_pass import Pass, bind_placement, end_pass, patient, read_cluster, save_pass
 from placer.solve import solve
 from placer.verify import verify
-from placer.words import and_list, counted
+from placer.words import and_list, counted, some
 
 __all__ = ["make_plan"]
 
@@ -214,8 +214,7 @@ class _Plan:
     def _note(self, key: Key) -> str:
         """What the Event of a pod says: where it goes, and who gains."""
         names = [str(group) for group in sorted(self.gaining)]
-        more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
-        who = and_list([*names[:_NAMED], *more])
+        who = and_list(some(names, _NAMED))
         move = self.disruption.moved.get(key)
         where = f"evicted from Node {self.before.pods[key].node}"
         where += f" to be placed on Node {move.node}" if move is not None else ""

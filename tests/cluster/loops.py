@@ -19,7 +19,6 @@ __all__ = ["Loop", "looping"]
 
 #: Of a loop whose Lease changes hands within seconds.
 _OPTIONS = PassOptions(
-    method="greedy",
     binding=BindingOptions(settle=0.1),
     lease=LeaseOptions(duration=6, renew_deadline=1.0, retry_period=0.2),
 )
@@ -66,12 +65,12 @@ class Loop:
 
 @contextmanager
 def looping(
-    control_plane: ControlPlane, every: float, *observers: LoopObserver, url: str | None = None, **options: object
+    control_plane: ControlPlane, every: float, *observers: LoopObserver, url: str | None = None, method: str = "greedy"
 ) -> Iterator[Loop]:
     """A loop for as long as the block lasts; its first pass has ended when it begins, if it may make one."""
     loop = Loop()
     client = Client.connect(str(control_plane.kubeconfig("loop", url=url)))
-    wanted = replace(_OPTIONS, every=every, **options)  # type: ignore[arg-type]  # checked by the dataclass
+    wanted = replace(_OPTIONS, every=every, method=method)
 
     def work() -> None:
         try:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from placer.deadline import NEVER
 from placer.errors import UsageError
 from placer.instance import Instance, Key
 from placer.instance.problem import NO_NEIGHBOURS
 from placer.laboratory.generate import generate
-from placer.methods.preempt.domains import DomainSearch, disturbance
+from placer.methods.preempt.domains import disturbance
 from placer.methods.preempt.lifting import waiting
 from placer.placement import Placement, better
 from placer.preempt import lost_named, repair
@@ -19,8 +18,8 @@ from placer.result import Verdict
 from placer.score import score
 from placer.verify import verify
 from tests.examples import exhaustive, seed_blocks
-from tests.methods.preempt.test_preempt import beaten, whole
-from tests.oracle_disruption import best_preempting, only_for
+from tests.methods.preempt.test_preempt import domains_held_against_brute_force, whole
+from tests.oracle_disruption import best_preempting
 from tests.shrink import describe
 from tests.support import instance_of
 from tests.tiny_disruption import tiny_repair
@@ -50,21 +49,7 @@ def test_the_whole_model_moves_the_least_there_is(seeds: range) -> None:
 
 @blocks
 def test_no_bound_of_the_domains_is_beaten(seeds: range) -> None:
-    known = reached = 0
-    for seed in seeds:
-        instance = tiny_repair(seed)
-        for group in waiting(instance)[:1]:
-            alone = only_for(instance, group.key)
-            best = best_preempting(alone)[0]
-            domains = DomainSearch(alone, group, NEVER)
-            for placement in domains.run():
-                assert verify(alone, placement) == []
-            if domains.bound is not None:
-                known += 1
-                wrong = beaten(domains.bound, best)
-                assert wrong is None, f"seed {seed}: {wrong}, but there is {best}\n{describe(alone)}"
-            if domains.best is not None:
-                reached += not better(disturbance(best), disturbance(domains.best[0]))
+    known, reached = domains_held_against_brute_force((seed, tiny_repair(seed)) for seed in seeds)
     assert known > len(seeds) // 4
     assert reached > len(seeds) // 8
 
