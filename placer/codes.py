@@ -593,7 +593,9 @@ FINDINGS: Mapping[FindingCode, Code] = {
 }
 
 ConditionReason = Literal["Unschedulable", "SchedulerError"]
-EventReason = Literal["Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull", "Preempted"]
+EventReason = Literal[
+    "Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull", "Preempted", "NodeLost"
+]
 
 #: Reasons of the condition ``PodScheduled=False`` of a pod.
 CONDITIONS: Mapping[ConditionReason, Code] = {
@@ -641,5 +643,11 @@ EVENTS: Mapping[EventReason, Code] = {
         "its controller makes in its place waits, or is placed on the node that the Event names.",
         "evicted from Node n1 so that PodGroup ml/train is admitted",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
+    ),
+    "NodeLost": Code(
+        "The pod ran on a node that is lost, and was evicted so that its controller makes another one, as "
+        "`placer repair --apply` was asked for.",
+        "evicted from Node n1, which is lost, to be placed on Node n5",
+        "Nothing; where no other pod comes, look at its controller: some wait until the lost one is gone for good.",
     ),
 }

@@ -28,9 +28,11 @@ __all__ = [
     "Disruption",
     "DisruptionUnit",
     "as_repaired",
+    "leaving_protected",
     "losing",
     "not_ready",
     "outcome_of",
+    "ran_on",
     "released",
     "with_lost",
     "without",
@@ -107,12 +109,25 @@ def with_lost(instance: Instance, lost: Collection[str]) -> Instance:
     Instance
         The lost nodes are not Ready in it. DaemonSet and static pods stay with them. Nothing may be evicted there.
     """
-    gone = [
-        key for key, pod in instance.pods.items() if pod.state is PodState.BOUND and pod.node in lost and not pod.daemon
-    ]
+    gone = ran_on(instance, lost)
     nodes = {name: replace(node, ready=node.ready and name not in lost) for name, node in instance.nodes.items()}
     budgets = tuple(budget.without(gone) for budget in instance.budgets)
     return replace(released(instance, gone), nodes=nodes, budgets=budgets, moves_only=True)
+
+
+def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
+    """Pods of lost nodes that may run elsewhere: all but those of DaemonSets and static ones."""
+    bound = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and pod.node in lost)
+    return [pod.key for pod in bound if not pod.daemon]
+
+
+def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:
+    """Give the instance in which protected pods of lost nodes stay with these, as those of DaemonSets do.
+
+    What may not be evicted cannot be placed again in a cluster.
+    """
+    staying = [pod for pod in map(instance.pods.__getitem__, ran_on(instance, lost)) if pod.protected]
+    return replace(instance, pods={**instance.pods, **{pod.key: replace(pod, daemon=True) for pod in staying}})
 
 
 def losing(instance: Instance, lost: Collection[str]) -> Instance:

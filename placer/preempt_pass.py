@@ -1,8 +1,10 @@
-"""``preempt`` carried out in the cluster: one plan, step by step, under the Lease like every pass that writes.
+"""``preempt`` and ``repair`` carried out in the cluster: one plan, step by step, under the Lease like every such pass.
 
 In each step some pods are evicted, it is waited until they are gone and those that are moved are made again, and then
-some are bound. Before the first eviction of a step everything is read anew and what is left of the plan is judged by
-that, so nothing is evicted for a group that then would not fit; whatever does not go as planned ends it, and is told.
+some are bound. What ran on a lost node is evicted, too, in the step that binds what is made in its place; it is not
+waited until that is gone, since no kubelet may be there to end it. Before the first eviction of a step everything is
+read anew and what is left of the plan is judged by that, so nothing is evicted for a gang that then would not fit;
+whatever does not go as planned ends it, and is told.
 
 Only pods of our own scheduler name are disturbed: what another scheduler's controller makes in their place would have
 their room before the group that waits (:mod:`placer.cluster.planning.disruption_plan`).
@@ -13,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from placer.cluster.planning.binding_plan import BindingPlan
@@ -31,13 +33,13 @@ from placer.cluster.reading.departures import Departures
 from placer.cluster.reading.snapshot import Identity, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
-from placer.cluster.writing.status_writer import write_preempted
-from placer.disruption import Disruption, without
+from placer.cluster.writing.status_writer import write_evicted
+from placer.codes import EventReason
+from placer.disruption import Disruption, leaving_protected, with_lost, without
 from placer.instance import GroupKey, Instance, Key
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Step
-from placer.preempt import group_named, preempt
 from placer.result import Result, Termination
 from placer.scheduling_pass import Pass, bind_placement, end_pass, patient, read_cluster, save_pass
 from placer.solve import solve
@@ -63,8 +65,8 @@ def make_plan(
     watch: Callable[[str], None],
     start: float,
     *,
-    group: str | None = None,
-    show: Callable[[Result], None] = lambda _: None,
+    decide: Callable[..., Result],
+    show: Callable[[Instance, Result], None] = lambda _before, _result: None,
 ) -> None:
     """Decide what goes, show it, and carry it out.
 
@@ -72,10 +74,10 @@ def make_plan(
     ----------
     client, done, stop, gently, watch, start
         As :func:`placer.scheduling_pass.run_pass` gives them.
-    group
-        ``NAMESPACE/NAME`` of the one that gains; None: all that wait.
+    decide
+        Makes the plan of what is in the cluster, within the limits that it is given as :func:`placer.preempt.preempt`.
     show
-        Called with the plan before anything of it is done.
+        Called with what is in the cluster and with the plan before anything of it is done.
     """
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
@@ -83,9 +85,8 @@ def make_plan(
     instance = only_ours(snapshot, read, options.guards)
     with done.step("solve"):
         watch("looking for what must go")
-        done.result = result = preempt(
+        done.result = result = decide(
             instance,
-            None if group is None else group_named(instance, group),
             time_limit=options.time_limit,
             workers=options.workers,
             seed=options.seed,
@@ -93,13 +94,13 @@ def make_plan(
         )
     client.until = None
     save_pass(done)
-    show(result)
+    show(instance, result)
     if result.termination is Termination.INTERRUPTED:
         stop.set()
     gently()
     placement = result.placement or Placement()
-    if placement.disturbs:
-        _Plan(client, done, stop, watch, snapshot, result.instance, placement).carry_out()
+    if placement.disturbs or (placement.lost and placement.bindings):
+        _Plan(client, done, stop, watch, snapshot, instance, result.instance, placement).carry_out()
     elif placement.bindings:
         bind_placement(client, done, read, placement, stop)
     end_pass(client, done, stop)
@@ -107,13 +108,14 @@ def make_plan(
 
 @dataclass
 class _Plan:
-    """A plan being carried out: what was decided, upon what, and which pods stand for those that were moved."""
+    """A plan being carried out: what was decided, upon what, and which pods stand for those that are made again."""
 
     client: Client
     done: Pass
     stop: threading.Event
     watch: Callable[[str], None]
     snapshot: Snapshot
+    read: Instance
     before: Instance
     placement: Placement
     renamed: dict[Key, Key] = field(default_factory=dict)
@@ -121,28 +123,37 @@ class _Plan:
     nominated: bool = False
 
     def __post_init__(self) -> None:
+        if not self.placement.steps:
+            everything = tuple(binding.pod for binding in self.placement.bindings)
+            self.placement = replace(self.placement, steps=(Step((), everything),))
         self.disruption = Disruption(self.before, self.placement)
         self.decided: dict[Key, Identity] = dict(self.snapshot.identities)
-        self.owners = owners(self.snapshot, self.disruption.moved)
+        bindings = self.placement.bindings
+        self.lost = {each.pod: each for each in bindings if self.read.pods[each.pod].state.on_node}
+        self.again = {**self.disruption.moved, **self.lost}  # to where what is made in their place goes
+        self.owners = owners(self.snapshot, self.again)
         self.gaining = {group.key for group in self.disruption.admitted}
-        self.report.planned = len(self.disruption.gone)
+        self.report.planned = len(self.disruption.gone) + len(self.lost)
         self.done.disruption = self.report
 
     def carry_out(self) -> None:
         """Do all of it, or as much as can be done; the report says which."""
         self.watch(f"asking whether {counted(self.report.planned, 'pod')} may be evicted")
-        pods = in_turn(self.before, self.disruption.gone)
+        pods = in_turn(self.before, (*self.disruption.gone, *self.lost))
         self.report.trouble = evictions_refused(self.client, pods, self.decided, self._forbidden) or self._in_steps()
         if self.report.trouble is not None and self.nominated and not self.report.standing:
             self._nominate(None)
 
     def _in_steps(self) -> str | None:
         for number, step in enumerate(self.placement.steps):
-            trouble = self._make_room(number, step) if step.go else None
+            going = (*step.go, *filter(self.lost.__contains__, step.bind))
+            trouble = self._make_room(number, step, going) if going else None
             trouble = trouble or self._bind(step)
             if trouble is not None:
                 return trouble
-        return None
+        left = [str(key) for key in self.report.not_moved if key in self.lost]
+        many = counted(len(left), "pod")
+        return f"{many} of lost nodes not placed again: {', '.join(some(left, _NAMED))}" if left else None
 
     def _forbidden(self) -> str | None:
         """Why nothing more may be begun."""
@@ -152,15 +163,15 @@ class _Plan:
 
     # ------------------------------------------------------------------------------------------------------ making room
 
-    def _make_room(self, number: int, step: Step) -> str | None:
+    def _make_room(self, number: int, step: Step, going: Sequence[Key]) -> str | None:
         """Evict what goes in a step and wait until it is gone; why that did not come to its end."""
-        snapshot, instance, _ = read_cluster(self.client, self.done, self.watch)
-        instance = only_ours(snapshot, self._with_those_alone(instance), self.done.options.guards)
+        snapshot, read, _ = read_cluster(self.client, self.done, self.watch)
+        instance = self._taking_part(snapshot, read)
         rest = rest_of(self.placement, number, self.renamed)
         trouble = trouble_with(instance, rest, snapshot.identities, self.decided, self._fits)
         if trouble is not None:
             return trouble
-        if not self.report.evicted:
+        if not self.nominated:
             self._nominate(self.placement)
         uids = {self.decided[key].uid for key in step.go}
         departures = Departures(uids, {each.uid for each in snapshot.identities.values()})
@@ -170,16 +181,17 @@ class _Plan:
         with watches.open():
             watches.start_checks()
             with self.done.step("evict"):
-                trouble = self._evict(in_turn(instance, step.go))
+                trouble = self._evict(in_turn(instance, going))
             with self.done.step("wait"):
-                return trouble or self._wait(step, departures)
+                return trouble or self._wait(step, going, departures)
 
-    def _with_those_alone(self, instance: Instance) -> Instance:
-        """The instance without what waits and takes no part in the plan."""
-        return without(instance, {pod.key for pod in instance.pending} - self._taking_part())
-
-    def _taking_part(self) -> set[Key]:
-        return {pod.key for pod in self.before.pending} | set(self.renamed.values())
+    def _taking_part(self, snapshot: Snapshot, read: Instance) -> Instance:
+        """What is in the cluster now, as the plan looks at it: without what waits and takes no part."""
+        instance, lost = only_ours(snapshot, read, self.done.options.guards), self.placement.lost
+        if lost:
+            instance = with_lost(leaving_protected(instance, lost), lost)
+        part = {pod.key for pod in self.before.pending}.union(self.renamed.values())
+        return without(instance, {pod.key for pod in instance.pending} - part)
 
     def _fits(self, instance: Instance) -> bool:
         """Whether what gains has room as it is."""
@@ -196,7 +208,7 @@ class _Plan:
     def _nominate(self, placement: Placement | None) -> None:
         """Say on the pods that gain for which nodes room is made; None: that it is not any more."""
         of, bindings = self.before.pods, self.placement.bindings
-        there = {each.pod: None if placement is None else each.node for each in bindings}
+        there = {each.pod: None if placement is None else each.node for each in bindings if each.pod not in self.lost}
         pods = {key: node for key, node in there.items() if of[key].group in self.gaining}
         self.done.troubles += nominate(patient(self.client), pods, self.decided)
         self.nominated = placement is not None
@@ -207,21 +219,23 @@ class _Plan:
         grace = options.eviction.grace
         trouble = evict_pods(self.client, pods, self.decided, self.report.evicted, grace, self._forbidden)
         notes = {key: self._note(key) for key in self.report.evicted[before:]}
-        told = write_preempted(patient(self.client), options.scheduler_name, notes, self.decided, options.status)
+        told = write_evicted(patient(self.client), options.scheduler_name, notes, self.decided, options.status)
         self.done.troubles += told.troubles
         return trouble
 
-    def _note(self, key: Key) -> str:
+    def _note(self, key: Key) -> tuple[EventReason, str]:
         """What the Event of a pod says: where it goes, and who gains."""
+        again, node = self.again.get(key), self.read.pods[key].node
+        target = f" to be placed on Node {again.node}" if again is not None else ""
+        if key in self.lost:
+            return "NodeLost", f"evicted from Node {node}, which is lost,{target}"
         names = [str(group) for group in sorted(self.gaining)]
         who = and_list(some(names, _NAMED))
-        move = self.disruption.moved.get(key)
-        where = f"evicted from Node {self.before.pods[key].node}"
-        where += f" to be placed on Node {move.node}" if move is not None else ""
-        return f"{where} so that {who} {'is' if len(names) == 1 else 'are'} admitted"
+        are = "is" if len(names) == 1 else "are"
+        return "Preempted", f"evicted from Node {node}{target} so that {who} {are} admitted"
 
-    def _wait(self, step: Step, departures: Departures) -> str | None:
-        """Wait until all is gone, then until controllers have made again what is moved."""
+    def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
+        """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""
         until = time.monotonic() + self.done.options.eviction.gone
         self.watch(f"waiting until {counted(len(step.go), 'pod')} are gone")
         if not self._waited(departures, departures.all_gone, until):
@@ -229,7 +243,7 @@ class _Plan:
             self.report.standing = [key for key in step.go if self.decided[key].uid in standing]
             left = f"{len(self.report.standing)} of {counted(len(step.go), 'evicted pod')} are still there"
             return self._forbidden() or f"{left} after {self.done.options.eviction.gone:g} s"
-        wanted = Counter(self.owners[key] for key in step.go if key in self.disruption.moved)
+        wanted = Counter(self.owners[key] for key in going if key in self.again)
         self._waited(departures, lambda: departures.all_made(wanted), until)  # what is not made is told as not moved
         return self._forbidden()
 
@@ -247,21 +261,27 @@ class _Plan:
             return None
         snapshot, read, _ = read_cluster(self.client, self.done, self.watch)
         self._find(step, snapshot, read)
-        instance = self._with_those_alone(read)
+        instance = self._now(snapshot, read)
         placement = aligned(instance, Placement(tuple(self._bindings(step))))
         groups = self.gaining.intersection(self._groups(step))
         broken = verify(instance, placement)
         if broken:
             self.report.elsewhere = broken[0].message
             placement = self._elsewhere(instance, placement)
-            if not self._ready(instance, placement, groups):
-                return f"there is no room any more, now that all is gone: {broken[0].message}"
+        has_room = not broken or self._ready(instance, placement, groups)
         plan, gangs = self.done.plan, {gang.key: gang for gang in self.done.gangs}
         bind_placement(self.client, self.done, read, placement, self.stop)
-        trouble = self._left(groups)
+        trouble = (
+            self._left(groups) if has_room else f"there is no room any more, now that all is gone: {broken[0].message}"
+        )
         self._note_moved(step)
         self._add_up(plan, gangs)
         return trouble
+
+    def _now(self, snapshot: Snapshot, read: Instance) -> Instance:
+        """The same without what is still on a lost node: there is no new pod yet that could be bound in its place."""
+        instance = self._taking_part(snapshot, read)
+        return without(instance, {pod.key for pod in instance.pending if read.pods[pod.key].state.on_node})
 
     def _groups(self, step: Step) -> Iterator[GroupKey]:
         for key in step.bind:
@@ -279,13 +299,13 @@ class _Plan:
 
     def _note_moved(self, step: Step) -> None:
         bound = {bind.pod for gang in self.done.gangs for bind in gang.bound}
-        moves = [key for key in step.bind if key in self.disruption.moved]
+        moves = [key for key in step.bind if key in self.again]
         self.report.moved |= {key: self.renamed[key] for key in moves if self.renamed.get(key) in bound}
         self.report.not_moved += [key for key in moves if key not in self.report.moved]
 
     def _find(self, step: Step, snapshot: Snapshot, instance: Instance) -> None:
-        """Find the pods that stand for those that were moved."""
-        moved = {key: self.owners[key] for key in step.bind if key in self.disruption.moved}
+        """Find the pods that stand for those that are made again."""
+        moved = {key: self.owners[key] for key in step.bind if key in self.again}
         if not moved:
             return
         known = {each.uid for each in self.snapshot.identities.values()}
@@ -297,11 +317,11 @@ class _Plan:
         """What a step binds, without units of which a pod was not made again."""
         part = {key for unit in self.disruption.units if not set(unit.pods) <= self.renamed.keys() for key in unit.pods}
         for key in step.bind:
-            move = self.disruption.moved.get(key)
-            if move is None:
+            again = self.again.get(key)
+            if again is None:
                 yield Binding(key, self.placement.node_of[key])
-            elif key not in part:
-                yield Binding(self.renamed[key], move.node)
+            elif key in self.renamed.keys() - part:
+                yield Binding(self.renamed[key], again.node)
 
     def _elsewhere(self, instance: Instance, placement: Placement) -> Placement:
         """Another placement of what was to be bound."""

@@ -40,6 +40,7 @@ def add_repair(commands: Any) -> None:
     asking = _add_limits(parser)
     asking.add_argument("--lost", metavar="NODE,...", help="nodes to count as lost (default: those that are not Ready)")
     add_what_if(parser)
+    add_apply(parser)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> Any:
@@ -56,45 +57,54 @@ def _add_limits(parser: argparse.ArgumentParser) -> Any:
 
 def _preempt(options: argparse.Namespace) -> int:
     from placer.preempt import group_named, preempt
+    from placer.summary.preempting import preempt_lines
 
     def decide(instance: Instance, **limits: Any) -> Result:
         return preempt(instance, None if options.group is None else group_named(instance, options.group), **limits)
 
-    check_apply(options)
-    if options.apply:
-        from placer.preempt_pass import make_plan
-
-        _check_output(options)
-        result = apply_plan(options, partial(make_plan, group=options.group, show=partial(_tell_evictions, options)))
-    else:
-        _, result = _decided(options, decide)
-        _tell_evictions(options, result)
+    _, result = _made(options, decide, lambda _, result: preempt_lines(result))
     return OK if _admitted(result) else NOT_TO_BE_HAD
 
 
-def _tell_evictions(options: argparse.Namespace, result: Result) -> None:
-    from placer.summary.preempting import preempt_lines
-
-    _tell(options, result, preempt_lines(result))
-
-
 def _repair(options: argparse.Namespace) -> int:
+    from placer.disruption import leaving_protected
     from placer.preempt import lost_named, repair
     from placer.summary.preempting import repair_lines
 
     def decide(instance: Instance, **limits: Any) -> Result:
-        return repair(instance, lost_named(instance, options.lost), **limits)
+        lost = lost_named(instance, options.lost)
+        return repair(leaving_protected(instance, lost) if options.apply else instance, lost, **limits)
 
-    before, result = _decided(options, decide)
-    _tell(options, result, repair_lines(before, result))
+    before, result = _made(options, decide, repair_lines)
     return OK if _placed_again(before, result) else NOT_TO_BE_HAD
+
+
+def _made(
+    options: argparse.Namespace, decide: Callable[..., Result], lines: Callable[[Instance, Result], Iterable[str]]
+) -> tuple[Instance, Result]:
+    """Decide, tell it, and carry it out where that is asked for; what was there before, and what was decided."""
+    check_apply(options)
+    _check_output(options)
+    if not options.apply:
+        before, result = _decided(options, decide)
+        _tell(options, result, lines(before, result))
+        return before, result
+    from placer.preempt_pass import make_plan
+
+    seen: list[Instance] = []
+
+    def show(before: Instance, result: Result) -> None:
+        seen.append(before)
+        _tell(options, result, lines(before, result))
+
+    result = apply_plan(options, partial(make_plan, decide=decide, show=show))
+    return seen[0], result
 
 
 def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tuple[Instance, Result]:
     """Read the instance and decide."""
     from placer.progress import Progress
 
-    _check_output(options)
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
@@ -135,5 +145,8 @@ def _admitted(result: Result) -> bool:
 
 def _placed_again(before: Instance, result: Result) -> bool:
     """Whether every pod that ran on a lost node has another one."""
-    placed = result.placement.node_of if result.placement else {}
-    return all(pod.key in placed for pod in result.instance.pending if before.pods[pod.key].state.on_node)
+    from placer.disruption import ran_on
+    from placer.placement import Placement
+
+    placement = result.placement or Placement()
+    return placement.node_of.keys() >= set(ran_on(before, placement.lost))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from placer.disruption import Disruption, DisruptionUnit
+from placer.disruption import Disruption, DisruptionUnit, ran_on
 from placer.instance import Group, Instance, Key, Pod
 from placer.instance.disruptions import WITHOUT_OWNER
 from placer.legible import legible
@@ -59,6 +59,7 @@ def repair_lines(before: Instance, result: Result) -> Iterator[str]:
     yield from _going(disruption)
     yield from _shortened(f"-> {line}" for line in _running_on(disruption, lost))
     yield from _not_placed(result, lost)
+    yield from _shortened(_staying(before, ran_on(before, placement.lost), lost))
     yield from _made_by_nobody(before, lost)
     yield from _ending(result, disruption)
 
@@ -96,6 +97,13 @@ def _not_placed(result: Result, lost: set[Key]) -> Iterator[str]:
             reason = result.reasons.get(key)
             why = f": {legible(reason.message)}" if reason else ""
             yield f"{_name(group)} has no node for {counted(missing, 'lost pod')}{why}"
+
+
+def _staying(before: Instance, ran: Iterable[Key], lost: set[Key]) -> Iterator[str]:
+    """Pods of lost nodes that are left there, each with the reason."""
+    for key in ran:
+        if key not in lost:
+            yield f"Pod {legible(str(key))} stays with its node: {before.pods[key].protected}"
 
 
 def _made_by_nobody(before: Instance, lost: set[Key]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -46,10 +46,12 @@ class Controllers:
         The pods that they have made.
     renamed
         Whether what is made again has another name.
+    lost
+        Nodes whose kubelet ends nothing any more: another pod is made at once, as a ReplicaSet's controller does.
     """
 
-    def __init__(self, api: Api, made: Iterable[Document], *, renamed: bool = True) -> None:
-        self._api, self._renamed = api, renamed
+    def __init__(self, api: Api, made: Iterable[Document], *, renamed: bool = True, lost: Collection[str] = ()) -> None:
+        self._api, self._renamed, self._lost = api, renamed, frozenset(lost)
         self._made = {each["metadata"]["name"]: each for each in made}
         self.ended: list[str] = []  #: names, in the order in which they went
         self.nominated: dict[str, str] = {}  #: pod to the node that it was nominated to while something was going
@@ -70,8 +72,9 @@ class Controllers:
                     self._api.patch(f"{PODS}/{each['metadata']['name']}/status", running)
         for each in going:
             name = each["metadata"]["name"]
-            self._api.delete(f"{PODS}/{name}", each["metadata"]["uid"])
-            self.ended.append(name)
+            if each["spec"].get("nodeName") not in self._lost:
+                self._api.delete(f"{PODS}/{name}", each["metadata"]["uid"])
+                self.ended.append(name)
             if name in self._made:
                 self._again(name)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
-from placer.cli import main
 from tests.cluster.api import Api
+from tests.cluster.applied import REFUSED, Applied, evictions, told
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, overfull
@@ -18,58 +16,18 @@ from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
 from tests.support import Document, hyper_node, node, pod_group
 
-EVENTS = "/apis/events.k8s.io/v1/events"
-REFUSED = json.dumps(
-    {
-        "kind": "Status",
-        "message": "Cannot evict pod as it would violate the pod's disruption budget.",
-        "details": {"causes": [{"reason": "DisruptionBudget"}]},
-    }
-)
-
-
-class Preempt:
-    """Calls of ``placer preempt --apply``."""
-
-    def __init__(self, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> None:
-        self._control_plane, self._capsys = control_plane, capsys
-        self.url: str | None = None
-        self.err = ""
-
-    def __call__(self, *flags: str, code: int | None = 0) -> dict[str, Any]:
-        """Make one that ends with a code, None: with any; the plan, and what became of it."""
-        config = self._control_plane.kubeconfig("preempt", url=self.url)
-        self._capsys.readouterr()
-        within = [] if "--gone-within" in flags else ["--gone-within", "60"]
-        arguments = ["preempt", "--apply", "--json", "--quiet", "--workers", "1", *within, *flags]
-        found = main([*arguments, "--kubeconfig", str(config)])
-        told = self._capsys.readouterr()
-        self.err = told.err
-        assert code in (found, None), (told.out, told.err)
-        decoder, text, documents = json.JSONDecoder(), told.out.strip(), []
-        while text:
-            document, end = decoder.raw_decode(text)
-            documents.append(document)
-            text = text[end:].strip()
-        return {key: value for each in documents for key, value in each.items()} | {"code": found}
-
 
 @pytest.fixture
-def preempt(control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes) -> Preempt:
+def preempt(control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes) -> Applied:
     """Calls at an empty server that knows Volcano's kinds."""
-    return Preempt(control_plane, capsys)
+    return Applied(control_plane, capsys, "preempt")
 
 
 @pytest.fixture
-def behind(preempt: Preempt, proxy: Proxy) -> Proxy:
+def behind(preempt: Applied, proxy: Proxy) -> Proxy:
     """In front of the server in every call."""
     preempt.url = proxy.url
     return proxy
-
-
-def evictions(proxy: Proxy) -> dict[str, int]:
-    """Pod to how often the server took an eviction of it, dry runs included."""
-    return {path.split("/")[-2]: n for (_, path), n in proxy.done.items() if path.endswith("/eviction")}
 
 
 def full(cluster: Api, *, spare: int = 0) -> list[Document]:
@@ -105,12 +63,7 @@ def steal_spec(name: str, where: str) -> Document:
     return owned(name, "service", "high", where, cpu=4)
 
 
-def told(cluster: Api, reason: str) -> dict[str, str]:
-    """Name of what Events of a reason are about to what they say."""
-    return {each["regarding"]["name"]: each["note"] for each in cluster.items(EVENTS) if each.get("reason") == reason}
-
-
-def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Applied, behind: Proxy) -> None:
     """eval0 has a node of its own; the filler beside eval1 does not go, so two pods of 4 fit on no other node."""
     controllers = Controllers(cluster, full(cluster))
     with controllers.running():
@@ -131,7 +84,7 @@ def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Preempt, 
 
 @pytest.mark.parametrize("renamed", [True, False])
 def test_what_is_moved_is_placed_where_the_plan_says_once_it_is_made_again(
-    cluster: Api, preempt: Preempt, renamed: bool
+    cluster: Api, preempt: Applied, renamed: bool
 ) -> None:
     controllers = Controllers(cluster, full(cluster, spare=2), renamed=renamed)
     with controllers.running():
@@ -150,7 +103,7 @@ def test_what_is_moved_is_placed_where_the_plan_says_once_it_is_made_again(
     )
 
 
-def test_what_no_controller_makes_again_is_told_and_the_gang_is_bound(cluster: Api, preempt: Preempt) -> None:
+def test_what_no_controller_makes_again_is_told_and_the_gang_is_bound(cluster: Api, preempt: Applied) -> None:
     full(cluster, spare=2)
     controllers = Controllers(cluster, [])
     with controllers.running():
@@ -159,7 +112,7 @@ def test_what_no_controller_makes_again_is_told_and_the_gang_is_bound(cluster: A
     assert done["applied"]["bound"] == {"default/train-0": "n0", "default/train-1": "n0"}
 
 
-def test_where_one_eviction_would_be_refused_none_is_made(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+def test_where_one_eviction_would_be_refused_none_is_made(cluster: Api, preempt: Applied, behind: Proxy) -> None:
     full(cluster)
     behind.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("eval0-1/eviction") else None
     done = preempt(code=6)
@@ -188,7 +141,7 @@ def budget(allowed: int) -> Document:
     }
 
 
-def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: Applied, behind: Proxy) -> None:
     full(cluster)
     for number in range(2):
         cluster.patch(f"{PODS}/eval0-{number}", {"metadata": {"labels": {"app": "eval0"}}})
@@ -232,7 +185,7 @@ def cordon(cluster: Api) -> None:
     ],
 )
 def test_a_plan_whose_cluster_has_changed_is_told_and_not_done(
-    change: Callable[[Api], None], why: str, cluster: Api, preempt: Preempt, behind: Proxy
+    change: Callable[[Api], None], why: str, cluster: Api, preempt: Applied, behind: Proxy
 ) -> None:
     full(cluster)
     changed = list[str]()
@@ -250,7 +203,7 @@ def test_a_plan_whose_cluster_has_changed_is_told_and_not_done(
     assert told(cluster, "Preempted") == {}
 
 
-def test_room_that_got_free_meanwhile_is_no_reason_to_evict(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+def test_room_that_got_free_meanwhile_is_no_reason_to_evict(cluster: Api, preempt: Applied, behind: Proxy) -> None:
     full(cluster)
 
     def meanwhile(_method: str, path: str, times: int) -> None:
@@ -263,7 +216,7 @@ def test_room_that_got_free_meanwhile_is_no_reason_to_evict(cluster: Api, preemp
 
 
 def test_victims_that_do_not_end_are_told_and_the_next_pass_binds_the_gang(
-    cluster: Api, preempt: Preempt, passes: Passes
+    cluster: Api, preempt: Applied, passes: Passes
 ) -> None:
     controllers = Controllers(cluster, full(cluster))
     done = preempt("--gone-within", "1", code=6)
@@ -276,7 +229,7 @@ def test_victims_that_do_not_end_are_told_and_the_next_pass_binds_the_gang(
     assert {"train-0", "train-1"} <= set(bound(cluster))
 
 
-def test_pods_of_another_scheduler_are_left_alone(cluster: Api, preempt: Preempt) -> None:
+def test_pods_of_another_scheduler_are_left_alone(cluster: Api, preempt: Applied) -> None:
     running = full(cluster)
     for each in running[:2]:
         cluster.delete(f"{PODS}/{each['metadata']['name']}")
@@ -286,7 +239,7 @@ def test_pods_of_another_scheduler_are_left_alone(cluster: Api, preempt: Preempt
     assert done["applied"]["evicted"] == []
 
 
-def test_without_the_lease_nothing_is_decided(cluster: Api, preempt: Preempt, passes: Passes) -> None:
+def test_without_the_lease_nothing_is_decided(cluster: Api, preempt: Applied, passes: Passes) -> None:
     full(cluster)
     passes()  # makes the Lease
     lease = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
@@ -313,7 +266,7 @@ def spoilt(draw: random.Random) -> Iterator[Spoil | None]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Applied, behind: Proxy) -> None:
     """Either the gang is bound, or it is told why not and what went; nothing goes twice; in the end it is bound."""
     controllers = Controllers(cluster, full(cluster, spare=seed % 3))
     uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in cluster.items(PODS)}
@@ -343,7 +296,7 @@ def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Preempt, 
     assert uids.keys() - set(ended) <= bound(cluster).keys()
 
 
-def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preempt: Applied, behind: Proxy) -> None:
     full(cluster)
     behind.rule = lambda _method, path, times: (
         Spoil(403, text='{"message": "no more"}') if path.endswith("eval0-1/eviction") and times > 1 else None
@@ -356,7 +309,7 @@ def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preemp
     assert nominated == [None] * len(nominated)
 
 
-def test_somebody_who_takes_the_room_is_told(cluster: Api, preempt: Preempt, behind: Proxy) -> None:
+def test_somebody_who_takes_the_room_is_told(cluster: Api, preempt: Applied, behind: Proxy) -> None:
     """Another client binds a pod where the victims were, before the gang is bound: there is no other room."""
     running = full(cluster)
     controllers = Controllers(cluster, running)

@@ -42,9 +42,9 @@ class DisruptionReport:
     standing
         Those of them that were not gone in time.
     moved
-        Pod that was moved to the one that was made in its place, and was bound.
+        Pod that was moved, or ran on a lost node, to the one that was made in its place, and was bound.
     not_moved
-        Pods that were evicted to be moved, and not bound again: no pod was made in time, or it has no room.
+        Pods that were evicted to be placed again, and were not: no pod was made in time, or it has no room.
     elsewhere
         Why what gains was placed otherwise than planned; None where it was not.
     trouble
@@ -96,9 +96,12 @@ def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Plac
     steps = placement.steps[done:]
     goes = frozenset(chain.from_iterable(step.go for step in steps))
     comes = frozenset(chain.from_iterable(step.bind for step in steps))
-    again = (replace(each, pod=renamed[each.pod]) for each in placement.moves if each.pod in comes & renamed.keys())
+    made = comes & renamed.keys()
+    again = (
+        replace(each, pod=renamed[each.pod]) for each in (*placement.bindings, *placement.moves) if each.pod in made
+    )
     return Placement(
-        bindings=(*(each for each in placement.bindings if each.pod in comes), *again),
+        bindings=(*(each for each in placement.bindings if each.pod in comes - made), *again),
         evictions=tuple(filter(goes.__contains__, placement.evictions)),
         moves=tuple(each for each in placement.moves if each.pod in goes),
         steps=tuple(_renamed(step, renamed) for step in steps),

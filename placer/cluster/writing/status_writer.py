@@ -9,7 +9,8 @@ a gang was bound               Event ``Scheduled`` of its PodGroup, or of the po
 why a gang waits has changed   Event ``FailedScheduling``, one for the gang
 a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
 a node is over-full            Event ``NodeOverfull``
-a pod was evicted for a gang   Event ``Preempted`` of the pod, which names the gang
+a pod was evicted for a gang   Event ``Preempted`` of the pod, which names the gang; ``NodeLost`` of one that ran on a
+                               lost node
 a PodGroup of Volcano          its phase and one condition
 a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until that is True
 =============================  =============================================================================
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from placer.cluster.reading.earlier_passes import BackOff
     from placer.cluster.reading.snapshot import Identity
 
-__all__ = ["StatusOptions", "StatusReport", "write_preempted", "write_status"]
+__all__ = ["StatusOptions", "StatusReport", "write_evicted", "write_status"]
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ _PATIENCE = 5.0
 #: Most characters of an Event's note.
 _NOTE = 1000
 #: What an Event says was done; of all others it was to find a node.
-_ACTIONS: Mapping[EventReason, str] = {"Scheduled": "Binding", "Preempted": "Preempting"}
+_ACTIONS: Mapping[EventReason, str] = {"Scheduled": "Binding", "Preempted": "Preempting", "NodeLost": "Evicting"}
 _GROUP_WRITERS = {VOLCANO: write_pod_group_status, UPSTREAM: write_upstream_pod_group_status}
 #: What an Event is about, by the API group of the gang: apiVersion, and kind where it is no PodGroup.
 _SUBJECTS = {
@@ -153,10 +154,10 @@ def write_status(
     return writer.report
 
 
-def write_preempted(
+def write_evicted(
     server: Writer,
     scheduler_name: str,
-    notes: Mapping[Key, str],
+    notes: Mapping[Key, tuple[EventReason, str]],
     identities: Mapping[Key, Identity],
     options: StatusOptions,
 ) -> StatusReport:
@@ -169,7 +170,7 @@ def write_preempted(
     scheduler_name
         Who writes.
     notes
-        What is told of each pod.
+        Why each pod was evicted, and what is told of it.
     identities
         Which pods they are: another one may have the name by now.
     options
@@ -177,8 +178,8 @@ def write_preempted(
     """
     writer = _StatusWriter(server, scheduler_name, options.limit, threading.Event())
     if options.events:
-        told = ((key, note, identities[key].uid) for key, note in notes.items())
-        writer.events(_Event("Normal", "Preempted", note, "v1", "Pod", *key, uid) for key, note, uid in told)
+        told = ((key, *note, identities[key].uid) for key, note in notes.items())
+        writer.events(_Event("Normal", reason, note, "v1", "Pod", *key, uid) for key, reason, note, uid in told)
     return writer.report
 
 
