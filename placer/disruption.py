@@ -27,7 +27,7 @@ from placer.placement import Binding, Placement
 __all__ = [
     "Disruption",
     "DisruptionUnit",
-    "as_repaired",
+    "as_asked",
     "leaving_protected",
     "losing",
     "not_ready",
@@ -143,17 +143,21 @@ def not_ready(instance: Instance) -> list[str]:
     return [name for name, node in instance.nodes.items() if not node.ready]
 
 
-def as_repaired(instance: Instance, placement: Placement) -> Instance:
+def as_asked(instance: Instance, placement: Placement) -> Instance:
     """Give the instance that a placement speaks of: one that repairs says which nodes are lost.
 
-    Where it does not say, and binds bound pods of nodes that are not Ready, these are lost.
+    Where it makes room for what is wanted, nothing may be evicted.
     """
-    lost = set(placement.lost)
-    if not lost:
-        named = (instance.pods.get(binding.pod) for binding in placement.bindings)
-        bound = (pod for pod in named if pod is not None and pod.state is PodState.BOUND and not pod.daemon)
-        lost = {pod.node or "" for pod in bound}.intersection(not_ready(instance))
-    return with_lost(instance, lost) if lost else instance
+    lost = set(placement.lost) or _lost(instance, placement)
+    asked = with_lost(instance, lost) if lost else instance
+    return replace(asked, moves_only=True) if placement.wanted else asked
+
+
+def _lost(instance: Instance, placement: Placement) -> set[str]:
+    """Nodes that are not Ready and whose bound pods a placement binds: it does not say that they are lost."""
+    named = (instance.pods.get(binding.pod) for binding in placement.bindings)
+    bound = (pod for pod in named if pod is not None and pod.state is PodState.BOUND and not pod.daemon)
+    return {pod.node or "" for pod in bound}.intersection(not_ready(instance))
 
 
 def without(instance: Instance, pods: Collection[Key]) -> Instance:

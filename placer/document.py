@@ -214,6 +214,7 @@ class PlacementDocument(_Part, frozen=True, kw_only=True):
     one_by_one: list[str]
     groups: list[GroupPart]
     lost: list[str] | None = None
+    wanted: list[dict[str, Any]] | None = None
     evictions: list[EvictionPart] | None = None
     moves: list[MovePart] | None = None
     steps: list[StepPart] | None = None
@@ -264,7 +265,7 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
             for key, group in instance.groups.items()
             if group.pending
         ],
-        **_lost(placement),
+        **_asked(placement),
         **_disturbed(disruption),
         findings=[FindingPart(code=f.code, object=f.object, message=f.message) for f in result.findings],
         trace=[
@@ -276,9 +277,10 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
     )
 
 
-def _lost(placement: Placement) -> dict[str, Any]:
-    """The nodes that are lost, where there are any."""
-    return {"lost": list(placement.lost)} if placement.lost else {}
+def _asked(placement: Placement) -> dict[str, Any]:
+    """The nodes that are lost, and the objects of what is wanted, where there are any."""
+    lost = {"lost": list(placement.lost)} if placement.lost else {}
+    return lost | ({"wanted": [msgspec.json.decode(each) for each in placement.wanted]} if placement.wanted else {})
 
 
 def _disturbed(disruption: Disruption) -> dict[str, Any]:
@@ -417,7 +419,7 @@ def bindings_document(placement: Placement) -> dict[str, Any]:
             "evictions": [_named(each) for each in placement.evictions],
             "moves": [_named(each.pod) | {"to": each.node} for each in placement.moves],
             "steps": [{"go": [*map(str, each.go)], "bind": [*map(str, each.bind)]} for each in placement.steps],
-            **_lost(placement),
+            **_asked(placement),
         }
     return {
         "apiVersion": "v1",

@@ -63,6 +63,8 @@ class Placement:
         In which order pods go and are bound; none where nothing is disturbed.
     lost
         Nodes whose bound pods wait again and stand in ``bindings``, where it repairs; sorted.
+    wanted
+        Objects of what room was asked for, each as JSON; ``bindings`` say where its pods would be.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -71,6 +73,7 @@ class Placement:
     moves: tuple[Binding, ...] = ()
     steps: tuple[Step, ...] = ()
     lost: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
 
     @property
     def disturbs(self) -> bool:

@@ -1,4 +1,4 @@
-"""What must go for groups that wait, or for pods of lost nodes: the least, with a proof; nothing is carried out here.
+"""What must go for groups that wait, pods of lost nodes or wanted room: the least, with a proof; carried out elsewhere.
 
 What takes long is imported when used, as in :mod:`placer.solve`.
 """
@@ -6,7 +6,7 @@ What takes long is imported when used, as in :mod:`placer.solve`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from placer.words import some
 if TYPE_CHECKING:
     from placer.methods.preempt.search import Carried, Known
 
-__all__ = ["group_named", "lost_named", "preempt", "repair"]
+__all__ = ["defrag", "group_named", "lost_named", "preempt", "repair"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
@@ -100,7 +100,7 @@ def preempt(
     """
     if group is not None:
         instance = without(instance, {pod.key for pod in instance.pending if pod.group != group})
-    return _decided(instance, (), time_limit, workers, seed, began, watch)
+    return _decided(instance, Placement(), time_limit, workers, seed, began, watch)
 
 
 def lost_named(instance: Instance, names: str | None) -> list[str]:
@@ -156,12 +156,58 @@ def repair(
     UsageError, VerificationFailed
         As :func:`preempt`.
     """
-    return _decided(losing(instance, lost), tuple(sorted(lost)), time_limit, workers, seed, began, watch)
+    asked = Placement(lost=tuple(sorted(lost)))
+    return _decided(losing(instance, lost), asked, time_limit, workers, seed, began, watch)
+
+
+def defrag(
+    instance: Instance,
+    groups: Collection[GroupKey],
+    *,
+    wanted: Sequence[str] = (),
+    most_moves: int | None = None,
+    time_limit: float | None = 60.0,
+    workers: int | None = None,
+    seed: int = 0,
+    began: float | None = None,
+    watch: Callable[[TracePoint], None] | None = None,
+) -> Result:
+    """Find out what must be moved to make room for groups that are wanted: nothing is evicted.
+
+    Parameters
+    ----------
+    instance
+        One in which they wait; units of any priority may be moved for them.
+    groups
+        They: nothing else that waits takes part.
+    wanted
+        Their objects, each as JSON (:func:`placer.wanted.wanted_objects`); the placement tells them.
+    most_moves
+        No more pods are moved, at least 0. None: any number.
+    time_limit, workers, seed, began, watch
+        As of :func:`preempt`.
+
+    Returns
+    -------
+    Result
+        Verified; its placement has wanted pods among its bindings, and moves and steps where something has to be
+        moved. Its instance is the one in which they alone wait.
+
+    Raises
+    ------
+    UsageError, VerificationFailed
+        As :func:`preempt`.
+    """
+    if most_moves is not None and most_moves < 0:
+        raise UsageError(f"max moves: found {most_moves}, expected at least 0")
+    alone = without(instance, {pod.key for pod in instance.pending if pod.group not in groups})
+    asked = replace(alone, moves_only=True, most_moves=most_moves)
+    return _decided(asked, Placement(wanted=tuple(wanted)), time_limit, workers, seed, began, watch)
 
 
 def _decided(
     instance: Instance,
-    lost: tuple[str, ...],
+    asked: Placement,
     time_limit: float | None,
     workers: int | None,
     seed: int,
@@ -174,7 +220,7 @@ def _decided(
     if faults:
         raise UsageError("; ".join(faults))
     begin = start if began is None else began
-    job = _Preemption(instance, time_limit, workers or usable_cores(), seed, begin, watch, lost)
+    job = _Preemption(instance, time_limit, workers or usable_cores(), seed, begin, watch, asked)
     job.seconds["read"] = start - job.began
     return job.result(job.search())
 
@@ -189,7 +235,7 @@ class _Preemption:
     seed: int
     began: float
     watch: Callable[[TracePoint], None] | None
-    lost: tuple[str, ...] = ()
+    asked: Placement = field(default_factory=Placement)
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("read", "build", "solve", "verify"), 0.0))
     findings: list[Finding] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
@@ -227,7 +273,7 @@ class _Preemption:
     def result(self, ended: Termination) -> Result:
         """Verify and score by name, put the bounds beside the values, say why what is pending stays so."""
         start = time.monotonic()
-        self.placement = replace(self.placement, lost=self.lost)
+        self.placement = replace(self.placement, lost=self.asked.lost, wanted=self.asked.wanted)
         broken = verify(self.instance, self.placement)
         if broken:
             raise VerificationFailed.of(self.method, [violation.message for violation in broken])

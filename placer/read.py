@@ -28,7 +28,7 @@ def read(
     *paths: str | Path | Text,
     scheduler_name: str | None = None,
     strict: bool = False,
-    with_: Sequence[str | Path] = (),
+    with_: Sequence[str | Path | Text] = (),
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
     lenient: bool = False,
@@ -209,6 +209,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     bindings: list[Binding] = []
     one_by_one: set[str] = set()
     lost: set[str] = set()
+    wanted: list[str] = []
     disruption = _DisruptionReader(faults)
     others: list[RawObject] = []
     keys = _Keys()
@@ -218,6 +219,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
             bindings += _of_placement(raw, value, faults)
             one_by_one.update(_names(raw, value.get("oneByOne"), "oneByOne", faults))
             lost.update(_names(raw, value.get("lost"), "lost", faults))
+            wanted += _objects(raw, value.get("wanted"), "wanted", faults)
             disruption.read(raw, value)
             keys.of_placement(value)
         elif (raw.group, raw.kind) == ("", "Binding"):
@@ -234,7 +236,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     unread = keys.unread()
     if strict:
         refuse_findings([path], unread.findings)
-    placement = Placement(tuple(bindings), tuple(sorted(one_by_one)), lost=tuple(sorted(lost)))
+    placement = Placement(tuple(bindings), tuple(sorted(one_by_one)), lost=tuple(sorted(lost)), wanted=tuple(wanted))
     return replace(placement, **disruption.parts()), unread
 
 
@@ -253,8 +255,8 @@ class _Keys:
     _BINDING = ("apiVersion", "kind", "metadata", "target")
     _TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
     #: Of a Placement: what is judged, and what it may have that its schema does not name.
-    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", "lost", "evictions", "moves", "steps"))
-    _BESIDE = ("metadata", "lost", "evictions", "moves", "steps")
+    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", "lost", "wanted", "evictions", "moves", "steps"))
+    _BESIDE = ("metadata", "lost", "wanted", "evictions", "moves", "steps")
     #: Of what is disturbed: what an entry may have, and what of it is not judged.
     _DISTURBED: ClassVar = {
         "evictions": (("namespace", "pod", "node", "unit", "priority"), ("node", "unit", "priority")),
@@ -408,6 +410,16 @@ def _names(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> tuple[
         return tuple(value)
     faults.append(_fault(raw, path, _type(value), "a list of names"))
     return ()
+
+
+def _objects(raw: RawObject, value: Any, path: str, faults: list[Fault]) -> list[str]:
+    """A list of objects, each as JSON; left out, or null, it is empty."""
+    if value is None:
+        return []
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return [json.dumps(each) for each in value]
+    faults.append(_fault(raw, path, _type(value), "a list of objects"))
+    return []
 
 
 def _value(raw: RawObject) -> dict[str, Any]:

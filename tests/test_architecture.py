@@ -32,7 +32,7 @@ LAYERS = [
     ["bounds"],
     ["methods"],
     ["reasons"],
-    ["solve", "preempt", "read"],
+    ["solve", "preempt", "read", "wanted"],
     ["document"],
     ["explain"],
     ["audit"],

@@ -41,6 +41,7 @@ COMMANDS = (
     "verify",
     "explain",
     "preempt",
+    "defrag",
     "repair",
     "audit",
     "report",

@@ -141,3 +141,9 @@ def tiny_repair(seed: int) -> Instance:
         topology=replace(tree, hyper_nodes=dict(sorted(leaves.items())), root_tier=max(2, tree.root_tier)),
     )
     return losing(wide, [random.choice(homes)])
+
+
+def tiny_defrag(seed: int) -> Instance:
+    """Make an instance in which room is made by moves alone for all that waits, in some by no more than so many."""
+    random, instance = Random(f"tiny defrag {seed}"), tiny_disruption(seed).instance
+    return replace(instance, moves_only=True, most_moves=random.choice([None, None, 1, 2, 3]))

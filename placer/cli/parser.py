@@ -12,9 +12,6 @@ from placer.errors import UsageError
 
 __all__ = ["Parser"]
 
-#: Commands of other versions. None of ours is meant where one of these is written, however alike they look.
-ELSEWHERE = ("defrag",)
-
 #: What an option takes whose words are read as numbers.
 _NUMBERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 
@@ -60,9 +57,7 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         names = list(map(str, action.choices))
-        if value in ELSEWHERE and isinstance(action, argparse._SubParsersAction):
-            raise argparse.ArgumentError(action, f"found {value}, which this version of placer does not have")
-        hint = _hint(str(value), names, ELSEWHERE)
+        hint = _hint(str(value), names)
         raise argparse.ArgumentError(action, f"found {value!r}, expected one of {', '.join(names)}{hint}")
 
     def error(self, message: str) -> NoReturn:
@@ -87,9 +82,9 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"found {arg_string!r}, expected {expected}") from None
 
 
-def _hint(word: str, names: Iterable[str], others: Sequence[str] = ()) -> str:
+def _hint(word: str, names: Iterable[str]) -> str:
     """Propose the name that is meant, or none: what begins like it, else what is most alike."""
     known = [*names]
     longer = [name for name in known if len(word.strip("-")) > 1 and name.startswith(word)]
-    near = longer or get_close_matches(word, [*known, *others], 1, ALIKE)
-    return f"; did you mean {' or '.join(near)}?" if near and near[0] in known else ""
+    near = longer or get_close_matches(word, known, 1, ALIKE)
+    return f"; did you mean {' or '.join(near)}?" if near else ""

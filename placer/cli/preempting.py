@@ -1,22 +1,26 @@
-"""``preempt`` and ``repair``: which running pods must go for others, the least of them, with a proof."""
+"""``preempt``, ``defrag`` and ``repair``: which running pods must go, the least of them, with a proof."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.cli.applying import add_apply, apply_plan, check_apply
 from placer.cli.sources import SECONDS, add_source, source
+from placer.errors import UsageError
 from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
 
 if TYPE_CHECKING:
-    from placer.instance import Instance
+    from placer.instance import Finding, GroupKey, Instance
+    from placer.manifests import Text
     from placer.result import Result
 
-__all__ = ["add_preempt", "add_repair"]
+__all__ = ["add_defrag", "add_preempt", "add_repair"]
 
 NOT_TO_BE_HAD = 5  #: exit code where something that was asked for is not admitted, or not placed again
 
@@ -31,6 +35,23 @@ def add_preempt(commands: Any) -> None:
     )
     add_what_if(parser)
     add_apply(parser)
+
+
+def add_defrag(commands: Any) -> None:
+    """Add ``defrag`` and its flags."""
+    text = "what must move for a wished-for job: the least, with a proof"
+    parser = add_command(commands, "defrag", text, _defrag)
+    add_source(parser)
+    asking = _add_limits(parser)
+    asking.add_argument(
+        "--want",
+        required=True,
+        metavar="SHAPE|FILE",
+        help="'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'; or a file with a job",
+    )
+    asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
+    asking.add_argument("--frontier", action="store_true", help="the least for 1, 2, ... of what is wanted, as a table")
+    add_what_if(parser)
 
 
 def add_repair(commands: Any) -> None:
@@ -64,6 +85,62 @@ def _preempt(options: argparse.Namespace) -> int:
 
     _, result = _made(options, decide, lambda _, result: preempt_lines(result))
     return OK if _admitted(result) else NOT_TO_BE_HAD
+
+
+def _defrag(options: argparse.Namespace) -> int:
+    from placer.preempt import defrag
+    from placer.progress import Progress
+
+    _check_output(options)
+    paths = source(options)
+    with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
+        progress.phase("reading")
+        instance, groups, objects = _with_wanted(options, paths)
+        limits = {"workers": options.workers, "seed": options.seed, "watch": progress.point}
+        ask = partial(defrag, instance, wanted=objects, most_moves=options.max_moves, **limits)
+        if options.frontier:
+            points = list(_frontier(ask, groups, options))
+        else:
+            points = [ask(groups=groups, time_limit=options.time_limit, began=options.began)]
+    if options.frontier:
+        _tell_frontier(options, points)
+    else:
+        from placer.summary.preempting import defrag_lines
+
+        _tell(options, points[0], defrag_lines(points[0]))
+    return OK if _admitted(points[-1]) else NOT_TO_BE_HAD
+
+
+def _with_wanted(
+    options: argparse.Namespace, paths: Sequence[str | Text]
+) -> tuple[Instance, list[GroupKey], tuple[str, ...]]:
+    """Read the instance with what is wanted in it, whose groups and objects stand beside it."""
+    from placer.manifests import read_texts
+    from placer.wanted import new_groups, wanted_objects, wanted_text
+
+    texts = read_texts(paths)  # what comes from standard input comes once
+    before = read_instance(options, texts)
+    objects = wanted_objects(options.want, before)
+    options.with_ = [*options.with_, *wanted_text(objects)]
+    instance = read_instance(options, texts)
+    groups = new_groups(instance, before)
+    if not groups:
+        expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
+        raise UsageError(f"--want {options.want}: found no new pod that would wait, {expected}")
+    return instance, groups, objects
+
+
+def _frontier(ask: Callable[..., Result], groups: Sequence[GroupKey], options: argparse.Namespace) -> Iterator[Result]:
+    """The answer for the first group that is wanted, for the first two, and so on, until one more is not to be had."""
+    from placer.result import Verdict
+
+    for count in range(1, len(groups) + 1):
+        now = time.monotonic()
+        left = max(0.0, options.began + options.time_limit - now) / (len(groups) + 1 - count)
+        found = ask(groups=groups[:count], time_limit=left, began=now)
+        yield found
+        if found.verdict is Verdict.INFEASIBLE:
+            break
 
 
 def _repair(options: argparse.Namespace) -> int:
@@ -113,6 +190,20 @@ def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tupl
         return instance, decide(instance, **limits, began=options.began, watch=progress.point)
 
 
+def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> None:
+    """Write the last Placement where that is asked for, and print the table, or all of them."""
+    from placer.document import placement_document
+    from placer.summary.preempting import frontier_lines, frontier_point
+
+    if options.output:
+        write(placement_document(points[-1]).as_dict(), options.output)
+    if options.json and options.output != "-":
+        rows = ((frontier_point(point), placement_document(point).as_dict()) for point in points)
+        print(json.dumps([row | {"placement": document} for row, document in rows], indent=2))
+    elif options.output != "-":
+        _print(frontier_lines(points), points[-1].findings)
+
+
 def _check_output(options: argparse.Namespace) -> None:
     writable([Path(options.output)] if options.output not in (None, "-") else [])
 
@@ -120,7 +211,6 @@ def _check_output(options: argparse.Namespace) -> None:
 def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> None:
     """Write the Placement where that is asked for, and print the lines, or it."""
     from placer.document import placement_document
-    from placer.summary import print_findings
 
     document = placement_document(result).as_dict()
     if options.output:
@@ -128,10 +218,16 @@ def _tell(options: argparse.Namespace, result: Result, lines: Iterable[str]) -> 
     if options.json and options.output != "-":
         write(document, "-")
     elif options.output != "-":
-        terminal = console()
-        for line in lines:
-            terminal.print(line, markup=False, soft_wrap=True)
-        print_findings(result.findings, terminal)
+        _print(lines, result.findings)
+
+
+def _print(lines: Iterable[str], findings: Sequence[Finding]) -> None:
+    from placer.summary import print_findings
+
+    terminal = console()
+    for line in lines:
+        terminal.print(line, markup=False, soft_wrap=True)
+    print_findings(findings, terminal)
 
 
 def _admitted(result: Result) -> bool:

@@ -139,6 +139,7 @@ def _add_all(commands: Any, *, families: bool) -> None:
     _add_deciding(commands)
     explaining.add_explain(commands)
     preempting.add_preempt(commands)
+    preempting.add_defrag(commands)
     preempting.add_repair(commands)
     auditing.add_audit(commands)
     generating.add_generate(commands, families=families)

@@ -33,7 +33,9 @@ def add_report(commands: Any) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     from placer.progress import Progress
+    from placer.read import read_whole_placement
     from placer.report import contents, page, told_apart
+    from placer.wanted import wanted_text
 
     to_stdout = options.output == "-"
     if not to_stdout:
@@ -43,6 +45,8 @@ def _report(options: argparse.Namespace) -> int:
     with Progress(quiet=options.quiet, began=options.began, limit=None) as progress:
         progress.phase("reading")
         inputs = told_apart(options.files)
+        wanted = read_whole_placement(inputs.placement)[0].wanted if inputs.placement else ()
+        options.with_ = wanted_text(wanted)
         instance = read_instance(options, inputs.instance)
         progress.phase("looking")
         found = contents(instance, inputs, strict=options.strict)

@@ -118,16 +118,17 @@ def _time_limit(options: argparse.Namespace) -> float | None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from placer.disruption import as_repaired, outcome_of
+    from placer.disruption import as_asked, outcome_of
     from placer.methods.numa.binding_order import misstated
     from placer.read import read_whole_placement
     from placer.score import score
     from placer.summary import print_findings, print_violations
     from placer.verify import verify
+    from placer.wanted import wanted_text
 
-    instance = read_instance(options, options.instance)
     placement, unread = read_whole_placement(options.placement, strict=options.strict)
-    instance = as_repaired(instance, placement)
+    options.with_ = wanted_text(placement.wanted)
+    instance = as_asked(read_instance(options, options.instance), placement)
     violations = verify(instance, placement)
     outcome = outcome_of(instance, placement)
     findings = [*instance.findings, *misstated(outcome.instance, outcome.placement), *unread.findings]

@@ -939,7 +939,10 @@ class Instance:
     budgets
         Disruption budgets that mean a bound pod, sorted by key.
     moves_only
-        Nothing may be evicted, and units of any priority may be moved (D3): where lost nodes are repaired.
+        Nothing may be evicted, and units of any priority may be moved (D3): where lost nodes are repaired or room is
+        made for what is wanted.
+    most_moves
+        No placement may move more pods; None: it may move any number.
     """
 
     nodes: Mapping[str, Node]
@@ -959,6 +962,7 @@ class Instance:
     set_aside: SetAside = field(default_factory=SetAside)
     budgets: tuple[DisruptionBudget, ...] = ()
     moves_only: bool = False
+    most_moves: int | None = None
 
     def __repr__(self) -> str:
         """Say in one line how large it is."""

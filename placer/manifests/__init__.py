@@ -60,7 +60,7 @@ __all__ = [
 def load(
     paths: Sequence[str | Path | Text],
     *,
-    with_: Sequence[str | Path] = (),
+    with_: Sequence[str | Path | Text] = (),
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
     lenient: bool = False,
@@ -100,7 +100,7 @@ def load(
 def read_objects(
     paths: Sequence[str | Path | Text],
     *,
-    with_: Sequence[str | Path] = (),
+    with_: Sequence[str | Path | Text] = (),
     without: Sequence[str] = (),
     set_: Sequence[str] = (),
 ) -> list[RawObject]:
@@ -124,7 +124,7 @@ def read_objects(
 
 def _edited(
     paths: Sequence[str | Path | Text],
-    with_: Sequence[str | Path],
+    with_: Sequence[str | Path | Text],
     without: Sequence[str],
     set_: Sequence[str],
     faults: Faults,

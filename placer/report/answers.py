@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from placer.codes import REASONS, ReasonCode
-from placer.disruption import as_repaired
+from placer.disruption import as_asked
 from placer.document import PlacementDocument, stated_bounds, stated_weight_bound, statement
 from placer.instance import Finding, GroupKey, Instance
 from placer.manifests import Text
@@ -92,7 +92,7 @@ def _answer(
     *,
     decided: bool,
 ) -> Answer:
-    instance = as_repaired(instance, placement)
+    instance = as_asked(instance, placement)
     outcome = Outcome(instance, placement)
     violations = tuple(verify(instance, placement))
     believed = None if violations else said

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from placer.disruption import Disruption, DisruptionUnit, ran_on
 from placer.instance import Group, Instance, Key, Pod
 from placer.instance.disruptions import WITHOUT_OWNER
 from placer.legible import legible
 from placer.placement import LOSSES, Placement
-from placer.result import Judged, Result
+from placer.result import Judged, Result, Verdict
 from placer.words import and_list, counted, prover_word, some
 
-__all__ = ["preempt_lines", "repair_lines"]
+__all__ = ["defrag_lines", "frontier_lines", "frontier_point", "preempt_lines", "repair_lines"]
 
 #: Lines of units, and of steps, that are shown.
 SHOWN = 40
@@ -35,6 +36,70 @@ def preempt_lines(result: Result) -> Iterator[str]:
     yield from (f"-> {line}" for line in _gained(disruption))
     yield from _left(result, disruption)
     yield from _ending(result, disruption)
+
+
+def defrag_lines(result: Result) -> Iterator[str]:
+    """Say what is moved, what has room then, what has none, whether less would do, and in which steps.
+
+    Parameters
+    ----------
+    result
+        What :func:`placer.preempt.defrag` returned.
+    """
+    disruption = Disruption(result.instance, result.placement or Placement())
+    room, wanted = _rooms(disruption)
+    many = f"{room:,} of {counted(wanted, 'wanted gang')}"
+    if not disruption.gone:
+        yield f"Nothing is moved: {many} fit as it is." if room else "Nothing is moved: that would make no room."
+    yield from _going(disruption)
+    yield from _shortened(f"-> {_placed(disruption, group, 'has room')}" for group in disruption.outcome.made_ready)
+    yield from _left(result, disruption, "has no room")
+    if room < wanted:
+        proved = " Proved: moving makes no room for more." if result.verdict is Verdict.INFEASIBLE else ""
+        yield f"Room for {many}.{proved}"
+    yield from _ending(result, disruption)
+
+
+def _rooms(disruption: Disruption) -> tuple[int, int]:
+    """How many groups have room, and how many are wanted."""
+    needs = disruption.instance.need_weights
+    return len(disruption.admitted), sum(bool(needs[key]) for key in disruption.instance.groups if needs.get(key))
+
+
+def frontier_point(result: Result) -> dict[str, Any]:
+    """What one line of a frontier says, under the names of models/interface.md."""
+    disruption = Disruption(result.instance, result.placement or Placement())
+    room, wanted = _rooms(disruption)
+    moved = {each.value.name: each for each in result.objective if each.value.name in ("moved", "movedUnits")}
+    return {
+        "wanted": wanted,
+        "room": room,
+        "pods": len(disruption.moved),
+        **{
+            name: {"value": each.value.value, "bound": None if each.bound is None else each.bound.value}
+            for name, each in moved.items()
+        },
+        "verdict": str(result.verdict),
+    }
+
+
+def frontier_lines(points: Sequence[Result]) -> Iterator[str]:
+    """Say what each more of what is wanted costs, a line each, and what is known of it.
+
+    Parameters
+    ----------
+    points
+        What :func:`placer.preempt.defrag` returned for the first group that is wanted, for the first two, and so on.
+    """
+    yield f"{'gangs':>7} {'pods moved':>11} {'units moved':>12}  proved"
+    for point in points:
+        row = frontier_point(point)
+        if row["room"] < row["wanted"]:
+            found = "no: not to be had" if point.verdict is Verdict.INFEASIBLE else "no: not found"
+            yield f"{row['wanted']:>7,} {'-':>11} {'-':>12}  {found}"
+        else:
+            least = "yes" if all(each.met for each in point.objective if each.value.name.startswith("moved")) else "no"
+            yield f"{row['wanted']:>7,} {row['pods']:>11,} {row['movedUnits']['value']:>12,}  {least}"
 
 
 def repair_lines(before: Instance, result: Result) -> Iterator[str]:
@@ -158,28 +223,29 @@ def _nodes(names: Iterable[str]) -> str:
 
 def _gained(disruption: Disruption) -> Iterator[str]:
     """Each group that is admitted, and where its pods are."""
-    outcome = disruption.outcome
-    for group in outcome.made_ready:
-        new = outcome.added(group.pending)
-        _, domain = outcome.common(group.topology, (*group.bound, *new))
-        where = f"in {legible(domain)}" if domain else f"on {_nodes(outcome.new[key] for key in new)}"
-        all_of_it = len(new) == len(group.pending)
-        pods = (
-            f"all {counted(len(new), 'pod')}" if all_of_it else f"{len(new):,} of {counted(len(group.pending), 'pod')}"
-        )
-        yield f"{_name(group)} is admitted: {pods} {where}"
+    yield from (_placed(disruption, group, "is admitted") for group in disruption.outcome.made_ready)
+
+
+def _placed(disruption: Disruption, group: Group, what: str) -> str:
+    """A group that is placed, how much of it and where."""
+    outcome, new = disruption.outcome, disruption.outcome.added(group.pending)
+    _, domain = outcome.common(group.topology, (*group.bound, *new))
+    where = f"in {legible(domain)}" if domain else f"on {_nodes(outcome.new[key] for key in new)}"
+    all_of_it = len(new) == len(group.pending)
+    pods = f"all {counted(len(new), 'pod')}" if all_of_it else f"{len(new):,} of {counted(len(group.pending), 'pod')}"
+    return f"{_name(group)} {what}: {pods} {where}"
 
 
 def _name(group: Group) -> str:
     return legible(f"{group.key.namespace}/{group.key.name}")
 
 
-def _left(result: Result, disruption: Disruption) -> Iterator[str]:
+def _left(result: Result, disruption: Disruption, what: str = "still waits") -> Iterator[str]:
     """Groups that wait still, each with its reason."""
     ready = {group.key for group in disruption.outcome.made_ready}
     for key, reason in result.reasons.items():
         if key not in ready and result.instance.need_weights.get(key):
-            yield f"{legible(f'{key.namespace}/{key.name}')} still waits: {legible(reason.message)}"
+            yield f"{legible(f'{key.namespace}/{key.name}')} {what}: {legible(reason.message)}"
 
 
 def _proof(result: Result) -> str:

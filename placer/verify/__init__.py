@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from placer.disruption import Disruption, as_repaired
+from placer.disruption import Disruption, as_asked
 from placer.instance import Instance
 from placer.outcome import Outcome
 from placer.placement import Placement, Violation
@@ -59,7 +59,7 @@ def verify(instance: Instance, placement: Placement) -> list[Violation]:
         is valid. Where it evicts or moves something, the rules about new pods are those of the state after it, with
         moved pods as new ones. Where it repairs, pods of lost nodes are pending ones.
     """
-    instance = as_repaired(instance, placement)
+    instance = as_asked(instance, placement)
     if not (placement.disturbs or placement.steps):
         return broken(Outcome(instance, placement))
     disruption = Disruption(instance, placement)

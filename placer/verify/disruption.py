@@ -57,7 +57,8 @@ def _disturbed(placement: Placement) -> tuple[Key, ...]:
 
 
 def protection(disruption: Disruption) -> Iterator[Violation]:
-    """D2: only bound pods are disturbed, none that is protected, and of a disruption budget no more than it allows.
+    """D2: only bound pods are disturbed, none that is protected, and of a disruption budget no more than it allows; no
+    more pods are moved than was asked for.
 
     Protected are pods of DaemonSets and static ones, those without a controller, those that the Policy protects, and
     those of a system priority. The amount is 1 per pod, or the number of pods above what the budget allows.
@@ -72,6 +73,10 @@ def protection(disruption: Disruption) -> Iterator[Violation]:
             subject = f"PodDisruptionBudget {budget.key}"
             message = f"{subject} allows {count_of(budget.allowed, 'disruption')} at once, and {going} of its pods go"
             yield Violation("D2", (subject,), going - budget.allowed, message)
+    most, moves = disruption.instance.most_moves, len(disruption.moved)
+    if most is not None and moves > most:
+        message = f"{count_of(moves, 'pod')} are moved, and at most {most} may be"
+        yield Violation("D2", ("Placement",), moves - most, message)
 
 
 def _refusal(pod: Pod | None) -> str:
@@ -110,7 +115,7 @@ def _evicted(disruption: Disruption) -> Iterator[Violation]:
     """Units that are evicted where only moves are allowed."""
     for unit in disruption.units:
         if not disruption.moved.keys() & set(unit.pods):
-            message = f"{unit.name} is evicted, and to repair lost nodes units may be moved alone"
+            message = f"{unit.name} is evicted, and to repair lost nodes or make room units may be moved alone"
             yield Violation("D3", (unit.name,), len(unit.pods), message)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from placer.cli import main
-from placer.cli.parser import ELSEWHERE
 from placer.cli.program import parser
 from tests.support import node, pod
 
@@ -69,6 +68,7 @@ def test_every_option_has_help_and_no_name_is_shortened(command: argparse.Argume
         (["sovle", "x"], "solve"),
         (["verfiy", "x"], "verify"),
         (["compair", "x"], "compare"),
+        (["derfag", "x"], "defrag"),
         (["snap"], "snapshot"),
         (["topology", "cost", "x"], "costs"),
         (["generate", "plantet"], "planted"),
@@ -86,18 +86,9 @@ def test_what_is_meant_is_proposed(words: list[str], meant: str, capsys: Capture
     assert f"did you mean {meant}?" in refused(capsys, *words)
 
 
-@pytest.mark.parametrize("words", [["fly"], ["solve", "x", "--colour"], ["derfag", "x"], ["generate", "x"], ["s"]])
+@pytest.mark.parametrize("words", [["fly"], ["solve", "x", "--colour"], ["generate", "x"], ["s"]])
 def test_nothing_far_off_is_proposed(words: list[str], capsys: Capture) -> None:
     assert "did you mean" not in refused(capsys, *words)
-
-
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_commands_of_other_versions_are_not_taken_for_ours(name: str, capsys: Capture) -> None:
-    """``explain`` looks like ``expand``, and does something else."""
-    top = parser()
-    assert name not in children(top) | children(children(top)["topology"]), "it is here: take it from the list"
-    for words in ([name, "x"], ["topology", name]):
-        assert f"found {name}, which this version of placer does not have" in refused(capsys, *words)
 
 
 def test_values_that_look_like_options(cluster: Path, capsys: Capture) -> None:
@@ -148,6 +139,7 @@ def test_json_of_every_command(cluster: Path, tmp_path: Path, capsys: Capture) -
         "verify": ["verify", str(cluster), str(placement)],
         "explain": ["explain", str(cluster)],
         "preempt": ["preempt", str(cluster)],
+        "defrag": ["defrag", str(cluster), "--want", "1 x 1 x cpu=1 @ kubernetes.io/hostname"],
         "repair": ["repair", str(cluster)],
         "audit": ["audit", str(cluster)],
         "report": ["report", str(cluster), str(placement)],

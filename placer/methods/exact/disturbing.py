@@ -106,7 +106,7 @@ class DisturbanceRows:
         self.item_of = {index: item for item, each in enumerate(variables.bundles.items) for index in each.classes}
         self.evicted: dict[int, Linear] = defaultdict(Linear)
         self.evicted_units: dict[int, Linear] = defaultdict(Linear)
-        self.moved, self.moved_units = Linear(), Linear()
+        self.moved, self.moved_units, self.moved_pods = Linear(), Linear(), Linear()
         self.gone: dict[int, Linear] = defaultdict(Linear)
         self.lost: dict[int, Linear] = defaultdict(Linear)
         for group in lifted.groups:
@@ -114,6 +114,8 @@ class DisturbanceRows:
         self._idle()
         self._budgets()
         self._licences()
+        if lifted.before.most_moves is not None:
+            self._at_most(self.moved_pods, Linear(constant=lifted.before.most_moves))
 
     def _at_most(self, row: Linear, *others: Linear) -> None:
         """The row is at most the sum of the others."""
@@ -244,6 +246,7 @@ class DisturbanceRows:
         self.lost[group.priority].plus(1, lost)
         self.evicted[group.priority].plus(weight, lost)
         self.moved.plus(weight, moves)
+        self.moved_pods.plus(1, moves)
         if group.unit_size == 1:
             size = sum(part.sizes[index] for index in origins)
             self.evicted_units[group.priority].plus(1, self._alone(lost, keep, size))

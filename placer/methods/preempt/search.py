@@ -157,7 +157,8 @@ class _Search:
             replace(each, pods=each.pods - moved, allowed=each.allowed - len(each.pods & moved))
             for each in state.budgets
         )
-        return replace(after, pods=pods, budgets=budgets)
+        left = None if state.most_moves is None else state.most_moves - len(placement.moves)
+        return replace(after, pods=pods, budgets=budgets, most_moves=left)
 
     def _plan(self, state: Instance, gone: set[Key]) -> Placement:
         """How the instance becomes what it is after several placements."""

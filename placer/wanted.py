@@ -1,0 +1,171 @@
+"""Room that is asked for before anybody waits for it: shapes written as gangs, jobs in files, and whose pods are new.
+
+A shape ``4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1`` is four gangs of eight pods, each gang in one domain of tier 1. It
+becomes Kubernetes objects, as a job in a file is some, so that both are read and judged like anything that waits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from placer.errors import UsageError
+from placer.instance import GroupKey, Instance
+from placer.manifests import Text, read_objects
+from placer.quantity import parse
+from placer.words import some
+
+__all__ = ["domain_tier", "new_groups", "wanted_objects", "wanted_text"]
+
+#: ``N x PODS x RESOURCES @ TIER``; what does not begin so is the name of a file.
+_SHAPE = re.compile(
+    r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,]+(?:,[^\s=,]+=[^\s=,]+)*)\s*@\s*(\S+)\s*"
+)
+_LIKE_A_SHAPE = re.compile(r"\s*\d+\s*x\s")
+#: Pods that one call may want.
+_MOST_PODS = 100_000
+#: Tiers or keys that a message names.
+_NAMED = 12
+
+
+@dataclass(frozen=True)
+class _WantedShape:
+    """Gangs of equal pods: how many, of how many pods, what each pod requests, and how near its gang is together."""
+
+    gangs: int
+    pods: int
+    requests: Mapping[str, str]
+    tier: str
+
+    @classmethod
+    def parse(cls, words: str) -> _WantedShape:
+        """Read ``N x PODS x RESOURCES @ TIER``.
+
+        Raises
+        ------
+        UsageError
+            It is written otherwise, or wants more pods than one call may.
+        """
+        match = _SHAPE.fullmatch(words)
+        if match is None:
+            form = "'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'"
+            raise UsageError(f"--want {words!r}: expected {form}, or a file")
+        gangs, pods = int(match[1]), int(match[2])
+        if gangs * pods > _MOST_PODS:
+            raise UsageError(f"--want {words!r}: found {gangs * pods:,} pods, expected at most {_MOST_PODS:,}")
+        requests = dict(each.split("=") for each in match[3].split(","))
+        wrong = next((f"{name}: found {amount}" for name, amount in requests.items() if not _is_amount(amount)), None)
+        if wrong is not None:
+            raise UsageError(f"--want {words!r}: {wrong}, expected a quantity, such as 8 or 500m")
+        return cls(gangs, pods, requests, match[4])
+
+    def objects(self, instance: Instance) -> Iterator[dict[str, Any]]:
+        """The PodGroups and Pods that they are; their namespace has nothing else in the instance."""
+        taken = {key.namespace for key in instance.pods} | {key.namespace for key in instance.groups}
+        names = ("wanted", *(f"wanted-{number}" for number in range(len(taken))))
+        namespace = next(name for name in names if name not in taken)
+        constraint = self._constraint(instance)
+        width = len(str(self.gangs))
+        for number in range(1, self.gangs + 1):
+            name = f"gang-{number:0{width}}"
+            yield self._group(name, namespace, constraint)
+            yield from (self._pod(f"{name}-{pod}", namespace, name, instance, constraint) for pod in range(self.pods))
+
+    def _constraint(self, instance: Instance) -> dict[str, Any]:
+        """What keeps a gang together: a tier by its number or name, or the key of a label."""
+        tier = domain_tier(instance, self.tier)
+        if tier is not None:
+            return {"highestTierAllowed": tier}
+        if any(self.tier in node.labels for node in instance.nodes.values()):
+            return {"key": self.tier}
+        raise UsageError(
+            f"--want: found no tier or label {self.tier}, expected {_known_tiers(instance)} or a label key"
+        )
+
+    def _group(self, name: str, namespace: str, constraint: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": namespace}
+        if "key" in constraint:
+            policy = {"gang": {"minCount": self.pods}}
+            spec = {"schedulingPolicy": policy, "schedulingConstraints": {"topology": [constraint]}}
+            return {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+        spec = {"minMember": self.pods, "networkTopology": {"mode": "hard", **constraint}}
+        return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+    def _pod(
+        self, name: str, namespace: str, group: str, instance: Instance, constraint: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """A pod that tolerates taints named like its extended resources, as the admission plugin has it."""
+        extended = sorted(each for each in self.requests if "/" in each)
+        metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+        spec: dict[str, Any] = {
+            "containers": [{"name": "main", "resources": {"requests": dict(self.requests)}}],
+            "tolerations": [{"key": each, "operator": "Exists"} for each in extended],
+        }
+        if instance.scheduler_name not in (None, "*"):
+            spec["schedulerName"] = instance.scheduler_name
+        if "key" in constraint:
+            spec["schedulingGroup"] = {"podGroupName": group}
+        else:
+            metadata["annotations"] = {"scheduling.k8s.io/group-name": group}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return parse(text) >= 0
+    except ValueError:
+        return False
+
+
+def domain_tier(instance: Instance, name: str) -> int | None:
+    """The tier of a number or a tierName; None where no HyperNode is of it, or HyperNodes of several are."""
+    domains = instance.topology.hyper_nodes.values()
+    tiers = {each.tier for each in domains if name in (str(each.tier), each.tier_name)}
+    return tiers.pop() if len(tiers) == 1 else None
+
+
+def _known_tiers(instance: Instance) -> str:
+    """The tiers there are, for a message."""
+    domains = instance.topology.hyper_nodes.values()
+    known = sorted({str(each.tier) for each in domains} | {each.tier_name for each in domains if each.tier_name})
+    return f"one of {', '.join(some(known, _NAMED))}" if known else "a tier (there is none)"
+
+
+def wanted_objects(words: str, instance: Instance) -> tuple[str, ...]:
+    """What ``--want`` asks for as Kubernetes objects, each as JSON.
+
+    Parameters
+    ----------
+    words
+        A shape, or the name of a file with a job: Pods, their PodGroups, or workloads that make them.
+    instance
+        What there is, without it.
+
+    Raises
+    ------
+    UsageError
+        A shape does not parse, or names a tier that is not there.
+    BadInstance
+        The file cannot be read.
+    """
+    if _LIKE_A_SHAPE.match(words):
+        return tuple(json.dumps(each) for each in _WantedShape.parse(words).objects(instance))
+    return tuple(bytes(raw.text).decode() for raw in read_objects([words]))
+
+
+def wanted_text(objects: Sequence[str]) -> list[Text]:
+    """Wanted objects as one text to be read beside others; none where there are none."""
+    items = ",".join(objects)
+    return (
+        [Text("what is wanted", f'{{"apiVersion":"v1","kind":"List","items":[{items}]}}'.encode())] if objects else []
+    )
+
+
+def new_groups(instance: Instance, before: Instance) -> list[GroupKey]:
+    """Groups with pods that wait and were not there before, in their order."""
+    there = before.pods
+    new = (pod for pod in instance.pending if pod.key not in there)
+    return list(dict.fromkeys(pod.group for pod in new if pod.group is not None))
