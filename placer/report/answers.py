@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from placer.codes import REASONS, ReasonCode
-from placer.disruption import as_asked
+from placer.disruption import Disruption, as_asked, outcome_of
 from placer.document import PlacementDocument, stated_bounds, stated_weight_bound, statement
-from placer.instance import Finding, GroupKey, Instance
+from placer.instance import Finding, GroupKey, Instance, Key
 from placer.manifests import Text
 from placer.outcome import Outcome
 from placer.placement import Placement, Value, Violation
@@ -30,8 +31,11 @@ class Answer:
 
     Parameters
     ----------
+    before
+        The instance as its objects say.
     outcome
-        The instance with the placement laid over it; as it is, an empty one.
+        The instance with the placement laid over it; as it is, an empty one. What is evicted waits in it, and what runs
+        on lost nodes.
     decided
         Whether there is a placement.
     result
@@ -46,6 +50,7 @@ class Answer:
         Of the instance, of the file, and of what it says.
     """
 
+    before: Instance
     outcome: Outcome
     decided: bool
     result: Result
@@ -53,6 +58,17 @@ class Answer:
     violations: tuple[Violation, ...]
     reasons: Mapping[GroupKey, Reason]
     findings: tuple[Finding, ...]
+
+    @cached_property
+    def disruption(self) -> Disruption:
+        """What is evicted and moved."""
+        return Disruption(self.result.instance, self.outcome.placement)
+
+    @cached_property
+    def lost(self) -> tuple[Key, ...]:
+        """Pods that run on nodes that are lost, sorted."""
+        waits = (pod.key for pod in self.result.instance.pending)
+        return tuple(sorted(key for key in waits if self.before.pods[key].state.on_node))
 
 
 def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) -> Answer:
@@ -92,8 +108,8 @@ def _answer(
     *,
     decided: bool,
 ) -> Answer:
-    instance = as_asked(instance, placement)
-    outcome = Outcome(instance, placement)
+    before, instance = instance, as_asked(instance, placement)
+    outcome = outcome_of(instance, placement)
     violations = tuple(verify(instance, placement))
     believed = None if violations else said
     reasons = _reasons(outcome, believed, decided=decided, valid=not violations)
@@ -113,7 +129,7 @@ def _answer(
         trace=(),
         **_origin(said),
     )
-    return Answer(outcome, decided, result, believed is not None, violations, reasons, result.findings)
+    return Answer(before, outcome, decided, result, believed is not None, violations, reasons, result.findings)
 
 
 def _origin(said: PlacementDocument | None) -> dict[str, Any]:
@@ -139,9 +155,10 @@ def _judged(instance: Instance, placement: Placement, said: PlacementDocument | 
 
 
 def _reasons(outcome: Outcome, said: PlacementDocument | None, *, decided: bool, valid: bool) -> dict[GroupKey, Reason]:
-    """Why groups wait: as the file says, else found out here."""
-    groups = outcome.instance.groups.values()
-    waiting = [group.key for group in groups if len(outcome.added(group.pending)) < len(group.pending)]
+    """Why groups wait that are not evicted: as the file says, else found out here."""
+    evicted = Disruption(outcome.before, outcome.placement).evicted
+    groups, apart = outcome.instance.groups.values(), outcome.new.keys() | set(evicted)
+    waiting = [group.key for group in groups if any(key not in apart for key in group.pending)]
     if not waiting:
         return {}
     if said is not None:

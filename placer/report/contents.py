@@ -14,6 +14,7 @@ from placer.outcome import Outcome
 from placer.quantity import Resources
 from placer.report.answers import Answer, answer_of
 from placer.report.comparison import OWN, beside
+from placer.report.disturbed import disturbed
 from placer.report.inputs import ComparedGroup, ComparedMetrics, ComparedRow, ComparedValue, ComparedWeight, Inputs
 from placer.report.inventory import Inventory
 from placer.result import Judged
@@ -63,8 +64,9 @@ def contents(instance: Instance, inputs: Inputs, *, strict: bool = False) -> dic
         "counts": _counts(answer),
         "values": [_value(judged, answer) for judged in answer.result.objective if is_shown(judged)],
         **inventory.as_dict(),
+        "disturbed": disturbed(answer),
         "stranded": {
-            "before": _stranded(inventory, instance.held),
+            "before": _stranded(inventory, inventory.before.held),
             "after": _stranded(inventory, inventory.held_after) if answer.decided else [],
         },
         "findings": [each.as_dict() for each in answer.findings],

@@ -7,7 +7,7 @@ at by index, so that a cluster of 5,000 nodes and 55,000 pods stays a page of a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -135,8 +135,13 @@ class Inventory:
 
     @cached_property
     def instance(self) -> Instance:
-        """The problem."""
+        """The problem; what is evicted or moved, and what runs on lost nodes, waits in it."""
         return self.answer.outcome.instance
+
+    @cached_property
+    def before(self) -> Instance:
+        """The problem as its objects say."""
+        return self.answer.before
 
     @cached_property
     def resources(self) -> list[str]:
@@ -202,7 +207,7 @@ class Inventory:
     # -------------------------------------------------------------------------------------------------------- nodes
 
     def _nodes(self) -> dict[str, Any]:
-        nodes, held, after = self.instance.nodes, self.instance.held, self.held_after
+        nodes, held, after = self.instance.nodes, self.before.held, self.held_after
         nothing = Resources()
         notes = {index: note for index, node in enumerate(nodes.values()) if (note := _note(node))}
         return {
@@ -245,8 +250,8 @@ class Inventory:
 
     def _group(self, group: Group, part: GroupPart | None) -> dict[str, Any]:
         outcome = self.answer.outcome
-        new = outcome.added(group.pending)
-        reason = self.answer.reasons.get(group.key)
+        new, reason = outcome.added(group.pending), self.answer.reasons.get(group.key)
+        moved, evicted = (sum(key in gone for key in group.pending) for gone in self._disturbed)
         return {
             "kind": group.key.kind,
             "namespace": group.key.namespace,
@@ -255,8 +260,10 @@ class Inventory:
             "queue": group.queue,
             "least": group.min_member,
             "ready": outcome.ready(group),
-            "before": len(group.bound),
-            "new": len(new),
+            "before": len(group.bound) + sum(self.before.pods[key].state.on_node for key in group.pending),
+            "new": len(new) - moved,
+            "moved": moved,
+            "evicted": evicted,
             "waiting": len(group.pending) - len(new),
             "asked": _asked(group),
             **self._where(group, new),
@@ -264,6 +271,11 @@ class Inventory:
             "message": None if reason is None else reason.message,
             "subGroups": [] if part is None else [[s.name, s.placed, s.tier, s.hyper_node] for s in part.sub_groups],
         }
+
+    @cached_property
+    def _disturbed(self) -> tuple[Container[Key], Container[Key]]:
+        """Pods that are moved, and pods that are evicted."""
+        return self.answer.disruption.moved, frozenset(self.answer.disruption.evicted)
 
     def _where(self, group: Group, new: Iterable[Key]) -> dict[str, Any]:
         """How many nodes a group is on, and its smallest common domain where there is a tree."""
@@ -282,16 +294,17 @@ class Inventory:
         """Each pod with its node before and after: one that has both and two different ones has moved."""
         pods, new = self.instance.pods, self.answer.outcome.new
         namespaces, index = Interned[str](), self.group_index
-        before = [self._on(pod.node) for pod in pods.values()]
+        before = [self._on(pod.node) for pod in self.before.pods.values()]
+        after = (new.get(key, pod.node) for key, pod in pods.items())
         return {
             "namespace": [namespaces(key.namespace) for key in pods],
             "name": [key.name for key in pods],
             "group": [NOTHING if pod.group is None else index.get(pod.group, NOTHING) for pod in pods.values()],
             "requests": [self._vector(pod.requests) for pod in pods.values()],
             "application": self._applications,
-            "state": "".join(_STATES[pod.state] for pod in pods.values()),
+            "state": "".join(_STATES[pod.state] for pod in self.before.pods.values()),
             "before": before,
-            "after": [self._on(new[key]) if key in new else on for key, on in zip(pods, before, strict=True)],
+            "after": [self._on(node) for node in after],
             "zones": self._zones_of_pods(),
             "namespaces": namespaces.all(),
         }
@@ -315,10 +328,10 @@ class Inventory:
     # ------------------------------------------------------------------------------------------------------- queues
 
     def _queues(self) -> list[dict[str, Any]]:
-        on_node = [pod for pod in self.instance.pods.values() if pod.state.on_node]
+        on_node, stay = ([p for p in i.pods.values() if p.state.on_node] for i in (self.before, self.instance))
         new = [self.instance.pods[key] for key in self.answer.outcome.new]
         waiting = [pod for pod in self.instance.pending if pod.key not in self.answer.outcome.new]
-        before, added, left = (pods_by_queue(self.instance, pods) for pods in (on_node, new, waiting))
+        before, after, left = (pods_by_queue(self.instance, pods) for pods in (on_node, [*stay, *new], waiting))
         return [
             {
                 "name": name,
@@ -327,7 +340,7 @@ class Inventory:
                 "weight": queue.weight,
                 "capability": dict(queue.capability),
                 "before": requested(before.get(name, ())),
-                "after": requested([*before.get(name, ()), *added.get(name, ())]),
+                "after": requested(after.get(name, ())),
                 "waiting": len(left.get(name, ())),
             }
             for name, queue in self.instance.queues.items()

@@ -11,7 +11,7 @@ from placer.instance import Constraints, Group, GroupKey, HyperNode, Instance, K
 from placer.quantity import Resources
 from tests.support import Document, hyper_node, node, pod, pod_group, queue
 
-__all__ = ["HOSTILE", "UNREADABLE", "fleet", "hostile", "large", "write"]
+__all__ = ["HOSTILE", "UNREADABLE", "crowded", "fleet", "hostile", "large", "write"]
 
 #: Names that mean something to a parser of HTML, of JSON or of text, or to the eye.
 HOSTILE = (
@@ -54,6 +54,41 @@ def fleet() -> list[Document]:
         *(pod(f"y-{index}", group="y", gpu=8, cpu=8) for index in range(5)),
         pod("alone", node="n20", cpu=30, memory="1Gi"),
     ]
+
+
+def crowded() -> tuple[list[Document], Document]:
+    """Three full nodes of 8 GPUs and two pods that need one each, and a placement that disturbs what runs for them.
+
+    ``low`` is evicted from a; one pod of 4 GPUs moves from b to the other on c.
+    """
+    kept = {
+        "metadata": {
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "w", "controller": True}
+            ]
+        }
+    }
+    things = [
+        *(node(name, cpu=32, memory="64Gi", gpu=8, pods=20) for name in ("a", "b", "c")),
+        pod_group("low", minMember=1),
+        pod("low-0", group="low", node="a", gpu=8, spec={"priority": 1}, **kept),
+        *(pod(f"half-{name}", node=name, gpu=4, spec={"priority": 1}, **kept) for name in ("b", "c")),
+        *(pod(f"high-{index}", gpu=8, spec={"priority": 5}) for index in range(2)),
+    ]
+    placement = {
+        "apiVersion": "placer.dev/v1alpha1",
+        "kind": "Placement",
+        "bindings": [{"namespace": "default", "pod": f"high-{index}", "node": "ab"[index]} for index in range(2)],
+        "evictions": [
+            {"namespace": "default", "pod": "low-0", "node": "a", "unit": "PodGroup/default/low", "priority": 1}
+        ],
+        "moves": [{"namespace": "default", "pod": "half-b", "from": "b", "to": "c", "unit": "Pod/default/half-b"}],
+        "steps": [
+            {"go": ["default/half-b"], "bind": ["default/half-b"]},
+            {"go": ["default/low-0"], "bind": ["default/high-0", "default/high-1"]},
+        ],
+    }
+    return things, placement
 
 
 def hostile() -> list[Document]:

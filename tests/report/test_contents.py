@@ -20,7 +20,7 @@ from placer.instance import Instance
 from placer.report import contents, page, told_apart
 from placer.report.page import SCRIPTS, in_element
 from placer.stranded import stranded
-from tests.report.scenes import HOSTILE, UNREADABLE, fleet, write
+from tests.report.scenes import HOSTILE, UNREADABLE, crowded, fleet, write
 from tests.support import instance_of, node, pod
 
 STATIC = Path(__file__).parent.parent.parent / "placer" / "report" / "static"
@@ -112,6 +112,50 @@ def test_bindings_of_others_are_judged(folder: Path) -> None:
     wide = gather(folder / "fleet.json", bindings(folder, "wide", x_0="n21", x_1="n22", x_2="n30"))
     assert wide["verdict"]["word"] == "INVALID"
     assert [each["rule"] for each in wide["violations"]] == ["C7"]
+
+
+def test_what_is_evicted_and_moved_is_told_as_such(folder: Path) -> None:
+    things, placement = crowded()
+    (folder / "disturbs.json").write_text(json.dumps(placement))
+    found = gather(write(folder, "crowded", things), folder / "disturbs.json")
+    assert found["violations"] == []
+    assert found["verdict"]["word"] == "VALID"
+    pods = found["disturbed"]["pods"]
+    names = [found["pods"]["name"][index] for index in pods["pod"]]
+    fates = dict(zip(names, zip(pods["what"], pods["unit"], pods["step"], strict=True), strict=True))
+    assert fates == {
+        "low-0": ("evicted", "PodGroup/default/low", 2),
+        "half-b": ("moved", "Pod/default/half-b", 1),
+    }
+    assert found["disturbed"]["lines"][0] == "Evict 1 gang:"
+    nodes = [*found["nodes"]["name"], None]
+    before, after = (
+        {pod: nodes[on] for pod, on in zip(found["pods"]["name"], found["pods"][when], strict=True)}
+        for when in ("before", "after")
+    )
+    assert before == {"low-0": "a", "half-b": "b", "half-c": "c", "high-0": None, "high-1": None}
+    assert after == {"low-0": None, "half-b": "c", "half-c": "c", "high-0": "a", "high-1": "b"}
+    gpu = [each["name"] for each in found["resources"]].index("nvidia.com/gpu")
+    held = [[found["amounts"][vector][gpu] for vector in found["nodes"][when]] for when in ("before", "after")]
+    assert held == [[8, 4, 4], [8, 8, 8]]
+    low = group(found, "low")
+    assert (low["before"], low["new"], low["moved"], low["evicted"], low["waiting"]) == (1, 0, 0, 1, 1)
+    half = group(found, "half-b")
+    assert (half["before"], half["new"], half["moved"], half["evicted"], half["waiting"]) == (1, 0, 1, 0, 0)
+
+
+def test_what_ran_on_a_lost_node_is_told_as_such(folder: Path) -> None:
+    things, _ = crowded()
+    placement = {"apiVersion": "placer.dev/v1alpha1", "kind": "Placement", "lost": ["b"]}
+    placement["bindings"] = [{"namespace": "default", "pod": "half-b", "node": "c"}]
+    (folder / "repairs.json").write_text(json.dumps(placement))
+    found = gather(write(folder, "crowded", things), folder / "repairs.json")
+    assert found["violations"] == []
+    assert found["disturbed"]["pods"]["what"] == ["lost"]
+    assert found["disturbed"]["lines"][0] == "1 node lost, b: 1 pod of 1 single pod ran there."
+    place = found["pods"]["name"].index("half-b")
+    assert [found["nodes"]["name"][found["pods"][when][place]] for when in ("before", "after")] == ["b", "c"]
+    assert (group(found, "half-b")["before"], group(found, "half-b")["new"]) == (1, 1)
 
 
 def test_a_placement_of_other_input_proves_nothing_here(folder: Path) -> None:

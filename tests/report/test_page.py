@@ -14,7 +14,7 @@ from placer.cli import main
 from placer.read import read
 from placer.report import Inputs, contents, page, told_apart
 from tests.browsers import COLOURS
-from tests.report.scenes import HOSTILE, UNREADABLE, fleet, hostile, large, write
+from tests.report.scenes import HOSTILE, UNREADABLE, crowded, fleet, hostile, large, write
 
 WIDE = {"width": 1400, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
@@ -32,6 +32,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["compare", instance, "--policies", "volcano,kube-default,greedy", "-o", compared, "--quiet"]) == 0
     assert main(["report", instance, "-o", str(folder / "as-is.html"), "--quiet"]) == 0
     assert main(["report", instance, placement, compared, "-o", str(folder / "fleet.html"), "--quiet"]) == 0
+    things, disturbs = crowded()
+    full, plan = write(folder, "crowded", things), folder / "disturbs.json"
+    plan.write_text(json.dumps(disturbs))
+    assert main(["report", full, str(plan), "-o", str(folder / "crowded.html"), "--quiet"]) == 0
     inputs = told_apart([named])
     found = contents(read(*inputs.instance), inputs)
     found["nodes"]["name"][0] = UNREADABLE
@@ -214,9 +218,52 @@ def test_before_and_after(opened: Open) -> None:
     browser.find_element("xpath", "//button[text()='Before']").click()
     assert taken() == 32
     assert picture(browser) != drawn
+    assert pixels(browser, WARN) == 0  # nothing is moved here
     browser.find_element("xpath", "//button[text()='What changes']").click()
     assert taken() == 32 + 12
     assert picture(browser) != drawn
+
+
+def test_what_is_evicted_and_moved_is_marked_and_told(opened: Open) -> None:
+    browser = opened("crowded")
+    assert named_rows(browser, "disturbed")["default/low-0"]["What happens"] == "is evicted"
+    assert named_rows(browser, "disturbed")["default/half-b"]["To"] == "c"
+    assert named_rows(browser, "groups")["default/low"]["State"] == "evicted"
+    assert "PodGroup/default/low" in text(browser, "#disturbed")
+    assert "evicted or lost" in text(browser, "#legend")
+    marked = picture(browser)
+    assert pixels(browser, BAD) > 50
+    assert pixels(browser, WARN) > 50
+    point(browser, 20, 26 + 40)
+    assert "1 pod evicted" in text(browser, "#tip")
+    browser.find_element("xpath", "//button[text()='Before']").click()
+    assert picture(browser) != marked
+    assert pixels(browser, BAD) > 1000
+    point(browser, 20, 26 + 40, click=True)
+    assert "default/low-0 (is evicted)" in text(browser, "#details")
+    search(browser, "half-b")
+    assert "on c, moved" in text(browser, "#results")
+    search(browser, "low-0")
+    assert "waits, evicted" in text(browser, "#results")
+
+
+#: Colours of the page in the light: of what is evicted, and of what is moved.
+BAD, WARN = (0xB3, 0x26, 0x1E), (0x7A, 0x4D, 0x00)
+
+
+def pixels(browser: Any, colour: tuple[int, int, int]) -> int:
+    """How many pixels of the picture have a colour."""
+    script = """
+        const drawn = document.getElementById('canvas'), copy = drawn.cloneNode();
+        const pen = copy.getContext('2d', { willReadFrequently: true });
+        pen.drawImage(drawn, 0, 0);
+        const { data } = pen.getImageData(0, 0, copy.width, copy.height);
+        const same = (at) => arguments[0].every((part, index) => data[at + index] === part);
+        let count = 0;
+        for (let at = 0; at < data.length; at += 4) count += same(at);
+        return count;
+    """
+    return int(browser.execute_script(script, colour))
 
 
 def picture(browser: Any) -> str:
@@ -272,7 +319,7 @@ def test_everything_has_a_name_for_those_who_hear_the_page(opened: Open) -> None
 # ------------------------------------------------------------------------------------- nothing leaves, or gets in
 
 
-@pytest.mark.parametrize("name", ["fleet", "as-is", "hostile"])
+@pytest.mark.parametrize("name", ["fleet", "as-is", "crowded", "hostile"])
 def test_no_request_leaves(opened: Open, name: str) -> None:
     browser = opened(name)
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
@@ -355,7 +402,7 @@ def test_texts_have_contrast(opened: Open, scheme: str) -> None:
     assert dark == (scheme == "dark")
 
 
-@pytest.mark.parametrize("name", ["fleet", "hostile"])
+@pytest.mark.parametrize("name", ["fleet", "crowded", "hostile"])
 def test_on_a_phone_only_tables_go_beyond_the_screen(opened: Open, name: str) -> None:
     browser = opened(name, screen=PHONE)
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")

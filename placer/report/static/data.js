@@ -150,6 +150,33 @@ function hasChanged(pod) {
   return data.pods.before[pod] !== data.pods.after[pod];
 }
 
+const EVICTED = "evicted";
+const MOVED = "moved";
+const LOST = "lost";
+
+/** Row of `data.disturbed.pods` of each pod that is evicted or moved, or ran on a node that is lost. */
+const disturbedRow = new Map(data.disturbed.pods.pod.map((pod, row) => [pod, row]));
+
+/** What happens to a pod that runs: evicted, moved or lost; undefined: nothing. */
+function fateOf(pod) {
+  return data.disturbed.pods.what[disturbedRow.get(pod)];
+}
+
+/** The mark that a pod has in the picture: before, all that leave a node; after, those that were moved to it. */
+function markOf(pod, when) {
+  const fate = fateOf(pod);
+  if (fate === undefined) return null;
+  if (when === AFTER) return fate === MOVED ? MOVED : null;
+  return fate === MOVED ? MOVED : EVICTED;
+}
+
+/** Node to the worst that happens to a pod on it; nodes that nothing leaves are absent. */
+const markOfNode = new Map();
+for (const pod of disturbedRow.keys()) {
+  const node = data.pods.before[pod];
+  if (markOfNode.get(node) !== EVICTED) markOfNode.set(node, markOf(pod, BEFORE));
+}
+
 /** Whose colour a pod has: that of its gang, else of its application (behind the groups), else its own. */
 function ownerOf(pod) {
   const group = data.pods.group[pod];
@@ -163,7 +190,7 @@ function ownerName(owner) {
   return owner < groupCount ? groupName(owner) : data.applications[owner - groupCount];
 }
 
-/** What each owner takes of a node's scarcest resource: pairs of owner and share. */
+/** What each owner takes of a node's scarcest resource, and how much of it is evicted or moved: owner to shares. */
 function sharesOfNode(node, when, changesOnly) {
   const has = amounts[data.nodes.allocatable[node]];
   const { resource } = fillOfNode(node, when);
@@ -172,7 +199,11 @@ function sharesOfNode(node, when, changesOnly) {
   for (const pod of podsOfNode(node, when)) {
     const owner = changesOnly && !hasChanged(pod) ? NOTHING : ownerOf(pod);
     const share = amounts[data.pods.requests[pod]][resource] / Math.max(has[resource], 1);
-    found.set(owner, (found.get(owner) || 0) + share);
+    if (!found.has(owner)) found.set(owner, { share: 0, [EVICTED]: 0, [MOVED]: 0 });
+    const shares = found.get(owner);
+    shares.share += share;
+    const mark = markOf(pod, when);
+    if (mark !== null) shares[mark] += share;
   }
   return found;
 }
@@ -187,7 +218,9 @@ function podName(pod) {
 
 /** What has become of a group, in a word or two. */
 function stateOfGroup(group) {
-  const { before, new: added, waiting, ready } = data.groups;
+  const { before, new: added, waiting, ready, evicted, moved } = data.groups;
+  if (evicted[group]) return evicted[group] === before[group] ? "evicted" : "some evicted";
+  if (moved[group] && !added[group] && !waiting[group]) return moved[group] === before[group] ? "moved" : "some moved";
   if (waiting[group] && !added[group]) return before[group] ? "some wait" : "waits";
   if (waiting[group]) return "some wait";
   if (added[group]) return ready[group] ? "placed" : "placed, not ready";

@@ -45,7 +45,7 @@ function facts(pairs) {
 }
 
 function detailsOfGroup(group) {
-  const { code, message, least, tier, asked, queue, priority, before, new: added, waiting: left, kind } = data.groups;
+  const { code, message, least, tier, asked, queue, priority, before, new: added, moved, evicted, waiting: left, kind } = data.groups;
   const reason = code[group];
   return [
     make("h3", {}, `${kind[group]} `, nameOf(groupName(group))),
@@ -54,7 +54,10 @@ function detailsOfGroup(group) {
       ["Why it waits", reason ? [make("strong", {}, reason), `: ${message[group]}`] : null],
       ["That means", reason && data.codes[reason] ? data.codes[reason].meaning : null],
       ["What to do", reason && data.codes[reason] ? data.codes[reason].remedy : null],
-      ["Pods", `${before[group]} ran before, ${added[group]} placed now, ${left[group]} waiting${least[group] ? `; at least ${least[group]} together` : ""}`],
+      ["Pods", [
+        `${before[group]} ran before`, evicted[group] ? `${evicted[group]} evicted` : "", moved[group] ? `${moved[group]} moved` : "",
+        `${added[group]} placed now`, `${left[group]} waiting`,
+      ].filter(Boolean).join(", ") + (least[group] ? `; at least ${least[group]} together` : "")],
       ["Each asks for", requestsOf(podsOfGroup[group])],
       ["Where", whereIs(group)],
       ["Tier", tier[group] === null ? null : String(tier[group])],
@@ -77,8 +80,8 @@ function requestsOf(pods) {
 }
 
 function whereIs(group) {
-  const { domain, nodes, before, new: added } = data.groups;
-  if (!(before[group] + added[group])) return "nowhere yet";
+  const { domain, nodes, before } = data.groups;
+  if (!nodes[group]) return before[group] ? "nowhere now" : "nowhere yet";
   const place = domain[group] === null ? null : places.find((each) => each.index && each.name === domain[group]);
   const on = `on ${counted(nodes[group], "node")}`;
   if (place) return [linkTo("domain", place.index, place.name), `, ${on}`];
@@ -150,10 +153,19 @@ function detailsOfNode(node) {
     zonesOf(node),
     pods.length ? list("Its pods", pods, (pod) => [
       data.pods.group[pod] === NOTHING ? nameOf(podName(pod)) : linkTo("group", data.pods.group[pod], podName(pod)),
-      data.decided && hasChanged(pod) ? " (new)" : "",
+      changeText(pod),
       data.pods.zones[pod] ? ` in ${data.pods.zones[pod].join(", ")}` : "",
     ]) : make("p", {}, "No pod is on it."),
   ];
+}
+
+/** What changes with a pod on a node, as it stands behind its name. */
+function changeText(pod) {
+  const fate = fateOf(pod);
+  const { before, after } = data.pods;
+  if (fate === MOVED) return state.when === AFTER ? ` (moved from ${data.nodes.name[before[pod]]})` : ` (moves to ${data.nodes.name[after[pod]]})`;
+  if (state.when === BEFORE && fate) return fate === LOST ? " (lost with the node)" : " (is evicted)";
+  return data.decided && state.when === AFTER && hasChanged(pod) ? " (new)" : "";
 }
 
 /** What is left on nodes that take no pods; nothing is said where there is none. */

@@ -53,7 +53,8 @@ function result(each, row) {
   const node = data.pods.after[row];
   const group = data.pods.group[row];
   const target = node !== NOTHING ? ["node", node] : group !== NOTHING ? ["group", group] : null;
-  const where = node === NOTHING ? "waits" : `on ${data.nodes.name[node]}`;
+  const fate = { [EVICTED]: ", evicted", [MOVED]: ", moved" }[fateOf(row)] || "";
+  const where = (node === NOTHING ? "waits" : `on ${data.nodes.name[node]}`) + fate;
   return [target ? linkTo(...target, podName(row)) : nameOf(podName(row)), " ", make("span", { class: "hint" }, where)];
 }
 
@@ -95,7 +96,7 @@ function start() {
 }
 
 function rest() {
-  const made = [comparisonSection, groupsSection, strandedSection, domainsSection, nodesSection, queuesSection, podsSection, violationsSection, findingsSection]
+  const made = [disturbedSection, comparisonSection, groupsSection, strandedSection, domainsSection, nodesSection, queuesSection, podsSection, violationsSection, findingsSection]
     .map((build) => build())
     .filter(Boolean);
   append(document.getElementById("main"), made);

@@ -143,11 +143,32 @@ function readInk() {
   const get = (name) => style.getPropertyValue(name).trim();
   ink = {
     text: get("--text"), back: get("--back"), band: get("--band"), full: get("--band-full"), free: get("--free"),
-    other: get("--other"), bad: get("--bad"), focus: get("--focus"), font: style.fontFamily,
+    other: get("--other"), bad: get("--bad"), moved: get("--warn"), focus: get("--focus"), font: style.fontFamily,
     gangs: Array.from({ length: COLOURS }, (_, index) => get(`--gang-${index}`)),
     fills: Array.from({ length: 6 }, (_, index) => get(`--fill-${index}`)),
   };
   ink.striped = ink.gangs.map(striped);
+  ink.marks = {
+    [EVICTED]: { plain: ink.bad, hatched: hatched(ink.bad, [[0, 0, 12, 12], [0, 12, 12, 0]]) },
+    [MOVED]: { plain: ink.moved, hatched: hatched(ink.moved, [[0, 6, 12, 6]]) },
+  };
+}
+
+/** Lines of a colour with an edge of the page's background, to be seen on whatever is below. */
+function hatched(colour, lines) {
+  const tile = make("canvas", { width: "12", height: "12" });
+  const pen = tile.getContext("2d");
+  for (const [style, width] of [[ink.back, 4], [colour, 2]]) {
+    pen.strokeStyle = style;
+    pen.lineWidth = width;
+    for (const [x, y, toX, toY] of lines) {
+      pen.beginPath();
+      pen.moveTo(x, y);
+      pen.lineTo(toX, toY);
+      pen.stroke();
+    }
+  }
+  return pen.createPattern(tile, "repeat");
 }
 
 /** The second round of colours: the same with stripes of the page's background. */
@@ -240,6 +261,7 @@ function drawTile(pen, node, tile, labelled) {
   pen.fillStyle = state.byFill ? ink.fills[fillClass(share)] : ink.free;
   pen.fillRect(tile.x, tile.y, tile.width, tile.height);
   if (!state.byFill) drawShares(pen, node, tile);
+  if (markOfNode.has(node)) drawCorner(pen, ink.marks[markOfNode.get(node)].plain, tile);
   if (share > 1 || data.nodes.notes[node]) {
     pen.strokeStyle = ink.bad;
     pen.lineWidth = 1.5;
@@ -255,14 +277,34 @@ function label(pen, node, share, tile) {
   write(pen, `${data.nodes.name[node]}  ${percent(share)}`, tile.x + 6, tile.y + 13, tile.width - 12);
 }
 
+/** A corner says that pods leave the node; of a tile without room for one, its upper edge. */
+function drawCorner(pen, colour, tile) {
+  const size = Math.min(14, tile.width / 2, tile.height / 2);
+  pen.fillStyle = colour;
+  if (size < 3) {
+    pen.fillRect(tile.x, tile.y, tile.width, Math.min(3, tile.height));
+    return;
+  }
+  pen.beginPath();
+  pen.moveTo(tile.x + tile.width - size, tile.y + tile.height);
+  pen.lineTo(tile.x + tile.width, tile.y + tile.height);
+  pen.lineTo(tile.x + tile.width, tile.y + tile.height - size);
+  pen.fill();
+}
+
 function drawShares(pen, node, tile) {
   const chosen = chosenOwner();
   let y = tile.y + tile.height;
-  for (const [owner, share] of sharesOfNode(node, state.when, state.changes)) {
+  for (const [owner, { share, ...marked }] of sharesOfNode(node, state.when, state.changes)) {
     const height = Math.min(share * tile.height, y - tile.y);
     pen.globalAlpha = chosen === null || chosen === owner ? 1 : 0.18;
     pen.fillStyle = paintOf(owner, Math.min(tile.width, height));
     pen.fillRect(tile.x, y - height, tile.width, height);
+    for (const [what, part] of Object.entries(marked).filter(([, part]) => part > 0)) {
+      const most = (height * part) / share;
+      pen.fillStyle = Math.min(tile.width, most) < 8 ? ink.marks[what].plain : ink.marks[what].hatched;
+      pen.fillRect(tile.x, y - height, tile.width, most);
+    }
     y -= height;
   }
   pen.globalAlpha = 1;
@@ -363,7 +405,16 @@ function brief({ kind, index }) {
   if (owners.length > 5) names.push(`${owners.length - 5} more`);
   if (names.length) lines.push(names.join(", "));
   if (data.nodes.notes[index]) lines.push(data.nodes.notes[index]);
+  lines.push(...leavingText(index));
   return lines;
+}
+
+/** How many pods leave a node, a line for each way. */
+function leavingText(node) {
+  const counts = { [EVICTED]: 0, [MOVED]: 0, [LOST]: 0 };
+  for (const pod of podsOfNode(node, BEFORE)) if (fateOf(pod)) counts[fateOf(pod)] += 1;
+  const words = { [EVICTED]: "evicted", [MOVED]: "moved away", [LOST]: "lost with the node" };
+  return Object.entries(counts).filter(([, count]) => count).map(([what, count]) => `${counted(count, "pod")} ${words[what]}`);
 }
 
 function briefOfGroup(group) {

@@ -102,13 +102,38 @@ function legend() {
     "div",
     { id: "legend" },
     make("p", { class: "groups" },
-      key("gang-0", `a colour for each ${data.applications.length ? "gang or application" : "group"}, plain or striped`), key("other", "pods in no group, or as before"), key("free", "free"), key("bad", "takes no pods, only some, or is over-full")),
+      key("gang-0", `a colour for each ${data.applications.length ? "gang or application" : "group"}, plain or striped`), key("other", "pods in no group, or as before"), key("free", "free"), key("bad", "takes no pods, only some, or is over-full"),
+      disturbedRow.size ? [key("evicted", "evicted or lost; a corner: from this node"), key("moved", "moved; a corner: away from this node")] : []),
     make("p", { class: "fills" }, steps.map((text, index) => key(`fill-${index}`, text))),
     make("p", {}, "A node is as full as its scarcest resource; bands are domains. Click a band to open it, the uppermost to go out."),
   );
 }
 
 // -------------------------------------------------------------------------------------------------------------- tables
+
+const FATES = { [EVICTED]: "is evicted", [MOVED]: "is moved", [LOST]: "is lost with its node" };
+
+/** What is evicted and moved, in the command's own words and pod by pod. */
+function disturbedSection() {
+  const { lines, pods } = data.disturbed;
+  if (!lines.length) return null;
+  const nodeOf = (column) => (row) => data.nodes.name[column[pods.pod[row]]] || "";
+  const cellOf = (column) => (row) => (column[pods.pod[row]] === NOTHING ? "waits" : linkTo("node", column[pods.pod[row]], nodeOf(column)(row)));
+  return section("disturbed", "What is evicted and moved", make("div", { class: "lines" }, lines.map((line) => make("p", {}, line))), pods.pod.length ? new Table({
+    id: "disturbed",
+    caption: "Running pods that leave their nodes, and the step of the plan in which they go",
+    count: pods.pod.length,
+    columns: [
+      { label: "Pod", value: (row) => podName(pods.pod[row]), cell: (row) => nameOf(podName(pods.pod[row])) },
+      { label: "What happens", value: (row) => FATES[pods.what[row]] },
+      { label: "From", value: nodeOf(data.pods.before), cell: cellOf(data.pods.before) },
+      { label: "To", value: nodeOf(data.pods.after), cell: cellOf(data.pods.after) },
+      { label: "Goes together as", value: (row) => pods.unit[row], cell: (row) => nameOf(pods.unit[row]) },
+      { label: "Priority", numeric: true, value: (row) => pods.priority[row] },
+      { label: "Step", numeric: true, value: (row) => pods.step[row] || null },
+    ],
+  }).element : null);
+}
 
 function groupsSection() {
   if (!groupCount) return section("groups", "Groups", make("p", {}, "There is no group."));
@@ -128,6 +153,8 @@ function groupsSection() {
       { label: "State", value: stateOfGroup },
       { label: "Ran before", numeric: true, value: (row) => groups.before[row] },
       ...(data.decided ? [{ label: "Placed now", numeric: true, value: (row) => groups.new[row] }] : []),
+      ...(groups.evicted.some(Boolean) ? [{ label: "Evicted", numeric: true, value: (row) => groups.evicted[row] }] : []),
+      ...(groups.moved.some(Boolean) ? [{ label: "Moved", numeric: true, value: (row) => groups.moved[row] }] : []),
       { label: "Waiting", numeric: true, value: (row) => groups.waiting[row] },
       ...(groups.code.some(Boolean) ? [
         { label: "Reason", value: (row) => groups.code[row] || "" },
@@ -201,7 +228,7 @@ function podsSection() {
   const { group, application, before, after, requests, state: states, zones } = data.pods;
   const nodeName = (node) => (node === NOTHING ? "" : data.nodes.name[node]);
   const nodeCell = (node) => (node === NOTHING ? "" : linkTo("node", node, data.nodes.name[node]));
-  const stateOf = (row) => (states[row] === "p" && after[row] !== NOTHING ? "placed now" : POD_STATES[states[row]]);
+  const stateOf = (row) => fateOf(row) || (states[row] === "p" && after[row] !== NOTHING ? "placed now" : POD_STATES[states[row]]);
   const withZones = Object.keys(zones).length > 0;
   return section("pods", "Pods", podCount ? new Table({
     id: "pods",
