@@ -9,25 +9,35 @@ __all__ = ["examples", "exhaustive", "register_profiles", "seed_blocks"]
 
 
 def register_profiles() -> None:
-    """Make the profiles ``quick``, which holds unless another is asked for, and ``ci``; neither depends on speed."""
-    for name, percent in (("quick", 20), ("ci", 100)):
+    """Make the profiles ``quick``, which holds unless another is asked for, ``ci``, and ``explore``.
+
+    None depends on speed. ``quick`` and ``ci`` draw the same examples in every run, so that a commit that passed
+    passes again; ``explore`` draws others each time and keeps what failed.
+    """
+    for name, percent, same in (("quick", 20, True), ("ci", 100, True), ("explore", 100, False)):
         settings.register_profile(
-            name, max_examples=percent, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+            name,
+            max_examples=percent,
+            deadline=None,
+            derandomize=same,
+            suppress_health_check=[HealthCheck.too_slow],
         )
     settings.load_profile("quick")
 
 
 def examples(number: int, *, derandomize: bool = False) -> settings:
-    """Draw so many examples under the profile ``ci``, and a fifth of them under ``quick``.
+    """Draw so many examples under the profiles ``ci`` and ``explore``, and a fifth of them under ``quick``.
 
     Parameters
     ----------
     number
-        Examples under ``ci``, where hypothesis itself would draw 100.
+        Examples under ``ci`` and ``explore``, where hypothesis itself would draw 100.
     derandomize
-        Draw the same examples in every run.
+        Draw the same examples in every run, also under ``explore``.
     """
-    return settings(max_examples=number * settings().max_examples // 100, derandomize=derandomize)
+    profile = settings()
+    most = number * profile.max_examples // 100
+    return settings(max_examples=most, derandomize=derandomize or profile.derandomize)
 
 
 def exhaustive(*values: object) -> list[object]:

@@ -308,6 +308,25 @@ def path_key(document: Document) -> tuple[str, str]:
     return document["apiVersion"].rpartition("/")[0], document["kind"]
 
 
+#: What drawn objects of earlier runs had where a pass ended.
+FOUND: list[Document] = [
+    {"metadata": {"ownerReferences": [{"name": None}, {}]}},
+    {"metadata": {"ownerReferences": [None]}},
+    {"metadata": {"labels": {"team": None}, "annotations": {"scheduling.volcano.sh/group-name": None}}},
+    {"status": {"phase": "Pending", "conditions": [{"type": None}, {}]}},
+    {"spec": {"schedulingGates": [{"name": None}], "schedulerName": "placer", "containers": [{"name": "main"}]}},
+]
+
+
+@pytest.mark.parametrize("found", FOUND, ids=lambda found: json.dumps(found)[:40])
+def test_nulls_in_a_pod_count_as_absent(found: Document) -> None:
+    pod = live_pod("p-null", namespace="odd", cpu=1)
+    odd_one = {**pod, **found, "metadata": {**pod["metadata"], **found.get("metadata", {})}}
+    server, done = a_pass([*good(), *odd(), odd_one], [odd_one])
+    assert done.result is not None
+    assert good_ones(server) == ALL_GOOD
+
+
 @pytest.mark.parametrize("place", range(len(CASES)), ids=CASES)
 @settings(examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())

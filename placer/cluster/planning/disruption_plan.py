@@ -17,11 +17,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-import msgspec
-
 from placer.cluster.reading.guards import Guards
 from placer.cluster.reading.snapshot import Identity, Snapshot
-from placer.cluster.reading.views import PodView
+from placer.cluster.reading.views import PodView, read_view
 from placer.instance import GroupKey, Instance, Key, Pod, PodState
 from placer.placement import Placement, Step
 from placer.verify import verify
@@ -62,7 +60,7 @@ class DisruptionReport:
 
 def owners(snapshot: Snapshot, pods: Iterable[Key]) -> dict[Key, str]:
     """The uid of the controller of each pod that has one."""
-    views = (msgspec.json.decode(text, type=PodView) for text in snapshot.pod_texts(pods).values())
+    views = (read_view(text, PodView) for text in snapshot.pod_texts(pods).values())
     return {view.key: view.controller.uid for view in views if view.controller is not None}
 
 
@@ -70,7 +68,7 @@ def only_ours(snapshot: Snapshot, instance: Instance, guards: Guards) -> Instanc
     """The instance in which pods of other schedulers, and of namespaces that are not ours to touch, are protected."""
     pods = dict(instance.pods)
     for text in snapshot.of_kind("Pod"):
-        view = msgspec.json.decode(text, type=PodView)
+        view = read_view(text, PodView)
         pod = pods.get(view.key)
         if pod is None or pod.state is not PodState.BOUND or pod.protected:
             continue

@@ -31,7 +31,7 @@ from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.rule_checks import RuleChecks
 from placer.cluster.reading.field_filter import essence, list_reader, readable
 from placer.cluster.reading.snapshot import TAINT, is_placeholder, placeholder_for
-from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection
+from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection, read_view
 from placer.instance import GroupKey, HostPort, Instance, Key, Node, Pod, PodState
 from placer.instance.eligibility import host_ports
 from placer.instance.instance_builder import read_nodes
@@ -258,10 +258,10 @@ class SchedulerCache:
     def pod_happened(self, kind: str, item: bytes) -> None:
         """Hear an event of a pod: ADDED, MODIFIED or DELETED, and the pod as it came."""
         try:
-            view = msgspec.json.decode(item, type=PodView)
+            view = read_view(item, PodView)
         except msgspec.ValidationError:  # it keeps what it holds; while it is pending it is not as it was
             with self._news:
-                self._pending.gone(msgspec.json.decode(item, type=ObjectView).key)
+                self._pending.gone(read_view(item, ObjectView).key)
                 self._news.notify_all()
             return
         with self._news:
@@ -273,7 +273,7 @@ class SchedulerCache:
 
     def pods_replaced(self, items: Sequence[bytes]) -> None:
         """Hear all pods that there are."""
-        views = [(msgspec.json.decode(item, type=PodView), item) for item in items]
+        views = [(read_view(item, PodView), item) for item in items]
         with self._news:
             there = {view.key for view, _ in views}
             for key in [*self._room.holdings, *self._pending]:
@@ -285,7 +285,7 @@ class SchedulerCache:
 
     def node_happened(self, kind: str, item: bytes) -> None:
         """Hear an event of a node."""
-        name = msgspec.json.decode(item, type=ObjectView).metadata.name
+        name = read_view(item, ObjectView).metadata.name
         found = {} if kind == "DELETED" else _readable([item])
         with self._news:
             self._nodes.pop(name, None)

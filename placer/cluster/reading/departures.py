@@ -10,9 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import msgspec
-
-from placer.cluster.reading.views import PodView
+from placer.cluster.reading.views import PodView, read_view
 from placer.kube.pod import TERMINAL_PHASES
 
 __all__ = ["Departures"]
@@ -36,14 +34,14 @@ class Departures:
 
     def pod_happened(self, kind: str, item: bytes) -> None:
         """Hear an event of a pod."""
-        pod = msgspec.json.decode(item, type=PodView)
+        pod = read_view(item, PodView)
         with self._news:
             self._note(pod, there=kind != "DELETED")
             self._news.notify_all()
 
     def pods_replaced(self, items: Sequence[bytes]) -> None:
         """Hear all pods that there are."""
-        pods = [msgspec.json.decode(item, type=PodView) for item in items]
+        pods = [read_view(item, PodView) for item in items]
         with self._news:
             self._standing &= {pod.metadata.uid for pod in pods}
             self._made.clear()

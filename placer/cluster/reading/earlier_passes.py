@@ -23,7 +23,7 @@ import msgspec
 
 from placer.cluster.reading.gang_record import GangRecord, RejectedWorkload, digests
 from placer.cluster.reading.snapshot import TAINT, Snapshot
-from placer.cluster.reading.views import PodView, Workload
+from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.gangs import VOLCANO
 from placer.instance.instance_builder import make_instance
@@ -200,7 +200,7 @@ def _rejected(
     found: dict[Key, BackOff] = {}
     texts = snapshot.pod_texts(pod.key for pod in instance.pending) if rejected else {}
     for key, item in sorted(texts.items()):
-        each = rejected.get(msgspec.json.decode(item, type=PodView).workload)
+        each = rejected.get(read_view(item, PodView).workload)
         if each is not None and each.until is not None:
             found[key] = BackOff(instance.pods[key].group or GroupKey("", *key), each.until, str(each))
     return found

@@ -15,7 +15,7 @@ import msgspec
 
 from placer.cluster.reading.earlier_passes import Change, changed
 from placer.cluster.reading.snapshot import Snapshot
-from placer.cluster.reading.views import ObjectView
+from placer.cluster.reading.views import ObjectView, read_view
 from placer.instance import Key
 from placer.manifests.label_selectors import matches, parse_label_selector
 
@@ -70,7 +70,7 @@ def guarded(snapshot: Snapshot, guards: Guards) -> Snapshot:
 
 def _gated(snapshot: Snapshot, guards: Guards) -> Iterator[tuple[tuple[str, Key], Change]]:
     for item in snapshot.of_kind("Pod") if guards.namespaces else ():
-        pod = msgspec.json.decode(item, type=_PendingView)
+        pod = read_view(item, _PendingView)
         ours = pod.spec.scheduler_name == snapshot.scheduler_name and not pod.spec.node_name
         if ours and not guards.admits(pod.metadata.namespace):
             yield ("Pod", pod.key), _gate
@@ -79,7 +79,7 @@ def _gated(snapshot: Snapshot, guards: Guards) -> Iterator[tuple[tuple[str, Key]
 def _closed(snapshot: Snapshot, guards: Guards) -> Iterator[tuple[tuple[str, Key], Change]]:
     tests = parse_label_selector(guards.node_selector) if guards.node_selector else ()
     for item in snapshot.of_kind("Node") if tests else ():
-        node = msgspec.json.decode(item, type=ObjectView)
+        node = read_view(item, ObjectView)
         if not matches(tests, node.metadata.labels or {}):
             yield ("Node", node.key), _close
 

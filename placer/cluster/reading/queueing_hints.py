@@ -7,10 +7,8 @@ and what is missed here waits for the next period.
 
 from __future__ import annotations
 
-import msgspec
-
 from placer.cluster.reading.field_filter import essence
-from placer.cluster.reading.views import PodView
+from placer.cluster.reading.views import PodView, read_view
 from placer.kube.kinds import KindInfo
 from placer.kube.pod import TERMINAL_PHASES
 
@@ -37,7 +35,7 @@ def may_help(info: KindInfo, before: bytes | None, after: bytes | None, schedule
 
 
 def _pod_may_help(info: KindInfo, before: bytes | None, after: bytes | None, scheduler_name: str) -> bool:
-    was, now = (None if item is None else msgspec.json.decode(item, type=PodView) for item in (before, after))
+    was, now = (None if item is None else read_view(item, PodView) for item in (before, after))
     if now is None or now.status.phase in TERMINAL_PHASES:
         return _holds_room(was)
     if before is None or after is None:

@@ -13,12 +13,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-import msgspec
-
 from placer.cluster.reading.client import Follower
 from placer.cluster.reading.field_filter import list_reader
 from placer.cluster.reading.snapshot import whole_kind
-from placer.cluster.reading.views import ObjectView
+from placer.cluster.reading.views import ObjectView, read_view
 from placer.cluster.reading.watch import Watch
 from placer.kube.kinds import KindInfo
 
@@ -149,4 +147,4 @@ class _Reflector:
 
 def _place(item: bytes) -> tuple[str, str]:
     """Namespace and name, by which the server sorts."""
-    return msgspec.json.decode(item, type=ObjectView).key
+    return read_view(item, ObjectView).key

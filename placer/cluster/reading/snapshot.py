@@ -30,7 +30,7 @@ import msgspec
 from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, whole_list
 from placer.cluster.reading.field_filter import list_reader, readable
 from placer.cluster.reading.served_kinds import ServedKinds, referred
-from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView
+from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView, read_view
 from placer.errors import ClusterError
 from placer.instance import Key
 from placer.instance.eligibility import ConstraintsPool
@@ -123,13 +123,13 @@ class Snapshot:
     @cached_property
     def identities(self) -> Mapping[Key, Identity]:
         """Which pods there were."""
-        pods = (msgspec.json.decode(item, type=ObjectView) for item in self.of_kind("Pod"))
+        pods = (read_view(item, ObjectView) for item in self.of_kind("Pod"))
         return {pod.key: Identity(pod.metadata.uid, pod.metadata.resource_version) for pod in pods}
 
     def pod_texts(self, keys: Iterable[Key]) -> dict[Key, bytes]:
         """Text of some pods; one that is not there is absent."""
         wanted = frozenset(keys)
-        found = ((msgspec.json.decode(item, type=ObjectView).key, item) for item in self.of_kind("Pod"))
+        found = ((read_view(item, ObjectView).key, item) for item in self.of_kind("Pod"))
         return {key: item for key, item in found if key in wanted}
 
     def of_kind(self, kind: str) -> Iterator[bytes]:
@@ -301,7 +301,7 @@ class _Taker:
     def _measurements(self) -> Iterator[tuple[str, str]]:
         for item in self.items:
             if _is(item, "NetworkTopology"):
-                topology = msgspec.json.decode(item, type=TopologyView)
+                topology = read_view(item, TopologyView)
                 if topology.measurements:
                     yield topology.metadata.namespace, topology.measurements
 
@@ -419,7 +419,7 @@ def _there(pods: Iterable[bytes]) -> Iterator[tuple[Key, str]]:
     """DaemonSets and nodes on which they have a pod that has not ended."""
     for item in pods:
         if b'"DaemonSet"' in item:
-            pod = msgspec.json.decode(item, type=PodView)
+            pod = read_view(item, PodView)
             for owner in pod.metadata.owner_references or ():
                 if owner.kind == _KIND and pod.spec.node_name and pod.status.phase not in TERMINAL_PHASES:
                     yield Key(pod.metadata.namespace, owner.name), pod.spec.node_name

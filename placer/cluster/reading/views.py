@@ -28,9 +28,11 @@ __all__ = [
     "TopologyView",
     "Workload",
     "is_rejection",
+    "read_view",
 ]
 
 Item = TypeVar("Item")
+View = TypeVar("View", bound="ObjectView")
 
 #: ``status.reason`` of pods that a kubelet did not admit, beside OutOfRESOURCE. Source: Kubernetes ``pkg/kubelet``
 #: (lifecycle, cm, eviction, sysctl, nodeshutdown, volume manager).
@@ -162,10 +164,42 @@ class ObjectView(msgspec.Struct):
         return Key(self.metadata.namespace, self.metadata.name)
 
 
+def read_view(text: bytes | msgspec.Raw, shape: type[View]) -> View:
+    """Read a view of an object; a field that is null counts as absent, as it does for the API server.
+
+    Parameters
+    ----------
+    text
+        The object as JSON text.
+    shape
+        The view.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        The text is no JSON, or a field has another type than the view says.
+
+    Examples
+    --------
+    >>> read_view(b'{"metadata": {"name": "a", "ownerReferences": [{"name": null}]}}', ObjectView).key
+    Key(namespace='default', name='a')
+    """
+    try:
+        return msgspec.json.decode(text, type=shape)
+    except msgspec.ValidationError:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(text)), shape)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value if inner is not None] if isinstance(value, list) else value
+
+
 class ConditionView(msgspec.Struct, rename="camel"):
     """A condition of a pod's status; its time is kept as it is written, since it is written back."""
 
-    type: str
+    type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""

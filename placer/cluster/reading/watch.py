@@ -20,7 +20,7 @@ from contextlib import contextmanager
 import msgspec
 
 from placer.cluster.reading.client import Busy, Follower, whole_list
-from placer.cluster.reading.views import ObjectView, Page
+from placer.cluster.reading.views import ObjectView, Page, read_view
 from placer.errors import ClusterError
 
 __all__ = ["Watch", "Watches"]
@@ -241,7 +241,7 @@ class Watch:
             shut()
 
     def _hear(self, event: _Envelope) -> None:
-        seen = msgspec.json.decode(event.object, type=_Seen)
+        seen = read_view(event.object, _Seen)
         if event.type == "ERROR":
             self._lose(f"the server broke it off ({seen.code})")
             if seen.code == 410:

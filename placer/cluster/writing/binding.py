@@ -31,11 +31,9 @@ from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import quote
 
-import msgspec
-
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unanswered, Writer
-from placer.cluster.reading.views import PodView
+from placer.cluster.reading.views import PodView, read_view
 
 __all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "pod_path"]
 
@@ -215,7 +213,7 @@ def _seen(answer: Response, bind: PlannedBinding) -> BindingResult | str | None:
     """What an answer says that holds the pod."""
     if answer.status not in (200, 404):
         return None
-    pod = msgspec.json.decode(answer.text, type=PodView) if answer.status == 200 else None
+    pod = read_view(answer.text, PodView) if answer.status == 200 else None
     if pod is not None and (pod.metadata.uid, pod.spec.node_name) == (bind.uid, bind.node):
         return BindingResult(bind, BindingState.BOUND)
     why = _why_not(pod, bind)

@@ -26,7 +26,7 @@ from enum import Enum
 import msgspec
 
 from placer.cluster.reading.client import Response, Unanswered, Writer
-from placer.cluster.reading.views import PodView
+from placer.cluster.reading.views import PodView, read_view
 from placer.cluster.writing.binding import pod_path
 from placer.instance import Key
 
@@ -130,7 +130,7 @@ def _looked(server: Writer, pod: Key, uid: str, failed: _Failed) -> Eviction | _
         return _EVICTED
     if answer.status != 200:
         return failed
-    found = msgspec.json.decode(answer.text, type=PodView)
+    found = read_view(answer.text, PodView)
     gone = found.metadata.uid != uid or found.metadata.deletion_timestamp is not None
     return _EVICTED if gone else failed
 

@@ -12,14 +12,12 @@ from dataclasses import replace
 from enum import Enum
 from urllib.parse import quote
 
-import msgspec
-
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Unanswered, Writer, pages
 from placer.cluster.reading.field_filter import list_reader
 from placer.cluster.reading.snapshot import Snapshot
-from placer.cluster.reading.views import PodView
+from placer.cluster.reading.views import PodView, read_view
 from placer.cluster.writing.binding import pod_path
 from placer.errors import ClusterError
 from placer.instance import Key
@@ -116,7 +114,7 @@ class _RollBack:
 def _standing(now: Snapshot, ours: dict[Key, PlannedBinding]) -> Iterator[tuple[PlannedBinding, str]]:
     """Pods of ours that are where they were bound, and not on their way out, with their versions."""
     for item in now.pod_texts(ours).values():
-        pod = msgspec.json.decode(item, type=PodView)
+        pod = read_view(item, PodView)
         bind = ours[pod.key]
         if (pod.metadata.uid, pod.spec.node_name) == (bind.uid, bind.node) and pod.metadata.deletion_timestamp is None:
             yield bind, pod.metadata.resource_version
