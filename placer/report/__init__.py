@@ -8,6 +8,7 @@ The way of a report, one file for each step::
     inputs      told_apart    files -> texts of the instance, the placement, a comparison
     answers     answer_of     instance and placement -> what comes of it, what is proved, why groups wait
     inventory   inventory     nodes, domains, groups, pods, queues as columns
+    disturbed   disturbed     what is evicted and moved, and what lost nodes ran
     stranded    stranded      what is free and cannot be used, and why
     comparison  beside        rows of ``placer compare`` and the groups that fare differently
     contents    contents      all of it as one value, ready for JSON

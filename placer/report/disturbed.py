@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from placer.report.answers import Answer
 from placer.summary.preempting import preempt_lines, repair_lines
+
+if TYPE_CHECKING:
+    from placer.report.answers import Answer
 
 __all__ = ["disturbed"]
 
