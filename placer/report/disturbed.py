@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.summary.preempting import preempt_lines, repair_lines
 
@@ -23,29 +24,34 @@ def disturbed(answer: Answer) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``lines``, as the command prints them, and columns of ``pods`` by group: ``pod`` (its index), ``what``
-        (``evicted``, ``moved``, ``lost``), ``unit`` (what goes together, D1), ``priority`` of the unit, and the number
-        of the ``step`` in which it goes (0: it is gone already). All are empty where nothing is disturbed.
+        ``lines``, as the command prints them, and columns of ``pods``: the number of the ``step`` in which one goes (0:
+        it is gone already), ``unit`` (what goes together, D1), ``pod`` (its index), ``what`` (``evicted``, ``moved``,
+        ``lost``), ``priority`` of the unit. All are empty where nothing is disturbed.
     """
-    placement, disruption = answer.result.placement, answer.disruption
-    columns: dict[str, list[Any]] = {name: [] for name in ("pod", "what", "unit", "priority", "step")}
-    if placement is None or not (disruption.gone or placement.lost):
+    placement = answer.outcome.placement
+    rows = sorted(_rows(answer))
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(_Row._fields)}
+    if not (rows or placement.lost):
         return {"lines": [], "pods": columns}
-    step_of = {key: number for number, step in enumerate(placement.steps, 1) for key in step.go}
-    index = {key: number for number, key in enumerate(answer.before.pods)}
-    lost = [
-        ("lost", str(answer.before.pods[key].group or key), answer.before.pods[key].priority, key)
-        for key in answer.lost
-    ]
-    gone = [
-        ("moved" if key in disruption.moved else "evicted", unit.name, unit.priority, key)
-        for unit in disruption.units
-        for key in unit.pods
-        if key in disruption.gone
-    ]
-    for what, unit, priority, key in (*lost, *gone):
-        row = (index[key], what, unit, priority, step_of.get(key, 0))
-        for column, value in zip(columns.values(), row, strict=True):
-            column.append(value)
     lines = repair_lines(answer.before, answer.result) if placement.lost else preempt_lines(answer.result)
     return {"lines": list(lines), "pods": columns}
+
+
+class _Row(NamedTuple):
+    step: int
+    unit: str
+    pod: int
+    what: str
+    priority: int
+
+
+def _rows(answer: Answer) -> Iterator[_Row]:
+    pods, disruption = answer.before.pods, answer.disruption
+    index = {key: number for number, key in enumerate(pods)}
+    for key in answer.lost:
+        yield _Row(0, str(pods[key].group or f"Pod {key}"), index[key], "lost", pods[key].priority)
+    step_of = {key: number for number, step in enumerate(disruption.placement.steps, 1) for key in step.go}
+    for unit in disruption.units:
+        for key in disruption.gone.intersection(unit.pods):
+            what = "moved" if key in disruption.moved else "evicted"
+            yield _Row(step_of.get(key, 0), unit.name, index[key], what, unit.priority)
