@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.summary.preempting import preempt_lines, repair_lines
+from placer.summary.preempting import defrag_lines, preempt_lines, repair_lines
 
 if TYPE_CHECKING:
     from placer.report.answers import Answer
@@ -30,14 +30,20 @@ def disturbed(answer: Answer) -> dict[str, Any]:
     """
     placement = answer.outcome.placement
     rows = sorted(_rows(answer))
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(_Row._fields)}
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(_Disturbed._fields)}
     if not (rows or placement.lost):
         return {"lines": [], "pods": columns}
-    lines = repair_lines(answer.before, answer.result) if placement.lost else preempt_lines(answer.result)
-    return {"lines": list(lines), "pods": columns}
+    return {"lines": list(_lines(answer)), "pods": columns}
 
 
-class _Row(NamedTuple):
+def _lines(answer: Answer) -> Iterator[str]:
+    """What the command says that made such a placement."""
+    if answer.outcome.placement.lost:
+        return repair_lines(answer.before, answer.result)
+    return (defrag_lines if answer.outcome.placement.wanted else preempt_lines)(answer.result)
+
+
+class _Disturbed(NamedTuple):
     step: int
     unit: str
     pod: int
@@ -45,13 +51,13 @@ class _Row(NamedTuple):
     priority: int
 
 
-def _rows(answer: Answer) -> Iterator[_Row]:
+def _rows(answer: Answer) -> Iterator[_Disturbed]:
     pods, disruption = answer.before.pods, answer.disruption
     index = {key: number for number, key in enumerate(pods)}
     for key in answer.lost:
-        yield _Row(0, str(pods[key].group or f"Pod {key}"), index[key], "lost", pods[key].priority)
+        yield _Disturbed(0, str(pods[key].group or f"Pod {key}"), index[key], "lost", pods[key].priority)
     step_of = {key: number for number, step in enumerate(disruption.placement.steps, 1) for key in step.go}
     for unit in disruption.units:
         for key in disruption.gone.intersection(unit.pods):
             what = "moved" if key in disruption.moved else "evicted"
-            yield _Row(step_of.get(key, 0), unit.name, index[key], what, unit.priority)
+            yield _Disturbed(step_of.get(key, 0), unit.name, index[key], what, unit.priority)
