@@ -123,10 +123,18 @@ class Placed:
         return frozenset(group.key for group in groups if outcome.ready(group))
 
 
-def place(instance: Instance) -> Placed | None:
-    """Place all that waits; None where the answer breaks a rule, which is a bug and no answer."""
+def place(instance: Instance, more: float = MORE_ORDERS) -> Placed | None:
+    """Place all that waits; None where the answer breaks a rule, which is a bug and no answer.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    more
+        Seconds for the orders of the greedy after its first.
+    """
     dense = make_dense(instance)
-    solution = greedy(dense, None, Deadline.within(MORE_ORDERS), Deadline())
+    solution = greedy(dense, None, Deadline.within(more), Deadline())
     placement = aligned(instance, dense.placement(complete(dense, solution)))
     return None if verify(instance, placement) else Placed(instance, placement)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from placer.deadline import Deadline
 from placer.errors import PlacerError
-from placer.explain.cases import Case, Change, Placed
+from placer.explain.cases import Case, Change, Placed, place
 from placer.explain.cluster_changes import ended_gangs, larger_queues
 from placer.explain.disruption_changes import least_disturbed
 from placer.explain.group_changes import calls, corrected, fewer_members, higher_priority, wider_tier
@@ -25,8 +25,8 @@ __all__ = ["PROPOSALS", "TriedChange", "changes"]
 #: What proposes changes of one kind.
 Proposal: TypeAlias = "Callable[[Question], Iterator[Change]]"
 
-#: Seconds for searches of more changes where some help already.
-MORE = 2.0
+#: Seconds for searches of more changes where some help already, first of what must be evicted or moved.
+MORE = 1.5
 
 #: First changes of pairs that are tried, and pairs that are told.
 FIRSTS, PAIRS = 24, 3
@@ -44,11 +44,10 @@ PROPOSALS: tuple[Proposal, ...] = (
     ended_gangs,
     higher_priority,
     added_nodes,
-    least_disturbed,
 )
 
 #: What proposes changes that others go with.
-PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, higher_priority, least_disturbed))
+PAIRED = tuple(each for each in PROPOSALS if each not in (calls, ended_gangs, higher_priority))
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedC
     search
         Asked about kinds of changes of which the greedy shows none to help.
     disturb
-        Asked what must go for the group, after that.
+        Asked what must go for the group.
 
     Returns
     -------
@@ -92,8 +91,9 @@ def changes(question: Question, search: Search, disturb: Disturb) -> list[TriedC
     pairs = _pairs_beside(question, single)
     left = _within(question.deadline, MORE) if single or pairs else question.deadline
     thorough = replace(question, deadline=left, search=search, disturb=disturb)
+    least = _admitting(thorough, least_disturbed)
     found |= {propose: _admitting(thorough, propose) for propose, told in found.items() if not told}
-    every = [*pairs, *(tried for told in found.values() for tried in told)]
+    every = [*pairs, *least, *(tried for told in found.values() for tried in told)]
     return sorted(every, key=lambda each: (len(each.loses), each.change.rank, each.change.message))
 
 
@@ -142,7 +142,8 @@ def _after(question: Question, first: Change, told: Collection[frozenset[str]]) 
     for propose in (*PAIRED, calls):
         for second in question.deadline.each(propose(after)):
             pair = first.then(second)
-            if second.edits not in told and pair.edits not in told:
+            new = second.edits not in told and pair.edits not in told
+            if new and {first.rank[0], second.rank[0]} != {ADD}:  # twice as many nodes are no second kind
                 tried = _tried(question, pair)
                 yield from () if tried is None else (tried,)
 
@@ -169,20 +170,28 @@ def _tried(question: Question, change: Change) -> TriedChange | None:
     """The change where it admits the group; None where it does not, or makes no instance."""
     try:
         case = question.case.changed(change)
-        placed = _placed(question, case)
-        objects = tuple(case.objects_beside(question.case))
+        lost, objects = _lost(question, case), tuple(case.objects_beside(question.case))
     except PlacerError:
         return None
-    if placed is None:
+    return None if lost is None else TriedChange(change, objects, lost)
+
+
+def _lost(question: Question, case: Case) -> tuple[GroupKey, ...] | None:
+    """Groups that would wait for it; None where no placement is found that admits the group.
+
+    The greedy's first order is enough where it admits the group and nothing waits for it.
+    """
+    lost = _left_out(question, place(case.instance, more=0.0))
+    if lost == ():
+        return lost
+    lost = _left_out(question, case.placed)
+    if lost is None and question.search is not None:
+        lost = _left_out(question, question.search(case.instance, question.deadline))
+    return lost
+
+
+def _left_out(question: Question, placed: Placed | None) -> tuple[GroupKey, ...] | None:
+    """Groups admitted as things stand that a placement leaves waiting; None where it does not admit the group."""
+    if placed is None or question.key not in placed.admitted:
         return None
-    lost = question.placed.admitted & frozenset(placed.instance.groups) - placed.admitted
-    return TriedChange(change, objects, tuple(sorted(lost)))
-
-
-def _placed(question: Question, case: Case) -> Placed | None:
-    """A placement that admits the group; None where none is found."""
-    greedily = case.placed
-    if greedily is not None and question.key in greedily.admitted:
-        return greedily
-    searched = question.search(case.instance, question.deadline) if question.search is not None else None
-    return searched if searched is not None and question.key in searched.admitted else None
+    return tuple(sorted(question.placed.admitted & frozenset(placed.instance.groups) - placed.admitted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.disruption import Disruption, DisruptionUnit
@@ -13,7 +14,7 @@ from placer.words import and_list, some
 
 if TYPE_CHECKING:
     from placer.explain.question import Question
-    from placer.instance import GroupKey
+    from placer.instance import Instance
     from placer.result import Result
 
 __all__ = ["least_disturbed"]
@@ -26,19 +27,30 @@ NAMED = 3
 
 
 def least_disturbed(question: Question) -> Iterator[Change]:
-    """The evictions and moves that are found for the group alone, where something may be disturbed for it."""
+    """The evictions and moves that are found for the group, where something may be disturbed for it.
+
+    For the group alone, or, where it would fit alone, beside the others that wait and are placed.
+    """
     if question.disturb is not None and not question.lifted:
-        result = question.disturb(question.placed.instance, question.key, question.deadline)
+        result = question.disturb(_with_new_pods_kept(question), question.key, question.deadline)
         if result is not None and result.placement is not None and result.placement.disturbs:
-            yield _change(question.key, result, Disruption(result.instance, result.placement))
+            yield _change(question, result, Disruption(result.instance, result.placement))
 
 
-def _change(key: GroupKey, result: Result, disruption: Disruption) -> Change:
+def _with_new_pods_kept(question: Question) -> Instance:
+    """Where changes are screened, but for pods that do not run yet: these can be neither evicted nor moved."""
+    pods, new = question.instance.pods, question.placed.placement.node_of
+    kept = {key: replace(pods[key], protected="it does not run yet") for key in new if pods[key].node is not None}
+    return question.instance.keeping_held(pods={**pods, **kept})
+
+
+def _change(question: Question, result: Result, disruption: Disruption) -> Change:
     counted = [each for each in result.objective if each.value.name in (*LOSSES, "moved", "movedUnits")]
     proved = "proved to be the least" if all(each.met for each in counted) else "the least that was found"
-    moves = sorted(disruption.moved.items())
+    key, moves = question.key, sorted(disruption.moved.items())
+    beside = "" if "Outcompeted" in question.codes else f" --for {key.namespace}/{key.name}"
     return Change(
-        f"{_units(disruption)} ({proved}; placer preempt --for {key.namespace}/{key.name})",
+        f"{_units(disruption)} ({proved}; placer preempt{beside})",
         (DISTURB, len(disruption.gone)),
         without=pod_words(disruption.evicted),
         set_=tuple(f"{words}:spec.nodeName={each.node}" for pod, each in moves for words in pod_words([pod])),

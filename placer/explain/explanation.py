@@ -42,7 +42,7 @@ __all__ = [
 NAMED = 8
 
 #: Most and least seconds of a search where the greedy does not admit a group.
-SEARCH, LEAST_SEARCH = 2.0, 1.0
+SEARCH, LEAST_SEARCH = 1.5, 1.0
 
 #: Most seconds of a search for what must go.
 DISTURBING = 3.0

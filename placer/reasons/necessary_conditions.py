@@ -295,7 +295,8 @@ class NecessaryConditions:
         causes["not eligible"] = int((~eligible).sum())
         text = counted({cause: count for cause, count in causes.items() if count})
         node, said = self.nearest.to(pod, eligible)
-        message = f"0/{len(eligible)} nodes have room for a pod of {shape_text(pod.requests)}: {text}; {said}"
+        asked, but = shape_text(pod.requests), "" if eligible.all() else self._but(pod)
+        message = f"0/{len(eligible)} nodes have room for a pod of {asked}: {text}; {said}{but}"
         return Cause("InsufficientResources", message, frozenset({node}))
 
     def _nodes_of(self, index: int) -> tuple[str, str]:
@@ -305,7 +306,11 @@ class NecessaryConditions:
         if eligible == every:
             return "the nodes have", ""
         them = f"{eligible} of {plural(every, 'node')} {'is' if eligible == 1 else 'are'} eligible and"
-        return f"{them} {'has' if eligible == 1 else 'have'}", f"; not eligible: {self.eligible.refusals(pod)}"
+        return f"{them} {'has' if eligible == 1 else 'have'}", self._but(pod)
+
+    def _but(self, pod: Pod) -> str:
+        """What keeps a pod off the nodes that it may not use."""
+        return f"; not eligible: {self.eligible.refusals(pod)}"
 
     def _topology(self, target: Target, most: Most) -> Cause | None:
         """C7: what each subgroup with a limit of its own finds in one domain, then the whole group."""

@@ -37,6 +37,8 @@ from placer.reasons import reasons
 from tests.support import Document, hyper_node, node, pod, pod_group
 
 RACK = 16
+#: What is made again elsewhere may be evicted and moved.
+OWNED = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]}
 HARD = {"mode": "hard", "highestTierAllowed": 1}
 
 
@@ -59,7 +61,8 @@ def running(nodes: int, seed: int) -> Iterator[Document]:
         places = room[2 * at : 2 * at + 2]
         if draw.random() < 2 / 3:
             places = [places[0]] * 2
-        yield from (pod(f"run-{at:03}-{i}", group=f"run-{at:03}", node=on, gpu=4) for i, on in enumerate(places))
+        for number, on in enumerate(places):
+            yield pod(f"run-{at:03}-{number}", group=f"run-{at:03}", node=on, metadata=OWNED, gpu=4)
 
 
 def waiting(count: int) -> Iterator[Document]:

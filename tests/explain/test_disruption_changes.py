@@ -72,3 +72,18 @@ def test_both_are_named_and_counted() -> None:
     assert found.change.message.startswith(words)
     assert found.change.without == ("pod/default/eval-0", "pod/default/eval-1")
     assert found.change.set_ == ("pod/default/idle:spec.nodeName=n1",)
+
+
+def test_beside_others_that_are_placed_first() -> None:
+    """The free node goes to who asks for it with a higher priority; of the others, one has less to lose."""
+    runs_there = [runs("a", "n1", priority=1, cpu=8), runs("b", "n2", priority=9, cpu=8)]
+    first = pod("first", cpu=8, spec={"priority": 7})
+    (found,) = disturbing(*(node(f"n{at}", cpu=8) for at in range(3)), *runs_there, first, *waits(8))
+    assert found.change.message == "evict Pod/default/a (1 pod) (proved to be the least; placer preempt)"
+    assert (found.change.without, found.change.set_, found.loses) == (("pod/default/a",), (), ())
+
+
+def test_what_does_not_run_yet_is_not_evicted() -> None:
+    """Only the other group that waits could go for it, and that asks with as high a priority."""
+    rival = pod("first", cpu=8, spec={"priority": 5})
+    assert disturbing(node("n0", cpu=8), rival, *waits(8)) == []

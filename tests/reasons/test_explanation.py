@@ -140,7 +140,7 @@ def test_no_node_has_room_or_the_host_port() -> None:
     message = (
         "0/3 nodes have room for a pod of cpu 2, nvidia.com/gpu 4: "
         "1 insufficient cpu, 1 insufficient nvidia.com/gpu, 1 not eligible; "
-        "Node n0 comes nearest: nvidia.com/gpu 2 free, 2 too few"
+        "Node n0 comes nearest: nvidia.com/gpu 2 free, 2 too few; not eligible: 1 untolerated taint x:NoSchedule (n2)"
     )
     assert only(world) == ("InsufficientResources", message)
     world = on("n0")
