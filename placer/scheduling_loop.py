@@ -12,12 +12,15 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections import deque
 from typing import Protocol
 
 from placer.cluster.reading.client import Client
 from placer.cluster.reading.queueing_hints import may_help
 from placer.cluster.reading.reflectors import Reflectors
+from placer.cluster.reading.rejections import rejection_of
 from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.views import Rejection
 from placer.cluster.writing.lease import LeaderElector
 from placer.errors import ClusterError, PlacerError
 from placer.kube.kinds import KindInfo
@@ -31,6 +34,8 @@ __all__ = ["LoopObserver", "run_loop"]
 _QUIET, _GATHERING = 0.2, 1.0
 #: Seconds after the first pass that went wrong; they double up to the second number.
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+#: Most pods that kubelets rejected of which is known what happened between passes, the latest.
+_MOST_REJECTED = 1_000
 #: Seconds between two looks at whether to stop, at the Lease, and at whether passes are paused.
 _LOOK = 0.5
 
@@ -119,11 +124,18 @@ class _Loop:
         self._news = threading.Event()
         self._earlier: tuple[Snapshot, Result] | None = None
         self._failures = 0
-        self.lists = Reflectors(client, self._changed)
+        self._rejected: deque[Rejection] = deque(maxlen=_MOST_REJECTED)
+        self.lists = Reflectors(client, self._changed, self._heard)
 
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
         if may_help(info, before, after, self._options.scheduler_name):
             self._news.set()
+
+    def _heard(self, info: KindInfo, item: bytes) -> None:
+        """Note what a kubelet rejects between passes: its controller may delete it before the next one."""
+        found = rejection_of(item, self._options.scheduler_name) if info.attribute == "pods" else None
+        if found is not None:
+            self._rejected.append(found)
 
     def lead(self) -> None:
         """Make passes as the leader, for as long as it is one; where another one is, look again shortly after."""
@@ -159,7 +171,7 @@ class _Loop:
     def _make(self, leading: LeaderElector | None) -> None:
         """Make one pass."""
         self._news.clear()  # what comes from now on may be younger than the snapshot
-        done = Pass(self._options, earlier=self._earlier)
+        done = Pass(self._options, earlier=self._earlier, heard=tuple(self._rejected))
         observer = self._observer
         observer.begun(done)
         try:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, Reject
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
 from placer.cluster.reading.snapshot import Lists, Snapshot, take
-from placer.cluster.reading.views import Workload
+from placer.cluster.reading.views import Rejection, Workload
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import Breaker, PatientWriter
 from placer.cluster.writing.gang_ledger import write_record
@@ -158,6 +158,7 @@ class Pass:
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
+    heard: Collection[Rejection] = ()  #: what kubelets rejected lately, as watches between passes have it
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
@@ -322,7 +323,7 @@ def read_cluster(
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
         done.record = _recorded(client, done)
-        found = failed_pods(client, options.scheduler_name, options.cool_down)
+        found = [*failed_pods(client, options.scheduler_name, options.cool_down), *done.heard]
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"), lists)
         now = server_time(client)
         done.began += now - datetime.now(UTC)  # by the server's clock, as all that is written to it

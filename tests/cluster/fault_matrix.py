@@ -263,14 +263,16 @@ ADMISSION: tuple[Admission, ...] = (
 
 _UNHEARD = """
 A pod that its kubelet rejects later than a pass waits (`--settle`, 5 s; it ends as soon as all have
-answered), and that its controller deletes before the next pass, is seen by nobody, and is bound again, to the
-same node if it is the best one still. The next pass could know that a uid that was bound is gone, and that
-its controller has made another pod; it does not take that for a rejection. A controller that restarts a whole
-gang (a JobSet, a Job of Volcano, a LeaderWorkerSet) leaves just the same behind, and healthy gangs would wait
-for it, twice as long each time; and whoever deletes pods of their own would make nodes cool down for
-everybody. What kubelets say in Events says no more: of a pod that is gone it does not name the controller,
-and who may write Events in a namespace could write the same. It costs one binding a pass, of that workload;
-`--settle 30` hears kubelets that take longer.
+answered), and that its controller deletes at once, is heard of by a loop (`--every`): its watches are open
+between passes, too. A pass that stands alone, as one of a CronJob does, knows nothing of it, and binds such a
+pod again, to the same node if it is the best one still; it costs one binding a pass, of that workload, and
+`--settle 30` hears kubelets that take longer. That a uid that was bound is gone, and its controller has made
+another pod, is not taken for a rejection: a controller that restarts a whole gang (a JobSet, a Job of Volcano,
+a LeaderWorkerSet) leaves just the same behind, and healthy gangs would wait for it, twice as long each time.
+What kubelets say in Events says no more: of a pod that is gone it does not name the controller.
+
+Whose a pod is, and by `spec.nodeName` also where it goes, its author may write; so may a kubelet be made to
+reject it. What the pods of one namespace had rejected has four nodes cool down at a time at most, the latest.
 """
 
 _SAYS_NO = frozenset(("garbled", "401", "403", "404"))

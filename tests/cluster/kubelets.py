@@ -25,7 +25,7 @@ from placer.quantity import Resources
 from tests.cluster.api import Api, Refused
 from tests.support import Document, instance_of, objects_of
 
-__all__ = ["Admission", "Kubelets", "Rejection"]
+__all__ = ["Admission", "Impatient", "Kubelets", "Rejection"]
 
 #: Host address, protocol and port; the address 0.0.0.0 stands for all of them.
 _Port = tuple[str, str, int]
@@ -211,6 +211,15 @@ class Kubelets:
         except Refused as refusal:
             if refusal.status not in (404, 409):  # deleted meanwhile, or another pod has its name
                 raise
+
+
+class Impatient(Kubelets):
+    """Kubelets beside controllers that delete at once what failed."""
+
+    def _report(self, pod: Mapping[str, Any], rejection: Rejection | None) -> None:
+        super()._report(pod, rejection)
+        if rejection is not None:
+            self.api.delete(_path(pod), pod["metadata"]["uid"])
 
 
 class _Running:

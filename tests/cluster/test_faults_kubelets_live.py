@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import subprocess
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,10 @@ import pytest
 from placer.methods import process
 from tests.cluster.api import Api
 from tests.cluster.faults import PODS, half_bound, recreate
-from tests.cluster.kubelets import Admission, Kubelets, Rejection
+from tests.cluster.kubelets import Admission, Impatient, Kubelets
 from tests.cluster.passes import Passes, bound, gang
-from tests.cluster.things import live_pod
-from tests.support import Document, node
+from tests.cluster.things import live_pod, of_a_job
+from tests.support import node
 
 
 def test_a_kubelet_that_rejects_cools_down_and_the_gang_is_repaired(cluster: Api, passes: Passes) -> None:
@@ -47,15 +46,6 @@ def test_a_kubelet_that_rejects_cools_down_and_the_gang_is_repaired(cluster: Api
         assert (told["gangs"]["bound"], told["rejected"]) == (1, {})
 
 
-class Impatient(Kubelets):
-    """Kubelets beside controllers that delete at once what failed."""
-
-    def _report(self, pod: Mapping[str, Any], rejection: Rejection | None) -> None:
-        super()._report(pod, rejection)
-        if rejection is not None:
-            self.api.delete(f"{PODS}/{pod['metadata']['name']}", pod["metadata"]["uid"])
-
-
 def test_a_workload_that_no_kubelet_takes_backs_off_and_the_pool_stays(cluster: Api, passes: Passes) -> None:
     """Kubelets know of 5 cpu where nodes tell 8; of what failed nothing is left for the next pass but the record."""
     kubelets = Impatient(cluster)
@@ -63,13 +53,13 @@ def test_a_workload_that_no_kubelet_takes_backs_off_and_the_pool_stays(cluster: 
     for name in kubelets.admissions:
         kubelets.admissions[name] = Admission.of(node(name, cpu=5))
     for number in range(2):
-        cluster.create(_of_a_job(f"poison-{number}", cpu=6))
+        cluster.create(of_a_job(f"poison-{number}", cpu=6))
         with kubelets.running(every=0.01):
             told = passes("--settle", "20", code=None)
         assert list(told["rejected"]) == [f"default/poison-{number}"]
         assert cluster.items(PODS) == []
         assert len(told["coolingNodes"]) == number  # that of the first one, and nobody is asked but the record
-    cluster.create(_of_a_job("poison-2", cpu=6), *gang("fine", 3, cpu=5))
+    cluster.create(of_a_job("poison-2", cpu=6), *gang("fine", 3, cpu=5))
     for _ in range(2):  # while it waits it goes on waiting
         with kubelets.running(every=0.01):
             told = passes("--settle", "20")
@@ -86,12 +76,6 @@ def test_a_workload_that_no_kubelet_takes_backs_off_and_the_pool_stays(cluster: 
         if (each["regarding"]["name"], each["reason"]) == ("poison-2", "FailedScheduling")
     ]
     assert notes == [condition["message"]]
-
-
-def _of_a_job(name: str, **requests: object) -> Document:
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "poison", "uid": "1", "controller": True}
-    made = live_pod(name, guaranteed=True, **requests)
-    return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
 
 
 def _now() -> str:

@@ -11,11 +11,13 @@ import pytest
 
 from placer.cluster.writing.lease import PAUSED, LeaseOptions
 from tests.cluster.api import Api
+from tests.cluster.faults import PODS
+from tests.cluster.kubelets import Admission, Impatient
 from tests.cluster.loops import looping
 from tests.cluster.passes import bound, gang, leaves
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
-from tests.cluster.things import live_pod
+from tests.cluster.things import live_pod, of_a_job
 from tests.support import node
 from tests.waiting import wait_until
 
@@ -69,6 +71,25 @@ def test_at_the_latest_a_pass_begins_after_the_period_and_what_is_the_same_is_no
     assert last is not None
     assert (last.trace, last.seconds) == (first.trace, first.seconds)
     assert list(map(str, last.reasons)) == ["Pod default/giant"]
+
+
+def test_what_a_kubelet_rejects_between_passes_is_known_though_the_pod_is_deleted_at_once(
+    cluster: Api, control_plane: ControlPlane, volcano: None
+) -> None:
+    """The kubelet of n1 knows of less than it told, and answers when no pass waits for it any more."""
+    kubelets = Impatient(cluster)
+    kubelets.add(node("n1", cpu=8))
+    kubelets.admissions["n1"] = Admission.of(node("n1", cpu=5))
+    cluster.create(node("n2", cpu=7))
+    with looping(control_plane, NEVER) as loop:
+        cluster.create(of_a_job("first", cpu=8))
+        wait_until(lambda: loop.bound == 1, "the binding to n1")
+        kubelets.step()
+        assert cluster.items(PODS) == []
+        cluster.create(of_a_job("second", cpu=6))
+        wait_until(lambda: loop.bound == 2, "the binding of the next one")
+        assert bound(cluster) == {"second": "n2"}
+        assert loop.passes[-1].cooling == {"n1"}
 
 
 def test_one_beside_it_stands_by_and_takes_over(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:

@@ -14,7 +14,7 @@ import pytest
 from placer.cluster.reading import views
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.gang_record import RecordedGangs, RejectedWorkload, packed, read_record
-from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
+from placer.cluster.reading.rejections import cooling_nodes, failed_pods, rejection_of, remembered, waiting_workloads
 from placer.cluster.reading.views import PodView, Rejection, Workload, is_rejection
 from placer.cluster.writing.gang_ledger import write_record
 from tests.cluster.fault_matrix import ADMISSION
@@ -145,6 +145,32 @@ def test_lone_pods_of_a_namespace_count_together() -> None:
     found = [each.rejection for each in views if each.rejection is not None]
     known = remembered({}, found, 300, NOW)
     assert (cooling_nodes(known, 300, NOW), [str(each) for each in known]) == (set(), ["Pod default/*"])
+
+
+def test_a_namespace_takes_few_nodes_out_whatever_its_pods_say_they_are_of() -> None:
+    """Who makes a pod, and which node it names, its author writes: a hundred Jobs that are not there, a node each."""
+    forged = [rejection(f"n{at:02}", -at, Workload("mallory", "Job", f"j{at}")) for at in range(1, 100)]
+    known = remembered({}, [*forged, rejection("a", -200), rejection("b", -100, OTHER)], 300, NOW)
+    assert cooling_nodes(known, 300, NOW) == {"n01", "n02", "n03", "n04", "a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "changed", "node"),
+    [
+        ("placer", {}, "n1"),
+        ("*", {}, "n1"),
+        ("another", {}, None),
+        ("placer", {"status": {"phase": "Failed", "reason": "Error"}}, None),
+        ("placer", {"status": {"phase": "Failed", "reason": {"no": "text"}}}, None),
+        ("placer", {"status": {"phase": "Running"}}, None),
+    ],
+)
+def test_of_an_event_it_is_read_that_a_kubelet_rejected_a_pod_of_ours(
+    scheduler: str, changed: Document, node: str | None
+) -> None:
+    item = msgspec.json.encode(failed("a", "n1", "OutOfcpu") | changed)
+    found = rejection_of(item, scheduler)
+    assert (found and found.node) == node
 
 
 def test_no_more_is_remembered_than_fits_and_the_latest_of_it() -> None:

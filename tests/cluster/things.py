@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support import Document, pod
 
-__all__ = ["live_pod", "numa_topology"]
+__all__ = ["live_pod", "numa_topology", "of_a_job"]
 
 
 def live_pod(name: str, *, scheduler: str = "placer", guaranteed: bool = False, **options: Any) -> Document:
@@ -21,6 +21,13 @@ def live_pod(name: str, *, scheduler: str = "placer", guaranteed: bool = False, 
             each["resources"] = {"requests": each["resources"]["requests"], "limits": each["resources"]["requests"]}
     found["spec"] = spec
     return found
+
+
+def of_a_job(name: str, **requests: object) -> Document:
+    """A guaranteed pod that a Job made."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "poison", "uid": "1", "controller": True}
+    made = live_pod(name, guaranteed=True, **requests)
+    return {**made, "metadata": {**made["metadata"], "ownerReferences": [owner]}}
 
 
 def numa_topology(node: str, *zones: Mapping[str, str], policy: str = "single-numa-node") -> Document:

@@ -20,7 +20,7 @@ from placer.cluster.reading.views import ObjectView, read_view
 from placer.cluster.reading.watch import Watch
 from placer.kube.kinds import KindInfo
 
-__all__ = ["Changed", "Reflectors"]
+__all__ = ["Changed", "Heard", "Reflectors"]
 
 #: Seconds after which the server is to end a watch; two seconds before it sends a bookmark.
 _WINDOW = 10
@@ -29,6 +29,8 @@ _SILENCE = 2 * _WINDOW
 
 #: Hears of a change: the kind, and what was and is kept of the object; None: there is none.
 Changed = Callable[[KindInfo, bytes | None, bytes | None], None]
+#: Hears of an event: the kind, and the object as it came.
+Heard = Callable[[KindInfo, bytes], None]
 
 
 class Reflectors:
@@ -41,10 +43,12 @@ class Reflectors:
     changed
         Called for every object that is not as it was, in the threads of the watches and in the one that asks; not for
         what comes with the first list of a kind.
+    heard
+        Called before that with the object of every event, of which less is kept.
     """
 
-    def __init__(self, server: Follower, changed: Changed = lambda *_: None) -> None:
-        self._server, self._changed = server, changed
+    def __init__(self, server: Follower, changed: Changed = lambda *_: None, heard: Heard = lambda *_: None) -> None:
+        self._server, self._changed, self._heard = server, changed, heard
         self._of: dict[str, _Reflector] = {}
         self._asked: set[str] = set()
 
@@ -54,7 +58,7 @@ class Reflectors:
         """What is kept of a list, taken anew where that is not known to be current; and its resourceVersion."""
         self._asked.add(path)
         if path not in self._of:
-            self._of[path] = _Reflector(self._server, path, info, api_version, self._changed)
+            self._of[path] = _Reflector(self._server, path, info, api_version, self._changed, self._heard)
         return self._of[path].current(watch)
 
     def close_unasked(self) -> None:
@@ -77,9 +81,11 @@ class Reflectors:
 class _Reflector:
     """One list."""
 
-    def __init__(self, server: Follower, path: str, info: KindInfo, api_version: str, changed: Changed) -> None:
+    def __init__(
+        self, server: Follower, path: str, info: KindInfo, api_version: str, changed: Changed, heard: Heard
+    ) -> None:
         self._server, self._path, self._info, self._version = server, path, info, api_version
-        self._changed = changed
+        self._changed, self._heard = changed, heard
         self._items: dict[tuple[str, str], bytes] = {}
         self._guard = threading.Lock()
         self._watch: Watch | None = None
@@ -118,6 +124,7 @@ class _Reflector:
 
     def _happened(self, of: int, kind: str, item: bytes) -> None:
         """Heed an event of the watch on a list."""
+        self._heard(self._info, item)
         now = None if kind == "DELETED" else list_reader(self._info, self._version).object_or_name(item)
         key = _place(item)
         with self._guard:

@@ -4,6 +4,8 @@ A kubelet that rejects a pod of ours knows something that the API server does no
 and gets nothing new for a while; or of the pod. Which one shows when another kubelet rejects a pod of the same workload
 too: then it is the *workload* that backs off, one minute at first and twice as long after each further rejection, an
 hour at most, and the nodes take others at once. So one workload that no kubelet takes costs a pool one node at a time.
+Whose pods they are, and which node they name, tenants may write themselves; so all workloads of a namespace together
+have few nodes cool down at a time, too.
 
 Controllers delete what failed, some of them at once. So what a pass hears and what it finds in lists is kept in the
 record beside half-bound gangs (:mod:`placer.cluster.reading.gang_record`), where no tenant may write.
@@ -16,17 +18,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from placer.cluster.reading.client import Server, listed
 from placer.cluster.reading.gang_record import RejectedWorkload
 from placer.cluster.reading.views import PodView, Rejection, Workload
 from placer.instance import ANY_SCHEDULER
 
-__all__ = ["back_off", "cooling_nodes", "failed_pods", "remembered", "waiting_workloads"]
+__all__ = ["back_off", "cooling_nodes", "failed_pods", "rejection_of", "remembered", "waiting_workloads"]
 
 #: Seconds for which something is not tried after the first time, and the most.
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 60, 3600
 #: Most workloads that are remembered, and most nodes of each, the latest.
 _MOST_WORKLOADS, _MOST_NODES = 1_000, 8
+#: Most nodes that cool down for what one namespace had rejected, the latest.
+_MOST_COOLING = 4
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -52,6 +58,17 @@ def failed_pods(server: Server, scheduler_name: str, seconds: float) -> list[Rej
     of_ours = "" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}"
     pods = listed(server.get, "/api/v1/pods", PodView, f"status.phase=Failed{of_ours}")
     return [pod.rejection for pod in pods if pod.rejection is not None]
+
+
+def rejection_of(item: bytes, scheduler_name: str) -> Rejection | None:
+    """Read from a pod as it came that its kubelet rejected it; None where it did not, or the pod is not ours."""
+    if b'"Failed"' not in item:
+        return None
+    try:
+        pod = msgspec.json.decode(item, type=PodView)
+    except msgspec.ValidationError:  # the list sets it aside, too
+        return None
+    return pod.rejection if scheduler_name in (ANY_SCHEDULER, pod.spec.scheduler_name) else None
 
 
 def remembered(
@@ -123,10 +140,15 @@ def _backing_off(found: RejectedWorkload, now: datetime) -> RejectedWorkload:
 
 
 def cooling_nodes(known: Mapping[Workload, RejectedWorkload], seconds: float, now: datetime) -> set[str]:
-    """Nodes that get nothing new: their kubelet rejected a workload lately that no other one did."""
-    since = now - timedelta(seconds=seconds)
-    alone = (each.nodes for each in known.values() if not each.times)
-    return {name for nodes in alone for name, when in nodes.items() if when >= since}
+    """Nodes that get nothing new: their kubelet rejected a workload lately that no other one did.
+
+    Of each namespace the latest count, a few at most.
+    """
+    since, lately = now - timedelta(seconds=seconds), defaultdict[str, list[tuple[datetime, str]]](list)
+    for workload, each in known.items():
+        if not each.times:
+            lately[workload.namespace] += ((when, name) for name, when in each.nodes.items() if when >= since)
+    return {name for nodes in lately.values() for _, name in sorted(nodes)[-_MOST_COOLING:]}
 
 
 def waiting_workloads(known: Mapping[Workload, RejectedWorkload], now: datetime) -> dict[Workload, RejectedWorkload]:
