@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,35 @@ def test_one_whose_pods_cannot_be_foreseen_is_told_and_holds_no_room(spec: dict[
     assert [each.name for each in objects.pods] == ["a", "agent:n1"]
     found = prepared(taken, ()).instance.findings
     assert [(each.code, each.object) for each in found] == [("Unreadable", "DaemonSet default/odd")]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "desired", "ready", "minutes", "wanted"),
+    [
+        ("1", 20, 18, 60, True),
+        ("1", 20, 17, 60, False),  # its pods do not come: a quota, or they do not fit beside what runs
+        ("1", 20, 17, 1, True),  # the node is new
+        ("1", 1, 0, 60, True),
+        ("8", 20, 20, 60, True),
+        ("8001m", 20, 20, 60, False),  # fits no node
+        ("8001m", 20, 20, 1, False),
+    ],
+)
+def test_it_is_held_for_pods_that_will_come(cpu: str, desired: int, ready: int, minutes: int, wanted: bool) -> None:
+    """Else a tenant takes a cluster by a DaemonSet of which no pod is ever made, or runs."""
+    container = {"name": "main", "image": "example.com/agent:1", "resources": {"requests": {"cpu": cpu}}}
+    daemons = daemon_set(containers=[container])
+    daemons["status"] = {"desiredNumberScheduled": desired, "numberReady": ready}
+    made = node("n1", cpu=8)
+    made["metadata"]["creationTimestamp"] = (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+    assert bool(held(snapshot([daemons], made))) == wanted
+
+
+@pytest.mark.parametrize("cpu", ["9e15", "9223372036854775807", "1e400", "-1", None, 5, [], "many"])
+def test_whatever_its_pods_ask_for_ends_no_pass(cpu: object) -> None:
+    containers = [{"name": name, "image": "i", "resources": {"requests": {"cpu": cpu}}} for name in ("a", "b")]
+    taken = snapshot([daemon_set("odd", containers=containers), daemon_set()], node("n1"))
+    assert "agent:n1" in [each.name for each in taken.objects().pods]
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ the only ConfigMaps are those that a NetworkTopology names.
 A new node gets its pods of DaemonSets within seconds, and pods that fill it before keep them out. Where a DaemonSet
 wants a pod on a node and none is, its room is held by a *placeholder pod*: it is in the snapshot alone, has no owner,
 and is nominated to the node, as any pod that another scheduler is about to bind. It goes when the DaemonSet's pod
-comes. Source: Kubernetes ``pkg/controller/daemon`` (which nodes a DaemonSet wants, and what its pods tolerate beside
-what they say).
+comes. A DaemonSet whose pods never come, for their size or a quota, would take a whole cluster so at no cost: room is
+held for pods that fit an empty node, on nodes that are new, and on others for a DaemonSet that runs on most. Source:
+Kubernetes ``pkg/controller/daemon`` (which nodes a DaemonSet wants, and what its pods tolerate beside what they say).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
@@ -27,17 +29,19 @@ from urllib.parse import quote
 
 import msgspec
 
-from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, whole_list
+from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, server_time, whole_list
 from placer.cluster.reading.field_filter import list_reader, readable
 from placer.cluster.reading.served_kinds import ServedKinds, referred
 from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView, read_view
 from placer.errors import ClusterError
-from placer.instance import Key
+from placer.instance import Key, Node
 from placer.instance.eligibility import ConstraintsPool
 from placer.instance.instance_builder import read_nodes
+from placer.instance.requests import pod_requests
 from placer.kube.base import DNS_SUBDOMAIN, LONGEST_NAME, Metadata, controller
+from placer.kube.core import NodeManifest
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
-from placer.kube.pod import TERMINAL_PHASES
+from placer.kube.pod import TERMINAL_PHASES, PodManifest, PodSpec
 from placer.manifests import NEVER_SET_ASIDE, SNAPSHOT, UNREADABLE, Objects, Text, split, validate
 
 __all__ = [
@@ -279,7 +283,7 @@ class _Taker:
         """Add what holds room for pods of DaemonSets that are not there yet."""
         nodes = (item for item in self.items if _is(item, "Node"))
         pods = (item for item in self.items if _is(item, "Pod"))
-        self.items += list(placeholders(wanted, nodes, pods))
+        self.items += list(placeholders(wanted, nodes, pods, server_time(self._server)))
 
     def take_measurements(self) -> None:
         """Get the ConfigMaps that NetworkTopologies name."""
@@ -357,6 +361,8 @@ _ROOM = ("containers", "initContainers", "resources", "overhead", "hostNetwork")
 #: Taints that the controller lets its pods tolerate; a node that is not Ready gets nothing from us anyhow.
 _TOLERATED = ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 _TOLERATED_ON_HOST = "network-unavailable"
+#: For how long a node is new.
+_NEW = timedelta(minutes=10)
 
 
 def _daemon_sets(server: Server) -> list[DaemonSetView]:
@@ -365,7 +371,9 @@ def _daemon_sets(server: Server) -> list[DaemonSetView]:
     return [each for each in found if each.metadata.deletion_timestamp is None]
 
 
-def placeholders(wanted: Iterable[DaemonSetView], nodes: Iterable[bytes], pods: Iterable[bytes]) -> Iterator[bytes]:
+def placeholders(
+    wanted: Iterable[DaemonSetView], nodes: Iterable[bytes], pods: Iterable[bytes], now: datetime
+) -> Iterator[bytes]:
     """Make the pods that hold room for those that are not there yet.
 
     Parameters
@@ -374,29 +382,53 @@ def placeholders(wanted: Iterable[DaemonSetView], nodes: Iterable[bytes], pods: 
         DaemonSets.
     nodes, pods
         Of the cluster, as a snapshot keeps them.
+    now
+        When, by the server's clock.
     """
     ordered = sorted(wanted, key=lambda each: (each.metadata.namespace, each.metadata.name))
     if not ordered:
         return
     there = set(_there(pods))
-    by_name = read_nodes(readable(BY_ATTRIBUTE["nodes"], nodes))
+    written_nodes = list(readable(BY_ATTRIBUTE["nodes"], nodes))
+    by_name = read_nodes(written_nodes)
+    new = {name: by_name[name] for name in _new_nodes(written_nodes, now)}
     for each in ordered:
         namespace, name, spec = each.metadata.namespace, each.metadata.name, each.pod_spec
-        try:
-            written = next(readable(BY_ATTRIBUTE["pods"], [_pod(namespace, name, _tolerant(spec))]), None)
-        except (msgspec.ValidationError, TypeError):
-            written = None
+        written = _foreseen(namespace, name, spec)
         if written is None:
             wrong = "spec.template.spec: found what cannot be read, expected the spec of a pod"
             yield _unreadable("apps/v1", _KIND, namespace, name, wrong)
             continue
-        constraints = ConstraintsPool().of(written.spec)
         held = {key: value for key, value in spec.items() if key in _ROOM}
         pod = msgspec.json.decode(_pod(namespace, name, held | {"schedulerName": _OTHER_SCHEDULER}))
-        for node in by_name:
-            if (Key(namespace, name), node) not in there and constraints.admits(by_name[node]):
+        for node in _open_to(written.spec, by_name if each.is_running else new):
+            if (Key(namespace, name), node) not in there:
                 metadata = {"name": _name(name, node), "namespace": namespace}
                 yield msgspec.json.encode(pod | {"metadata": metadata, "status": {"nominatedNodeName": node}})
+
+
+def _foreseen(namespace: str, name: str, spec: dict[str, Any]) -> PodManifest | None:
+    """A pod of a DaemonSet as its controller makes it; None where its spec is none."""
+    try:
+        return next(readable(BY_ATTRIBUTE["pods"], [_pod(namespace, name, _tolerant(spec))]), None)
+    except (msgspec.ValidationError, TypeError):
+        return None
+
+
+def _open_to(spec: PodSpec, nodes: Mapping[str, Node]) -> Iterator[str]:
+    """Nodes that pods may run on, and would have room on were they empty."""
+    constraints, requests = ConstraintsPool().of(spec), pod_requests(spec)
+    for name, node in nodes.items():
+        if constraints.admits(node) and requests.fits(node.allocatable):
+            yield name
+
+
+def _new_nodes(nodes: Iterable[NodeManifest], now: datetime) -> Iterator[str]:
+    """Names of nodes that came a short while ago, or do not say when."""
+    for node in nodes:
+        since = node.metadata.creation_timestamp
+        if since is None or now - since < _NEW:
+            yield node.name
 
 
 def placeholder_for(metadata: Metadata, namespace: str, node: str) -> Key | None:

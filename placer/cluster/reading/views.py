@@ -283,10 +283,23 @@ class _DaemonSetSpec(msgspec.Struct):
     template: _Template | None = None
 
 
+class _DaemonSetStatus(msgspec.Struct, rename="camel"):
+    desired_number_scheduled: int = 0
+    number_ready: int = 0
+
+
 class DaemonSetView(ObjectView, kw_only=True):
     """A DaemonSet, in part."""
 
     spec: _DaemonSetSpec | None = None
+    status: _DaemonSetStatus | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether all its pods are ready but for a tenth, or one of few; so its controller says, and no tenant may."""
+        status = self.status or _DaemonSetStatus()
+        missing = status.desired_number_scheduled - status.number_ready
+        return missing <= max(1, status.desired_number_scheduled // 10)
 
     @property
     def pod_spec(self) -> dict[str, Any]:
