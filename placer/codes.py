@@ -285,9 +285,9 @@ FINDINGS: Mapping[FindingCode, Code] = {
         "Nothing, if that is meant; else correct the dependency.",
     ),
     "DisruptionIgnored": Code(
-        "The Policy lets pods be evicted or moved without being asked for by name, or limits how many: not done yet.",
-        "disruption.evict lower-priority of Policy default decides nothing yet: nothing that runs is disturbed",
-        "Leave it out until it decides something; what the Policy protects is left alone in any case.",
+        "The Policy lets pods be evicted or moved without being asked for by name; who placed here disturbs nothing.",
+        "disruption.evict lower-priority of the Policy decides nothing here: nothing that runs is disturbed",
+        "`placer preempt` says what would go. `maxPods` and `protect` of the Policy are kept by everything.",
     ),
     "DomainNamesCollide": Code(
         "Discovery: names of several domains come to one name of a HyperNode; a hash tells them apart.",

@@ -350,7 +350,7 @@ class _SolveCall:
             objective=objective,
             weight=weight,
             reasons=reasons,
-            findings=tuple(sorted((*self.instance.findings, *self.findings))),
+            findings=tuple(sorted((*self.instance.findings, *self.findings, *_ignored(self.instance)))),
             trace=tuple(incumbent.trace),
             seconds={name: round(self.seconds[name], 3) for name in ("read", "build", "solve", "verify", "total")},
             seed=self.seed,
@@ -387,6 +387,14 @@ class _SolveCall:
         until = Deadline(self._limit.at + GRACE - WRITING * verified)
         solution = incumbent.solution or Solution()
         return reasons(self.instance, self.dense, solution, deadline=until, build=self.seconds["build"])
+
+
+def _ignored(instance: Instance) -> list[Finding]:
+    """What the Policy allows and is not done by placing alone."""
+    allowed = {"evict lower-priority": instance.policy.evicts, "move fewest": instance.policy.moves}
+    said = " and ".join(f"disruption.{key}" for key, value in allowed.items() if value)
+    message = f"{said} of the Policy decides nothing here: nothing that runs is disturbed"
+    return [Finding("DisruptionIgnored", "Policy", message)] if said else []
 
 
 def _verdict(

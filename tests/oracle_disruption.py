@@ -155,7 +155,8 @@ class _Preemption:
         """Whether a unit may be evicted, and whether it may be moved, for who waits with the highest priority."""
         if self.instance.moves_only:
             return [True]
-        return [False] * (unit.priority < highest) + [True] * (unit.priority <= highest)
+        evict = self.instance.may_evict and unit.priority < highest
+        return [False] * evict + [True] * (self.instance.may_move and unit.priority <= highest)
 
     def _ways(self, keys: Sequence[Key]) -> Iterator[Choice]:
         """What may go of the pods of a group, or of equal pods in none."""

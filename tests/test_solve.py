@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,11 @@ from placer.instance import Instance, Key
 from placer.methods import process
 from placer.methods.events import Improved, SearchOptions
 from placer.placement import Placement
+from placer.preempt import preempt
 from placer.result import Termination, TracePoint, Verdict
 from placer.solve import SEARCH, solve
 from placer.verify import verify
+from tests.support import instance_of, node, policy
 from tests.world import World, hard
 
 
@@ -214,3 +217,19 @@ def _lowest_first() -> Placement:
     """An answer with one gang of the high priority, and the lowest one on two nodes of which it does not fill one."""
     places = zip(("y-0", "y-1", "y-2", "low-0", "low-1", "low-2"), "abcbdd", strict=True)
     return Placement.of((Key("default", pod), node) for pod, node in places)
+
+
+@pytest.mark.parametrize(
+    ("disruption", "said"),
+    [
+        ({"evict": "none", "move": None, "protect": [{"namespaces": ["ml"]}], "maxPods": 3}, None),
+        ({"evict": "lower-priority"}, "disruption.evict"),
+        ({"evict": "lower-priority", "move": "fewest"}, "disruption.evict lower-priority and disruption.move fewest"),
+    ],
+)
+def test_what_a_policy_lets_a_pass_disturb_is_a_finding_of_solve(disruption: dict[str, Any], said: str | None) -> None:
+    """Placing alone disturbs nothing; preempt was asked by name, so there the Policy is not ignored."""
+    instance = instance_of(node("n1"), policy(disruption=disruption))
+    found = [each for each in solve(instance, method="greedy").findings if each.code == "DisruptionIgnored"]
+    assert [each.message.startswith(said or "") for each in found] == [True] * (said is not None)
+    assert instance.findings == preempt(instance).findings == ()

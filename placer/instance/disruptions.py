@@ -5,7 +5,7 @@ Source: Kubernetes ``pkg/controller/disruption`` for budgets whose status has no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from placer.instance.eligibility import Requirements, label_requirements, matches
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from placer.kube.pod import PodManifest
     from placer.kube.policy import PolicyManifest, Protected
 
-__all__ = ["WITHOUT_OWNER", "Protection", "read_budgets"]
+__all__ = ["WITHOUT_OWNER", "Protection", "limited", "policy_budgets", "read_budgets"]
 
 #: Why a pod is protected that would be lost for good.
 WITHOUT_OWNER = "no controller would make it again"
@@ -92,6 +92,20 @@ def read_budgets(
             here[pod.namespace].append(pod)
     read = (_budget(each, here[each.namespace]) for each in budgets)
     return tuple(budget for budget in read if budget.pods)
+
+
+def policy_budgets(policies: Iterable[PolicyManifest], pods: Mapping[Key, Pod]) -> Iterator[DisruptionBudget]:
+    """``disruption.maxPods`` of the Policy: of all bound pods no more are disturbed by one placement."""
+    for policy in policies:
+        allowed = policy.spec.disruption if policy.spec is not None else None
+        if allowed is not None and allowed.max_pods is not None:
+            yield limited(Key("", policy.name), allowed.max_pods, pods)
+
+
+def limited(key: Key, most: int, pods: Mapping[Key, Pod]) -> DisruptionBudget:
+    """Of all bound pods no more than so many."""
+    bound = frozenset(pod.key for pod in pods.values() if pod.state is PodState.BOUND)
+    return DisruptionBudget(key, bound, most, of_policy=True)
 
 
 def _budget(written: PodDisruptionBudgetManifest, pods: Iterable[Pod]) -> DisruptionBudget:

@@ -40,7 +40,7 @@ from placer.instance.app_groups import (
 )
 from placer.instance.broken_rules import note_broken_rules
 from placer.instance.communication import Network
-from placer.instance.disruptions import Protection, read_budgets
+from placer.instance.disruptions import Protection, policy_budgets, read_budgets
 from placer.instance.domain_units import units_of_group
 from placer.instance.eligibility import ConstraintsPool, host_ports
 from placer.instance.expansion import expand
@@ -64,7 +64,6 @@ from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.notices import (
     network_matters,
     note_app_groups,
-    note_disruption,
     note_ignored,
     note_inadmissible,
     note_keys_without_nodes,
@@ -161,6 +160,8 @@ def _policy(spec: kube.PolicySpec) -> Policy:
         resource_weights={name: Fraction(weight) for name, weight in sorted((spec.resource_weights or {}).items())},
         rules_off=_off(spec.rules) if spec.rules is not None else frozenset(),
         gangs_of_owners=spec.gangs == "owners",
+        evicts=getattr(spec.disruption, "evict", None) == "lower-priority",
+        moves=getattr(spec.disruption, "move", None) == "fewest",
     )
 
 
@@ -336,7 +337,7 @@ def make_instance(
         topology=topology,
         queues=queues.by_name,
         policy=policy,
-        budgets=read_budgets(objects.pod_disruption_budgets, pods),
+        budgets=(*read_budgets(objects.pod_disruption_budgets, pods), *policy_budgets(objects.policies, pods)),
         app_groups={key: each.app_group for key, each in applications.items()},
         network=network,
         network_costs=read_cost_lists(objects.network_topologies, nodes, objects.config_maps),
@@ -458,7 +459,6 @@ def _note(instance: Instance, objects: Objects, entries: Sequence[PodEntry], fin
     note_ignored(objects, findings)
     _note_pending(objects, [entry for entry in entries if entry.state is PodState.PENDING], findings)
     note_queue_shares(instance, objects.queues, findings)
-    note_disruption(objects.policies, findings)
     standing = (PodState.PENDING, PodState.BOUND)
     note_unlimited_bandwidth((entry.pod for entry in entries if entry.state in standing), instance, findings)
     if not objects.hyper_nodes:

@@ -25,7 +25,6 @@ from placer.quantity import NANO, format_amount, from_nano
 if TYPE_CHECKING:
     from placer.kube.core import NodeManifest
     from placer.kube.pod import PodManifest, ResourceRequirements
-    from placer.kube.policy import PolicyManifest
     from placer.kube.scheduler_plugins import AppGroupSpec
     from placer.kube.volcano import QueueManifest
     from placer.manifests import Objects
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "network_matters",
     "note_app_groups",
-    "note_disruption",
     "note_ignored",
     "note_inadmissible",
     "note_keys_without_nodes",
@@ -190,22 +188,6 @@ def _shares(queue: QueueManifest) -> dict[str, object]:
     amounts = {"guarantee": guaranteed, "deserved": (spec.deserved if spec is not None else None) or {}}
     given = {field: frozenset(pair for pair in each.items() if pair[1]) for field, each in amounts.items()}
     return {"weight": (spec.weight if spec is not None else None) or 1, **given}
-
-
-def note_disruption(policies: Sequence[PolicyManifest], findings: Findings) -> None:
-    """Note that a Policy allows, or limits, what is not done yet; what it protects is left alone in any case."""
-    for policy in policies:
-        allowed = policy.spec.disruption if policy.spec is not None else None
-        given = {"evict": allowed.evict, "move": allowed.move} if allowed is not None else {}
-        said = [f"disruption.{field} {value}" for field, value in given.items() if value not in (None, "none")]
-        if said:
-            subject = f"Policy {policy.name}"
-            message = f"{' and '.join(said)} of {subject} decides nothing yet: nothing that runs is disturbed"
-            findings.add("DisruptionIgnored", subject, message)
-        if allowed is not None and allowed.max_pods is not None:
-            what = f"disruption.maxPods {allowed.max_pods} of Policy {policy.name}"
-            message = f"{what} decides nothing yet: what is asked for by name may disturb more"
-            findings.add("DisruptionIgnored", f"Policy {policy.name}", message)
 
 
 def note_limits_without_tree(instance: Instance, findings: Findings) -> None:

@@ -733,12 +733,19 @@ class DisruptionBudget:
         The most of them that may be disturbed, at least 0.
     kept
         How many of them must run, where that was counted from the pods that are there; None: a status said ``allowed``.
+    of_policy
+        No PodDisruptionBudget says so but ``maxPods`` of the Policy of that name, of all bound pods.
     """
 
     key: Key
     pods: frozenset[Key]
     allowed: int
     kept: int | None = None
+    of_policy: bool = False
+
+    def __str__(self) -> str:
+        """``PodDisruptionBudget default/web``, or ``disruption.maxPods of Policy default``."""
+        return f"disruption.maxPods of Policy {self.key.name}" if self.of_policy else f"PodDisruptionBudget {self.key}"
 
     def without(self, gone: Collection[Key]) -> DisruptionBudget:
         """The same where some of the pods run no more."""
@@ -858,6 +865,8 @@ class Policy:
         Rules (C8, C9, C10, C11) that this cluster does not know.
     gangs_of_owners
         Each JobSet, replica of a LeaderWorkerSet and Indexed Job is a gang though nothing says so.
+    evicts, moves
+        A pass may evict pods of lower priority, or move pods, where a group is not admitted otherwise.
     """
 
     levels: tuple[str, ...] = LEVELS
@@ -869,6 +878,8 @@ class Policy:
     resource_weights: Mapping[str, Fraction] = field(default_factory=dict)
     rules_off: frozenset[str] = frozenset()
     gangs_of_owners: bool = False
+    evicts: bool = False
+    moves: bool = False
 
 
 #: In place of a scheduler's name: pending pods of every scheduler are ours.
@@ -937,7 +948,9 @@ class Instance:
     set_aside
         Pods that wait and are not ours.
     budgets
-        Disruption budgets that mean a bound pod, sorted by key.
+        Disruption budgets that mean a bound pod, sorted by key; behind them ``maxPods`` of the Policy.
+    may_evict, may_move
+        Whether anything may be evicted, and moved (D3): who asks by name may have both.
     moves_only
         Nothing may be evicted, and units of any priority may be moved (D3): where lost nodes are repaired or room is
         made for what is wanted.
@@ -961,6 +974,8 @@ class Instance:
     scheduler_name: str | None = None
     set_aside: SetAside = field(default_factory=SetAside)
     budgets: tuple[DisruptionBudget, ...] = ()
+    may_evict: bool = True
+    may_move: bool = True
     moves_only: bool = False
     most_moves: int | None = None
 

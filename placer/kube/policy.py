@@ -81,7 +81,7 @@ class Protected(ClosedSchema, frozen=True, kw_only=True):
 
 
 class DisruptionLimits(ClosedSchema, frozen=True, kw_only=True):
-    """What may be disturbed without being asked for by name; nothing is yet, which keeps every limit that is set."""
+    """What may be disturbed without being asked for by name, and what limits it whoever asks."""
 
     evict: Literal["none", "lower-priority"] | None = None
     move: Literal["none", "fewest"] | None = None

@@ -70,7 +70,7 @@ def protection(disruption: Disruption) -> Iterator[Violation]:
     for budget in disruption.instance.budgets:
         going = len(budget.pods & disruption.gone)
         if going > budget.allowed:
-            subject = f"PodDisruptionBudget {budget.key}"
+            subject = str(budget)
             message = f"{subject} allows {count_of(budget.allowed, 'disruption')} at once, and {going} of its pods go"
             yield Violation("D2", (subject,), going - budget.allowed, message)
     most, moves = disruption.instance.most_moves, len(disruption.moved)
@@ -90,12 +90,13 @@ def _refusal(pod: Pod | None) -> str:
 
 def priority(disruption: Disruption) -> Iterator[Violation]:
     """D3: only units of a priority below that of a group that is admitted are evicted, and only those of no higher one
-    are moved; where lost nodes are repaired units of any priority are moved, and none is evicted.
+    are moved; where lost nodes are repaired units of any priority are moved, and none is evicted. A pass evicts and
+    moves only where the Policy has it so.
 
     The amount is the number of pods of the unit. Where nothing is admitted D4 speaks.
     """
+    yield from _unlicensed(disruption)
     if disruption.instance.moves_only:
-        yield from _evicted(disruption)
         return
     highest = max((group.priority for group in disruption.admitted), default=None)
     if highest is None:
@@ -111,11 +112,19 @@ def priority(disruption: Disruption) -> Iterator[Violation]:
             yield Violation("D3", (unit.name,), len(unit.pods), message)
 
 
-def _evicted(disruption: Disruption) -> Iterator[Violation]:
-    """Units that are evicted where only moves are allowed."""
+def _unlicensed(disruption: Disruption) -> Iterator[Violation]:
+    """Units that are evicted where only moves are allowed, and the other way round."""
+    instance = disruption.instance
+    evicts = instance.may_evict and not instance.moves_only
+    why = (
+        "to repair lost nodes or make room units may be moved alone"
+        if instance.moves_only
+        else "the Policy allows none of it"
+    )
     for unit in disruption.units:
-        if not disruption.moved.keys() & set(unit.pods):
-            message = f"{unit.name} is evicted, and to repair lost nodes or make room units may be moved alone"
+        moved = not disruption.moved.keys().isdisjoint(unit.pods)
+        if not (instance.may_move if moved else evicts):
+            message = f"{unit.name} is {'moved' if moved else 'evicted'}, and {why}"
             yield Violation("D3", (unit.name,), len(unit.pods), message)
 
 

@@ -163,27 +163,6 @@ def test_shares_of_queues_in_which_nothing_waits_are_no_finding() -> None:
     assert _in_queues({"weight": 3}, {}, pending=("a",)).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("disruption", "said"),
-    [
-        ({"evict": "none", "move": None, "protect": [{"namespaces": ["ml"]}]}, None),
-        ({"evict": "lower-priority"}, "disruption.evict lower-priority"),
-        ({"evict": "lower-priority", "move": "fewest"}, "disruption.evict lower-priority and disruption.move fewest"),
-    ],
-)
-def test_what_a_policy_allows_and_is_not_done_is_a_finding(disruption: dict[str, Any], said: str | None) -> None:
-    """What it protects is no finding: nothing at all is disturbed."""
-    message = f"{said} of Policy default decides nothing yet: nothing that runs is disturbed"
-    expected = () if said is None else (Finding("DisruptionIgnored", "Policy default", message),)
-    assert instance_of(node("n1"), policy(disruption=disruption)).findings == expected
-
-
-def test_a_limit_of_a_policy_that_is_not_kept_is_a_finding() -> None:
-    message = "disruption.maxPods 0 of Policy default decides nothing yet: what is asked for by name may disturb more"
-    found = instance_of(node("n1"), policy(disruption={"maxPods": 0})).findings
-    assert found == (Finding("DisruptionIgnored", "Policy default", message),)
-
-
 # ----------------------------------------------------------------------------------------- what no server would accept
 
 

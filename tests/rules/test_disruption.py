@@ -275,7 +275,23 @@ def test_of_a_budget_no_more_go_than_it_allows_and_two_bind_both() -> None:
     assert broken(moved, plan("new@n1", move="w-0@n2 w-1@n2")) == [("D2", "PodDisruptionBudget default/b", 1)]
 
 
+def test_of_all_pods_no_more_go_than_the_policy_allows() -> None:
+    things = [node("n1", cpu=4), node("n2"), *web(4), waiting("new", cpu=2)]
+    for allowed, expected in ((2, []), (1, [("D2", "disruption.maxPods of Policy default", 1)])):
+        instance = instance_of(*things, policy(disruption={"maxPods": allowed}))
+        assert broken(instance, plan("new@n1", evict="w-0 w-1")) == expected
+        assert broken(instance, plan("new@n1", evict="w-0", move="w-1@n2")) == expected
+
+
 # ----------------------------------------------------------------------------------------- D3 priority, D4 gain
+
+
+@pytest.mark.parametrize(("way", "licence"), [("evict", "may_evict"), ("move", "may_move")])
+def test_a_pass_evicts_and_moves_only_where_it_may(way: str, licence: str) -> None:
+    instance = instance_of(node("n1", cpu=4), node("n2", cpu=4), running("a", "n1"), waiting("new"))
+    there = plan("new@n1", **{way: "a@n2" if way == "move" else "a"})
+    assert broken(instance, there) == []
+    assert broken(replace(instance, **{licence: False}), there) == [("D3", "Pod/default/a", 1)]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class EvictionOptions:
 
 def in_turn(instance: Instance, pods: Iterable[Key]) -> list[Key]:
     """The pods in the order in which they are evicted: those that a budget means first."""
-    meant = {key for budget in instance.budgets for key in budget.pods}
+    meant = {key for budget in instance.budgets if not budget.of_policy for key in budget.pods}
     return sorted(pods, key=lambda key: (key not in meant, key))
 
 

@@ -46,9 +46,10 @@ class DefaultPreemption:
         self.state = state
         self.step = step
         self._running = state.running()
-        self._allowed = {budget.key: budget.allowed for budget in state.instance.budgets}
+        budgets = [budget for budget in state.instance.budgets if not budget.of_policy]
+        self._allowed = {budget.key: budget.allowed for budget in budgets}
         self._budgets: dict[Key, list[Key]] = {}
-        for budget in state.instance.budgets:
+        for budget in budgets:
             for pod in budget.pods:
                 self._budgets.setdefault(pod, []).append(budget.key)
 

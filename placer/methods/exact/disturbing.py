@@ -288,7 +288,7 @@ class DisturbanceRows:
 
     def _licences(self) -> None:
         """D3: what goes is of a lower priority than a group that is admitted, what is moved of no higher one; where
-        nothing may be evicted, of any.
+        lost nodes are repaired, of any, and nothing is evicted.
         """
         admitted: dict[int, Linear] = defaultdict(Linear)
         for bundle, active in self._gangs():
@@ -300,10 +300,16 @@ class DisturbanceRows:
                 most = row.constant
                 gainers = (each for level, each in admitted.items() if self._may_go(priority, level, moves=moves))
                 self._at_most(row, Linear().plus(most, *gainers))
+        for priority, row in self.gone.items():
+            if not self.lifted.before.may_move:
+                self._at_most(row, self.lost[priority])
 
     def _may_go(self, priority: int, gainer: int, *, moves: bool) -> bool:
         """Whether a unit of a priority may be moved, or evicted, for a group of another."""
-        return moves if self.lifted.before.moves_only else gainer > priority - moves
+        before = self.lifted.before
+        if before.moves_only or not (moves or before.may_evict):
+            return moves
+        return gainer > priority - moves
 
     def _gangs(self) -> Iterable[tuple[Bundle, cp_model.IntVar | None]]:
         """Groups of one kind, and how many of them are admitted."""

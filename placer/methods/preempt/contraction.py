@@ -97,7 +97,9 @@ class Contraction:
             policy=self._policy(nodes),
             app_groups={},
             network=None,
-            budgets=tuple(replace(each, pods=each.pods & pods.keys()) for each in self.instance.budgets),
+            budgets=tuple(
+                replace(each, pods=frozenset(filter(each.pods.__contains__, pods))) for each in self.instance.budgets
+            ),
         )
 
     def _sum(self, names: Collection[str]) -> Resources:

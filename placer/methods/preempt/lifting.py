@@ -17,7 +17,7 @@ from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption
 from placer.instance import Constraints, Group, GroupKey, Instance, Key, Pod, PodState, Requirement, SubGroup, Term
-from placer.instance.problem import Toleration
+from placer.instance.problem import DisruptionBudget, Toleration
 from placer.outcome import Outcome
 from placer.placement import LOSSES, Placement
 from placer.score import score, used_nodes
@@ -204,9 +204,16 @@ def may_be_disturbed(instance: Instance, priority: int) -> list[Key]:
 
 def _kept(instance: Instance, allowed: Mapping[Key, None]) -> set[Key]:
     """Those of some pods that cannot go since others that would have to go with them may not."""
-    limited = frozenset[Key]().union(*(budget.pods for budget in instance.budgets))
+    limited = frozenset[Key]().union(*(_counted(instance, budget) for budget in instance.budgets))
     unsure = limited.union(*(_beside(group, limited, allowed) for group in instance.groups.values()))
     return {key for key in unsure & allowed.keys() if not _may_go(instance, key, allowed)}
+
+
+def _counted(instance: Instance, budget: DisruptionBudget) -> Iterable[Key]:
+    """Pods of a budget that may not go though all may that would have to go with them: it has not so many."""
+    sizes = {key: len(group.bound) for key, group in instance.groups.items()}
+    pods = instance.pods
+    return (key for key in budget.pods if sizes.get(pods[key].group or GroupKey("", *key), 1) > budget.allowed)
 
 
 def _beside(group: Group, limited: Collection[Key], allowed: Collection[Key]) -> tuple[Key, ...]:

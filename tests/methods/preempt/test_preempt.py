@@ -11,6 +11,7 @@ import pytest
 from placer.deadline import NEVER
 from placer.disruption import Disruption
 from placer.instance import Instance, Key
+from placer.instance.disruptions import limited
 from placer.instance.problem import DisruptionBudget
 from placer.methods.events import BoundFound, Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
@@ -72,6 +73,25 @@ def beaten(values: Score, best: Score) -> Value | None:
         if value != each.value:
             return each if (value > each.value) == (each.name in MAXIMISED) else None
     return None
+
+
+def within_limits(seed: int) -> Instance:
+    """The instance of a seed as a pass with a Policy has it: it may not evict, or not move, or only so many pods."""
+    instance = tiny_disruption(seed).instance
+    most = limited(Key("", "default"), seed % 4, instance.pods)
+    budgets = (*instance.budgets, most)
+    return replace(instance, may_evict=seed % 3 != 0, may_move=seed % 3 != 1, budgets=budgets)
+
+
+@pytest.mark.parametrize("seeds", seed_blocks(64, 8))
+def test_the_least_within_the_limits_of_a_policy_is_found(seeds: range) -> None:
+    for seed in seeds:
+        instance = within_limits(seed)
+        found = preempt(instance, time_limit=None, workers=1)
+        assert found.placement is not None
+        assert verify(instance, found.placement) == []
+        best = best_preempting(instance)[0]
+        assert score(instance, found.placement, disturbing=True) == best, f"seed {seed}\n{describe(instance)}"
 
 
 def domains_held_against_brute_force(instances: Iterable[tuple[int, Instance]]) -> tuple[int, int]:
