@@ -17,6 +17,7 @@ from typing import Any
 from placer.errors import BadInstance, Fault
 from placer.laboratory.figures.measured import MeasuredRun
 from placer.laboratory.sweep.statistics import median_of
+from placer.words import counted
 
 __all__ = ["FIGURES", "Axis", "Figure", "Panel", "Point", "Series", "make_figure"]
 
@@ -177,7 +178,7 @@ def _profile(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[Panel]:
     end = max((ratio for found in ratios.values() for ratio in found if ratio < math.inf), default=1.0)
     series = tuple(Series(policy, "steps", _shares(found, end)) for policy, found in ratios.items())
     x = Axis("placed weight of the best over that of the policy")
-    return [Panel(f"Performance profile, {len(common)} instances", x, Axis("share of instances"), series)]
+    return [Panel(f"Performance profile, {counted(len(common), 'instance')}", x, Axis("share of instances"), series)]
 
 
 def _common(runs: Sequence[MeasuredRun], left_out: _LeftOut) -> list[list[MeasuredRun]]:
