@@ -172,9 +172,9 @@ class Api:
         for document in documents:
             self.wait_for(document, served=True)
 
-    def uninstall(self) -> None:
-        """Remove all custom resource definitions, and wait until nothing of them is served."""
-        documents = self.items(_DEFINITIONS)
+    def uninstall(self, *names: str) -> None:
+        """Remove custom resource definitions, by default all, and wait until nothing of them is served."""
+        documents = [each for each in self.items(_DEFINITIONS) if not names or each["metadata"]["name"] in names]
         for document in documents:
             self.delete(f"{_DEFINITIONS}/{document['metadata']['name']}")
         for document in documents:

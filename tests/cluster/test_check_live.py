@@ -28,6 +28,8 @@ OVERLAYS = (
     "overlays/beside-volcano",
     "overlays/deployment",
 )
+#: Definitions of Volcano that another test may have left, and none of ``deploy/crds``.
+JOBS = ("jobs.batch.volcano.sh", "cronjobs.batch.volcano.sh")
 Told = tuple[int, dict[str, Any]]
 
 
@@ -86,10 +88,11 @@ def test_what_an_overlay_grants_is_asked_for_and_nothing_else(folder: str, deplo
 def test_the_account_of_an_overlay_has_what_it_needs(
     folder: str, deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    deployed.api.uninstall(*JOBS)
     deployed.apply("crds", folder)
     words = flags(rendered(deployed, folder), tmp_path)
     code, told = checked(capsys, "--kubeconfig", deployed.kubeconfig("placer"), *words)
-    apart = {("volcano", "vc-scheduler"), ("kinds", "Job.batch.volcano.sh")}  # neither is installed here
+    apart = {("volcano", "vc-scheduler"), ("kinds", "Job.batch.volcano.sh")}  # neither is there
     assert set(wrong(told)) <= apart
     assert code == (6 if "--inqueue" in words else 0)
     (server,) = (each for each in told["checks"] if each["check"] == "server")
@@ -116,6 +119,7 @@ def test_one_right_less_is_told_with_what_to_do(
     folder: str, deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every one of them, in turn; of a kind that is not installed here it is a warning."""
+    deployed.api.uninstall(*JOBS)
     deployed.apply("crds", folder)
     documents = rendered(deployed, folder)
     config = deployed.kubeconfig("placer")

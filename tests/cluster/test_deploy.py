@@ -42,6 +42,7 @@ def test_everything_applies_and_a_second_time_changes_nothing(deployed: Deployed
     assert one_of_them.endswith("/noderesourcetopologies.topology.node.k8s.io configured")
 
 
+@pytest.mark.usefixtures("undefined")
 def test_a_folder_of_definitions_is_enough_by_itself(deployed: Deployed) -> None:
     deployed.apply("crds/placer", "base")
     groups = {each["name"] for each in deployed.api.get("/apis")["groups"]}
@@ -238,9 +239,9 @@ def test_the_cron_jobs_pod_finds_its_server_and_makes_a_pass(
 
 
 def test_moving_gangs_to_inqueue_needs_the_rights_of_its_overlay(
-    deployed: Deployed, install: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+    deployed: Deployed, install: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    install("volcano")
+    install("volcano", jobs=True)
     deployed.apply("overlays/inqueue")
     job = {
         "apiVersion": "batch.volcano.sh/v1alpha1",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import yaml
 
 from placer.cluster import Client, take
-from tests.cluster.api import PATIENCE, Api, Refused
+from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed, refused
 from tests.support import Document, hyper_node
 from tests.test_deploy import DEPLOY, one
 from tests.test_schemas import BAD, GOOD, POLICY
+from tests.waiting import wait_until
 
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
+SHIPPED = DEPLOY / "crds" / "volcano" / "hypernodes.yaml"
 POLICIES = "/apis/placer.dev/v1alpha1/policies"
 
 
@@ -103,7 +104,7 @@ REFUSED = {
 
 def lenient() -> Document:
     """Volcano's definition without a word on what is in a HyperNode, so that nothing but the policy can refuse."""
-    found = one(DEPLOY / "crds" / "volcano" / "hypernodes.yaml", "CustomResourceDefinition")
+    found = one(SHIPPED, "CustomResourceDefinition")
     for version in found["spec"]["versions"]:
         anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         version["schema"] = {"openAPIV3Schema": anything}
@@ -114,27 +115,34 @@ def ask(api: Api, document: Document) -> None:
     api.call("POST", f"{HYPER_NODES}?dryRun=All", document)
 
 
+def answer(api: Api, document: Document) -> str:
+    """What the server says against an object; nothing, where it would take it."""
+    try:
+        ask(api, document)
+    except Refused as refusal:
+        return str(refusal)
+    return ""
+
+
 @pytest.fixture(params=["lenient", "shipped"])
-def guarded(request: pytest.FixtureRequest, deployed: Deployed) -> Deployed:
+def guarded(request: pytest.FixtureRequest, deployed: Deployed) -> Iterator[Deployed]:
     """The policy, in force; beside a definition that checks nothing, or the one that is shipped."""
+    api = deployed.api
+    deployed.apply("crds/volcano")
+    untyped = {**hyper_node("h", 1), "spec": {"tier": "one"}}  # refused by the definition that is shipped
     if request.param == "lenient":
-        deployed.kubectl("apply", "-f", "-", text=yaml.safe_dump(lenient()))
-        deployed.wait()
+        deployed.kubectl("replace", "-f", "-", text=yaml.safe_dump(lenient()))
+        wait_until(lambda: not answer(api, untyped), "a definition that checks nothing")
         for bad, _ in REFUSED.values():
-            ask(deployed.api, bad)
-    else:
-        deployed.apply("crds/volcano")
+            ask(api, bad)
     deployed.apply("admission")
     bad, message = REFUSED["HyperNodes by pattern"]  # one that no definition refuses
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            ask(deployed.api, bad)
-        except Refused as refusal:
-            if message in str(refusal):
-                return deployed
-        assert time.monotonic() < end, "the policy is not in force"
-        time.sleep(0.05)
+    wait_until(lambda: message in answer(api, bad), "the policy in force")
+    yield deployed
+    if request.param == "lenient":
+        deployed.remove()
+        deployed.kubectl("replace", "-f", str(SHIPPED))
+        wait_until(lambda: bool(answer(api, untyped)), "the definition that is shipped")
 
 
 def test_good_hyper_nodes_are_taken_and_bad_ones_refused(guarded: Deployed, request: pytest.FixtureRequest) -> None:

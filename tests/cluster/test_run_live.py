@@ -285,9 +285,9 @@ def job(name: str, scheduler: str) -> Document:
     }
 
 
-def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[[str], None], passes: Passes) -> None:
+def test_groups_of_our_jobs_are_let_in(cluster: Api, install: Callable[..., None], passes: Passes) -> None:
     """The Job controller makes no pods before; a group of a job of another scheduler stays as it is."""
-    install("volcano")
+    install("volcano", jobs=True)
     cluster.create(node("n1"))
     for name, scheduler in (("ours", "placer"), ("theirs", "volcano")):
         (made,) = cluster.create(job(name, scheduler))

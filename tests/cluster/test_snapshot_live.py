@@ -45,9 +45,8 @@ def bindings(path: Path) -> list[tuple[str, str]]:
     return [(str(each.pod), each.node) for each in result.placement.bindings]
 
 
-def test_a_cluster_without_the_kinds_of_others(cluster: Api, client: Client) -> None:
-    cluster.uninstall()
-    cluster.create(node("n1"), live_pod("p", cpu=1))
+def test_a_cluster_without_the_kinds_of_others(undefined: Api, client: Client) -> None:
+    undefined.create(node("n1"), live_pod("p", cpu=1))
     snapshot = take(client)
     assert not [name for name in snapshot.counts if "volcano" in name or "diktyo" in name or "topology" in name]
     instance = make_instance(snapshot.objects(), scheduler_name="placer", cluster=True)
