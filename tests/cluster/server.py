@@ -20,6 +20,9 @@ __all__ = ["ControlPlane"]
 #: Seconds within which a part must be ready; it takes three, more on a busy machine.
 PATIENCE = 600
 
+#: Programs written in Go look for garbage when their heap has grown fivefold, not twofold: a third less of their work.
+_ENVIRONMENT = {**os.environ, "GOGC": "400"}
+
 #: SEC 1 private key on P-256: before and after its 32 bytes. The public key is worked out from it.
 _KEY_START = bytes.fromhex("30310201010420")
 _KEY_END = bytes.fromhex("a00a06082a8648ce3d030107")
@@ -104,7 +107,13 @@ class ControlPlane:
         with (self.folder / f"{name}.log").open("ab") as log:
             command = [str(self.programs / name), *arguments]
             self._processes[name] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                env=_ENVIRONMENT,
             )
 
     def end(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
@@ -166,7 +175,7 @@ class ControlPlane:
     def kubectl(self, *arguments: str, text: str = "", check: bool = True) -> str:
         """What kubectl prints, as an administrator; ``text`` is its standard input."""
         command: Sequence[str] = [str(self.programs / "kubectl"), f"--kubeconfig={self.kubeconfig()}", *arguments]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=_ENVIRONMENT)
         if check and done.returncode:
             raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr}")
         return done.stdout

@@ -14,6 +14,7 @@ from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
+from tests.examples import exhaustive
 from tests.support import Document, hyper_node, node, pod_group
 
 
@@ -265,7 +266,7 @@ def spoilt(draw: random.Random) -> Iterator[Spoil | None]:
         )
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [*exhaustive(0, 1), 2, 3, 4])
 def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Applied, behind: Proxy) -> None:
     """Either the gang is bound, or it is told why not and what went; nothing goes twice; in the end it is bound."""
     controllers = Controllers(cluster, full(cluster, spare=seed % 3))
