@@ -149,7 +149,7 @@ def test_a_small_cluster_whose_model_is_too_large_is_looked_at_in_parts(monkeypa
     monkeypatch.setattr(exact, "MOST_VARIABLES", 400)
     made: list[int] = []
     monkeypatch.setattr(large_neighbourhood, "repair", lambda step: made.append(len(step.dense.nodes)) or repair(step))
-    end = search(dense, SearchOptions(work=3.0, hint=solution), lambda _: None)
+    end = search(dense, SearchOptions(work=1.0, hint=solution), lambda _: None)
     assert end == "time"
     assert min(made) < large_neighbourhood.LEAST
     assert made.count(len(dense.nodes)) < 100
