@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
+
 import pytest
 
 from tests.examples import register_profiles
@@ -18,6 +23,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=["auto", "greedy", "exact", "decomposed", "milp"],
         help="method that tests solve with (default: exact where the optimum is asserted, else greedy)",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let processes that tests start share what they compile, where the environment forbids to keep it for good.
+
+    There are hundreds of them, and to compile what one of them imports takes as long as what most of them do.
+    """
+    if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="placer-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
