@@ -11,7 +11,7 @@ from placer.cli.snapshotting import add_cooling, add_lease, lease_of
 from placer.errors import ClusterError, UsageError
 from placer.legible import legible
 from placer.terminal import console, is_edited, write
-from placer.words import counted
+from placer.words import and_list, counted, some
 
 if TYPE_CHECKING:
     from placer.cluster.planning.disruption_plan import DisruptionReport
@@ -175,5 +175,4 @@ def _lines(done: Pass) -> Iterator[str]:
 
 
 def _some(things: Any) -> str:
-    found = list(map(str, things))
-    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else "")
+    return and_list(some(list(map(str, things)), SHOWN))

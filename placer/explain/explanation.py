@@ -161,8 +161,7 @@ def _named(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
 def _waiting(instance: Instance) -> str:
     """Some groups that wait, in words."""
     names = sorted(f"{group.key.namespace}/{group.key.name}" for group in instance.groups.values() if group.pending)
-    some = ", ".join(names[:NAMED]) + (" ..." if len(names) > NAMED else "")
-    return f"one of {some}" if names else "none waits"
+    return f"one of {', '.join(some(names, NAMED))}" if names else "none waits"
 
 
 def _of_pod(instance: Instance, place: tuple[str, str]) -> set[GroupKey]:
