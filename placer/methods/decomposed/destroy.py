@@ -376,9 +376,11 @@ class DestroyOperators:
         if self.name in MAXIMISED:
             calling = [] if self.apps is None else [self._around_waiting_apps]
             chained = [] if self.dense.numa is None else [self._for_chains]
+            asking = [] if self.dense.neighbours is None else [self._around_those_asked_for]
             return [
                 *chained,
                 *calling,
+                *asking,
                 self._in_a_domain,
                 self._stranded_anywhere,
                 self._leaves,
@@ -495,6 +497,18 @@ class DestroyOperators:
     def _above(self, domain: int) -> int:
         parent = int(self.dense.domains.parent[domain])
         return domain if parent < 0 else parent
+
+    def _around_those_asked_for(self, size: int, allowed: BoolArray, waiting: list[int]) -> IntArray:
+        """Whole leaves where others are that a group which waits must be near (C12), and nodes with room anywhere."""
+        classes = [index for group in waiting for index in self.dense.groups[group].classes]
+        rooms, room = self.incumbent.neighbours, self._stranded()
+        found = (rooms.beside_others(index) for index in filter(self.incumbent.left, classes) if rooms is not None)
+        beside = [nodes for nodes in found if nodes is not None and nodes.any()]
+        if not beside:
+            return self._in_a_domain(size, allowed, waiting)
+        inside = allowed & self.random.choice(beside)
+        near = self._cells(self._weights_of_cells(room), inside, size // 2)
+        return np.concatenate((near, draw(self.numbers, room, without(allowed, near), size - len(near))))
 
     # Where pods call each other
 

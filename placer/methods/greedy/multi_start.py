@@ -25,6 +25,7 @@ from placer.methods.greedy.best_fit import place_equal
 from placer.methods.greedy.communicating import Way, place_communicating
 from placer.methods.greedy.gang_admission import Style, admit, admit_together, extend, place_app, ruin_and_recreate
 from placer.methods.greedy.local_search import move_pods
+from placer.methods.greedy.make_way import make_way
 from placer.methods.greedy.state import STEP, GreedyLayout, GreedyState, running_sums
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
@@ -171,6 +172,7 @@ def _run(
     groups = layout.dense.groups
     for _, level in groupby(sequence, key=lambda group: groups[group].priority):
         admitted: dict[int, None] = {}
+        before = len(failed)
         for batch in _batches(layout, list(level)):
             if deadline.over:
                 failed += set(batch) - admitted.keys()
@@ -182,6 +184,9 @@ def _run(
                 failed += place_equal(state, batch, reuse=style.reuse)
             else:
                 failed += _admit(state, batch[0], style, admitted)
+        found = make_way(state, failed[before:])
+        admitted.update(dict.fromkeys(found))
+        failed[before:] = [group for group in failed[before:] if group not in admitted]
         for group in deadline.each(admitted):
             extend(state, group, style)
     return state, failed

@@ -162,6 +162,18 @@ class NeighbourRooms:
             domain = self.neighbours.domain[key][where]
             counts[(domain < 0) | (held.matched[domain] == 0) if len(held.matched) else slice(None)] = 0
 
+    def beside_others(self, index: int) -> BoolArray | None:
+        """Nodes in the domains in which a class has near it what it asks for: bool, shape (nodes,); None: it asks for
+        nothing, or may be the first anywhere.
+        """
+        asked = [(number, meant) for number, owns, meant in self._attractions.get(index, ()) if owns]
+        if not asked or self.first_of(index) is not None:
+            return None
+        counts = np.ones(len(self.neighbours.domain[0]), dtype=np.int64)
+        for number, meant in asked:
+            self._attract(number, meant, slice(None), counts)
+        return counts > 0
+
     def may_be_first(self, number: int) -> bool:
         """Whether a pod of some class may still be the first of an attraction."""
         row = self.neighbours.attractions[number]
@@ -307,6 +319,16 @@ class NeighbourRooms:
     def even(self) -> bool:
         """Whether all that is placed keeps C14 in the end."""
         return all(_even(row, held) for row, held in zip(self.neighbours.spreads, self._counted, strict=True))
+
+    def even_for(self, index: int) -> bool:
+        """Whether every spread that is about a class holds (C14), also where a pod of it has left."""
+        return all(
+            _even(self.neighbours.spreads[row], self._counted[row]) for row, _, _ in self._spreads.get(index, ())
+        )
+
+    def needed(self, index: int) -> bool:
+        """Whether a pod of a class may have to stay for others to be where they are (C12), or for its unit."""
+        return index in self._attractions or index in self.neighbours.in_units
 
     @cached_property
     def near(self) -> frozenset[int]:

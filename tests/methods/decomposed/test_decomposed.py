@@ -33,7 +33,7 @@ from tests.examples import seed_blocks
 from tests.support import instance_of
 from tests.tiny import Tiny, tiny, tiny_network
 from tests.tiny_neighbours import tiny_neighbours
-from tests.world import World
+from tests.world import World, near
 
 #: The module; as an attribute of its package it is the function.
 SEARCH = sys.modules["placer.methods.decomposed.lexicographic"]
@@ -176,6 +176,30 @@ def test_every_operator_chooses_allowed_nodes_once(criterion: int) -> None:
         assert 1 <= len(nodes) <= 36
         assert not {0, 1} & set(pending)
     assert seen == set(range(len(operators.operators)))
+
+
+def test_one_operator_frees_whole_leaves_where_those_are_that_a_waiting_group_must_be_near() -> None:
+    """A pod of server is in one rack of 16; where the client that must be near it waits, that rack is always freed."""
+    world = World()
+    for number in range(64):
+        world.node(f"n{number}", labels={"rack": f"r{number // 4}"})
+    for rack in range(16):
+        world.hyper(f"h{rack}", 1, " ".join(f"n{number}" for number in range(4 * rack, 4 * rack + 4)))
+    world.pod("server", labels={"app": "server"})
+    world.pod("client", gpu=4, asks=near("rack", app="server"))
+    world.pod("other", gpu=4)
+    dense = make_dense(world.instance())
+    number = {key.name: index for key, index in dense.class_of.items()}
+    home = dense.nodes.index("n20")
+    there, always = set(range(home, home + 4)), []
+    for placed in ([("server", home)], [("server", home), ("client", home + 1)]):
+        start = Solution({(number[name], node): 1 for name, node in placed})
+        operators = DestroyOperators(IncumbentState(dense, start), 0, random.Random(1))
+        operator = operators.operators.index(operators._around_those_asked_for)
+        operators.gained = [float(each == operator) * 10**6 for each in range(len(operators.operators))]
+        chosen = [operators.choose([8] * len(operators.operators), np.zeros(64, dtype=bool), ()) for _ in range(20)]
+        always.append(all(there <= set(each.nodes.tolist()) for each in chosen if each.operator == operator))
+    assert always == [True, False]
 
 
 @pytest.mark.parametrize("criterion", range(6))
