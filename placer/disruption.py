@@ -28,6 +28,7 @@ __all__ = [
     "Disruption",
     "DisruptionUnit",
     "as_asked",
+    "in_the_way",
     "leaving_protected",
     "losing",
     "not_ready",
@@ -146,11 +147,24 @@ def not_ready(instance: Instance) -> list[str]:
 def as_asked(instance: Instance, placement: Placement) -> Instance:
     """Give the instance that a placement speaks of: one that repairs says which nodes are lost.
 
-    Where it makes room for what is wanted, nothing may be evicted.
+    Where it makes room for what is wanted, or empties domains, nothing may be evicted.
     """
     lost = set(placement.lost) or _lost(instance, placement)
     asked = with_lost(instance, lost) if lost else instance
-    return replace(asked, moves_only=True) if placement.wanted else asked
+    return replace(asked, moves_only=True) if placement.wanted or placement.freed else asked
+
+
+def in_the_way(instance: Instance, domains: Iterable[str]) -> dict[str, set[Key]]:
+    """Per HyperNode the pods that keep it from being empty: bound there, or others' for which room is held there.
+
+    DaemonSet and static pods are no part of that, nor those that are being deleted.
+    """
+    found: dict[str, set[Key]] = {name: set() for name in domains}
+    for key, pod in instance.pods.items():
+        if pod.state in (PodState.BOUND, PodState.NOMINATED) and not pod.daemon:
+            for name in found.keys() & instance.topology.path(pod.node or ""):
+                found[name].add(key)
+    return found
 
 
 def _lost(instance: Instance, placement: Placement) -> set[str]:

@@ -215,6 +215,7 @@ class PlacementDocument(_Part, frozen=True, kw_only=True):
     groups: list[GroupPart]
     lost: list[str] | None = None
     wanted: list[dict[str, Any]] | None = None
+    freed: list[str] | None = None
     evictions: list[EvictionPart] | None = None
     moves: list[MovePart] | None = None
     steps: list[StepPart] | None = None
@@ -278,9 +279,10 @@ def placement_document(result: Result, versions: Mapping[str, str] | None = None
 
 
 def _asked(placement: Placement) -> dict[str, Any]:
-    """The nodes that are lost, and the objects of what is wanted, where there are any."""
-    lost = {"lost": list(placement.lost)} if placement.lost else {}
-    return lost | ({"wanted": [msgspec.json.decode(each) for each in placement.wanted]} if placement.wanted else {})
+    """The nodes that are lost, the objects of what is wanted and the domains that are emptied, where there are any."""
+    wanted = [msgspec.json.decode(each) for each in placement.wanted]
+    parts = {"lost": list(placement.lost), "wanted": wanted, "freed": list(placement.freed)}
+    return {name: part for name, part in parts.items() if part}
 
 
 def _disturbed(disruption: Disruption) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from functools import cached_property
 
 from placer.instance.keys import Key
 
-__all__ = ["LOSSES", "MAXIMISED", "Binding", "Placement", "Score", "Step", "Value", "Violation", "better"]
+__all__ = ["FREED", "LOSSES", "MAXIMISED", "Binding", "Placement", "Score", "Step", "Value", "Violation", "better"]
 
 #: Values of which more is better; of all others less is.
 MAXIMISED = frozenset({"admitted", "placed"})
+#: Of how many domains can be empty a search says so; no placement is valued by it.
+FREED = "freed"
 #: Values that stand for each priority that loses something, in the order they are compared.
 LOSSES = ("evicted", "evictedUnits")
 
@@ -65,6 +67,8 @@ class Placement:
         Nodes whose bound pods wait again and stand in ``bindings``, where it repairs; sorted.
     wanted
         Objects of what room was asked for, each as JSON; ``bindings`` say where its pods would be.
+    freed
+        HyperNodes that are empty in the end, where that was asked for; sorted.
     """
 
     bindings: tuple[Binding, ...] = ()
@@ -74,6 +78,7 @@ class Placement:
     steps: tuple[Step, ...] = ()
     lost: tuple[str, ...] = ()
     wanted: tuple[str, ...] = ()
+    freed: tuple[str, ...] = ()
 
     @property
     def disturbs(self) -> bool:

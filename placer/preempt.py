@@ -17,7 +17,7 @@ from placer.errors import UsageError, VerificationFailed
 from placer.instance import Finding, GroupKey, Instance, PodState
 from placer.kube.kinds import alike
 from placer.methods.search_limits import limit_faults
-from placer.placement import MAXIMISED, Placement, Score, Value
+from placer.placement import FREED, MAXIMISED, Placement, Score, Value
 from placer.result import WEIGHT, Bound, Judged, Reason, Result, Termination, TracePoint, Verdict, judge
 from placer.score import placed_weight, score
 from placer.verify import verify
@@ -26,7 +26,7 @@ from placer.words import some
 if TYPE_CHECKING:
     from placer.methods.preempt.search import Carried, Known
 
-__all__ = ["defrag", "group_named", "lost_named", "preempt", "repair"]
+__all__ = ["defrag", "free_domains", "group_named", "lost_named", "preempt", "repair"]
 
 #: Part of the time that is left for the search; the rest is for verifying and explaining.
 SEARCHING = 0.9
@@ -198,11 +198,54 @@ def defrag(
     UsageError, VerificationFailed
         As :func:`preempt`.
     """
+    alone = _moving(instance, groups, most_moves)
+    return _decided(alone, Placement(wanted=tuple(wanted)), time_limit, workers, seed, began, watch)
+
+
+def free_domains(
+    instance: Instance,
+    tier: int,
+    count: int,
+    *,
+    most_moves: int | None = None,
+    time_limit: float | None = 60.0,
+    workers: int | None = None,
+    seed: int = 0,
+    began: float | None = None,
+    watch: Callable[[TracePoint], None] | None = None,
+) -> Result:
+    """Find out what must be moved so that so many HyperNodes of a tier are empty: nothing is evicted.
+
+    Parameters
+    ----------
+    instance
+        What :func:`placer.read` returned; nothing that waits takes part.
+    tier, count
+        Which, and how many, at least 1. Those that are empty already count; DaemonSet and static pods stay.
+    most_moves, time_limit, workers, seed, began, watch
+        As of :func:`defrag`.
+
+    Returns
+    -------
+    Result
+        Verified; its placement says which are ``freed``, with moves and steps. It frees fewer where no more was found;
+        the verdict is INFEASIBLE where it is proved that no more can be.
+
+    Raises
+    ------
+    UsageError, VerificationFailed
+        As :func:`preempt`.
+    """
+    alone = _moving(instance, (), most_moves)
+    return _decided(alone, Placement(), time_limit, workers, seed, began, watch, (tier, count))
+
+
+def _moving(instance: Instance, groups: Collection[GroupKey], most_moves: int | None) -> Instance:
+    """The instance in which nothing waits but some groups, and nothing may be evicted."""
     if most_moves is not None and most_moves < 0:
         raise UsageError(f"max moves: found {most_moves}, expected at least 0")
     alone = without(instance, {pod.key for pod in instance.pending if pod.group not in groups})
-    asked = replace(alone, moves_only=True, most_moves=most_moves)
-    return _decided(asked, Placement(wanted=tuple(wanted)), time_limit, workers, seed, began, watch)
+    return replace(alone, moves_only=True, most_moves=most_moves)
 
 
 def _decided(
@@ -213,14 +256,15 @@ def _decided(
     seed: int,
     began: float | None,
     watch: Callable[[TracePoint], None] | None,
+    domains: tuple[int, int] | None = None,
 ) -> Result:
-    """Search in an instance in which only what takes part waits."""
+    """Search in an instance in which only what takes part waits; ``domains``: tier and number of those to be empty."""
     start = time.monotonic()
     faults = limit_faults(time_limit, workers, [seed])
     if faults:
         raise UsageError("; ".join(faults))
     begin = start if began is None else began
-    job = _Preemption(instance, time_limit, workers or usable_cores(), seed, begin, watch, asked)
+    job = _Preemption(instance, time_limit, workers or usable_cores(), seed, begin, watch, asked, domains)
     job.seconds["read"] = start - job.began
     return job.result(job.search())
 
@@ -236,6 +280,7 @@ class _Preemption:
     began: float
     watch: Callable[[TracePoint], None] | None
     asked: Placement = field(default_factory=Placement)
+    domains: tuple[int, int] | None = None
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("read", "build", "solve", "verify"), 0.0))
     findings: list[Finding] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
@@ -251,8 +296,10 @@ class _Preemption:
         start = time.monotonic()
         left = None if self.time_limit is None else SEARCHING * (self.began + self.time_limit - start)
         options = SearchOptions(left, None, self.workers, self.seed)
-        target, until = "placer.methods.preempt.search:search", None if left is None else start + left
-        ended = run_apart(target, (self.instance, options), self._hear, until)
+        until = None if left is None else start + left
+        target = "search:search" if self.domains is None else "emptying:empty"
+        arguments = (self.instance, *(self.domains or ()), options)
+        ended = run_apart(f"placer.methods.preempt.{target}", arguments, self._hear, until)
         self.seconds["solve"] = time.monotonic() - start
         self.findings += ended.findings("preempt")
         return ended.termination
@@ -280,7 +327,8 @@ class _Preemption:
         values = score(self.instance, self.placement, disturbing=True)
         objective, contradicted = judge(values, _bounds(self.instance, values, self.known))
         self.findings += contradicted
-        proved = all(judged.met for judged in objective)
+        verdict = self._verdict(objective)
+        proved = all(judged.met for judged in objective) and (self.domains is None or verdict is not Verdict.FEASIBLE)
         reasons = self._reasons()
         self.seconds["verify"] = time.monotonic() - start
         self.seconds["total"] = time.monotonic() - self.began
@@ -289,7 +337,7 @@ class _Preemption:
             placement=self.placement,
             method=self.method,
             termination=Termination.PROVED if proved else ended,
-            verdict=_verdict(self.instance, objective),
+            verdict=verdict,
             objective=objective,
             weight=self._weight(),
             reasons=reasons,
@@ -299,6 +347,13 @@ class _Preemption:
             seed=self.seed,
             time_limit=self.time_limit,
         )
+
+    def _verdict(self, objective: tuple[Judged, ...]) -> Verdict:
+        """INFEASIBLE: it is proved that not all can be admitted, or be empty, whatever goes."""
+        if self.domains is None or len(self.placement.freed) == self.domains[1]:
+            return _verdict(self.instance, objective)
+        told = [each.values[0].value for each in self.known if each.values[0].name == FREED]
+        return Verdict.INFEASIBLE if min(told, default=self.domains[1]) < self.domains[1] else Verdict.FEASIBLE
 
     def _weight(self) -> Judged:
         total = sum(self.instance.weights.values())

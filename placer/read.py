@@ -209,6 +209,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     bindings: list[Binding] = []
     one_by_one: set[str] = set()
     lost: set[str] = set()
+    freed: set[str] = set()
     wanted: list[str] = []
     disruption = _DisruptionReader(faults)
     others: list[RawObject] = []
@@ -219,6 +220,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
             bindings += _of_placement(raw, value, faults)
             one_by_one.update(_names(raw, value.get("oneByOne"), "oneByOne", faults))
             lost.update(_names(raw, value.get("lost"), "lost", faults))
+            freed.update(_names(raw, value.get("freed"), "freed", faults))
             wanted += _objects(raw, value.get("wanted"), "wanted", faults)
             disruption.read(raw, value)
             keys.of_placement(value)
@@ -237,6 +239,7 @@ def read_whole_placement(path: str | Path | Text, *, strict: bool = False) -> tu
     if strict:
         refuse_findings([path], unread.findings)
     placement = Placement(tuple(bindings), tuple(sorted(one_by_one)), lost=tuple(sorted(lost)), wanted=tuple(wanted))
+    placement = replace(placement, freed=tuple(sorted(freed)))
     return replace(placement, **disruption.parts()), unread
 
 
@@ -255,8 +258,9 @@ class _Keys:
     _BINDING = ("apiVersion", "kind", "metadata", "target")
     _TARGET = ("apiVersion", "kind", "name", "namespace", "uid", "resourceVersion", "fieldPath")
     #: Of a Placement: what is judged, and what it may have that its schema does not name.
-    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", "lost", "wanted", "evictions", "moves", "steps"))
-    _BESIDE = ("metadata", "lost", "wanted", "evictions", "moves", "steps")
+    _PARTS = ("lost", "wanted", "freed", "evictions", "moves", "steps")
+    _JUDGED = frozenset(("apiVersion", "kind", "bindings", "oneByOne", *_PARTS))
+    _BESIDE = ("metadata", *_PARTS)
     #: Of what is disturbed: what an entry may have, and what of it is not judged.
     _DISTURBED: ClassVar = {
         "evictions": (("namespace", "pod", "node", "unit", "priority"), ("node", "unit", "priority")),

@@ -18,7 +18,7 @@ from placer.manifests import Text, read_objects
 from placer.quantity import parse
 from placer.words import some
 
-__all__ = ["domain_tier", "new_groups", "wanted_objects", "wanted_text"]
+__all__ = ["count_at_tier", "new_groups", "wanted_objects", "wanted_text"]
 
 #: ``N x PODS x RESOURCES @ TIER``; what does not begin so is the name of a file.
 _SHAPE = re.compile(
@@ -76,7 +76,7 @@ class _WantedShape:
 
     def _constraint(self, instance: Instance) -> dict[str, Any]:
         """What keeps a gang together: a tier by its number or name, or the key of a label."""
-        tier = domain_tier(instance, self.tier)
+        tier = _tier(instance, self.tier)
         if tier is not None:
             return {"highestTierAllowed": tier}
         if any(self.tier in node.labels for node in instance.nodes.values()):
@@ -120,7 +120,7 @@ def _is_amount(text: str) -> bool:
         return False
 
 
-def domain_tier(instance: Instance, name: str) -> int | None:
+def _tier(instance: Instance, name: str) -> int | None:
     """The tier of a number or a tierName; None where no HyperNode is of it, or HyperNodes of several are."""
     domains = instance.topology.hyper_nodes.values()
     tiers = {each.tier for each in domains if name in (str(each.tier), each.tier_name)}
@@ -132,6 +132,23 @@ def _known_tiers(instance: Instance) -> str:
     domains = instance.topology.hyper_nodes.values()
     known = sorted({str(each.tier) for each in domains} | {each.tier_name for each in domains if each.tier_name})
     return f"one of {', '.join(some(known, _NAMED))}" if known else "a tier (there is none)"
+
+
+def count_at_tier(option: str, words: str, instance: Instance) -> tuple[int, int]:
+    """Read ``K@TIER`` of an option; the tier is a number or a tierName.
+
+    Raises
+    ------
+    UsageError
+        It does not parse, or no HyperNode is of that tier.
+    """
+    match = re.fullmatch(r"([1-9][0-9]{0,8})@(.+)", words)
+    if match is None:
+        raise UsageError(f"{option} {words}: expected K@TIER with K from 1 on, such as 2@1 or 2@rack")
+    tier = _tier(instance, match[2])
+    if tier is None:
+        raise UsageError(f"{option} {words}: found no one tier {match[2]}, expected {_known_tiers(instance)}")
+    return int(match[1]), tier
 
 
 def wanted_objects(words: str, instance: Instance) -> tuple[str, ...]:

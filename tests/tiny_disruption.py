@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from placer.disruption import losing
+from placer.disruption import losing, without
 from placer.instance import GroupKey, HyperNode, Instance, Key, PodState, SubGroupPolicy
 from placer.instance.problem import DisruptionBudget
 from placer.quantity import Resources
@@ -130,20 +130,37 @@ def tiny_repair(seed: int) -> Instance:
     pods = [pod for pod in instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon]
     near = [pod for pod in pods if pod.group and instance.groups[pod.group].topology]
     homes = sorted({pod.node or "" for pod in near or pods} & instance.nodes.keys()) or list(instance.nodes)
-    spare = replace(
-        instance.nodes[homes[0]], name="spare", allocatable=Resources({GPU: random.randint(1, 4), "pods": 9})
-    )
+    wide = with_spare_leaf(instance, homes[0], random.randint(1, 4))
+    return losing(wide, [random.choice(homes)])
+
+
+def with_spare_leaf(instance: Instance, like: str, gpus: int) -> Instance:
+    """The instance with one more node, like another but of so many GPUs, in a leaf of its own."""
+    room = Resources({GPU: gpus, "pods": 9})
+    spare = replace(instance.nodes[like], name="spare", allocatable=room)
     tree = instance.topology
     leaves = {**tree.hyper_nodes, "spare": HyperNode("spare", 1, nodes=("spare",))}
-    wide = replace(
+    return replace(
         instance,
         nodes=dict(sorted({**instance.nodes, "spare": spare}.items())),
         topology=replace(tree, hyper_nodes=dict(sorted(leaves.items())), root_tier=max(2, tree.root_tier)),
     )
-    return losing(wide, [random.choice(homes)])
 
 
 def tiny_defrag(seed: int) -> Instance:
     """Make an instance in which room is made by moves alone for all that waits, in some by no more than so many."""
     random, instance = Random(f"tiny defrag {seed}"), tiny_disruption(seed).instance
     return replace(instance, moves_only=True, most_moves=random.choice([None, None, 1, 2, 3]))
+
+
+def tiny_emptying(seed: int) -> tuple[Instance, int, int]:
+    """Make an instance of which domains are to be empty, in some by no more moves than so many; tier and number.
+
+    Another node is in a leaf of its own, so that what runs may be moved there.
+    """
+    random, instance = Random(f"tiny emptying {seed}"), tiny_disruption(seed).instance
+    wide = with_spare_leaf(instance, next(iter(instance.nodes)), random.randint(1, 4))
+    nothing_waits = without(wide, {pod.key for pod in wide.pending})
+    tiers = sorted({each.tier for each in wide.topology.hyper_nodes.values()})
+    tier, count, most = random.choice([1, 1, *tiers]), random.choice([1, 1, 2]), random.choice([None, None, 1, 2, 3])
+    return replace(nothing_waits, moves_only=True, most_moves=most), tier, count

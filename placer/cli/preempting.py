@@ -39,16 +39,17 @@ def add_preempt(commands: Any) -> None:
 
 def add_defrag(commands: Any) -> None:
     """Add ``defrag`` and its flags."""
-    text = "what must move for a wished-for job: the least, with a proof"
+    text = "what must move for a wished-for job, or for domains to be empty: the least, with a proof"
     parser = add_command(commands, "defrag", text, _defrag)
     add_source(parser)
     asking = _add_limits(parser)
-    asking.add_argument(
+    room = asking.add_mutually_exclusive_group(required=True)
+    room.add_argument(
         "--want",
-        required=True,
         metavar="SHAPE|FILE",
         help="'N x PODS x RESOURCES @ TIER', such as '4 x 8 x nvidia.com/gpu=8,cpu=96 @ 1'; or a file with a job",
     )
+    room.add_argument("--free-domains", metavar="K@TIER", help="K HyperNodes of a tier that are to be empty")
     asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
     asking.add_argument("--frontier", action="store_true", help="the least for 1, 2, ... of what is wanted, as a table")
     add_what_if(parser)
@@ -88,27 +89,41 @@ def _preempt(options: argparse.Namespace) -> int:
 
 
 def _defrag(options: argparse.Namespace) -> int:
-    from placer.preempt import defrag
     from placer.progress import Progress
+    from placer.summary.preempting import room_made
 
     _check_output(options)
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
-        instance, groups, objects = _with_wanted(options, paths)
-        limits = {"workers": options.workers, "seed": options.seed, "watch": progress.point}
-        ask = partial(defrag, instance, wanted=objects, most_moves=options.max_moves, **limits)
+        count, ask = _asked_room(options, paths, progress.point)
         if options.frontier:
-            points = list(_frontier(ask, groups, options))
+            points = list(_frontier(ask, count, options))
         else:
-            points = [ask(groups=groups, time_limit=options.time_limit, began=options.began)]
+            points = [ask(count, time_limit=options.time_limit, began=options.began)]
     if options.frontier:
         _tell_frontier(options, points)
     else:
         from placer.summary.preempting import defrag_lines
 
-        _tell(options, points[0], defrag_lines(points[0]))
-    return OK if _admitted(points[-1]) else NOT_TO_BE_HAD
+        _tell(options, points[0], defrag_lines(points[0], count))
+    return OK if len(points) == (count if options.frontier else 1) and room_made(points[-1]) == count else NOT_TO_BE_HAD
+
+
+def _asked_room(
+    options: argparse.Namespace, paths: Sequence[str | Text], watch: Callable[..., None]
+) -> tuple[int, Callable[..., Result]]:
+    """How many gangs or domains are asked for, and what decides for the first so many of them."""
+    from placer.preempt import defrag, free_domains
+    from placer.wanted import count_at_tier
+
+    limits = {"most_moves": options.max_moves, "workers": options.workers, "seed": options.seed, "watch": watch}
+    if options.free_domains is None:
+        instance, groups, objects = _with_wanted(options, paths)
+        return len(groups), lambda count, **time: defrag(instance, groups[:count], wanted=objects, **limits, **time)
+    instance = read_instance(options, paths)
+    most, tier = count_at_tier("--free-domains", options.free_domains, instance)
+    return most, lambda count, **time: free_domains(instance, tier, count, **limits, **time)
 
 
 def _with_wanted(
@@ -130,14 +145,14 @@ def _with_wanted(
     return instance, groups, objects
 
 
-def _frontier(ask: Callable[..., Result], groups: Sequence[GroupKey], options: argparse.Namespace) -> Iterator[Result]:
-    """The answer for the first group that is wanted, for the first two, and so on, until one more is not to be had."""
+def _frontier(ask: Callable[..., Result], most: int, options: argparse.Namespace) -> Iterator[Result]:
+    """The answer for the first of what is wanted, for the first two, and so on, until one more is not to be had."""
     from placer.result import Verdict
 
-    for count in range(1, len(groups) + 1):
+    for count in range(1, most + 1):
         now = time.monotonic()
-        left = max(0.0, options.began + options.time_limit - now) / (len(groups) + 1 - count)
-        found = ask(groups=groups[:count], time_limit=left, began=now)
+        left = max(0.0, options.began + options.time_limit - now) / (most + 1 - count)
+        found = ask(count, time_limit=left, began=now)
         yield found
         if found.verdict is Verdict.INFEASIBLE:
             break
@@ -198,7 +213,7 @@ def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> Non
     if options.output:
         write(placement_document(points[-1]).as_dict(), options.output)
     if options.json and options.output != "-":
-        rows = ((frontier_point(point), placement_document(point).as_dict()) for point in points)
+        rows = ((frontier_point(*each), placement_document(each[1]).as_dict()) for each in enumerate(points, 1))
         print(json.dumps([row | {"placement": document} for row, document in rows], indent=2))
     elif options.output != "-":
         _print(frontier_lines(points), points[-1].findings)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +15,7 @@ from placer.explain.lifts import alone
 from placer.instance import GroupKey, Instance, Key, Pod
 from placer.reasons.cause import plural
 from placer.solve import solve
+from placer.wanted import count_at_tier
 
 __all__ = ["Copies", "Spare", "how_many", "read_spare", "with_spares"]
 
@@ -69,15 +69,7 @@ def read_spare(words: str, instance: Instance) -> Spare:
     UsageError
         It does not parse, or no HyperNode is of that tier.
     """
-    match = re.fullmatch(r"([1-9][0-9]{0,8})@(.+)", words)
-    if match is None:
-        raise UsageError(f"--spare {words}: expected K@TIER with K from 1 on, such as 2@1 or 2@rack")
-    domains = instance.topology.hyper_nodes.values()
-    tiers = {each.tier for each in domains if match[2] in (str(each.tier), each.tier_name)}
-    if len(tiers) != 1:
-        known = sorted({str(each.tier) for each in domains} | {each.tier_name for each in domains if each.tier_name})
-        raise UsageError(f"--spare {words}: found no one tier {match[2]}, expected one of {', '.join(known) or 'none'}")
-    return Spare(int(match[1]), tiers.pop())
+    return Spare(*count_at_tier("--spare", words, instance))
 
 
 def with_spares(instance: Instance, key: GroupKey, spare: Spare) -> Instance:

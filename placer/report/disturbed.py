@@ -38,9 +38,10 @@ def disturbed(answer: Answer) -> dict[str, Any]:
 
 def _lines(answer: Answer) -> Iterator[str]:
     """What the command says that made such a placement."""
-    if answer.outcome.placement.lost:
+    placement = answer.outcome.placement
+    if placement.lost:
         return repair_lines(answer.before, answer.result)
-    return (defrag_lines if answer.outcome.placement.wanted else preempt_lines)(answer.result)
+    return defrag_lines(answer.result) if placement.wanted or placement.freed else preempt_lines(answer.result)
 
 
 class _Disturbed(NamedTuple):

@@ -15,7 +15,7 @@ from placer.placement import LOSSES, Placement
 from placer.result import Judged, Result, Verdict
 from placer.words import and_list, counted, prover_word, some
 
-__all__ = ["defrag_lines", "frontier_lines", "frontier_point", "preempt_lines", "repair_lines"]
+__all__ = ["defrag_lines", "frontier_lines", "frontier_point", "preempt_lines", "repair_lines", "room_made"]
 
 #: Lines of units, and of steps, that are shown.
 SHOWN = 40
@@ -38,43 +38,43 @@ def preempt_lines(result: Result) -> Iterator[str]:
     yield from _ending(result, disruption)
 
 
-def defrag_lines(result: Result) -> Iterator[str]:
-    """Say what is moved, what has room then, what has none, whether less would do, and in which steps.
+def room_made(result: Result) -> int:
+    """How many wanted gangs have room, or how many domains are empty."""
+    placement = result.placement or Placement()
+    return len(placement.freed) or len(Disruption(result.instance, placement).admitted)
+
+
+def defrag_lines(result: Result, wanted: int | None = None) -> Iterator[str]:
+    """Say what is moved, what has room or is empty then, whether less would do, and in which steps.
 
     Parameters
     ----------
     result
-        What :func:`placer.preempt.defrag` returned.
+        What :func:`placer.preempt.defrag` or :func:`placer.preempt.free_domains` returned.
+    wanted
+        How many gangs or domains were asked for; None: as many as there is room for.
     """
-    disruption = Disruption(result.instance, result.placement or Placement())
-    room, wanted = _rooms(disruption)
-    many = f"{room:,} of {counted(wanted, 'wanted gang')}"
+    disruption, room = Disruption(result.instance, result.placement or Placement()), room_made(result)
+    wanted = room if wanted is None else wanted
     if not disruption.gone:
-        yield f"Nothing is moved: {many} fit as it is." if room else "Nothing is moved: that would make no room."
+        yield f"Nothing is moved: {room:,} of {wanted:,} can be had as it is."
     yield from _going(disruption)
     yield from _shortened(f"-> {_placed(disruption, group, 'has room')}" for group in disruption.outcome.made_ready)
+    yield from _shortened(f"-> {legible(name)} is empty" for name in disruption.placement.freed)
     yield from _left(result, disruption, "has no room")
     if room < wanted:
-        proved = " Proved: moving makes no room for more." if result.verdict is Verdict.INFEASIBLE else ""
-        yield f"Room for {many}.{proved}"
+        proved = "Proved: moving makes no room for more." if result.verdict is Verdict.INFEASIBLE else "Not proved."
+        yield f"{room:,} of {wanted:,} can be had. {proved}"
     yield from _ending(result, disruption)
 
 
-def _rooms(disruption: Disruption) -> tuple[int, int]:
-    """How many groups have room, and how many are wanted."""
-    needs = disruption.instance.need_weights
-    return len(disruption.admitted), sum(bool(needs[key]) for key in disruption.instance.groups if needs.get(key))
-
-
-def frontier_point(result: Result) -> dict[str, Any]:
+def frontier_point(wanted: int, result: Result) -> dict[str, Any]:
     """What one line of a frontier says, under the names of models/interface.md."""
-    disruption = Disruption(result.instance, result.placement or Placement())
-    room, wanted = _rooms(disruption)
     moved = {each.value.name: each for each in result.objective if each.value.name in ("moved", "movedUnits")}
     return {
         "wanted": wanted,
-        "room": room,
-        "pods": len(disruption.moved),
+        "room": room_made(result),
+        "pods": len(result.placement.moves) if result.placement else 0,
         **{
             name: {"value": each.value.value, "bound": None if each.bound is None else each.bound.value}
             for name, each in moved.items()
@@ -89,17 +89,17 @@ def frontier_lines(points: Sequence[Result]) -> Iterator[str]:
     Parameters
     ----------
     points
-        What :func:`placer.preempt.defrag` returned for the first group that is wanted, for the first two, and so on.
+        The answers for the first of what is wanted, for the first two, and so on.
     """
-    yield f"{'gangs':>7} {'pods moved':>11} {'units moved':>12}  proved"
-    for point in points:
-        row = frontier_point(point)
-        if row["room"] < row["wanted"]:
+    yield f"{'wanted':>7} {'pods moved':>11} {'units moved':>12}  proved"
+    for number, point in enumerate(points, 1):
+        row = frontier_point(number, point)
+        if row["room"] < number:
             found = "no: not to be had" if point.verdict is Verdict.INFEASIBLE else "no: not found"
-            yield f"{row['wanted']:>7,} {'-':>11} {'-':>12}  {found}"
+            yield f"{number:>7,} {'-':>11} {'-':>12}  {found}"
         else:
             least = "yes" if all(each.met for each in point.objective if each.value.name.startswith("moved")) else "no"
-            yield f"{row['wanted']:>7,} {row['pods']:>11,} {row['movedUnits']['value']:>12,}  {least}"
+            yield f"{number:>7,} {row['pods']:>11,} {row['movedUnits']['value']:>12,}  {least}"
 
 
 def repair_lines(before: Instance, result: Result) -> Iterator[str]:
@@ -251,11 +251,12 @@ def _left(result: Result, disruption: Disruption, what: str = "still waits") -> 
 def _proof(result: Result) -> str:
     """Whether less would do."""
     values = [each for each in result.objective if each.value.name in (*LOSSES, "moved", "movedUnits")]
+    evicts = values[0].value.name in LOSSES
+    verb, work, rest = ("evicts", "evicted", "fewer units or moves") if evicts else ("moves", "moved", "fewer units")
     if all(judged.met for judged in values):
-        verb = "evicts" if values[0].value.name in LOSSES else "moves"
         return f"Proved by {_provers(values)}: no other choice {verb} less."
-    if all(judged.met for judged in values if judged.value.name == "evicted"):
-        return "Proved: no other choice evicts less work; whether fewer units or moves would do is not proved."
+    if all(judged.met for judged in values if judged.value.name == work):
+        return f"Proved: no other choice {verb} less work; whether {rest} would do is not proved."
     return "Not proved: less might do."
 
 

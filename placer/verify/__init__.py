@@ -60,7 +60,7 @@ def verify(instance: Instance, placement: Placement) -> list[Violation]:
         moved pods as new ones. Where it repairs, pods of lost nodes are pending ones.
     """
     instance = as_asked(instance, placement)
-    if not (placement.disturbs or placement.steps):
+    if not (placement.disturbs or placement.steps or placement.freed):
         return broken(Outcome(instance, placement))
     disruption = Disruption(instance, placement)
     after = [violation for violation in broken(disruption.outcome) if violation.rule != "C1"]

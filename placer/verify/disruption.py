@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from placer.disruption import Disruption, released
+from placer.disruption import Disruption, in_the_way, released
 from placer.instance import Key, Pod, PodState
 from placer.instance.pod_index import domain_of
 from placer.instance.problem import AffinityTerm
@@ -132,8 +132,12 @@ def gain(disruption: Disruption) -> Iterator[Violation]:
     """D4: something is disturbed only where a group is admitted by it that could not be admitted without.
 
     What is looked at: that a group is admitted, and that the bindings break a rule as long as everything stays. That
-    less would do is a matter of the objective. The amount is the number of pods that go.
+    less would do is a matter of the objective. The amount is the number of pods that go. Where domains are to be empty,
+    that they are so and were not before is the gain; the amount is the number of pods that are there.
     """
+    if disruption.placement.freed:
+        yield from _emptied(disruption)
+        return
     if not disruption.gone:
         return
     amount = len(disruption.gone)
@@ -146,6 +150,25 @@ def gain(disruption: Disruption) -> Iterator[Violation]:
     if not broken(Outcome(disruption.instance, Placement(waiting))):
         message = f"{count_of(amount, 'pod')} would go, and all that is bound has room beside them"
         yield Violation("D4", subjects, amount, message)
+
+
+def _emptied(disruption: Disruption) -> Iterator[Violation]:
+    """Domains that are to be empty and are not; what goes although all of them were."""
+    tree, freed = disruption.instance.topology, disruption.placement.freed
+    found = in_the_way(disruption.instance, freed)
+    for name, there in found.items():
+        subject = f"HyperNode {name}"
+        if name not in tree.hyper_nodes:
+            yield Violation("D4", (subject,), 1, f"{subject} is to be empty, and is not in the instance")
+        left = there - disruption.gone
+        left |= {key for key, node in disruption.outcome.new.items() if name in tree.path(node)}
+        if left:
+            message = f"{subject} is to be empty, and {count_of(len(left), 'pod')} would be there"
+            yield Violation("D4", (subject, pod_name(min(left))), len(left), message)
+    if disruption.gone and not any(found.values()):
+        amount = len(disruption.gone)
+        message = f"{count_of(amount, 'pod')} would go, and all that is to be empty is so before"
+        yield Violation("D4", tuple(f"HyperNode {name}" for name in freed[:1]), amount, message)
 
 
 def order(disruption: Disruption) -> Iterator[Violation]:

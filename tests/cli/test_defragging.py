@@ -96,7 +96,7 @@ def test_a_frontier_prices_each_more_until_one_is_not_to_be_had(tmp_path: Path, 
     cluster = written(tmp_path, racks(3, spare=2))
     assert main(["defrag", cluster, "--want", RACK.format(4, 1), "--frontier", "--quiet"]) == 5
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["gangs", "pods", "moved", "units", "moved", "proved"],
+        ["wanted", "pods", "moved", "units", "moved", "proved"],
         ["1", "1", "1", "yes"],
         ["2", "2", "2", "yes"],
         ["3", "-", "-", "no:", "not", "to", "be", "had"],
@@ -118,14 +118,14 @@ def test_no_more_moves_than_may_be_made(tmp_path: Path, capsys: Capture) -> None
     cluster = written(tmp_path, racks(3, spare=2))
     assert main(["defrag", cluster, "--want", RACK.format(2, 1), "--max-moves", "1", "--quiet"]) == 5
     out = capsys.readouterr().out
-    assert "Room for 1 of 2 wanted gangs. Proved: moving makes no room for more." in out
+    assert "1 of 2 can be had. Proved: moving makes no room for more." in out
     assert "wanted/gang-2 has no room: " in out
 
 
 def test_nothing_is_moved_where_there_is_room(tmp_path: Path, capsys: Capture) -> None:
     assert main(["defrag", written(tmp_path, racks(1, spare=1)), "--want", "1 x 1 x cpu=0 @ rack", "--quiet"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "Nothing is moved: 1 of 1 wanted gang fit as it is.",
+        "Nothing is moved: 1 of 1 can be had as it is.",
         "-> wanted/gang-1 has room: all 1 pod on n00",
     ]
 
@@ -139,7 +139,10 @@ def test_nothing_is_moved_where_there_is_room(tmp_path: Path, capsys: Capture) -
         (["--want", "1000 x 1000 x cpu=1 @ 1"], "found 1,000,000 pods, expected at most 100,000"),
         (["--want", "1 x 1 x cpu=1 @ row"], "--want: found no tier or label row, expected one of 1 or a label key"),
         (["--want", RACK.format(1, 1), "--max-moves", "-1"], "max moves: found -1, expected at least 0"),
-        ([], "the following arguments are required: --want"),
+        (["--free-domains", "0@1"], "--free-domains 0@1: expected K@TIER with K from 1 on, such as 2@1 or 2@rack"),
+        (["--free-domains", "1@9"], "--free-domains 1@9: found no one tier 9, expected one of 1"),
+        (["--free-domains", "1@1", "--want", "x"], "--want: not allowed with argument --free-domains"),
+        ([], "one of the arguments --want --free-domains is required"),
     ],
 )
 def test_what_cannot_be_asked(words: list[str], complaint: str, tmp_path: Path, capsys: Capture) -> None:
@@ -153,3 +156,31 @@ def test_a_file_must_hold_pods_that_are_not_there_yet(tmp_path: Path, capsys: Ca
     assert main(["defrag", cluster, "--want", str(wanted), "--quiet"]) == 2
     assert "found no new pod that would wait, expected Pods that are not there yet" in capsys.readouterr().err
     assert main(["defrag", cluster, "--want", str(tmp_path / "no.json"), "--quiet"]) == 3
+
+
+def test_domains_are_emptied_by_a_plan_that_verify_and_report_take(tmp_path: Path, capsys: Capture) -> None:
+    cluster, plan = written(tmp_path, racks(2, spare=1)), str(tmp_path / "plan.json")
+    assert main(["defrag", cluster, "--free-domains", "1@1", "--quiet", "-o", plan]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Move 1 gang:"
+    assert lines[2:] == ["-> rack0 is empty", "Proved by the least of any domain: no other choice moves less."]
+    document = json.loads(Path(plan).read_text())
+    assert document["freed"] == ["rack0"]
+    assert document["bindings"] == []
+    assert main(["verify", cluster, plan, "--json"]) == 0
+    assert "freed" not in json.loads(capsys.readouterr().out)["notRead"]["notJudged"]
+    assert main(["report", cluster, plan, "-o", str(tmp_path / "page.html"), "--quiet"]) == 0
+    document["freed"] = ["rack1"]
+    Path(plan).write_text(json.dumps(document))
+    assert main(["verify", cluster, plan, "--quiet"]) == 1
+    assert "D4 HyperNode rack1 is to be empty, and 2 pods would be there" in capsys.readouterr().out
+
+
+def test_a_frontier_of_empty_domains(tmp_path: Path, capsys: Capture) -> None:
+    cluster = written(tmp_path, racks(3, spare=1))
+    assert main(["defrag", cluster, "--free-domains", "3@1", "--frontier", "--quiet"]) == 5
+    assert [line.split()[:4] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["1", "1", "1", "yes"],
+        ["2", "2", "2", "yes"],
+        ["3", "-", "-", "no:"],
+    ]

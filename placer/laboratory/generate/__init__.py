@@ -14,10 +14,11 @@ family        what it makes
 `neighbours`  a full cluster whose queue keeps near, apart and spread, and is known to fit
 `victims`     a job that waits for a rack, and who must go for it at the least
 `stranded`    the same where what runs must be moved
+`fragmented`  some room in every rack, and what must be moved for some of them to be empty
 `lost`        nodes that are lost, and what must be moved for the pods that ran there
 ============  =====================================================================
 
-`clos` and `planted` are in ``clos_fabric`` and ``carving``, the last three in ``disruption``; all draw from
+`clos` and `planted` are in ``clos_fabric`` and ``carving``, the last four in ``disruption``; all draw from
 ``random_source``, so that a seed gives the same on every machine.
 """
 
@@ -30,7 +31,16 @@ from typing import Any
 from placer.document import bindings_document
 from placer.errors import UsageError
 from placer.laboratory.generate.clos_fabric import ClosOptions, PlantedOptions, clos, planted
-from placer.laboratory.generate.disruption import LostOptions, StrandedOptions, VictimOptions, lost, stranded, victims
+from placer.laboratory.generate.disruption import (
+    FragmentedOptions,
+    LostOptions,
+    StrandedOptions,
+    VictimOptions,
+    fragmented,
+    lost,
+    stranded,
+    victims,
+)
 from placer.laboratory.generate.neighbours import NeighbourOptions, neighbours
 from placer.laboratory.generate.network import NetworkOptions, network
 from placer.laboratory.generate.numa import NumaOptions, numa
@@ -41,6 +51,7 @@ __all__ = [
     "FAMILIES",
     "ClosOptions",
     "FamilyOptions",
+    "FragmentedOptions",
     "GangMix",
     "Generated",
     "InstanceFamily",
@@ -54,6 +65,7 @@ __all__ = [
     "VictimOptions",
     "bindings",
     "clos",
+    "fragmented",
     "generate",
     "lost",
     "neighbours",
@@ -83,6 +95,9 @@ class InstanceFamily:
 
 FAMILIES: Mapping[str, InstanceFamily] = {
     "clos": InstanceFamily(ClosOptions, clos, "A Clos fabric with running jobs and a queue of others."),
+    "fragmented": InstanceFamily(
+        FragmentedOptions, fragmented, "Racks are to be empty, and the least that must be moved for that is known."
+    ),
     "lost": InstanceFamily(
         LostOptions,
         lost,

@@ -1,4 +1,4 @@
-"""Families ``victims``, ``stranded`` and ``lost``: what goes for a job, or for lost nodes, at the least.
+"""Families ``victims``, ``stranded``, ``lost`` and ``fragmented``: what goes at the least for a job, or for nodes.
 
 In the first two a job waits for a whole rack.
 
@@ -19,6 +19,10 @@ In ``lost`` some nodes of a gang that has to stay in its rack are not Ready, and
     plain      a gang on as many nodes beside it may be anywhere and is moved to where these are free: somebody has to
                leave so much room
     --kept     disruption budgets keep all that is beside it: the whole gang is moved, to the one rack that has room
+
+In ``fragmented`` nothing waits, and racks are to be empty: in some one gang that may be anywhere takes a few nodes, in
+all others more nodes are taken, and budgets keep what is in one that has fewer nodes than the others. To empty any rack
+all that is in it is moved, so that no choice of as many is cheaper.
 """
 
 from __future__ import annotations
@@ -50,7 +54,16 @@ from placer.laboratory.generate.options import FamilyOptions, option
 from placer.laboratory.generate.random_source import RandomSource
 from placer.placement import Binding, Placement, Step
 
-__all__ = ["LostOptions", "StrandedOptions", "VictimOptions", "lost", "stranded", "victims"]
+__all__ = [
+    "FragmentedOptions",
+    "LostOptions",
+    "StrandedOptions",
+    "VictimOptions",
+    "fragmented",
+    "lost",
+    "stranded",
+    "victims",
+]
 
 JOB = "volcano.sh/job-name"
 #: Priority classes, the lowest first; the job that waits has the last one.
@@ -117,6 +130,18 @@ class LostOptions(_RackOptions):
         self.demand(self.lost <= most, "lost", f"{self.lost}", f"at most {most}, a third of the nodes of a rack")
 
 
+@dataclass(frozen=True, kw_only=True)
+class FragmentedOptions(_RackOptions):
+    """Options of ``fragmented``."""
+
+    domains: int = option(2, "racks that can be emptied at the price that is known", 1, 1000)
+
+    def check(self) -> None:
+        """Check what concerns more than one option."""
+        super().check()
+        self.demand_racks(2 * self.domains, "two for each that is to be empty")
+
+
 class _RackGang(NamedTuple):
     """Pods that fill nodes, in one rack or anywhere."""
 
@@ -152,11 +177,12 @@ class _RackedCluster:
     def name(self) -> str:
         return next(self._names)
 
-    def fill_beside(self, home: range, free: Sequence[int]) -> None:
-        """Fill all racks but one, but for some nodes."""
+    def fill_beside(self, homes: Sequence[range], free: Sequence[int], *, keep_parts: bool = False) -> None:
+        """Fill all racks but some, but for some nodes; ``keep_parts``: budgets keep what is in one of fewer nodes."""
         for rack in self.racks:
-            if rack != home:
-                self.fill([node for node in rack if node not in free], *CLASSES)
+            if rack not in homes:
+                kept = keep_parts and len(rack) < self.options.leaf_size
+                self.fill([node for node in rack if node not in free], *CLASSES, kept=kept)
 
     def summary(self, **more: int) -> dict[str, int]:
         """What was made."""
@@ -340,7 +366,7 @@ def lost(options: LostOptions) -> Generated:
         places = cluster.to(gang, (*moved.nodes, *home[gone:wide]))
         free, moves = goal[:gone], cluster.to(moved, goal[:gone])
         cluster.fill(home[wide + gone :], *CLASSES)
-    cluster.fill_beside(home, free)
+    cluster.fill_beside([home], free)
     return _repaired(cluster, places[: gone * options.node_pods], moves)
 
 
@@ -352,3 +378,32 @@ def _repaired(cluster: _RackedCluster, bound: tuple[Binding, ...], moves: tuple[
     summary = cluster.summary(nodesLost=len(nodes), podsPlanted=len(bound), podsMoved=len(moves))
     least = Placement(bound, moves=moves, steps=(step,), lost=nodes)
     return Generated(list(cluster.documents()), {each.pod: each.node for each in bound}, summary, least)
+
+
+def fragmented(options: FragmentedOptions) -> Generated:
+    """Make a cluster in which nothing waits and every rack has some room."""
+    cluster, size, count = _RackedCluster(options), options.leaf_size, options.domains
+    racks = cluster.whole_racks()
+    homes, others = racks[:count], racks[count:]
+    least = 1 + cluster.source.below((size - 1) // 2)
+    gangs = [cluster.run(rack[:least], priority=cluster.source.pick([*CLASSES]), limited=False) for rack in homes]
+    # One rack for each that is emptied has room for what comes from there, and takes more nodes than that.
+    spare = [least if number < count else cluster.source.below(size - least) for number, _ in enumerate(others)]
+    free = [node for rack, room in zip(others, spare, strict=True) for node in rack[:room]]
+    cluster.fill_beside(homes, free, keep_parts=True)
+    return _emptied(cluster, homes, gangs, cluster.source.shuffled(free))
+
+
+def _emptied(
+    cluster: _RackedCluster, homes: Sequence[range], gangs: Sequence[_RackGang], free: Sequence[int]
+) -> Generated:
+    """The instance of which some racks are to be empty, and where the gang of each goes."""
+    places, moves = iter(free), list[Binding]()
+    for gang in gangs:
+        moves += cluster.to(gang, [next(places) for _ in gang.nodes])
+    going = tuple(move.pod for move in moves)
+    names = sorted(cluster.rack_names[cluster.racks.index(rack)] for rack in homes)
+    plan = Placement(moves=tuple(moves), steps=(Step(going, going),), freed=tuple(names))
+    return Generated(
+        list(cluster.documents()), {}, cluster.summary(racksEmptied=len(homes), podsMoved=len(moves)), plan
+    )

@@ -98,7 +98,7 @@ class DomainSearch:
             if self.deadline.over:
                 known.append(None)
                 break
-        self.bound = self._bound(known[1:]) if self._confined else anywhere
+        self.bound = self._bound(known[1:]) if self.confined else anywhere
 
     def _bound(self, known: Sequence[Score | None]) -> Score | None:
         """The least over domains; None where that of one is not known."""
@@ -129,7 +129,7 @@ class DomainSearch:
         return keys.index(self.group.key) if self.group.key in keys else None
 
     @cached_property
-    def _confined(self) -> bool:
+    def confined(self) -> bool:
         """Whether the group has to be in one domain."""
         if self._index is None:
             return False
@@ -140,7 +140,7 @@ class DomainSearch:
         pods = (self.instance.pods[key] for key in self.group.pending)
         return sorted({unit.topology_key for pod in pods for unit in pod.neighbours.units})
 
-    def _domains(self) -> Iterator[list[str]]:
+    def domains(self) -> Iterator[list[str]]:
         """Nodes of each domain that the group may be in, those that some pod of it may be on or runs on."""
         if self._index is None:
             return
@@ -213,17 +213,22 @@ class DomainSearch:
 
     def _counted(self) -> Iterator[tuple[int, list[str]]]:
         """Domains that could hold the group, with the weight that has to go there at least, or be moved there."""
-        for names in self._domains():
+        for names in self.domains():
             comes = self._coming(names)
             more = {what: sum(self.instance.pods[key].requests[what] for key in comes) for what in self._need}
             found = [self._must_go(names, resource, amount + more[resource]) for resource, amount in self._need.items()]
             if names and None not in found:
                 yield self._weight(comes) + max((each or 0 for each in found), default=0), names
 
+    def counted(self, names: Sequence[str], groups: int) -> int | None:
+        """The weight that has to go in a domain for so many groups like this one; None: there is no room for them."""
+        found = [self._must_go(names, resource, groups * amount) for resource, amount in self._need.items()]
+        return None if None in found else max((each or 0 for each in found), default=0)
+
     def _coming(self, names: Collection[str]) -> frozenset[Key]:
         """What runs of the group and has to be moved to a domain that the group is to be in."""
         stays = any(self.instance.pods[key].node in names for key in self._own)
-        return self._own if self._confined and not stays else frozenset()
+        return self._own if self.confined and not stays else frozenset()
 
     def _must_go(self, names: Sequence[str], resource: str, amount: int) -> int | None:
         """The least weight whose going leaves so much of a resource; None: there is not so much."""

@@ -17,7 +17,8 @@ from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
 from placer.methods.greedy.multi_start import greedy
-from placer.methods.preempt.domains import DomainSearch
+from placer.methods.preempt.domains import DomainSearch, disturbance
+from placer.methods.preempt.equal_groups import least_for_equal
 from placer.methods.preempt.lifting import Lifted, lift, may_be_disturbed, moved_key, waiting
 from placer.methods.preempt.plans import plan_of, planned
 from placer.outcome import Outcome
@@ -84,6 +85,7 @@ class _Search:
         for first in dict.fromkeys((len(groups) > len(missing), False)):
             if self._missing() and not self.deadline.over:
                 self.offer(self._one_by_one(keep=first), "domains")
+        self._equal()
         self._whole()
         return "time" if self.deadline.over else "finished"
 
@@ -168,6 +170,16 @@ class _Search:
             if pod.state is PodState.BOUND and self.instance.pods[key].node != pod.node
         }
         return planned(self.instance, bound, gone)
+
+    def _equal(self) -> None:
+        """Tell what is moved at least for several equal groups, where all of them are admitted by moves alone."""
+        groups = waiting(self.instance)
+        if self.best is None or len(groups) < 2 or not self.instance.moves_only or self._missing():
+            return
+        least = least_for_equal(self.instance, groups, DomainSearch(self.instance, groups[0], self.deadline))
+        if least is not None:
+            above = (value for value in disturbance(self.best[0]) if value.name not in ("moved", "movedUnits"))
+            self.emit(Known((*above, *least), "domains"))
 
     def _whole(self) -> None:
         """The model of everything, where it is small enough."""

@@ -352,7 +352,7 @@ def test_bindings_are_the_planted_placement() -> None:
         ("planted", {"colour": 1}, ["colour", "leaf_size"]),
         ("clos", {"spines": 100_000}, ["--spines", "3,200,000 nodes"]),
         ("clos", {"gangs": 1, "gang_pods": (900, 1000)}, ["--gang-pods", "found 900,1000"]),
-        ("ring", {}, ["ring", "clos, lost, neighbours, network, numa, planted"]),
+        ("ring", {}, ["ring", "clos, fragmented, lost, neighbours, network, numa, planted"]),
     ],
 )
 def test_bad_options_are_named(family: str, values: dict[str, Any], words: list[str]) -> None:

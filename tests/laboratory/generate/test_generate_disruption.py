@@ -1,8 +1,9 @@
-"""Families ``victims``, ``stranded`` and ``lost``: what they say must go is the least, and is valid."""
+"""Families ``victims``, ``stranded``, ``lost`` and ``fragmented``: what they say must go is the least, and is valid."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from placer.disruption import losing, not_ready
 from placer.errors import UsageError
 from placer.instance import Instance
 from placer.laboratory.generate import bindings, generate
+from placer.methods.preempt.emptying import emptied_by_pods
 from placer.placement import Placement, Score, Step
 from placer.read import read_placement
 from placer.score import score
@@ -95,6 +97,27 @@ def test_as_many_pods_are_moved_for_lost_nodes_as_counting_says(seed: int, kept:
     assert ({instance.pods[move.pod].group for move in least.moves} == {gang}) == kept
 
 
+@pytest.mark.parametrize("seed", [0, 1, *exhaustive(2, 3, 4)])
+def test_nothing_better_empties_racks_by_trying_everything(seed: int) -> None:
+    instance, least = made("fragmented", seed, nodes=6, leaf_size=3, domains=1)
+    assert verify(instance, least) == []
+    by_pods = emptied_by_pods(replace(instance, moves_only=True), 1, 1)
+    best, found = best_preempting(by_pods)
+    assert len(found.bindings) == len(least.freed) == 1
+    assert disturbed(best)[1:] == disturbed(score(instance, least, disturbing=True))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_as_many_pods_are_moved_as_there_are_in_the_emptiest_racks(seed: int) -> None:
+    instance, least = made("fragmented", seed, nodes=70, leaf_size=8, node_pods=2, domains=3)
+    assert verify(instance, least) == []
+    racks = _racks(instance)
+    taken = sorted(sum(pod.node in rack.nodes for pod in instance.pods.values()) for rack in racks)
+    assert len(least.moves) == sum(taken[:3])
+    assert taken[2] < taken[3]
+    assert len(least.freed) == 3
+
+
 def _racks(instance: Instance) -> list[Any]:
     return [each for each in instance.topology.hyper_nodes.values() if len(each.nodes) == 8]
 
@@ -116,7 +139,7 @@ def test_with_an_obstacle_the_nearest_gang_cannot_go() -> None:
 
 
 def test_a_seed_gives_the_same_and_the_planted_placement_is_read_again(tmp_path: Path) -> None:
-    for family, options in [*CASES, ("lost", {}), ("lost", {"kept": True})]:
+    for family, options in [*CASES, ("lost", {}), ("lost", {"kept": True}), ("fragmented", {})]:
         found = generate(family, seed=5, nodes=30, leaf_size=5, **options)
         assert found == generate(family, seed=5, nodes=30, leaf_size=5, **options)
         assert found.documents != generate(family, seed=6, nodes=30, leaf_size=5, **options).documents
@@ -131,6 +154,7 @@ def test_a_seed_gives_the_same_and_the_planted_placement_is_read_again(tmp_path:
         ("victims", {"nodes": 16, "spanning": True}, "--nodes: found 16, expected at least 24, 3 racks"),
         ("stranded", {"nodes": 8}, "--nodes: found 8, expected at least 16, 2 racks, so that something"),
         ("lost", {"lost": 3}, "--lost: found 3, expected at most 2, a third of the nodes of a rack"),
+        ("fragmented", {"domains": 5}, "--nodes: found 64, expected at least 80, 10 racks, two for each that is to"),
         ("stranded", {"node_pods": 3}, "--node-pods: found 3, expected a divisor of 8 GPUs"),
     ],
 )
