@@ -6,7 +6,7 @@ Label selectors and node selectors come to one form, sorted requirements, so tha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from placer.instance.problem import OS_LABEL, Constraints, HostPort, Requirement, Term, Toleration
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ConstraintsPool",
     "Requirements",
+    "has_long_lists",
     "host_ports",
     "label_requirements",
     "matches",
@@ -30,7 +31,12 @@ __all__ = [
     "read_node_selector",
     "required_node_terms",
     "tolerations_of",
+    "too_long",
 ]
+
+#: Most entries of a field of a pod that every node is held against, and most values of labels in it. An object may be
+#: so large that one pod would keep a pass busy for minutes.
+_MOST_ENTRIES, _MOST_VALUES = 200, 5_000
 
 
 #: Requirements that must all hold; none at all takes everything.
@@ -169,6 +175,29 @@ def required_node_terms(spec: PodSpec) -> tuple[tuple[Term, ...], ...]:
     """Terms of a pod's own required node affinity, of which one must match; none at all where it has none."""
     required = _required(spec)
     return () if required is None else (node_terms(required),)
+
+
+def too_long(spec: PodSpec) -> Iterator[str]:
+    """Fields that say more of nodes than is looked at, as ``field: what``: each node is held against all of it."""
+    yield from _longer("spec.tolerations", "tolerations", len(spec.tolerations or ()), _MOST_ENTRIES)
+    yield from _longer("spec.nodeSelector", "labels", len(spec.node_selector or ()), _MOST_ENTRIES)
+    required = _required(spec)
+    if required is not None:
+        terms = required.node_selector_terms
+        asked = [each for term in terms for each in (*(term.match_expressions or ()), *(term.match_fields or ()))]
+        field = "spec.affinity.nodeAffinity"
+        yield from _longer(field, "terms and expressions", len(terms) + len(asked), _MOST_ENTRIES)
+        yield from _longer(field, "values", sum(len(each.values or ()) for each in asked), _MOST_VALUES)
+
+
+def has_long_lists(spec: PodSpec) -> bool:
+    """Whether there is something of :func:`too_long` beside the affinity."""
+    return max(len(spec.tolerations or ()), len(spec.node_selector or ())) > _MOST_ENTRIES
+
+
+def _longer(field: str, what: str, count: int, most: int) -> Iterator[str]:
+    if count > most:
+        yield f"{field}: {count:,} {what}, of {most:,} at most"
 
 
 def tolerations_of(spec: PodSpec) -> tuple[Toleration, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from placer.instance.domain_units import unnamed_units
-from placer.instance.eligibility import operating_systems
+from placer.instance.eligibility import has_long_lists, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
 from placer.instance.neighbour_demand import forbidding, required_terms
@@ -155,7 +155,8 @@ class Refusals:
         spec, labelled = pod.spec, OS_LABEL in (pod.metadata.labels or ())
         fields = (spec.affinity, spec.topology_spread_constraints, spec.resource_claims, spec.volumes, spec.os)
         nameless = spec.scheduling_group is not None and not spec.scheduling_group.pod_group_name
-        return not (any(fields) or labelled or _sysctls(spec) or nameless or self.scheduled_jobs)
+        named = _sysctls(spec) or self.scheduled_jobs
+        return not (any(fields) or labelled or named or nameless or has_long_lists(spec))
 
     def _own(self, pod: PodManifest, group: GroupKey | None) -> Iterator[str]:
         yield from _own(pod)
@@ -195,6 +196,7 @@ def _job_of(pod: PodManifest) -> Key | None:
 def _own(pod: PodManifest) -> Iterator[str]:
     """Fields of the pod's own spec."""
     spec = pod.spec
+    yield from too_long(spec)
     if spec.affinity is not None:
         yield from _keyless("spec.affinity.podAffinity", spec.affinity.pod_affinity, "affinity")
         yield from _keyless("spec.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, "anti-affinity")

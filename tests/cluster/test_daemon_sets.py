@@ -126,7 +126,14 @@ def test_a_node_that_cannot_be_read_gets_no_placeholder_and_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [{"tolerations": 5}, {"containers": "none"}, {"nodeSelector": {"x": 5}}, {"containers": [{"resources": 3}]}]
+    "spec",
+    [
+        {"tolerations": 5},
+        {"containers": "none"},
+        {"nodeSelector": {"x": 5}},
+        {"containers": [{"resources": 3}]},
+        {"tolerations": [{"key": f"k{at}", "operator": "Exists"} for at in range(300)]},
+    ],
 )
 def test_one_whose_pods_cannot_be_foreseen_is_told_and_holds_no_room(spec: dict[str, Any]) -> None:
     taken = snapshot([daemon_set("odd", **spec), daemon_set()], node("n1"), mine("a", cpu=7))

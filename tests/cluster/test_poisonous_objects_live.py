@@ -49,6 +49,21 @@ def _custom(kind: str, api_version: str, name: str, **body: Any) -> Document:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **body}
 
 
+def _daemon_set(**requests: object) -> Document:
+    labels = {"app": "odd"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": live_pod("odd", scheduler="default-scheduler", **requests)["spec"],
+    }
+    return _custom("DaemonSet", "apps/v1", "odd", spec={"selector": {"matchLabels": labels}, "template": template})
+
+
+def _many_terms(count: int) -> Mapping[str, Any]:
+    terms = [{"matchExpressions": [{"key": "x", "operator": "In", "values": [f"v{at}"]}]} for at in range(count)]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
 #: What is created, and whether a pod named ``odd-0`` among it may be bound all the same.
 POISON: dict[str, tuple[list[Document], bool]] = {
     "Gt with a word": ([live_pod("odd-0", spec=_affinity("Gt", "abc"))], False),
@@ -124,6 +139,8 @@ POISON: dict[str, tuple[list[Document], bool]] = {
         [live_pod("odd-0", cpu=1, annotations=dict.fromkeys(ANNOTATIONS, "\u001b[31m{"))],
         True,
     ),
+    "an affinity of ten thousand terms": ([live_pod("odd-0", spec=_many_terms(10_000))], False),
+    "a DaemonSet whose pods no node can hold": ([_daemon_set(cpu=1000)], True),
     "a network without its ConfigMap": (
         [
             _custom(

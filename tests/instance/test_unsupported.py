@@ -181,3 +181,36 @@ def test_a_pod_goes_to_nodes_of_its_operating_system() -> None:
     assert [(each.rule, each.message) for each in verify(instance, wrong)] == [
         ("C3", "Pod default/windows may not be on Node n1: operating system other than windows")
     ]
+
+
+def node_affinity(terms: int, expressions: int = 1, values: int = 1) -> dict[str, Any]:
+    asked = [
+        [
+            {"key": f"k{number}", "operator": "In", "values": [f"v{at}-{each}" for each in range(values)]}
+            for number in range(expressions)
+        ]
+        for at in range(terms)
+    ]
+    written = {"nodeSelectorTerms": [{"matchExpressions": each} for each in asked]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": written}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (node_affinity(100), ""),
+        (node_affinity(101), "spec.affinity.nodeAffinity: 202 terms and expressions, of 200 at most"),
+        (node_affinity(1, 200), "spec.affinity.nodeAffinity: 201 terms and expressions, of 200 at most"),
+        (node_affinity(1, 1, 5_000), ""),
+        (node_affinity(2, 1, 2_501), "spec.affinity.nodeAffinity: 5,002 values, of 5,000 at most"),
+        ({"tolerations": [{"key": f"k{at}", "operator": "Exists"} for at in range(200)]}, ""),
+        (
+            {"tolerations": [{"key": f"k{at}", "operator": "Exists"} for at in range(201)]},
+            "spec.tolerations: 201 tolerations, of 200 at most",
+        ),
+        ({"nodeSelector": {f"k{at}": "v" for at in range(201)}}, "spec.nodeSelector: 201 labels, of 200 at most"),
+    ],
+)
+def test_what_every_node_is_held_against_is_bounded(spec: dict[str, Any], said: str) -> None:
+    """One pod of 1.5 MiB, of 10,000 terms, kept a pass over 1,000 nodes busy for minutes."""
+    assert refused(pod("p", spec=spec)) == ((said,) if said else ())

@@ -35,7 +35,7 @@ from placer.cluster.reading.served_kinds import ServedKinds, referred
 from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView, read_view
 from placer.errors import ClusterError
 from placer.instance import Key, Node
-from placer.instance.eligibility import ConstraintsPool
+from placer.instance.eligibility import ConstraintsPool, too_long
 from placer.instance.instance_builder import read_nodes
 from placer.instance.requests import pod_requests
 from placer.kube.base import DNS_SUBDOMAIN, LONGEST_NAME, Metadata, controller
@@ -396,7 +396,7 @@ def placeholders(
         namespace, name, spec = each.metadata.namespace, each.metadata.name, each.pod_spec
         written = _foreseen(namespace, name, spec)
         if written is None:
-            wrong = "spec.template.spec: found what cannot be read, expected the spec of a pod"
+            wrong = "spec.template.spec: found what cannot be read, or is too long, expected the spec of a pod"
             yield _unreadable("apps/v1", _KIND, namespace, name, wrong)
             continue
         held = {key: value for key, value in spec.items() if key in _ROOM}
@@ -408,11 +408,12 @@ def placeholders(
 
 
 def _foreseen(namespace: str, name: str, spec: dict[str, Any]) -> PodManifest | None:
-    """A pod of a DaemonSet as its controller makes it; None where its spec is none."""
+    """A pod of a DaemonSet as its controller makes it; None where its spec is none, or longer than is looked at."""
     try:
-        return next(readable(BY_ATTRIBUTE["pods"], [_pod(namespace, name, _tolerant(spec))]), None)
+        found = next(readable(BY_ATTRIBUTE["pods"], [_pod(namespace, name, _tolerant(spec))]), None)
     except (msgspec.ValidationError, TypeError):
         return None
+    return None if found is None or any(too_long(found.spec)) else found
 
 
 def _open_to(spec: PodSpec, nodes: Mapping[str, Node]) -> Iterator[str]:
