@@ -287,7 +287,8 @@ FINDINGS: Mapping[FindingCode, Code] = {
     "DisruptionIgnored": Code(
         "The Policy lets pods be evicted or moved without being asked for by name; who placed here disturbs nothing.",
         "disruption.evict lower-priority of the Policy decides nothing here: nothing that runs is disturbed",
-        "`placer preempt` says what would go. `maxPods` and `protect` of the Policy are kept by everything.",
+        "`placer run --max-evictions-per-hour N` obeys it in the cluster; `placer preempt` says what would go. "
+        "`maxPods` and `protect` of the Policy are kept by everything.",
     ),
     "DomainNamesCollide": Code(
         "Discovery: names of several domains come to one name of a HyperNode; a hash tells them apart.",
@@ -639,8 +640,8 @@ EVENTS: Mapping[EventReason, Code] = {
         "Give placer nodes of its own, or delete one of the pods that were bound there last.",
     ),
     "Preempted": Code(
-        "The pod was evicted so that a group that waited is admitted, as `placer preempt --apply` was asked for; what "
-        "its controller makes in its place waits, or is placed on the node that the Event names.",
+        "The pod was evicted so that a group that waited is admitted, as `placer preempt --apply` was asked for or the "
+        "Policy has it; what its controller makes in its place waits, or is placed on the node that the Event names.",
         "evicted from Node n1 so that PodGroup ml/train is admitted",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),

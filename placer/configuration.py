@@ -126,6 +126,9 @@ class Configuration(BaseModel):
     namespaces: Annotated[list[Name], Field(min_length=1)] | None = None
     node_selector: Name | None = None
     max_bindings: Annotated[int, Field(ge=1)] | None = None
+    max_evictions_per_hour: Annotated[int, Field(ge=0)] | None = None
+    gone_within: Hour | None = None
+    hold_room: Hour | None = None
     every: Duration | None = None
     metrics_bind_address: Address | None = None
     enforce: Literal["bind", "gates"] | None = None

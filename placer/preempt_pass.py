@@ -6,6 +6,12 @@ waited until that is gone, since no kubelet may be there to end it. Before the f
 read anew and what is left of the plan is judged by that, so nothing is evicted for a gang that then would not fit;
 whatever does not go as planned ends it, and is told.
 
+A pass of ``run`` makes room where the Policy has it so: after it has placed what it can, by one plan for the gang of
+the highest priority that something can be done for, within what the Policy allows and what is left of the hour. Who is
+to have the room is recorded before the first eviction, and stays so where victims take longer than the pass waits: the
+passes that follow hold it (:mod:`placer.cluster.reading.earlier_passes`), place the gang first once they are gone, and
+begin no other plan until then.
+
 Only pods of our own scheduler name are disturbed: what another scheduler's controller makes in their place would have
 their room before the group that waits (:mod:`placer.cluster.planning.disruption_plan`).
 """
@@ -17,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 
 from placer.cluster.planning.binding_plan import BindingPlan
 from placer.cluster.planning.disruption_plan import (
@@ -28,25 +35,30 @@ from placer.cluster.planning.disruption_plan import (
     trouble_with,
 )
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.reading.client import Client
+from placer.cluster.reading.client import Client, server_time
 from placer.cluster.reading.departures import Departures
-from placer.cluster.reading.snapshot import Identity, Snapshot
+from placer.cluster.reading.earlier_passes import RoomState
+from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption
+from placer.cluster.reading.snapshot import Identity, Lists, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
+from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
 from placer.disruption import Disruption, leaving_protected, with_lost, without
 from placer.instance import GroupKey, Instance, Key
+from placer.instance.disruptions import limited
 from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Step
+from placer.preempt import preempt
 from placer.result import Result, Termination
-from placer.scheduling_pass import Pass, bind_placement, end_pass, patient, read_cluster, save_pass
+from placer.scheduling_pass import Pass, bind_placement, end_pass, make_pass, patient, read_cluster, save_pass
 from placer.solve import solve
 from placer.verify import verify
 from placer.words import and_list, counted, some
 
-__all__ = ["make_plan"]
+__all__ = ["make_plan", "make_room_pass"]
 
 #: Seconds for which another place is looked for where what was planned does not hold once all is gone.
 _ELSEWHERE = 10.0
@@ -55,6 +67,13 @@ _SLICE = 0.2
 #: Most groups that an Event names.
 _NAMED = 3
 _COMPLETE = (GangState.BOUND, GangState.SHORT)
+_HOUR = timedelta(hours=1)
+#: Seconds for all plans where a pass has no limit, and the least for one.
+_LIMIT, _LEAST = 20.0, 1.0
+#: Most gangs that a plan is looked for.
+_TRIED = 4
+#: Reasons for which no room helps.
+_HOPELESS = ("InvalidGroup", "GangIncomplete", "Unsupported", "NoEligibleNode")
 
 
 def make_plan(
@@ -144,6 +163,10 @@ class _Plan:
         if self.report.trouble is not None and self.nominated and not self.report.standing:
             self._nominate(None)
 
+    def begin(self) -> None:
+        """Say for whom room is made: called before the first eviction."""
+        self._nominate(self.placement)
+
     def _in_steps(self) -> str | None:
         for number, step in enumerate(self.placement.steps):
             going = (*step.go, *filter(self.lost.__contains__, step.bind))
@@ -172,7 +195,7 @@ class _Plan:
         if trouble is not None:
             return trouble
         if not self.nominated:
-            self._nominate(self.placement)
+            self.begin()
         uids = {self.decided[key].uid for key in step.go}
         departures = Departures(uids, {each.uid for each in snapshot.identities.values()})
         listeners = departures.pod_happened, departures.pods_replaced
@@ -205,11 +228,15 @@ class _Plan:
         outcome = Outcome(instance, placement)
         return all(key in instance.groups and outcome.ready(instance.groups[key]) for key in groups)
 
+    def targets(self) -> dict[Key, str]:
+        """The pods that wait and gain, each with its node."""
+        of, bindings = self.before.pods, self.placement.bindings
+        waiting = (each for each in bindings if each.pod not in self.lost)
+        return {each.pod: each.node for each in waiting if of[each.pod].group in self.gaining}
+
     def _nominate(self, placement: Placement | None) -> None:
         """Say on the pods that gain for which nodes room is made; None: that it is not any more."""
-        of, bindings = self.before.pods, self.placement.bindings
-        there = {each.pod: None if placement is None else each.node for each in bindings if each.pod not in self.lost}
-        pods = {key: node for key, node in there.items() if of[key].group in self.gaining}
+        pods = {key: None if placement is None else node for key, node in self.targets().items()}
         self.done.troubles += nominate(patient(self.client), pods, self.decided)
         self.nominated = placement is not None
 
@@ -342,3 +369,175 @@ class _Plan:
             batches=(*plan.batches, *self.done.plan.batches),
             dropped={**plan.dropped, **self.done.plan.dropped},
         )
+
+
+# ------------------------------------------------------------------------------------------ room made by a pass of run
+
+
+def make_room_pass(
+    client: Client,
+    done: Pass,
+    stop: threading.Event,
+    gently: Callable[[], None],
+    watch: Callable[[str], None],
+    start: float,
+    *,
+    lists: Lists | None = None,
+) -> None:
+    """Make a pass (:func:`placer.scheduling_pass.make_pass`), and then room, where the Policy has it so."""
+    make_pass(client, done, stop, gently, watch, start, lists=lists)
+    if done.options.disturbs and done.paused() is None and not stop.is_set():
+        _RoomMaker(client, done, stop, watch).run()
+        end_pass(client, done, stop)
+
+
+class _RoomMaker:
+    """What a pass does about room once it has placed what it can."""
+
+    def __init__(self, client: Client, done: Pass, stop: threading.Event, watch: Callable[[str], None]) -> None:
+        self.client, self.done, self.stop, self.watch = client, done, stop, watch
+        self.recorded = done.record.disruption
+        self.now = server_time(client)
+
+    def run(self) -> None:
+        """Give back room that is not held any more, or make room for one gang."""
+        if self.done.room in (RoomState.FREE, RoomState.OVER):
+            self._give_back()
+        elif self.done.room is RoomState.NONE and (self.done.policy.evicts or self.done.policy.moves):
+            waiting = list(self._waiting())
+            left = self.done.options.evictions_per_hour - self.recorded.within(_HOUR, self.now)
+            if waiting and left > 0:
+                self._make(waiting, left)
+            elif waiting:
+                most = self.done.options.evictions_per_hour
+                what = f"{counted(most, 'pod')} {'was' if most == 1 else 'were'} disturbed within the last hour"
+                self.done.disruption = DisruptionReport(trouble=f"{what}, the most that may be")
+
+    def _give_back(self) -> None:
+        """Hold room no longer: the gang has it, or it is over."""
+        held, bound = self.recorded.held, {bind.pod for gang in self.done.gangs for bind in gang.bound}
+        if held is None:
+            return
+        left = {key: Identity(uid, "") for key, (uid, _) in held.pods.items() if key not in bound}
+        self.done.troubles += nominate(patient(self.client), dict.fromkeys(left), left)
+        if left:
+            named = ", ".join(map(str, list(left)[:_TRIED]))
+            why = "it was not there for all of it" if self.done.room is RoomState.FREE else "it was not there in time"
+            self.done.disruption = DisruptionReport(trouble=f"room is held no longer for {named}: {why}")
+        _record(self.client, self.done, replace(self.recorded, held=None))
+
+    def _waiting(self) -> Iterator[GroupKey]:
+        """Groups that room may help, the most urgent first."""
+        result = self.done.result
+        if result is None or self._is_same(result):
+            return
+        groups, half = result.instance.groups, self.done.half_bound_before
+        helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in half]
+        yield from sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))[:_TRIED]
+
+    def _is_same(self, result: Result) -> bool:
+        """Whether an earlier pass has looked at the same cluster, and found nothing that could be done."""
+        return self.done.earlier is not None and self.done.earlier[1].seconds is result.seconds
+
+    def _make(self, waiting: list[GroupKey], left: int) -> None:
+        """Look for a plan for one gang after another, and carry out the first."""
+        snapshot, instance = self._cluster()
+        instance = self._within_limits(snapshot, instance, left)
+        until = time.monotonic() + (self.done.options.time_limit or _LIMIT)
+        for key in waiting:
+            seconds = (until - time.monotonic()) / 2
+            if seconds < _LEAST or self.stop.is_set():
+                return
+            placement = self._plan(instance, key, seconds)
+            if placement is not None:
+                self._carry_out(snapshot, instance, key, placement)
+                return
+
+    def _cluster(self) -> tuple[Snapshot, Instance]:
+        """What is in the cluster after what was bound just now."""
+        done = self.done
+        assert done.snapshot is not None, "the cluster was read"
+        assert done.result is not None, "it was decided upon"
+        if not any(gang.bound for gang in done.gangs):
+            return done.snapshot, done.result.instance
+        snapshot, instance, _ = read_cluster(self.client, done, self.watch)
+        return snapshot, instance
+
+    def _within_limits(self, snapshot: Snapshot, read: Instance, left: int) -> Instance:
+        """The instance in which no more may be disturbed than the Policy and the hour allow, and nothing just bound."""
+        instance, policy = only_ours(snapshot, read, self.done.options.guards), self.done.policy
+        pods = dict(instance.pods)
+        for key in (bind.pod for gang in self.done.gangs for bind in gang.bound):
+            if key in pods:
+                pods[key] = replace(pods[key], protected="it was bound just now")
+        hour = limited(Key("", "of the hour"), left, pods)
+        budgets = (*instance.budgets, hour)
+        return replace(instance, pods=pods, budgets=budgets, may_evict=policy.evicts, may_move=policy.moves)
+
+    def _plan(self, instance: Instance, key: GroupKey, seconds: float) -> Placement | None:
+        """What admits a group and has to go for it; None: nothing does, or nothing has to."""
+        group = instance.groups.get(key)
+        if group is None or not group.pending:
+            return None
+        self.watch(f"looking for what must go for {key}")
+        options = self.done.options
+        with self.done.step("room"):
+            result = preempt(instance, key, time_limit=seconds, workers=options.workers, seed=options.seed)
+        if result.termination is Termination.INTERRUPTED:
+            self.stop.set()
+        placement = result.placement or Placement()
+        admitted = {each.key for each in Disruption(result.instance, placement).admitted}
+        return placement if placement.disturbs and key in admitted and not self.stop.is_set() else None
+
+    def _carry_out(self, snapshot: Snapshot, instance: Instance, key: GroupKey, placement: Placement) -> None:
+        done, result = self.done, self.done.result
+        done.result = _untold(result, key)
+        # As in the result of preempt, of all that waits the group alone takes part.
+        waiting = {pod.key for pod in instance.pending if pod.group != key}
+        before = without(instance, waiting)
+        plan = _HeldPlan(self.client, done, self.stop, self.watch, snapshot, instance, before, placement)
+        plan.carry_out()
+        if key not in {gang.key for gang in done.gangs if gang.bound}:
+            done.result = result
+        if plan.held is not None:
+            held = plan.held if plan.report.standing else None
+            _record(self.client, done, plan.recorded(held, len(plan.report.evicted)))
+
+
+@dataclass
+class _HeldPlan(_Plan):
+    """A plan whose room is held by the passes that follow, where it takes that long."""
+
+    held: HeldRoom | None = None
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    earlier: RecordedDisruption = field(default_factory=RecordedDisruption)
+
+    def begin(self) -> None:
+        """Record what is about to be done, and say for whom."""
+        self.at, self.earlier = server_time(self.client), self.done.record.disruption
+        pods = {key: (self.decided[key].uid, node) for key, node in self.targets().items()}
+        victims = {key: self.decided[key].uid for key in sorted(self.disruption.gone)}
+        until = self.at + timedelta(seconds=self.done.options.hold)
+        self.held = HeldRoom(self.done.identifier, pods, victims, until)
+        _record(self.client, self.done, self.recorded(self.held, len(victims)))
+        super().begin()
+
+    def recorded(self, held: HeldRoom | None, evicted: int) -> RecordedDisruption:
+        """The record with so many pods evicted."""
+        times = tuple(each for each in self.earlier.evictions if self.at - each[0] < _HOUR)
+        return RecordedDisruption(held, (*times, (self.at, evicted)) if evicted else times)
+
+
+def _untold(result: Result | None, group: GroupKey) -> Result | None:
+    """The result without why a group waits: it is not told so while it is bound."""
+    if result is None:
+        return None
+    return replace(result, reasons={key: reason for key, reason in result.reasons.items() if key != group})
+
+
+def _record(client: Client, done: Pass, disruption: RecordedDisruption) -> None:
+    """Write what was disturbed, unless another pass may do so by now."""
+    if done.lost() is None:
+        record = done.record
+        where = done.options.record
+        done.record = write_record(client, *where, record, record.gangs, record.workloads, disruption)

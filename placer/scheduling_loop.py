@@ -13,6 +13,8 @@ import threading
 import time
 import uuid
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from placer.cluster.reading.client import Client
@@ -25,7 +27,7 @@ from placer.cluster.writing.lease import LeaderElector
 from placer.errors import ClusterError, PlacerError
 from placer.kube.kinds import KindInfo
 from placer.result import Result
-from placer.scheduling_pass import Pass, PassOptions, lasting_answer, leader_identity, run_pass
+from placer.scheduling_pass import Pass, PassOptions, lasting_answer, leader_identity, make_pass, run_pass
 
 __all__ = ["LoopObserver", "run_loop"]
 
@@ -90,7 +92,13 @@ class _Observers(tuple[LoopObserver, ...]):
             each.waiting()
 
 
-def run_loop(client: Client, options: PassOptions, stop: threading.Event, *observers: LoopObserver) -> None:
+def run_loop(
+    client: Client,
+    options: PassOptions,
+    stop: threading.Event,
+    *observers: LoopObserver,
+    make: Callable[..., None] = make_pass,
+) -> None:
     """Make passes until something stops it.
 
     Parameters
@@ -103,8 +111,10 @@ def run_loop(client: Client, options: PassOptions, stop: threading.Event, *obser
         Set by another thread, or a signal: begin nothing more.
     observers
         Hear of every pass.
+    make
+        What a pass does, given the lists that are kept as ``lists``.
     """
-    loop = _Loop(client, options, stop, _Observers(observers))
+    loop = _Loop(client, options, stop, _Observers(observers), make)
     try:
         while not stop.is_set():
             if options.dry_run:
@@ -118,7 +128,15 @@ def run_loop(client: Client, options: PassOptions, stop: threading.Event, *obser
 class _Loop:
     """What goes on from pass to pass."""
 
-    def __init__(self, client: Client, options: PassOptions, stop: threading.Event, observer: LoopObserver) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: PassOptions,
+        stop: threading.Event,
+        observer: LoopObserver,
+        make: Callable[..., None],
+    ) -> None:
+        self._make_pass = make
         self._client, self._options, self._stop, self._observer = client, options, stop, observer
         self._identity = leader_identity(str(uuid.uuid4()))
         self._news = threading.Event()
@@ -182,7 +200,7 @@ class _Loop:
                 bind_gently=observer.binding,
                 watch=observer.phase,
                 leading=leading,
-                lists=self.lists,
+                make=partial(self._make_pass, lists=self.lists),
             )
         except PlacerError as error:
             done.error = str(error)

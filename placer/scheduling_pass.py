@@ -19,8 +19,15 @@ from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
-from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, prepared
-from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, RejectedWorkload, read_record, record_name
+from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
+from placer.cluster.reading.gang_record import (
+    GangRecord,
+    HeldRoom,
+    RecordedGangs,
+    RejectedWorkload,
+    read_record,
+    record_name,
+)
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
 from placer.cluster.reading.snapshot import Lists, Snapshot, take
@@ -36,7 +43,7 @@ from placer.cluster.writing.status_writer import StatusOptions, StatusReport, wr
 from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_groups
 from placer.document import placement_document
 from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
-from placer.instance import GroupKey, Instance, Key
+from placer.instance import GroupKey, Instance, Key, Policy
 from placer.placement import Placement
 from placer.result import Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
@@ -99,6 +106,10 @@ class PassOptions:
         two; None: it stands alone.
     eviction
         How patient it is where it evicts.
+    evictions_per_hour
+        Most pods that passes evict or move within an hour where the Policy has it so; 0: nothing is disturbed.
+    hold
+        Seconds for which room that was made is held for its gang.
     """
 
     scheduler_name: str = "placer"
@@ -119,6 +130,13 @@ class PassOptions:
     most: int | None = None
     every: float | None = None
     eviction: EvictionOptions = field(default_factory=EvictionOptions)
+    evictions_per_hour: int = 0
+    hold: float = 600.0
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether it makes room where the Policy has it so."""
+        return self.evictions_per_hour > 0 and not self.dry_run
 
     @property
     def record(self) -> tuple[str, str]:
@@ -146,6 +164,8 @@ class Pass:
     unseen: list[GangOutcome] = field(default_factory=list)  #: bound, and no event showed it
     refused: str | None = None
     disruption: DisruptionReport | None = None  #: None: nothing that runs was to be disturbed
+    room: RoomState = RoomState.NONE  #: that an earlier pass has made
+    policy: Policy = field(default_factory=Policy)
     status_report: StatusReport = field(default_factory=StatusReport)
     enqueued: Enqueued = field(default_factory=Enqueued)
     saved: list[str] = field(default_factory=list)
@@ -329,10 +349,11 @@ def read_cluster(
         done.began += now - datetime.now(UTC)  # by the server's clock, as all that is written to it
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
-        made = prepared(
-            guarded(taken, options.guards), done.cooling, done.record.gangs, now, waiting_workloads(done.workloads, now)
-        )
-        snapshot, instance = made.snapshot, made.instance
+        waiting = waiting_workloads(done.workloads, now)
+        ours = guarded(taken, options.guards)
+        made = prepared(ours, done.cooling, done.record.gangs, now, waiting, _held(done))
+        snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
+        done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, made.backing_off
         if options.strict and instance.findings:
             expected = "no finding (--strict)"
@@ -341,6 +362,12 @@ def read_cluster(
             )
         done.snapshot, done.cache = snapshot, SchedulerCache(taken, instance)
     return snapshot, instance, done.cache
+
+
+def _held(done: Pass) -> HeldRoom | None:
+    """Room that an earlier pass has made."""
+    held = done.record.disruption.held
+    return held if held is not None and held.made_by != done.identifier else None
 
 
 def _recorded(client: Client, done: Pass) -> RecordedGangs:
@@ -357,6 +384,8 @@ def _recorded(client: Client, done: Pass) -> RecordedGangs:
 def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str], None]) -> Placement:
     """Where the pending pods go; kept, where that was asked for."""
     options = done.options
+    if options.disturbs:  # what the Policy lets be disturbed is no matter of placing alone, and not ignored
+        instance = replace(instance, policy=replace(instance.policy, evicts=False, moves=False))
     with done.step("solve"):
         watch(f"{counted(len(instance.pending), 'pending pod')}, {counted(len(instance.nodes), 'node')}")
         done.result = _same_answer(done, instance) or solve(
@@ -375,7 +404,7 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
 
 def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
     """What a pass decided upon and how, where it lasts as long as the cluster does: proved, with nothing to bind."""
-    if done.snapshot is None or done.result is None or done.result.placement is None:
+    if done.snapshot is None or done.result is None or done.result.placement is None or done.disruption is not None:
         return None
     lasts = done.result.verdict is Verdict.OPTIMAL and not done.result.placement.bindings
     return (done.snapshot, done.result) if lasts else None

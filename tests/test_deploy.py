@@ -185,6 +185,7 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
         ),
         ("base/rbac-rollback.yaml", {("", "pods", "delete")}),
         ("overlays/inqueue/rbac-inqueue.yaml", {("batch.volcano.sh", "jobs", "list")}),
+        ("overlays/disruption/rbac-disruption.yaml", {("", "pods/eviction", "create")}),
         (
             "discover/rbac-discover.yaml",
             {
@@ -357,6 +358,7 @@ def overlay_arguments(folder: str) -> list[str]:
         ("rollback", "roll_back", True),
         ("inqueue", "inqueue", True),
         ("beside-volcano", "no_group_status", True),
+        ("disruption", "max_evictions_per_hour", 60),
     ],
 )
 def test_an_overlay_sets_one_option(folder: str, option: str, value: object, parsed: Callable[..., Any]) -> None:
@@ -366,7 +368,7 @@ def test_an_overlay_sets_one_option(folder: str, option: str, value: object, par
 
 def test_every_overlay_is_tried() -> None:
     folders = {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == "overlays"}
-    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano", "deployment"}
+    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano", "disruption", "deployment"}
 
 
 def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:

@@ -56,6 +56,7 @@ def add_pass_flags(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
     _add_binding(parser.add_argument_group("binding"))
     _add_guards(parser.add_argument_group("guards"))
+    _add_disrupting(parser.add_argument_group("making room"))
     add_lease(parser.add_argument_group("leader election"))
     _add_telling(parser.add_argument_group("telling"))
     parser.add_argument(
@@ -175,6 +176,30 @@ def _add_guards(group: Any) -> None:
     )
 
 
+def _add_disrupting(group: Any) -> None:
+    group.add_argument(
+        "--max-evictions-per-hour",
+        type=int,
+        default=0,
+        metavar="N",
+        help="most pods evicted or moved within an hour, where the Policy's disruption has it so (default 0: none)",
+    )
+    group.add_argument(
+        "--gone-within",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="how long a pass waits until evicted pods are gone, and moved ones were made again (default 30)",
+    )
+    group.add_argument(
+        "--hold-room",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="how long room that was made is held for its gang by the passes that follow (default 600)",
+    )
+
+
 def _names(text: str) -> list[str]:
     return [each.strip() for each in text.split(",")]
 
@@ -212,6 +237,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         Something makes no sense, or is not in this version.
     """
     from placer.cluster.reading.guards import Guards
+    from placer.cluster.writing.making_room import EvictionOptions
     from placer.cluster.writing.plan_execution import BindingOptions
     from placer.cluster.writing.status_writer import StatusOptions
     from placer.configuration import seconds_of
@@ -253,6 +279,9 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         guards=Guards(frozenset(options.namespaces or ()), options.node_selector or ""),
         most=options.max_bindings,
         every=None if options.every is None else seconds_of(options.every),
+        eviction=EvictionOptions(min(EvictionOptions().grace, options.gone_within), options.gone_within),
+        evictions_per_hour=options.max_evictions_per_hour,
+        hold=options.hold_room,
     )
 
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from placer.cli.applying import disruption_document
 from placer.cli.pass_flags import add_pass_flags, configured, pass_options
 from placer.cli.signals import StopSignals
 from placer.errors import ClusterError
@@ -82,6 +83,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) -> int:
     """Make pass after pass; the exit code is that of the last one."""
+    from placer.preempt_pass import make_room_pass
     from placer.progress import Progress
     from placer.scheduling_loop import run_loop
 
@@ -92,7 +94,7 @@ def _run_loop(client: Client, wanted: PassOptions, options: argparse.Namespace) 
         progress = stack.enter_context(Progress(quiet=options.quiet, began=options.began, limit=None))
         teller = _LoopTeller(signals, progress.phase)
         with suppress(KeyboardInterrupt):
-            run_loop(client, wanted, signals.stop, teller, *metrics)
+            run_loop(client, wanted, signals.stop, teller, *metrics, make=make_room_pass)
     return OK if teller.last is None else _exit_code(teller.last)
 
 
@@ -109,13 +111,15 @@ def _metrics(stack: ExitStack, wanted: PassOptions, address: str | None) -> list
 
 
 def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) -> int:
+    from placer.preempt_pass import make_room_pass
     from placer.progress import Progress
     from placer.scheduling_pass import Pass, run_pass
 
     done, signals = Pass(wanted), StopSignals()
     with signals.heeded(), Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         try:
-            run_pass(client, done, signals.stop, bind_gently=signals.gently, watch=progress.phase, began=options.began)
+            told = {"bind_gently": signals.gently, "watch": progress.phase, "began": options.began}
+            run_pass(client, done, signals.stop, make=make_room_pass, **told)
         except KeyboardInterrupt:
             done.interrupted = True
         except Exception as error:
@@ -159,6 +163,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         "unfinished": sorted(map(str, done.half_bound_before))[:SHOWN],  # half-bound when the pass began
         "backingOff": _some({key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until, _why in done.backing_off.values()}),
         "coolingNodes": sorted(done.cooling)[:SHOWN],
+        **_room(done),
         "inqueue": done.enqueued.count,
         "told": {
             "conditions": done.status_report.conditions,
@@ -170,6 +175,12 @@ def _summary(done: Pass) -> dict[str, Any]:
         "notSaved": done.not_saved,
         "seconds": done.seconds,
     }
+
+
+def _room(done: Pass) -> dict[str, Any]:
+    """What was disturbed, and what became of room that an earlier pass has made."""
+    report = done.disruption
+    return {"disruption": disruption_document(report) if report is not None else None, "room": done.room.value}
 
 
 def _decision(done: Pass) -> dict[str, Any]:

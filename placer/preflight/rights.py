@@ -60,6 +60,8 @@ def needed_rights(options: PassOptions) -> list[NeededRight]:
     found = [*_reading(options), *_binding(options)]
     if not options.dry_run:
         found += [*_telling(options), *_leading(options)]
+    if options.disturbs:
+        found.append(_disturbing())
     return list({each.right: each for each in reversed(found)}.values())[::-1]
 
 
@@ -92,6 +94,11 @@ def _binding(options: PassOptions) -> Iterator[NeededRight]:
     if not options.dry_run and options.patience < float("inf"):
         purpose = "a gang that stays half-bound is taken back (not with --half-bound-patience inf)"
         yield NeededRight(Right("", "pods", "delete"), purpose)
+
+
+def _disturbing() -> NeededRight:
+    purpose = "room is made where the Policy has it so (--max-evictions-per-hour)"
+    return NeededRight(Right("", "pods/eviction", "create"), purpose, "deploy/overlays/disruption")
 
 
 def _telling(options: PassOptions) -> Iterator[NeededRight]:

@@ -9,10 +9,12 @@ import pytest
 
 from placer.cli import main
 from tests.cluster.api import Api
+from tests.cluster.controllers import owned, priority_class
 from tests.cluster.proxy import Proxy
 from tests.cluster.server import ControlPlane
+from tests.support import Document, hyper_node, node, pod_group
 
-__all__ = ["REFUSED", "Applied", "evictions", "told"]
+__all__ = ["REFUSED", "Applied", "evictions", "full", "told"]
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 REFUSED = json.dumps(
@@ -58,3 +60,36 @@ def evictions(proxy: Proxy) -> dict[str, int]:
 def told(cluster: Api, reason: str) -> dict[str, str]:
     """Name of what Events of a reason are about to what they say."""
     return {each["regarding"]["name"]: each["note"] for each in cluster.items(EVENTS) if each.get("reason") == reason}
+
+
+def full(cluster: Api, *, spare: int = 0) -> list[Document]:
+    """Two nodes with a gang of low priority each, of two pods, and ``train`` of two pods, which needs one of them.
+
+    Returns
+    -------
+    list[Document]
+        The pods that run.
+    """
+    running = [
+        owned(f"eval{gang}-{number}", f"eval{gang}", "low", f"n{gang}", group=f"eval{gang}", cpu=4)
+        for gang in range(2)
+        for number in range(2 - gang)
+    ]
+    cluster.create(priority_class("low", 10), priority_class("high", 1000))
+    nodes = [node("n0", cpu=8), node("n1", cpu=8), *(node(f"s{number}", cpu=4) for number in range(spare))]
+    names = [each["metadata"]["name"] for each in nodes]
+    cluster.create(*nodes, *(hyper_node(f"of-{name}", 1, nodes=(name,)) for name in names))
+    one_node = {"mode": "hard", "highestTierAllowed": 1}
+    cluster.create(
+        pod_group("eval0", minMember=2),
+        pod_group("eval1", minMember=1),
+        pod_group("train", minMember=2, networkTopology=one_node),
+    )
+    cluster.create(*running, steal_spec("filler", "n1"))
+    cluster.create(*(owned(f"train-{number}", "train", "high", group="train", cpu=4) for number in range(2)))
+    return running
+
+
+def steal_spec(name: str, where: str) -> Document:
+    """A pod of high priority, which does not go."""
+    return owned(name, "service", "high", where, cpu=4)

@@ -100,6 +100,7 @@ ROLES = {
     "overlays/rollback": {READ, WRITE, ROLLBACK},
     "overlays/inqueue": {READ, WRITE, ROLLBACK, "overlays/inqueue/rbac-inqueue.yaml"},
     "overlays/beside-volcano": {READ, WRITE, ROLLBACK},
+    "overlays/disruption": {READ, WRITE, ROLLBACK, "overlays/disruption/rbac-disruption.yaml"},
     "overlays/deployment": {READ, WRITE, ROLLBACK, "overlays/deployment/rbac-watch.yaml"},
 }
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import REFUSED, Applied, evictions, told
-from tests.cluster.controllers import PODS, Controllers, owned, priority_class
+from tests.cluster.applied import REFUSED, Applied, evictions, full, told
+from tests.cluster.controllers import PODS, Controllers
 from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
 from tests.examples import exhaustive
-from tests.support import Document, hyper_node, node, pod_group
+from tests.support import Document, hyper_node, node
 
 
 @pytest.fixture
@@ -29,39 +29,6 @@ def behind(preempt: Applied, proxy: Proxy) -> Proxy:
     """In front of the server in every call."""
     preempt.url = proxy.url
     return proxy
-
-
-def full(cluster: Api, *, spare: int = 0) -> list[Document]:
-    """Two nodes with a gang of low priority each, of two pods, and ``train`` of two pods, which needs one of them.
-
-    Returns
-    -------
-    list[Document]
-        The pods that run.
-    """
-    running = [
-        owned(f"eval{gang}-{number}", f"eval{gang}", "low", f"n{gang}", group=f"eval{gang}", cpu=4)
-        for gang in range(2)
-        for number in range(2 - gang)
-    ]
-    cluster.create(priority_class("low", 10), priority_class("high", 1000))
-    nodes = [node("n0", cpu=8), node("n1", cpu=8), *(node(f"s{number}", cpu=4) for number in range(spare))]
-    names = [each["metadata"]["name"] for each in nodes]
-    cluster.create(*nodes, *(hyper_node(f"of-{name}", 1, nodes=(name,)) for name in names))
-    one_node = {"mode": "hard", "highestTierAllowed": 1}
-    cluster.create(
-        pod_group("eval0", minMember=2),
-        pod_group("eval1", minMember=1),
-        pod_group("train", minMember=2, networkTopology=one_node),
-    )
-    cluster.create(*running, steal_spec("filler", "n1"))
-    cluster.create(*(owned(f"train-{number}", "train", "high", group="train", cpu=4) for number in range(2)))
-    return running
-
-
-def steal_spec(name: str, where: str) -> Document:
-    """A pod of high priority, which does not go."""
-    return owned(name, "service", "high", where, cpu=4)
 
 
 def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Applied, behind: Proxy) -> None:

@@ -6,6 +6,9 @@ get a taint in the snapshot for some time, and so no new pods.
 **Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
 until they are complete, so they come first: in the snapshot they have the highest priority there is.
 
+**Room that a pass has made by evictions** is held for the gang: as long as victims are on their way out, its pods are
+in the snapshot as another scheduler's that are nominated to their nodes; once all are gone it comes first, too.
+
 **Gangs and workloads that back off.** A gang that was rolled back, and a workload that several kubelets rejected, is
 not tried for a while, so that its room goes to others: in the snapshot its pods have a scheduling gate.
 
@@ -14,17 +17,19 @@ Nothing of this is written to the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
-from placer.cluster.reading.gang_record import GangRecord, RejectedWorkload, digests
+from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
-from placer.instance import GroupKey, Instance, Key
+from placer.instance import GroupKey, Instance, Key, PodState
 from placer.instance.gangs import VOLCANO
 from placer.instance.instance_builder import make_instance
 from placer.outcome import Outcome
@@ -32,11 +37,13 @@ from placer.placement import Placement
 
 __all__ = [
     "BACKING_OFF",
+    "ROOM",
     "UNFINISHED",
     "BackOff",
     "Change",
     "HalfBoundGang",
     "Prepared",
+    "RoomState",
     "changed",
     "marked",
     "prepared",
@@ -46,6 +53,8 @@ __all__ = [
 UNFINISHED = "placer.dev-half-bound"
 #: Scheduling gate of pods whose gang backs off, in the snapshot alone.
 BACKING_OFF = "placer.dev/backing-off"
+#: Scheduler, in the snapshot alone, of pods for which room is being made.
+ROOM = "placer.dev-room-is-made"
 _HIGHEST = 2**31 - 1
 
 Change = Callable[[dict[str, Any]], None]
@@ -70,6 +79,15 @@ class HalfBoundGang:
     priority: int
 
 
+class RoomState(Enum):
+    """What is so of room that a pass has made."""
+
+    NONE = "none"  #: there is none
+    MADE = "made"  #: victims are on their way out
+    FREE = "free"  #: all are gone
+    OVER = "over"  #: it is not held any more: a victim runs on, who is to have it does not wait, or it took too long
+
+
 class BackOff(NamedTuple):
     """That a pod is not tried yet: of which gang it is, until when, and why."""
 
@@ -92,12 +110,15 @@ class Prepared:
         Gangs that placer left half-bound, those included of which no pod waits.
     backing_off
         Pods that are not tried yet.
+    room
+        What is so of the room that is held.
     """
 
     snapshot: Snapshot
     instance: Instance
     half_bound: Mapping[GroupKey, HalfBoundGang] = field(default_factory=dict)
     backing_off: Mapping[Key, BackOff] = field(default_factory=dict)
+    room: RoomState = RoomState.NONE
 
 
 def prepared(
@@ -106,6 +127,7 @@ def prepared(
     record: Mapping[GroupKey, GangRecord] | None = None,
     now: datetime | None = None,
     rejected: Mapping[Workload, RejectedWorkload] | None = None,
+    held: HeldRoom | None = None,
 ) -> Prepared:
     """Write into a snapshot what earlier passes left behind.
 
@@ -121,21 +143,68 @@ def prepared(
         Default: the clock's.
     rejected
         Workloads that back off.
+    held
+        Room that an earlier pass has made.
     """
     found = changed(snapshot, _cooled(cooling))
     instance = _instance(found)
-    begun = record or {}
+    begun, at = record or {}, now or datetime.now(UTC)
     half = _half_bound(found, instance, begun)
-    waiting = _backing_off(instance, begun.keys() - half.keys(), begun, now or datetime.now(UTC))
+    waiting = _backing_off(instance, begun.keys() - half.keys(), begun, at)
     waiting |= _rejected(found, instance, rejected or {})
-    first = [key for key in half if instance.groups[key].pending]
+    room = _room_state(found, instance, held, at)
+    first = [*_with_room(instance, held, room), *_incomplete(instance, half)]
     changes = _raised(instance, first) | {("Pod", key): _gate for key in waiting}
+    changes |= _holding(instance, held, room)
     if not changes:
-        return Prepared(found, instance, half, waiting)
+        return Prepared(found, instance, half, waiting, room)
     raised = changed(found, changes)
     if first:
         raised = replace(raised, items=(*raised.items, msgspec.json.encode(_CLASS)))
-    return Prepared(raised, _instance(raised), half, waiting)
+    return Prepared(raised, _instance(raised), half, waiting, room)
+
+
+def _incomplete(instance: Instance, half: Iterable[GroupKey]) -> list[GroupKey]:
+    return [key for key in half if instance.groups[key].pending]
+
+
+def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:
+    """What is so of room that is held."""
+    if held is None:
+        return RoomState.NONE
+    victims = _states(snapshot, instance, held.victims)
+    gaining = _states(snapshot, instance, {key: uid for key, (uid, _) in held.pods.items()})
+    if now > held.until or PodState.BOUND in victims or gaining != [PodState.PENDING] * len(held.pods):
+        return RoomState.OVER
+    return RoomState.MADE if victims else RoomState.FREE
+
+
+def _states(snapshot: Snapshot, instance: Instance, pods: Mapping[Key, str]) -> list[PodState]:
+    """The states of pods that are there, by their uids."""
+    there = (key for key, uid in pods.items() if key in snapshot.identities and snapshot.identities[key].uid == uid)
+    return [instance.pods[key].state for key in there if key in instance.pods]
+
+
+def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> Iterator[GroupKey]:
+    """Groups that come first since the room that was made for them is free."""
+    keys = held.pods if held is not None and room is RoomState.FREE else ()
+    yield from sorted({instance.pods[key].group or GroupKey("", *key) for key in keys})
+
+
+def _holding(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[tuple[str, Key], Change]:
+    """What has pods hold the room that is made for them; others of their gangs wait until they have it."""
+    if held is None or room is not RoomState.MADE:
+        return {}
+    groups = {instance.pods[key].group for key in held.pods} - {None}
+    changes: dict[tuple[str, Key], Change] = {
+        ("Pod", key): _gate for group in groups if group is not None for key in instance.groups[group].pending
+    }
+    return changes | {("Pod", key): partial(_nominated, node) for key, (_, node) in held.pods.items()}
+
+
+def _nominated(node: str, pod: dict[str, Any]) -> None:
+    pod["spec"]["schedulerName"] = ROOM
+    pod["status"] = {**(pod.get("status") or {}), "nominatedNodeName": node}
 
 
 def _raised(instance: Instance, groups: Iterable[GroupKey]) -> dict[tuple[str, Key], Change]:

@@ -20,7 +20,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from types import MappingProxyType
@@ -30,11 +30,13 @@ from urllib.parse import quote
 from placer.cluster.reading.client import Server
 from placer.cluster.reading.views import Workload
 from placer.errors import ClusterError
-from placer.instance import GroupKey
+from placer.instance import GroupKey, Key
 
 __all__ = [
     "MOST_PODS",
     "GangRecord",
+    "HeldRoom",
+    "RecordedDisruption",
     "RecordedGangs",
     "RejectedWorkload",
     "digests",
@@ -97,12 +99,49 @@ class RejectedWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldRoom:
+    """Room that a pass has made, or was about to make.
+
+    Parameters
+    ----------
+    made_by
+        Identifier of the pass.
+    pods
+        Who is to have it: each pod's uid, and its node.
+    victims
+        Who goes for it, with the uid of each.
+    until
+        When it is given to others.
+    """
+
+    made_by: str
+    pods: Mapping[Key, tuple[str, str]]
+    victims: Mapping[Key, str]
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDisruption:
+    """What passes have disturbed: the room that is held still, and when how many pods were evicted within an hour."""
+
+    held: HeldRoom | None = None
+    evictions: tuple[tuple[datetime, int], ...] = ()
+
+    def within(self, hour: timedelta, now: datetime) -> int:
+        """How many pods were evicted since so long."""
+        return sum(count for when, count in self.evictions if now - when < hour)
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedGangs:
-    """The record as it was read: gangs, the ConfigMap's resourceVersion, empty where there is none, and workloads."""
+    """The record as it was read: gangs, the ConfigMap's resourceVersion, empty where there is none, workloads, and what
+    was disturbed.
+    """
 
     gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)
     version: str = ""
     workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)
+    disruption: RecordedDisruption = RecordedDisruption()
 
 
 def digests(uids: Iterable[str]) -> frozenset[bytes]:
@@ -145,13 +184,16 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
     try:
         document = json.loads(answer.text)
         data = document.get("binaryData") or {}
-        return RecordedGangs(_unpacked(data), document["metadata"]["resourceVersion"], _workloads(data))
+        version = document["metadata"]["resourceVersion"]
+        return RecordedGangs(_unpacked(data), version, _workloads(data), _disruption(data))
     except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
         raise ClusterError(f"{path}: found {type(error).__name__} {error}, expected what placer wrote") from error
 
 
 def packed(
-    gangs: Mapping[GroupKey, GangRecord], workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({})
+    gangs: Mapping[GroupKey, GangRecord],
+    workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({}),
+    disruption: RecordedDisruption = RecordedDisruption(),
 ) -> dict[str, str]:
     """``binaryData`` of the ConfigMap: all but digests as JSON, gzipped; the digests one behind the other."""
     told = [
@@ -175,7 +217,39 @@ def packed(
         for key, each in sorted(workloads.items())
     ]
     pods = b"".join(b"".join(sorted(each.pods)) for _, each in sorted(gangs.items()))
-    return {"gangs": _text(told), "pods": b64encode(pods).decode(), "rejected": _text(rejected)}
+    found = {"gangs": _text(told), "pods": b64encode(pods).decode(), "rejected": _text(rejected)}
+    return found | ({} if disruption == RecordedDisruption() else {"disruption": _text(_disturbed(disruption))})
+
+
+def _disturbed(disruption: RecordedDisruption) -> list[dict[str, Any]]:
+    """What was disturbed, as JSON: the times, then the room that is held."""
+    times: list[dict[str, Any]] = [{"when": _time(when), "pods": count} for when, count in disruption.evictions]
+    held = disruption.held
+    if held is None:
+        return times
+    room = {
+        "madeBy": held.made_by,
+        "pods": [[*key, *there] for key, there in held.pods.items()],
+        "victims": [[*key, uid] for key, uid in held.victims.items()],
+        "until": _time(held.until),
+    }
+    return [*times, room]
+
+
+def _disruption(data: Mapping[str, str]) -> RecordedDisruption:
+    told = _read_text(data["disruption"]) if "disruption" in data else []
+    evictions = tuple((datetime.fromisoformat(each["when"]), each["pods"]) for each in told if "when" in each)
+    rooms = (
+        HeldRoom(
+            each["madeBy"],
+            {Key(space, name): (uid, node) for space, name, uid, node in each["pods"]},
+            {Key(space, name): uid for space, name, uid in each["victims"]},
+            datetime.fromisoformat(each["until"]),
+        )
+        for each in told
+        if "madeBy" in each
+    )
+    return RecordedDisruption(next(rooms, None), evictions)
 
 
 def _text(told: list[dict[str, Any]]) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from placer.cluster.reading.client import Unanswered, Writer
 from placer.cluster.reading.gang_record import (
     GangRecord,
+    RecordedDisruption,
     RecordedGangs,
     RejectedWorkload,
     packed,
@@ -34,6 +36,7 @@ def write_record(
     before: RecordedGangs,
     gangs: Mapping[GroupKey, GangRecord],
     workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({}),
+    disruption: RecordedDisruption | None = None,
 ) -> RecordedGangs:
     """Write what is recorded; nothing where it is so already.
 
@@ -45,23 +48,27 @@ def write_record(
         Of the ConfigMap.
     before
         The record as it was read or written last.
-    gangs, workloads
-        What is to be recorded.
+    gangs, workloads, disruption
+        What is to be recorded; of what was disturbed by default what is so already.
 
     Raises
     ------
     ClusterError
         The server refuses, or does not answer.
     """
-    if (dict(gangs), dict(workloads)) == (dict(before.gangs), dict(before.workloads)):
-        return before
-    data = packed(gangs, workloads)
-    trouble, version = "", before.version
+    disturbed = before.disruption if disruption is None else disruption
+    wanted = RecordedGangs(dict(gangs), before.version, dict(workloads), disturbed)
+    return before if wanted == before else _written(server, namespace, name, wanted)
+
+
+def _written(server: Writer, namespace: str, name: str, wanted: RecordedGangs) -> RecordedGangs:
+    data = packed(wanted.gangs, wanted.workloads, wanted.disruption)
+    trouble, version = "", wanted.version
     for pause in (*_PAUSES, 0.0):
         try:
             answer = server.send(*_request(namespace, name, version, data), timeout=_PATIENCE)
             if answer.status in (200, 201):
-                return RecordedGangs(gangs, json.loads(answer.text)["metadata"]["resourceVersion"], workloads)
+                return replace(wanted, version=json.loads(answer.text)["metadata"]["resourceVersion"])
             trouble = f"{answer.status} {answer.message}"
             if answer.status == 409 or (answer.status == 404 and version):
                 version = read_record(server, namespace, name).version

@@ -1,0 +1,243 @@
+"""`placer run` with a Policy that lets it disturb, on a real API server: room is made for a gang, and held for it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.api import Api
+from tests.cluster.applied import REFUSED, evictions, full, told
+from tests.cluster.controllers import PODS, Controllers, owned, priority_class
+from tests.cluster.faults import steal
+from tests.cluster.passes import Passes, bound, overfull
+from tests.cluster.proxy import Proxy, Spoil
+from tests.support import Document, node, policy
+
+POLICIES = Path(__file__).parents[2] / "deploy" / "crds" / "placer" / "policies.yaml"
+EVICT = {"evict": "lower-priority"}
+BOTH = {"evict": "lower-priority", "move": "fewest"}
+GAINING = {"train-0", "train-1"}
+
+
+class Run:
+    """Passes that may disturb."""
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
+
+    def __call__(self, *flags: str, hourly: int = 20, code: int | None = 0) -> dict[str, Any]:
+        """Make one; what it says."""
+        within = [] if "--gone-within" in flags else ["--gone-within", "60"]
+        limits = ["--max-evictions-per-hour", str(hourly), "--time-limit", "60", "--workers", "1"]
+        return self._passes(*limits, *within, *flags, code=code)
+
+
+@pytest.fixture
+def run(cluster: Api, passes: Passes) -> Run:
+    """Passes at an empty server that knows Volcano's kinds and ours."""
+    cluster.install([POLICIES])
+    return Run(passes)
+
+
+def allowed(cluster: Api, **disruption: Any) -> None:
+    cluster.create(policy(disruption=disruption))
+
+
+def nominated(cluster: Api) -> dict[str, str]:
+    """Pod to the node that it is nominated to, of those that wait."""
+    there = {each["metadata"]["name"]: each for each in cluster.items(PODS)}
+    found = {name: each["status"].get("nominatedNodeName") for name, each in there.items()}
+    return {name: node for name, node in found.items() if node and not there[name]["spec"].get("nodeName")}
+
+
+def still_run(cluster: Api) -> set[str]:
+    """Pods that have a node and are not on their way out."""
+    return {
+        each["metadata"]["name"]
+        for each in cluster.items(PODS)
+        if each["spec"].get("nodeName") and not each["metadata"].get("deletionTimestamp")
+    }
+
+
+def test_victims_go_and_the_gang_has_their_room(cluster: Api, run: Run, proxy: Proxy) -> None:
+    controllers = Controllers(cluster, full(cluster))
+    allowed(cluster, **EVICT)
+    with controllers.running():
+        done = run()
+    assert sorted(done["disruption"]["evicted"]) == ["default/eval0-0", "default/eval0-1"]
+    assert done["disruption"]["trouble"] is None
+    assert "DisruptionIgnored" not in done["findings"]
+    assert set(bound(cluster)) == {*GAINING, "eval1-0", "filler"}
+    assert controllers.nominated == {"train-0": "n0", "train-1": "n0"}
+    note = "evicted from Node n0 so that PodGroup default/train is admitted"
+    assert told(cluster, "Preempted") == {"eval0-0": note, "eval0-1": note}
+    assert evictions(proxy) == {"eval0-0": 2, "eval0-1": 2}
+    assert overfull(cluster) == []
+    assert run()["disruption"] is None  # what waits now is of no higher priority than anything that runs
+
+
+@pytest.mark.parametrize(
+    ("disruption", "hourly"),
+    [({"evict": "none"}, 20), ({"move": "fewest"}, 20), (EVICT, 0), (EVICT | {"maxPods": 1}, 20), (EVICT, 1)],
+)
+def test_what_is_not_allowed_is_not_done(disruption: dict[str, Any], hourly: int, cluster: Api, run: Run) -> None:
+    """Two pods have to be evicted; nothing has room elsewhere."""
+    full(cluster)
+    allowed(cluster, **disruption)
+    before = bound(cluster)
+    done = run(hourly=hourly)
+    assert still_run(cluster) == before.keys()
+    assert done["disruption"] is None
+    assert ("DisruptionIgnored" in done["findings"]) == (hourly == 0)
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_what_is_moved_is_placed_where_the_plan_says(renamed: bool, cluster: Api, run: Run) -> None:
+    controllers = Controllers(cluster, full(cluster, spare=2), renamed=renamed)
+    allowed(cluster, **BOTH)
+    with controllers.running():
+        done = run()
+    end = "-again" if renamed else ""
+    moved = {f"default/eval0-{number}": f"default/eval0-{number}{end}" for number in range(2)}
+    assert done["disruption"]["moved"] == moved
+    there = bound(cluster)
+    assert {there[f"eval0-{number}{end}"] for number in range(2)} == {"s0", "s1"}
+    assert (there["train-0"], there["train-1"]) == ("n0", "n0")
+
+
+def test_room_is_held_until_the_victims_are_gone(cluster: Api, run: Run) -> None:
+    """A pod of the same priority that comes meanwhile does not get it, though it has a place as soon as one is gone."""
+    controllers = Controllers(cluster, full(cluster))
+    allowed(cluster, **EVICT)
+    first = run("--gone-within", "1")
+    assert first["disruption"]["standing"] == ["default/eval0-0", "default/eval0-1"]
+    assert nominated(cluster) == {"train-0": "n0", "train-1": "n0"}
+    cluster.create(owned("late", "late", "high", cpu=4))
+    for each in cluster.items(PODS):
+        if each["metadata"]["name"] == "eval0-0":
+            cluster.delete(f"{PODS}/eval0-0", each["metadata"]["uid"])
+    second = run()
+    assert (second["room"], second["bound"], second["disruption"]) == ("made", 0, None)
+    assert "late" not in bound(cluster)
+    controllers.step()
+    third = run()
+    assert third["room"] == "free"
+    assert bound(cluster).keys() >= GAINING
+    assert "late" not in bound(cluster)
+    assert overfull(cluster) == []
+    assert run()["room"] == "none"
+
+
+def test_room_that_takes_too_long_is_given_to_others(cluster: Api, run: Run) -> None:
+    full(cluster)
+    allowed(cluster, **EVICT)
+    run("--gone-within", "1", "--hold-room", "1")
+    second = run()
+    assert second["room"] == "over"
+    assert second["disruption"]["trouble"].startswith("room is held no longer for default/train-0, default/train-1: ")
+    assert nominated(cluster) == {}
+
+
+def test_room_that_was_stolen_is_told_and_nothing_more_goes_for_it(cluster: Api, run: Run) -> None:
+    controllers = Controllers(cluster, full(cluster))
+    allowed(cluster, **EVICT)
+    run("--gone-within", "1")
+    controllers.step()
+    steal(cluster, "thief", "n0", cpu=4)
+    second = run()
+    assert second["room"] == "free"
+    assert second["disruption"]["trouble"].startswith("room is held no longer for ")
+    assert not GAINING & bound(cluster).keys()
+    assert nominated(cluster) == {}
+    assert sorted(controllers.ended) == ["eval0-0", "eval0-1"]
+    assert still_run(cluster) >= {"eval1-0", "filler", "thief"}
+
+
+def two_gangs(cluster: Api) -> list[Document]:
+    """Two nodes with a gang of low priority each, and two single pods of high priority that each need one of them."""
+    cluster.create(priority_class("low", 10), priority_class("high", 1000))
+    cluster.create(node("n0", cpu=4), node("n1", cpu=4))
+    running = [owned(f"eval{number}", f"eval{number}", "low", f"n{number}", cpu=4) for number in range(2)]
+    cluster.create(*running, *(owned(f"train{number}", f"train{number}", "high", cpu=4) for number in range(2)))
+    return running
+
+
+def test_no_more_goes_within_an_hour_than_is_allowed(cluster: Api, run: Run) -> None:
+    controllers = Controllers(cluster, two_gangs(cluster))
+    allowed(cluster, **EVICT)
+    with controllers.running():
+        assert len(run(hourly=1)["disruption"]["evicted"]) == 1
+        second = run(hourly=1)
+        assert second["disruption"]["evicted"] == []
+        assert second["disruption"]["trouble"] == "1 pod was disturbed within the last hour, the most that may be"
+        assert len(run(hourly=2)["disruption"]["evicted"]) == 1
+    assert {"train0", "train1"} <= bound(cluster).keys()
+
+
+def test_one_plan_is_carried_out_in_a_pass(cluster: Api, run: Run) -> None:
+    controllers = Controllers(cluster, two_gangs(cluster))
+    allowed(cluster, **EVICT)
+    with controllers.running():
+        assert [len(run()["disruption"]["evicted"]) for _ in range(2)] == [1, 1]
+    assert {"train0", "train1"} <= bound(cluster).keys()
+
+
+def take_a_pod_of_the_gang(cluster: Api) -> None:
+    cluster.delete(f"{PODS}/train-0")
+
+
+def cordon(cluster: Api) -> None:
+    cluster.patch("/api/v1/nodes/n0", {"spec": {"unschedulable": True}})
+
+
+@pytest.mark.parametrize("change", [take_a_pod_of_the_gang, cordon])
+def test_nothing_goes_for_a_gang_that_would_not_fit(
+    change: Callable[[Api], None], cluster: Api, run: Run, proxy: Proxy
+) -> None:
+    full(cluster)
+    allowed(cluster, **EVICT)
+    changed = list[str]()
+
+    def meanwhile(_method: str, path: str, _times: int) -> None:
+        if path.endswith("eval0-1/eviction") and not changed:  # the last that is asked about before anything goes
+            changed.append(path)
+            change(cluster)
+
+    proxy.rule = meanwhile
+    done = run()
+    assert changed
+    assert done["disruption"]["evicted"] == []
+    assert done["disruption"]["trouble"]
+    assert still_run(cluster) == {"eval0-0", "eval0-1", "eval1-0", "filler"}
+    assert nominated(cluster) == {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evictions_refused_at_random(seed: int, cluster: Api, run: Run, proxy: Proxy) -> None:
+    """Every plan is carried out or told; what ran at the beginning goes at most once; in the end the gang is bound."""
+    controllers = Controllers(cluster, full(cluster, spare=seed % 3))
+    allowed(cluster, **BOTH)
+    uids = {each["metadata"]["name"] for each in cluster.items(PODS)}
+    draw = random.Random(seed)
+    spoils = (*(None,) * 4, Spoil(429, text=REFUSED), Spoil(500), Spoil(503, forwarded=True), Spoil(0))
+
+    def rule(_method: str, path: str, _times: int) -> Spoil | None:
+        return draw.choice(spoils) if path.endswith("/eviction") else None
+
+    with controllers.running():
+        for attempt in range(8):
+            proxy.rule = rule if attempt < 6 else lambda *_: None
+            done = run("--gone-within", "5")
+            report = done["disruption"]
+            gained = bound(cluster).keys() >= GAINING
+            assert gained or report is None or report["trouble"], done
+            if gained:
+                break
+    assert gained
+    assert overfull(cluster) == []
+    ended = [each for each in controllers.ended if each in uids]
+    assert len(ended) == len(set(ended))
