@@ -270,7 +270,7 @@ def _outcompeted(case: Case, lone: LoneGroup, placed: Placed, reason: Reason | N
     beside = LoneGroup(Outcome(case.instance, placed.placement).carried_out(), key, Deadline()).fits()
     rules = RULES_OF.get(beside.cause.code, ()) if beside.cause is not None else ()
     message = reason.message if reason is not None and reason.code == "Outcompeted" else REASONS["Outcompeted"].meaning
-    message = message.replace("beside this placement", "beside the other groups that wait and are placed")
+    message = message.replace("beside this placement", "beside the waiting groups that are placed")
     rivals = _rivals(case.instance, placed, lone)
     return GroupCause("Outcompeted", rules, f"{message}; {rivals}" if rivals else message)
 
@@ -282,7 +282,7 @@ def _rivals(instance: Instance, placed: Placed, lone: LoneGroup) -> str:
     found = [instance.groups[key] for key in sorted({key for key in there if key is not None} - {lone.key})]
     if not found:
         return ""
-    named = some([f"{each.key} of priority {each.priority}" for each in found], NAMED)
-    where = f"where it fits alone ({named_nodes(sorted(nodes))})"
+    named = some([f"{each.key}, priority {each.priority}" for each in found], NAMED)
     its = instance.groups[lone.key].priority
-    return f"as things stand, pods are placed {where} of {and_list(named)} (its own priority is {its})"
+    where = f"{named_nodes(sorted(nodes))}, where it fits alone"
+    return f"as things stand, pods of {and_list(named)} (its own priority is {its}) are placed on {where}"
