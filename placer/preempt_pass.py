@@ -447,6 +447,7 @@ class _RoomMaker:
         for key in waiting:
             seconds = (until - time.monotonic()) / 2
             if seconds < _LEAST or self.stop.is_set():
+                self.done.undecided = True
                 return
             placement = self._plan(instance, key, seconds)
             if placement is not None:
@@ -487,6 +488,8 @@ class _RoomMaker:
             self.stop.set()
         placement = result.placement or Placement()
         admitted = {each.key for each in Disruption(result.instance, placement).admitted}
+        proved = all(judged.met for judged in result.objective if judged.value.name == "admitted")
+        self.done.undecided |= result.placement is None or not proved
         return placement if placement.disturbs and key in admitted and not self.stop.is_set() else None
 
     def _carry_out(self, snapshot: Snapshot, instance: Instance, key: GroupKey, placement: Placement) -> None:

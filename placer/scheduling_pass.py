@@ -165,6 +165,7 @@ class Pass:
     refused: str | None = None
     disruption: DisruptionReport | None = None  #: None: nothing that runs was to be disturbed
     room: RoomState = RoomState.NONE  #: that an earlier pass has made
+    undecided: bool = False  #: whether a search for room ended before it was proved that there is none
     policy: Policy = field(default_factory=Policy)
     status_report: StatusReport = field(default_factory=StatusReport)
     enqueued: Enqueued = field(default_factory=Enqueued)
@@ -346,7 +347,8 @@ def read_cluster(
         found = [*failed_pods(client, options.scheduler_name, options.cool_down), *done.heard]
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"), lists)
         now = server_time(client)
-        done.began += now - datetime.now(UTC)  # by the server's clock, as all that is written to it
+        if done.snapshot is None:  # by the server's clock, as all that is written to it; read once more, it is already
+            done.began += now - datetime.now(UTC)
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
         waiting = waiting_workloads(done.workloads, now)
@@ -403,8 +405,12 @@ def _decide(done: Pass, instance: Instance, began: float, watch: Callable[[str],
 
 
 def lasting_answer(done: Pass) -> tuple[Snapshot, Result] | None:
-    """What a pass decided upon and how, where it lasts as long as the cluster does: proved, with nothing to bind."""
+    """What a pass decided upon and how, where it lasts as long as the cluster does: proved, with nothing to bind, and
+    with no room to be made.
+    """
     if done.snapshot is None or done.result is None or done.result.placement is None or done.disruption is not None:
+        return None
+    if done.undecided:
         return None
     lasts = done.result.verdict is Verdict.OPTIMAL and not done.result.placement.bindings
     return (done.snapshot, done.result) if lasts else None
