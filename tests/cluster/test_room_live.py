@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,7 @@ def test_room_that_takes_too_long_is_given_to_others(cluster: Api, run: Run) -> 
     full(cluster)
     allowed(cluster, **EVICT)
     run("--gone-within", "1", "--hold-room", "1")
+    time.sleep(3)  # the server tells its time in whole seconds
     second = run()
     assert second["room"] == "over"
     assert second["disruption"]["trouble"].startswith("room is held no longer for default/train-0, default/train-1: ")
