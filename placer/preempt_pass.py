@@ -488,8 +488,7 @@ class _RoomMaker:
             self.stop.set()
         placement = result.placement or Placement()
         admitted = {each.key for each in Disruption(result.instance, placement).admitted}
-        proved = all(judged.met for judged in result.objective if judged.value.name == "admitted")
-        self.done.undecided |= result.placement is None or not proved
+        self.done.undecided |= not _is_decided(result)
         return placement if placement.disturbs and key in admitted and not self.stop.is_set() else None
 
     def _carry_out(self, snapshot: Snapshot, instance: Instance, key: GroupKey, placement: Placement) -> None:
@@ -529,6 +528,13 @@ class _HeldPlan(_Plan):
         """The record with so many pods evicted."""
         times = tuple(each for each in self.earlier.evictions if self.at - each[0] < _HOUR)
         return RecordedDisruption(held, (*times, (self.at, evicted)) if evicted else times)
+
+
+def _is_decided(result: Result) -> bool:
+    """Whether it is proved that no more can be admitted."""
+    return result.placement is not None and all(
+        judged.met for judged in result.objective if judged.value.name == "admitted"
+    )
 
 
 def _untold(result: Result | None, group: GroupKey) -> Result | None:

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from placer.deadline import Deadline
 from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption, in_the_way, released
-from placer.instance import Group, GroupKey, Instance, Key, Pod, PodState
-from placer.instance.problem import AffinityTerm, Neighbours, PodSelector, Requirement
+from placer.instance import Group, GroupKey, Instance, Key, Node, Pod, PodState
+from placer.instance.problem import AffinityTerm, Constraints, Neighbours, PodSelector, Requirement, Taint, Toleration
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
@@ -338,25 +338,22 @@ def emptied_by_pods(instance: Instance, tier: int, count: int) -> Instance:
     Returns
     -------
     Instance
-        Nodes and DaemonSet pods have labels in it by which domains and those who need not go are told apart. A domain
-        in which room is held for somebody cannot be empty.
+        Nodes have labels in it by which domains are told apart, DaemonSet and terminating pods one by which those are
+        who need not go. A domain in which room is held for somebody cannot be empty. One of which no node takes pods
+        can: there a node does that has a taint, which the waiting pods alone tolerate.
     """
-    domain_of = {
-        name: domain
-        for name in instance.nodes
-        for domain in instance.topology.path(name)
-        if instance.topology.tier(domain) == tier
-    }
-    nodes = dict(instance.nodes)
+    domain_of, nodes = _domain_of(instance, tier), dict(instance.nodes)
     for name, domain in domain_of.items():
         nodes[name] = replace(nodes[name], labels={**nodes[name].labels, _DOMAIN: domain})
+    doors = _doors(instance, domain_of)
+    nodes |= {name: _opened(nodes[name]) for name in doors}
     pods = {
-        key: replace(pod, labels={**pod.labels, _STAYS: "true"}) if pod.daemon else pod
+        key: replace(pod, labels={**pod.labels, _STAYS: "true"}) if _stays(pod) else pod
         for key, pod in instance.pods.items()
     }
     nobody = PodSelector((), (), (Requirement(_STAYS, "DoesNotExist"),))
     alone = Neighbours(anti_affinity=(AffinityTerm(_DOMAIN, nobody),))
-    where, groups = on_nodes(_doors(instance, domain_of)), dict(instance.groups)
+    where, groups = on_nodes(doors, Constraints((Toleration(operator="Exists"),))), dict(instance.groups)
     for number in range(count):
         key = Key("", f"empty-{number}")
         group = GroupKey("", *key)
@@ -365,13 +362,34 @@ def emptied_by_pods(instance: Instance, tier: int, count: int) -> Instance:
     return replace(instance, nodes=nodes, pods=dict(sorted(pods.items())), groups=dict(sorted(groups.items())))
 
 
+def _domain_of(instance: Instance, tier: int) -> dict[str, str]:
+    """Node to its domain of a tier; nodes in none are absent."""
+    tree = instance.topology
+    return {name: domain for name in instance.nodes for domain in tree.path(name) if tree.tier(domain) == tier}
+
+
 def _doors(instance: Instance, domain_of: Mapping[str, str]) -> list[str]:
-    """A node of each domain, a Ready one if there is any; none of those in which room is held for somebody."""
+    """A node of each domain, one that takes pods if there is any; none where room is held for somebody."""
     held = (pod.node or "" for pod in instance.pods.values() if pod.state is PodState.NOMINATED)
     closed = {domain_of.get(node) for node in held}
-    ready_last = sorted(domain_of, key=lambda name: (instance.nodes[name].ready, name))
+    ready_last = sorted(domain_of, key=lambda name: (_takes_pods(instance.nodes[name]), name))
     doors = {domain_of[name]: name for name in ready_last if domain_of[name] not in closed}
     return sorted(doors.values())
+
+
+def _takes_pods(node: Node) -> bool:
+    return node.ready and not node.unschedulable
+
+
+def _opened(node: Node) -> Node:
+    """A node that takes pods, though none that does not tolerate everything."""
+    taints = (*node.taints, Taint(_DOMAIN, "", "NoSchedule"))
+    return node if _takes_pods(node) else replace(node, ready=True, unschedulable=False, taints=taints)
+
+
+def _stays(pod: Pod) -> bool:
+    """Whether a domain is empty though a pod is there."""
+    return pod.daemon or pod.state is PodState.TERMINATING
 
 
 def _freeing(instance: Instance, placement: Placement, tier: int) -> Placement:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from placer.instance import Instance, Key
+from placer.instance import Instance, Key, PodState
 from placer.laboratory.generate import generate
 from placer.methods.events import SearchOptions
 from placer.methods.preempt.domains import disturbance
@@ -91,6 +91,18 @@ def freed(count: int, most: int | None = None) -> tuple[tuple[str, ...], int, Ve
 def test_the_cheapest_domains_are_emptied_and_empty_ones_count() -> None:
     assert freed(1)[:2] == (("r2",), 0)
     assert freed(2)[:2] == (("r0", "r2"), 1)
+
+
+def test_a_domain_of_which_no_node_takes_pods_may_be_empty_and_pods_on_their_way_out_stay() -> None:
+    """As literally as verify has it: the rack is closed, and one of its pods is being deleted."""
+    instance = racks().instance()
+    nodes = {name: replace(node, ready=node.ready and name[1] != "0") for name, node in instance.nodes.items()}
+    leaving = replace(instance.pods[Key("default", "p00")], state=PodState.TERMINATING)
+    closed = replace(instance, nodes=nodes, pods={**instance.pods, leaving.key: leaving}, moves_only=True)
+    placement, _ = emptied(closed, 1, 2)
+    assert (placement.freed, placement.moves) == (("r0", "r2"), ())
+    _, by_pods = best_preempting(emptied_by_pods(closed, 1, 2))
+    assert len(by_pods.node_of) == 2
 
 
 def test_what_cannot_be_had_is_proved() -> None:
