@@ -41,8 +41,8 @@ __all__ = [
 #: Groups that wait, which a message names where none was found.
 NAMED = 8
 
-#: Most and least seconds of a search where the greedy does not admit a group.
-SEARCH, LEAST_SEARCH = 1.5, 1.0
+#: Seconds of a search where the greedy does not admit a group; with less time left none is begun.
+SEARCH, LEAST_SEARCH = 1.0, 1.0
 
 #: Most seconds of a search for what must go.
 DISTURBING = 3.0
