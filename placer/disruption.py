@@ -31,6 +31,7 @@ __all__ = [
     "in_the_way",
     "leaving_protected",
     "losing",
+    "lost_pods",
     "not_ready",
     "outcome_of",
     "ran_on",
@@ -120,6 +121,11 @@ def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
     """Pods of lost nodes that may run elsewhere: all but those of DaemonSets and static ones."""
     bound = (pod for pod in instance.pods.values() if pod.state is PodState.BOUND and pod.node in lost)
     return [pod.key for pod in bound if not pod.daemon]
+
+
+def lost_pods(before: Instance, instance: Instance) -> set[Key]:
+    """Pods that wait in the instance of a repair (:func:`with_lost`) and have a node as their objects say."""
+    return {pod.key for pod in instance.pending if before.pods[pod.key].state.on_node}
 
 
 def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:

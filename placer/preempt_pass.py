@@ -45,7 +45,7 @@ from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.making_room import evict_pods, evictions_refused, in_turn, nominate
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
-from placer.disruption import Disruption, leaving_protected, with_lost, without
+from placer.disruption import Disruption, leaving_protected, lost_pods, with_lost, without
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.disruptions import limited
 from placer.methods.numa.binding_order import aligned
@@ -308,7 +308,7 @@ class _Plan:
     def _now(self, snapshot: Snapshot, read: Instance) -> Instance:
         """The same without what is still on a lost node: there is no new pod yet that could be bound in its place."""
         instance = self._taking_part(snapshot, read)
-        return without(instance, {pod.key for pod in instance.pending if read.pods[pod.key].state.on_node})
+        return without(instance, lost_pods(read, instance))
 
     def _groups(self, step: Step) -> Iterator[GroupKey]:
         for key in step.bind:

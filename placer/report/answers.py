@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from placer.codes import REASONS, ReasonCode
-from placer.disruption import Disruption, as_asked, outcome_of
+from placer.disruption import Disruption, as_asked, lost_pods, outcome_of
 from placer.document import PlacementDocument, stated_bounds, stated_weight_bound, statement
 from placer.instance import Finding, GroupKey, Instance, Key
 from placer.manifests import Text
@@ -67,8 +67,7 @@ class Answer:
     @cached_property
     def lost(self) -> tuple[Key, ...]:
         """Pods that run on nodes that are lost, sorted."""
-        waits = (pod.key for pod in self.result.instance.pending)
-        return tuple(sorted(key for key in waits if self.before.pods[key].state.on_node))
+        return tuple(sorted(lost_pods(self.before, self.result.instance)))
 
 
 def answer_of(instance: Instance, text: Text | None, *, strict: bool = False) -> Answer:

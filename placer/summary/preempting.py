@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from placer.disruption import Disruption, DisruptionUnit, ran_on
+from placer.disruption import Disruption, DisruptionUnit, lost_pods, ran_on
 from placer.instance import Group, Instance, Key, Pod
 from placer.instance.disruptions import WITHOUT_OWNER
 from placer.legible import legible
@@ -117,7 +117,7 @@ def repair_lines(before: Instance, result: Result) -> Iterator[str]:
         yield "Every node is Ready: nothing is lost. --lost NODE,... says what is to be counted as lost."
         return
     disruption = Disruption(result.instance, placement)
-    lost = {pod.key for pod in result.instance.pending if before.pods[pod.key].state.on_node}
+    lost = lost_pods(before, result.instance)
     yield _lost(placement.lost, [before.pods[key] for key in sorted(lost)])
     if lost and not disruption.gone:
         yield "Nothing else is disturbed."
