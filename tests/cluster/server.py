@@ -42,8 +42,10 @@ class ControlPlane:
     def __init__(self, programs: Path, folder: Path) -> None:
         self.programs, self.folder = programs, folder
         self.token = os.urandom(16).hex()
-        self.url = f"https://127.0.0.1:{_free_port()}"
-        self._etcd = [f"http://127.0.0.1:{_free_port()}" for _ in range(2)]
+        self._ports = [_held_port() for _ in range(3)]
+        own, *etcd = (each.getsockname()[1] for each in self._ports)
+        self.url = f"https://127.0.0.1:{own}"
+        self._etcd = [f"http://127.0.0.1:{each}" for each in etcd]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     # ------------------------------------------------------------------------------------------------ life and death
@@ -59,6 +61,8 @@ class ControlPlane:
         """Stop everything that runs, the API server before etcd."""
         for name in reversed(tuple(self._processes)):
             self.end(name)
+        for each in self._ports:
+            each.close()
 
     def start_etcd(self) -> None:
         client, peer = self._etcd
@@ -70,6 +74,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
+            "--socket-reuse-port",
             "--unsafe-no-fsync",
             "--quota-backend-bytes=8589934592",
             "--log-level=warn",
@@ -85,6 +90,7 @@ class ControlPlane:
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",  # else it looks for a default route, which a closed machine has not
             f"--secure-port={self.url.rpartition(':')[2]}",
+            "--permit-port-sharing",
             "--endpoint-reconciler-type=none",
             f"--cert-dir={self.folder / 'certs'}",
             "--service-cluster-ip-range=10.0.0.0/24",
@@ -181,11 +187,16 @@ class ControlPlane:
         return done.stdout
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+def _held_port() -> socket.socket:
+    """A port that nothing else gets as long as the socket is open, not even while what listens there is dead.
+
+    A port that is merely free may be given to any connection that another process opens before the server listens.
+    The server shares this one with a socket that never listens.
+    """
+    found = socket.socket()
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    found.bind(("127.0.0.1", 0))
+    return found
 
 
 def _write_key(path: Path) -> None:
