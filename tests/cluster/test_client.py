@@ -17,7 +17,7 @@ import pytest
 import urllib3
 
 from placer.cluster import Client
-from placer.cluster.reading.client import Busy, Response, TooLong, listed, server_time
+from placer.cluster.reading.client import Busy, Response, ServerClock, TooLong, listed, server_time
 from placer.cluster.reading.views import ObjectView
 from placer.errors import ClusterError, UsageError
 
@@ -105,6 +105,25 @@ def test_the_clock_is_the_servers() -> None:
         assert timedelta() <= server_time(client) - datetime(2026, 1, 1, 10, tzinfo=UTC) < timedelta(seconds=60)
         client.send("POST", "/apis", {})
         assert timedelta() <= server_time(client) - datetime(2026, 1, 1, 12, tzinfo=UTC) < timedelta(seconds=60)
+
+
+def test_the_servers_time_does_not_go_back_from_one_answer_to_the_next() -> None:
+    """A Date is rounded down: at 10:00:00.9 it says what it said at 10:00:00.0, and 0.9 s have passed all the same."""
+    mine = [5.0]
+    clock = ServerClock(lambda: mine[0])
+
+    def heard(at: float, date: str, asked: float | None = None) -> str:
+        mine[0] = at
+        clock.note({"Date": f"Thu, 01 Jan 2026 {date} GMT"}, at if asked is None else asked)
+        return clock.now().strftime("%H:%M:%S.%f")[:10]
+
+    assert heard(5.0, "10:00:00") == "10:00:00.0"
+    assert heard(5.9, "10:00:00") == "10:00:00.9"
+    assert heard(6.2, "10:00:01") == "10:00:01.2"
+    assert heard(6.6, "10:00:02") == "10:00:02.0"  # so it was 10:00:00.4 when the first answer came
+    assert heard(9.8, "10:00:03", asked=6.7) == "10:00:05.2"  # an answer that took three seconds says nothing new
+    assert heard(10.0, "10:00:01") == "10:00:01.0"  # the server's clock was put back
+    assert heard(11.0, "12:00:00") == "12:00:00.0"
 
 
 @pytest.mark.parametrize("date", ["", "soon", "Thu, 99 Jan 2026 10:00:00 GMT"])

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, Unpack
@@ -37,6 +38,7 @@ __all__ = [
     "Response",
     "SendOptions",
     "Server",
+    "ServerClock",
     "Unanswered",
     "Unlisted",
     "Writer",
@@ -280,6 +282,41 @@ class Follower(Server, Protocol):
         """Lines of an answer that goes on."""
 
 
+class ServerClock:
+    """A server's clock, from the ``Date`` of its answers; by ours until it has said one.
+
+    Conditions and ages are by the server's clock, and ours may be off. A ``Date`` has whole seconds, and was written
+    somewhen between question and answer: each says that the server is ahead of our monotonic clock by so much at least,
+    and by so much at most. The most that was said at least so stays as long as no answer contradicts it. So the time
+    does not go back by a part of a second from one answer to the next, as it would if the last one counted; it does
+    where the server's clock was put back.
+
+    Parameters
+    ----------
+    clock
+        Seconds, which never go back; tests put one here that they move.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._ahead: float | None = None
+
+    def now(self) -> datetime:
+        """The least that it may be there."""
+        ahead = self._ahead
+        return datetime.now(UTC) if ahead is None else datetime.fromtimestamp(ahead + self._clock(), UTC)
+
+    def note(self, headers: Mapping[str, str], asked: float) -> None:
+        """Note what an answer says of the time; ``asked`` is when our clock had the question go out."""
+        with suppress(KeyError, TypeError, ValueError):
+            date = parsedate_to_datetime(headers["Date"])
+            second = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
+            least, most = second - self._clock(), second + 1 - asked
+            with self._lock:
+                if self._ahead is None or not least <= self._ahead <= most:
+                    self._ahead = least
+
+
 class Client:
     """An API server, with the credentials of one of its users.
 
@@ -305,18 +342,11 @@ class Client:
         self.url = url.rstrip("/")
         self.until: float | None = None  #: ``time.monotonic()`` up to which the server may have us wait
         self._pool, self._headers, self._sleep = pool, headers, sleep
-        self._told: tuple[datetime, float] | None = None  # a Date of the server's, and our monotonic clock then
+        self._clock = ServerClock()
 
     def now(self) -> datetime:
-        """The time by the server's clock, to a second; by our own one until the server has said its."""
-        told = self._told
-        return datetime.now(UTC) if told is None else told[0] + timedelta(seconds=time.monotonic() - told[1])
-
-    def _note_date(self, headers: Mapping[str, str]) -> None:
-        """Note what an answer says of the time: conditions and ages are by the server's clock, and ours may be off."""
-        with suppress(KeyError, TypeError, ValueError):
-            date = parsedate_to_datetime(headers["Date"])
-            self._told = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)), time.monotonic()
+        """The time by the server's clock, as :class:`ServerClock` knows it."""
+        return self._clock.now()
 
     @classmethod
     def connect(cls, kubeconfig: str | None = None, context: str | None = None) -> Client:
@@ -413,6 +443,7 @@ class Client:
         query = f"?{urlencode(parameters)}" if parameters else ""
         headers = {"Accept": "application/json", "Content-Type": kind, **self._headers()}
         data = None if body is None else json.dumps(body).encode()
+        asked = time.monotonic()
         try:
             answer = self._pool.request(
                 method, f"{self.url}{path}{query}", body=data, headers=headers, retries=False, timeout=timeout
@@ -420,7 +451,7 @@ class Client:
         except urllib3.exceptions.HTTPError as error:
             never = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
             raise Unanswered(f"{self.url}{path}: {error}", sent=not isinstance(error, never)) from error
-        self._note_date(answer.headers)
+        self._clock.note(answer.headers, asked)
         return Response(answer.status, answer.data, _again_after(answer.headers))
 
     def follow(
@@ -475,16 +506,17 @@ class Client:
 
         timeout = urllib3.Timeout(connect=_CONNECT, read=_READ)
         headers = {"Accept": "application/json", **self._headers()}
+        asked = time.monotonic()
         try:
             answer = self._pool.request(
                 "GET", url, headers=headers, retries=False, timeout=timeout, preload_content=False
             )
+            self._clock.note(answer.headers, asked)
             text = _read(answer, path, most)
         except urllib3.exceptions.SSLError as error:
             raise ClusterError(f"{self.url}: its certificate is not accepted: {error}") from error
         except urllib3.exceptions.HTTPError as error:
             return None, None, str(error)
-        self._note_date(answer.headers)
         if answer.status in (200, 404, 410):
             return Response(answer.status, text), None, ""
         message = _message(text)
