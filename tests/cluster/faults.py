@@ -5,6 +5,7 @@ After each fault: no gang half-bound without being reported, nothing bound twice
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,19 @@ from placer.cluster import Client, PlannedBinding
 from placer.cluster.reading.client import Response
 from placer.cluster.writing.plan_execution import execute_plan
 from placer.instance import Key
-from tests.cluster.api import Api
+from tests.cluster.api import PATIENCE, Api
 from tests.cluster.things import live_pod
 from tests.support import Document
 
-__all__ = ["PODS", "at_first_binding", "before_bindings", "half_bound", "recreate", "steal"]
+__all__ = [
+    "PODS",
+    "at_first_binding",
+    "at_first_binding_change_lease",
+    "before_bindings",
+    "half_bound",
+    "recreate",
+    "steal",
+]
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -45,6 +54,25 @@ def at_first_binding(monkeypatch: pytest.MonkeyPatch, work: Callable[[str], obje
         if path.endswith(f"{pod}/binding") and todo:
             todo.pop()(path)
         return really(self, method, path, *rest, **options)
+
+    monkeypatch.setattr(Client, "send", send)
+
+
+def at_first_binding_change_lease(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Change the Lease when the first binding is about to go out; none does before the leader has read it anew."""
+    really, lock, changed, heard = Client.send, threading.Lock(), threading.Event(), threading.Event()
+
+    def send(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Response:
+        if path.endswith("/binding"):
+            with lock:
+                if not changed.is_set():
+                    change()
+                    changed.set()
+            assert heard.wait(PATIENCE)
+        answer = really(self, method, path, *rest, **options)
+        if method == "GET" and "/leases/" in path and changed.is_set():
+            heard.set()
+        return answer
 
     monkeypatch.setattr(Client, "send", send)
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 import pytest
 
-from placer.cluster import Client
 from placer.cluster.writing.lease import PAUSED, LeaseOptions
 from tests.cluster.api import Api
-from tests.cluster.faults import at_first_binding, half_bound
+from tests.cluster.faults import at_first_binding_change_lease, half_bound
 from tests.cluster.passes import Passes, bound, gang
 from tests.cluster.proxy import Proxy
 from tests.cluster.test_half_bound_live import nothing, refusing
@@ -18,7 +14,7 @@ from tests.cluster.things import live_pod
 from tests.support import node
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
-FAST = LeaseOptions(duration=6, renew_deadline=5.0, retry_period=0.2)
+FAST = LeaseOptions(duration=600, renew_deadline=300.0, retry_period=0.2)
 
 
 def pause(cluster: Api, why: str | None = "the fabric is upgraded") -> None:
@@ -96,15 +92,7 @@ def test_a_pause_in_the_middle_ends_the_gang_under_way_and_begins_no_other(
     monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _options: FAST)
     cluster.create(*(node(f"n{number}", pods=200, cpu=200) for number in range(2)))
     cluster.create(*gang("a", 100), *gang("b", 60))
-    at_first_binding(monkeypatch, lambda _path: pause(cluster))
-    really = Client.send
-
-    def slow(self: Client, method: str, path: str, *rest: Any, **options: Any) -> Any:
-        if path.endswith("/binding"):
-            time.sleep(0.1)  # so that renewals come between
-        return really(self, method, path, *rest, **options)
-
-    monkeypatch.setattr(Client, "send", slow)
+    at_first_binding_change_lease(monkeypatch, lambda: pause(cluster))
     told = passes(code=0)
     assert (told["bound"], told["gangs"]["bound"], told["gangs"]["left"]) == (100, 1, 1)
     assert told["left"] == {"PodGroup default/b": told["paused"]}

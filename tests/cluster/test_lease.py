@@ -215,7 +215,7 @@ def test_one_that_is_taken_away_is_lost_and_not_taken_back(leases: Leases, clock
     with mine.leading():
         for thread in threading.enumerate():
             if thread.name == str(OPTIONS):
-                thread.join(5.0)
+                thread.join()
         why = "thief has taken it" if way == "taken" else "it was deleted"
         assert mine.lost == f"{OPTIONS} is not held: {why}"
     assert (leases.record is None) is (way == "deleted")

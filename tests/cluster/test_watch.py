@@ -10,6 +10,7 @@ from typing import Any
 from placer.cluster.reading.client import Response, Unanswered
 from placer.cluster.reading.watch import Watch
 from placer.errors import ClusterError
+from tests.waiting import wait_until
 
 PATH = "/api/v1/pods"
 PODS = {"kind": "PodList", "apiVersion": "v1"}  #: what a list of pods says of itself
@@ -123,23 +124,18 @@ def test_while_nothing_is_read_it_says_why() -> None:
     watch = Watch(Server(ClusterError("403 not allowed")), PATH, "5", lambda *_: None, lambda *_: None)
     assert watch.lost is not None
     watch.start()
-    for _ in range(1000):
-        if watch.trouble == "403 not allowed":
-            break
-        threading.Event().wait(0.01)
-    assert (watch.trouble, watch.lost is not None) == ("403 not allowed", True)
+    wait_until(lambda: watch.trouble == "403 not allowed", "the trouble")
+    assert watch.lost is not None
     watch.close()
 
 
 def test_a_listener_that_stumbles_is_not_taken_for_a_quiet_cluster() -> None:
-    stumbled = threading.Event()
 
     def stumble(*_: object) -> None:
-        stumbled.set()
         raise RuntimeError("a bug")
 
     watch = Watch(Server([line("ADDED", "a", 6)]), PATH, "5", stumble, stumble)
     watch.start()
-    assert stumbled.wait(60)
+    wait_until(lambda: watch.trouble == "RuntimeError: a bug", "the trouble")
+    wait_until(lambda: watch.lost is not None, "its loss")
     watch.close()
-    assert (watch.trouble, watch.lost is not None) == ("RuntimeError: a bug", True)
