@@ -40,7 +40,7 @@ def solve_tiny(instance: Instance, method: str, solver: str = "HiGHS") -> Solved
     if method in ("greedy", *SEARCHES):
         placement, bounds, proved = _here(instance, method, solver)
     else:
-        result = solve(instance, method=method, workers=1, time_limit=60)
+        result = solve(instance, method=method, workers=1, time_limit=600)
         assert result.placement is not None
         placement, bounds, proved = result.placement, (), all(judged.met for judged in result.objective)
     violations = verify(instance, placement)

@@ -120,7 +120,7 @@ def test_require_all_finds_the_planted_optimum(options: Mapping[str, Any], tmp_p
     documents = generate("planted", **options).documents
     path = write(tmp_path / "queue.json", {"apiVersion": "v1", "kind": "List", "items": documents})
     target = tmp_path / "placement.json"
-    limits = ["--workers", "2", "--work-limit", "3"]
+    limits = ["--workers", "2", "--time-limit", "600", "--work-limit", "3"]
     assert main(["solve", str(path), "--require-all", *limits, "-o", str(target), "--quiet"]) == 0
     document = json.loads(target.read_text())
     assert len(document["bindings"]) == document["instance"]["pending"]
@@ -174,7 +174,7 @@ def test_the_same_call_twice_writes_the_same_bindings(method: str, tmp_path: Pat
     written = []
     for turn in ("one", "other"):
         target = tmp_path / f"{turn}.yaml"
-        options = ["--method", method, "--workers", "1", "--work-limit", "2", "--seed", "3"]
+        options = ["--method", method, "--workers", "1", "--time-limit", "600", "--work-limit", "2", "--seed", "3"]
         assert main(["solve", str(path), *options, "--bindings", str(target), "--quiet"]) == 0
         written.append(target.read_bytes())
     assert written[0] == written[1]

@@ -708,8 +708,9 @@ def bindings_of(documents: list[Any], folder: Path, *options: str) -> bytes:
     """What ``solve --bindings`` writes."""
     (folder / "instance.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
     target = folder / "bindings.json"
-    written = ["--bindings", str(target), "--workers", "1", "--work-limit", "1", "--quiet", *options]
-    assert main(["solve", str(folder / "instance.json"), *written]) == 0
+    written = ["--bindings", str(target), "--quiet", *options]
+    limits = ["--workers", "1", "--time-limit", "600", "--work-limit", "1"]
+    assert main(["solve", str(folder / "instance.json"), *limits, *written]) == 0
     return target.read_bytes()
 
 

@@ -164,7 +164,7 @@ def test_the_same_call_gives_the_same_placement(method: str) -> None:
 
 
 def test_a_proved_answer_says_so_and_every_gap_is_zero() -> None:
-    result = solve(two_gangs(), time_limit=60)
+    result = solve(two_gangs(), time_limit=600)
     assert (result.termination, result.verdict) == (Termination.PROVED, Verdict.OPTIMAL)
     assert result.everything_placed
     assert [judged.gap for judged in result.objective] == [0.0] * len(result.objective)
@@ -172,11 +172,11 @@ def test_a_proved_answer_says_so_and_every_gap_is_zero() -> None:
 
 
 def test_require_all_is_infeasible_only_with_a_proof() -> None:
-    result = solve(_competing(), time_limit=60, require_all=True)
+    result = solve(_competing(), time_limit=600, require_all=True)
     assert result.verdict is Verdict.INFEASIBLE
     assert result.placement is not None
     assert result.placement.bindings
-    assert solve(two_gangs(), time_limit=60, require_all=True).verdict is Verdict.OPTIMAL
+    assert solve(two_gangs(), time_limit=600, require_all=True).verdict is Verdict.OPTIMAL
 
 
 def test_the_limit_counts_from_the_beginning_of_the_call() -> None:

@@ -43,7 +43,7 @@ EXCLUDED: Mapping[tuple[str, str], str] = {}
 
 @cache
 def answer(case: str, method: str) -> Result:
-    return solve(volcano_case(case), method=method, workers=1, time_limit=120)
+    return solve(volcano_case(case), method=method, workers=1, time_limit=600)
 
 
 def nodes_of(placement: Placement | None) -> dict[str, str]:

@@ -39,7 +39,8 @@ class Applied:
         config = self._control_plane.kubeconfig(self._command, url=self.url)
         self._capsys.readouterr()
         within = [] if "--gone-within" in flags else ["--gone-within", "60"]
-        arguments = [self._command, "--apply", "--json", "--quiet", "--workers", "1", *within, *flags]
+        fixed = ["--apply", "--json", "--quiet", "--workers", "1", "--time-limit", "600"]
+        arguments = [self._command, *fixed, *within, *flags]
         found = main([*arguments, "--kubeconfig", str(config)])
         told = self._capsys.readouterr()
         self.err = told.err

@@ -497,7 +497,7 @@ def test_a_row_that_breaks_rules_is_marked_beside_what_is_proved(
     apart: str, here: list[Asked], capsys: Capture
 ) -> None:
     more = ["--with", written(Path(apart).with_name("more.json"), [node("c"), pod("alone", cpu=1)])]
-    assert main(["compare", apart, *more, "--policies", "kube-default,auto", "--time-limit", "20"]) == 0
+    assert main(["compare", apart, *more, "--policies", "kube-default,auto", "--time-limit", "600"]) == 0
     out = capsys.readouterr().out
     kube, auto = (next(line.split() for line in out.splitlines() if line.startswith(name)) for name in ("kube", "auto"))
     share = kube[4]

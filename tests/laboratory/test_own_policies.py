@@ -274,7 +274,7 @@ def test_a_name_is_read_once_and_others_pass() -> None:
 
 
 def test_a_placement_in_a_file_is_judged_with_what_it_states(here: Path, capsys: Capture) -> None:
-    result = solve(read("cluster.json"), time_limit=60, workers=1)
+    result = solve(read("cluster.json"), time_limit=600, workers=1)
     document = placement_document(result).as_dict()
     assert document["verdict"] == "OPTIMAL"
     Path("solved.json").write_text(json.dumps(document))
@@ -294,7 +294,7 @@ def test_a_placement_in_a_file_is_judged_with_what_it_states(here: Path, capsys:
 
 
 def test_of_a_placement_that_breaks_a_rule_nothing_is_believed(here: Path, capsys: Capture) -> None:
-    document = placement_document(solve(read("cluster.json"), time_limit=60, workers=1)).as_dict()
+    document = placement_document(solve(read("cluster.json"), time_limit=600, workers=1)).as_dict()
     for binding in document["bindings"]:
         binding["node"] = "a"
     Path("solved.json").write_text(json.dumps(document))
@@ -304,7 +304,7 @@ def test_of_a_placement_that_breaks_a_rule_nothing_is_believed(here: Path, capsy
 
 
 def test_a_placement_of_other_input_is_told_and_under_strict_an_error(here: Path, capsys: Capture) -> None:
-    document = placement_document(solve(read("cluster.json"), time_limit=60, workers=1)).as_dict()
+    document = placement_document(solve(read("cluster.json"), time_limit=600, workers=1)).as_dict()
     document["instance"]["sha256"] = "0" * 64
     Path("other.json").write_text(json.dumps({**document, "colour": "blue"}))
     (row,) = typed(capsys, "--policies", "done=other.json")
@@ -423,7 +423,7 @@ def test_a_sweep_counts_what_a_function_breaks_and_has_a_file_with_its_bounds(he
     ]
     Path("gang.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": gang}))
     write("mine.py", "def f(instance, seed):", "    return dict(zip((p.key for p in instance.pending), 'ab'))")
-    document = placement_document(solve(read("gang.json"), time_limit=60, workers=1)).as_dict()
+    document = placement_document(solve(read("gang.json"), time_limit=600, workers=1)).as_dict()
     Path("solved.json").write_text(json.dumps(document))
     policies = ["mine=mine:f", "done=solved.json"]
     mine, done = sweep(plan(["gang.json"], seeds=[4], policies=policies), executor="inline")
