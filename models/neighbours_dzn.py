@@ -46,7 +46,8 @@ class _Neighbours:
     def __init__(self, instance: Instance, pods: Sequence[Pod], others: Sequence[Pod]) -> None:
         self.instance, self.pods, self.everybody = instance, pods, (*pods, *others)
         asked = [pod.neighbours for pod in pods]
-        self.terms = list(dict.fromkeys(each.affinity for each in asked if each.affinity))
+        running = (pod.neighbours.affinity for pod in others)
+        self.terms = list(dict.fromkeys(terms for terms in (*(each.affinity for each in asked), *running) if terms))
         self.apart = list(dict.fromkeys(term for pod in self.everybody for term in pod.neighbours.anti_affinity))
         self.limits = list(dict.fromkeys(limit for each in asked for limit in each.spread))
         labels = [term.topology_key for several in self.terms for term in several]
@@ -85,7 +86,7 @@ class _Neighbours:
         yield sets(
             "affinity_owners",
             (
-                [number for number, pod in enumerate(self.pods, 1) if pod.neighbours.affinity == terms]
+                [number for number, pod in enumerate(self.everybody, 1) if pod.neighbours.affinity == terms]
                 for terms in self.terms
             ),
         )

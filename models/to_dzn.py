@@ -1,6 +1,7 @@
 """An instance as data of ``placement.mzn``, straight from its names and without the arrays that the methods use.
 
-``python models/to_dzn.py INSTANCE... > x.dzn`` reads what ``placer solve`` reads. Objects are numbered from 1 in the
+``python models/to_dzn.py INSTANCE... > x.dzn`` reads what ``placer solve`` reads; with ``--disturbing`` first what runs
+may be evicted and moved, as ``placer preempt`` has it. Objects are numbered from 1 in the
 order of the instance; a comment beside each array, or the array of names, says which number is which. Amounts of a
 resource are counted in the greatest common divisor of what pending pods request of it, bandwidth in that of what
 dependencies ask for, so that nothing is lost and the numbers stay small (Gecode counts up to 2^31).
@@ -15,33 +16,51 @@ from dataclasses import replace
 from itertools import combinations
 from math import gcd
 
+from disruption_dzn import disruption_lines, may_go
 from minizinc_text import names, numbered, numbers, one_set, plain, sets, table
 from neighbours_dzn import neighbour_lines
 from numa_dzn import numa_lines
 
 import placer
+from placer.disruption import released
 from placer.instance import Area, Dependency, GroupKey, Instance, Key, Link, Network, Pod, PodState
-from placer.placement import Placement
+from placer.placement import LOSSES, Placement, Value
 
-__all__ = ["dzn"]
+__all__ = ["criteria", "dzn"]
 
 
-def dzn(instance: Instance) -> str:
+def dzn(instance: Instance, *, disturbing: bool = False) -> str:
     """Write the instance as MiniZinc data; ``criterion`` and ``kept`` are left to the caller.
 
     Parameters
     ----------
     instance
         Any instance; the model is meant for a dozen pods.
+    disturbing
+        Whether what runs may be disturbed (D1 to D5).
     """
-    return "\n".join(_Writer(instance).lines()) + "\n"
+    return "\n".join(_Writer(instance, disturbing=disturbing).lines()) + "\n"
+
+
+def criteria(instance: Instance, *, disturbing: bool = False) -> Iterator[Value]:
+    """All values in the order they are compared, as they are where nothing is placed and nothing goes: with what each
+    priority may lose, where something may be disturbed.
+    """
+    pods = (instance.pods[key] for key in (may_go(instance) if disturbing else ()))
+    priorities = {pod.priority if pod.group is None else instance.groups[pod.group].priority for pod in pods}
+    for value in placer.score(instance, Placement(), disturbing=disturbing):
+        if value.name == "moved":
+            yield from (Value(name, 0, each) for each in sorted(priorities, reverse=True) for name in LOSSES)
+        yield value
 
 
 class _Writer:
     """The sections of the data file, in the order of the model."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+    def __init__(self, before: Instance, *, disturbing: bool) -> None:
+        self.before, self.disturbing = before, disturbing
+        #: What may be disturbed waits in it, so that nothing else speaks of where it is.
+        self.instance = instance = released(before, may_go(before) if disturbing else ())
         self.pods = list(instance.pending)
         self.groups = list(instance.groups.values())
         self.subs = [(group, sub) for group in self.groups for sub in group.sub_groups]
@@ -62,7 +81,8 @@ class _Writer:
             if pod.state is not PodState.PENDING
         ]
         there = list(instance.nodes)
-        lost = sorted({pod.node or "" for pod in (*self.runs, *self.peers)} - set(there))
+        homes = (before.pods[pod.key] for pod in self.pods)
+        lost = sorted({pod.node for pod in (*self.runs, *self.peers, *homes) if pod.node} - set(there))
         self.node = numbered([*there, *lost])
         self.lost = len(lost)
         self.areas = numbered(dict.fromkeys(map(self.network.area, self.node)))
@@ -83,6 +103,7 @@ class _Writer:
             self._pods,
             self._ports,
             self._running,
+            self._disrupted,
             self._scopes,
             self._areas,
             self._links,
@@ -158,8 +179,8 @@ class _Writer:
         yield numbers("sub_succeeded", (sub.succeeded for _, sub in self.subs))
 
     def _pods(self) -> Iterator[str]:
-        """Pending pods."""
-        weights, instance = self.instance.weights, self.instance
+        """Pending pods, and those that may be disturbed."""
+        weights, instance = self.before.weights_of(self.before.pods[pod.key] for pod in self.pods), self.instance
         keys = [pod.key for pod in self.pods]
         owner = {key: self.group[group.key] for group in self.groups for key in group.pending}
         yield f"pods = {len(keys)};"
@@ -183,7 +204,8 @@ class _Writer:
         """Number of the last pod before that differs in its name alone; of lone pods, in its group's name too."""
         seen: dict[str, int] = {}
         for number, pod in enumerate(self.pods, 1):
-            kind = repr(self._kind(pod))
+            waits = self.before.pods[pod.key].state is PodState.PENDING
+            kind = repr(self._kind(pod)) if waits else str(pod.key)
             yield seen.get(kind, 0)
             seen[kind] = number
 
@@ -216,9 +238,13 @@ class _Writer:
         yield numbers("run_group", (owner[pod.key] for pod in self.runs))
         yield numbers("run_sub", (self.sub.get(pod.key, 0) for pod in self.runs))
         yield numbers("run_role", (self.role[pod.role] for pod in self.runs))
-        working = (pod for pod in self.instance.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
+        working = (pod for pod in self.before.pods.values() if pod.state is PodState.BOUND and not pod.daemon)
         used = {self.node[pod.node or ""] for pod in working if pod.node in self.instance.nodes}
         yield f"used = {one_set(sorted(used))};"
+
+    def _disrupted(self) -> Iterator[str]:
+        """What runs and may be disturbed."""
+        return disruption_lines(self.before, self.pods, self.groups, self.node)
 
     def _scopes(self) -> Iterator[str]:
         """Groups and subgroups with a networkTopology."""
@@ -330,7 +356,7 @@ class _Writer:
 
     def _criteria(self) -> Iterator[str]:
         """Values in the order they are compared."""
-        values = placer.score(self.instance, Placement())
+        values = list(criteria(self.before, disturbing=self.disturbing))
         yield f"criteria = {len(values)};"
         yield f"criterion_value = [{', '.join(value.name for value in values)}];"
         yield numbers("criterion_priority", (value.priority or 0 for value in values))
@@ -349,4 +375,5 @@ def _clash(one: Pod, other: Pod) -> bool:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(dzn(placer.read(*sys.argv[1:])))
+    paths = [each for each in sys.argv[1:] if each != "--disturbing"]
+    sys.stdout.write(dzn(placer.read(*paths), disturbing="--disturbing" in sys.argv))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 from placer.instance import Instance, Key
-from placer.placement import Placement
+from placer.placement import Placement, Score, Step
 from tests.tools import require
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -19,6 +20,9 @@ SOLVER = "gecode"
 
 #: Seconds that one question may take; those about tiny instances take about a third of one.
 LIMIT = 120
+
+#: How lines begin that say where a pod comes.
+_COMES = ("bind ", "move ")
 
 
 @dataclass(frozen=True)
@@ -35,23 +39,36 @@ def minizinc() -> str:
     return require("minizinc", "apt-get install minizinc")
 
 
-def dzn(instance: Instance) -> str:
-    """The instance as MiniZinc data, by ``models/to_dzn.py``, which is a script and in no package."""
+def _to_dzn() -> ModuleType:
+    """``models/to_dzn.py``, which is a script and in no package."""
     if str(MODELS) not in sys.path:
         sys.path.append(str(MODELS))
-    text: str = importlib.import_module("to_dzn").dzn(instance)
+    return importlib.import_module("to_dzn")
+
+
+def dzn(instance: Instance, *, disturbing: bool = False) -> str:
+    """The instance as MiniZinc data."""
+    text: str = _to_dzn().dzn(instance, disturbing=disturbing)
     return text
 
 
-def ask(instance: Instance, criterion: int, kept: Sequence[int]) -> Answer | None:
+def in_order(instance: Instance, values: Score, *, disturbing: bool = False) -> list[int]:
+    """The values as the model has them: 0 of what a priority loses that a score says nothing of."""
+    there = {(each.name, each.priority): each.value for each in values}
+    return [there.get((each.name, each.priority), 0) for each in _to_dzn().criteria(instance, disturbing=disturbing)]
+
+
+def ask(instance: Instance, criterion: int, kept: Sequence[int], *, disturbing: bool = False) -> Answer | None:
     """Optimise the value of number ``criterion``; 0: judge the claim that ``kept`` is the best there is.
+
+    ``disturbing``: what runs may be evicted and moved.
 
     Returns
     -------
     Answer or None
         None: no placement is as good as ``kept``.
     """
-    return ask_data(f"{dzn(instance)}criterion = {criterion};\nkept = {list(kept)};\n")
+    return ask_data(f"{dzn(instance, disturbing=disturbing)}criterion = {criterion};\nkept = {list(kept)};\n")
 
 
 def ask_data(data: str) -> Answer | None:
@@ -63,11 +80,20 @@ def ask_data(data: str) -> Answer | None:
         return None
     blocks = done.stdout.split("----------\n")
     assert len(blocks) > 1, done.stderr + done.stdout
-    values, bindings = [], {}
+    values, found = [], dict[str, dict[Key, str]](bind={}, move={}, evict={})
     for line in blocks[-2].splitlines():
         word, first, second = line.split(" ")
-        if word == "bind":
-            bindings[Key(*first.split("/"))] = second
+        if word in found:
+            found[word][Key(*first.split("/"))] = second
         else:
             values.append(int(second))
-    return Answer(tuple(values), Placement.of(bindings), "==========" in blocks[-1])
+    order = tuple(Key(*line.split(" ")[1].split("/")) for line in blocks[-2].splitlines() if line[:5] in _COMES)
+    return Answer(tuple(values), _placement(found, order), "==========" in blocks[-1])
+
+
+def _placement(found: Mapping[str, Mapping[Key, str]], order: tuple[Key, ...]) -> Placement:
+    """What the model says, all in one step."""
+    bound, moves = (Placement.of(found[word]).bindings for word in ("bind", "move"))
+    gone = (*found["evict"], *found["move"])
+    steps = (Step(gone, order),) if gone else ()
+    return Placement(bound, evictions=tuple(found["evict"]), moves=moves, steps=steps)

@@ -18,12 +18,14 @@ from placer.placement import Score
 from placer.score import score
 from placer.verify import verify
 from tests.examples import examples, seed_blocks
-from tests.minizinc import MODELS, ask, ask_data, minizinc
+from tests.minizinc import MODELS, ask, ask_data, in_order, minizinc
 from tests.numa_drawn import demands, nodes
 from tests.numa_worlds import HAND, crowded
 from tests.oracle import best
+from tests.oracle_disruption import best_preempting
 from tests.shrink import shrink
 from tests.tiny import Tiny, tiny, tiny_network
+from tests.tiny_disruption import tiny_defrag, tiny_disruption, tiny_repair
 from tests.tiny_neighbours import tiny_neighbours
 from tests.tiny_numa import tiny_numa
 from tests.world import World, port
@@ -42,24 +44,26 @@ def numbers(values: Score) -> list[int]:
     return [value.value for value in values]
 
 
-def complaint(instance: Instance, most: Score) -> str:
+def complaint(instance: Instance, most: Score, *, disturbing: bool = False) -> str:
     """What MiniZinc has against the claim that ``most`` is the best score of the instance; nothing if it agrees.
 
     One run judges all values: it must find a placement that is as good, none that is better, and that placement must
     keep the rules and have the values by the code that judges every answer.
     """
-    answer = ask(instance, 0, numbers(most))
+    claimed = in_order(instance, most, disturbing=disturbing)
+    answer = ask(instance, 0, claimed, disturbing=disturbing)
     if answer is None:
-        return f"MiniZinc finds nothing as good as {numbers(most)}"
-    if answer.values != tuple(numbers(most)):
-        return f"MiniZinc finds {answer.values}, which is better than {numbers(most)}: {answer.placement}"
+        return f"MiniZinc finds nothing as good as {claimed}"
+    if answer.values != tuple(claimed):
+        return f"MiniZinc finds {answer.values}, which is better than {claimed}: {answer.placement}"
     if not answer.complete:
-        return f"MiniZinc gave up on {numbers(most)}"
+        return f"MiniZinc gave up on {claimed}"
     violations = verify(instance, answer.placement)
     if violations:
         return f"MiniZinc takes what breaks a rule: {violations}"
-    if score(instance, answer.placement) != most:
-        return f"MiniZinc counts {numbers(most)} where there is {score(instance, answer.placement)}: {answer.placement}"
+    counted = score(instance, answer.placement, disturbing=disturbing)
+    if in_order(instance, counted, disturbing=disturbing) != claimed:
+        return f"MiniZinc counts {claimed} where there is {counted}: {answer.placement}"
     return ""
 
 
@@ -70,6 +74,29 @@ def test_it_agrees_with_trying_everything(make: Callable[[int], Tiny], seeds: ra
         if complaint(make(seed).instance, best(make(seed).instance)[0]):
             small = shrink(make(seed).instance, lambda instance: bool(complaint(instance, best(instance)[0])))
             pytest.fail(f"seed {seed}, shrunk: {complaint(small, best(small)[0])}\n\n{written(small)}")
+
+
+@pytest.mark.parametrize("seeds", seed_blocks(60, 5))
+@pytest.mark.parametrize("make", [lambda seed: tiny_disruption(seed).instance, tiny_repair, tiny_defrag])
+def test_it_agrees_where_pods_that_run_may_be_disturbed(make: Callable[[int], Instance], seeds: range) -> None:
+    for seed in seeds:
+        wrong = complaint(make(seed), best_preempting(make(seed))[0], disturbing=True)
+        assert wrong == "", f"seed {seed}: {wrong}\n\n{written(make(seed))}"
+
+
+def test_less_than_the_least_that_goes_is_refused() -> None:
+    """The gang of two goes; one of its pods alone is no unit, and nothing at all leaves no room."""
+    world = World()
+    world.node("n1", 2)
+    gang = world.gang("small", 2)
+    for name in "ab":
+        world.running(name, "n1", gang)
+    world.pod("new", None, 2, priority=5)
+    instance = world.instance()
+    least = in_order(instance, best_preempting(instance)[0], disturbing=True)
+    assert least[:3] == [1_000_000, 1_000_000, 1]
+    assert ask(instance, 0, least, disturbing=True) is not None
+    assert ask(instance, 0, [least[0], 500_000, *least[2:]], disturbing=True) is None
 
 
 @pytest.mark.parametrize("seed", [4, 12, 29, 63, 72, 117])

@@ -3,11 +3,12 @@
 What must go in a domain at least is what the exact model says of its contraction
 (:mod:`placer.methods.preempt.contraction`); the least over domains is a bound for the group. What the model says is
 then carried out in the cluster: units that it moved elsewhere get nodes by the greedy, or are evicted after all.
-Domains come by what counting says has to go there, and end where that is no better than what was carried out.
+Domains come by what counting says has to be moved there, and end where that is no better than what was carried out.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -20,11 +21,12 @@ from placer.deadline import Deadline
 from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
 from placer.disruption import Disruption, released, without
-from placer.instance import Group, Instance, Key
+from placer.instance import Group, GroupKey, Instance, Key
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact.disturbing import search
 from placer.methods.greedy.multi_start import greedy
 from placer.methods.preempt.contraction import Contraction
+from placer.methods.preempt.knapsack import Victim, most_gained
 from placer.methods.preempt.lifting import lift, may_be_disturbed, on_nodes, unit_priority
 from placer.methods.preempt.plans import plan_of, planned
 from placer.placement import LOSSES, Placement, Score, Value, better
@@ -86,8 +88,8 @@ class DomainSearch:
         """Look at domain after domain; yield every placement that is better than those before it."""
         anywhere, _ = self._least(())
         known: list[Score | None] = [anywhere]
-        for gone, names in sorted(self._counted(), key=lambda each: each[0]):
-            if self.best is not None and self._beaten(anywhere, gone, self.best[0]):
+        for moved, _, names in sorted(self._prospects(anywhere)):
+            if self.best is not None and self._beaten(anywhere, moved, self.best[0]):
                 known.append(disturbance(self.best[0]))
                 break
             found, plan = self._least(names)
@@ -110,12 +112,11 @@ class DomainSearch:
         return least
 
     @staticmethod
-    def _beaten(anywhere: Score | None, gone: int, best: Score) -> bool:
-        """Whether a domain in which so much has to go is no better than the best that was carried out."""
+    def _beaten(anywhere: Score | None, moved: int, best: Score) -> bool:
+        """Whether a domain in which so much has to be moved is no better than the best that was carried out."""
         if anywhere is None:
             return False
         evicted = [value for value in anywhere if value.name in LOSSES]
-        moved = max(0, gone - sum(value.value for value in evicted if value.name == "evicted"))
         admitted = [value for value in best if value.name == "admitted"]
         least = (*admitted, *evicted, Value("moved", moved), Value("movedUnits", int(moved > 0)))
         return not better(least, disturbance(best))
@@ -211,18 +212,48 @@ class DomainSearch:
         least = self.group.need
         return {resource: sum(sorted(each[resource] for each in pods)[:least]) for resource in resources}
 
-    def _counted(self) -> Iterator[tuple[int, list[str]]]:
-        """Domains that could hold the group, with the weight that has to go there at least, or be moved there."""
+    def _prospects(self, anywhere: Score | None) -> Iterator[tuple[int, int, list[str]]]:
+        """Domains that could hold the group: the weight that has to be moved there at least where no more is evicted
+        than has to be anywhere, and how many units are there.
+        """
+        most = {(value.name, value.priority): value.value for value in anywhere or () if value.name in LOSSES}
         for names in self.domains():
             comes = self._coming(names)
-            more = {what: sum(self.instance.pods[key].requests[what] for key in comes) for what in self._need}
-            found = [self._must_go(names, resource, amount + more[resource]) for resource, amount in self._need.items()]
-            if names and None not in found:
-                yield self._weight(comes) + max((each or 0 for each in found), default=0), names
+            goes = self.counted(names, 1, comes)
+            if names and goes is not None:
+                there = self._there(names)
+                evicted = sum(
+                    most_gained(each, most.get(("evicted", priority), 0), most.get(("evictedUnits", priority), 0))
+                    for priority, each in there.items()
+                )
+                yield self._weight(comes) + max(0, goes - evicted), sum(map(len, there.values())), names
 
-    def counted(self, names: Sequence[str], groups: int) -> int | None:
-        """The weight that has to go in a domain for so many groups like this one; None: there is no room for them."""
-        found = [self._must_go(names, resource, groups * amount) for resource, amount in self._need.items()]
+    def _there(self, names: Sequence[str]) -> dict[int, list[Victim]]:
+        """What may be evicted in a domain, by priority: what goes whole whatever else goes, and else single pods, of
+        which nothing is known about how many are a unit.
+        """
+        found: dict[int, list[Victim]] = defaultdict(list)
+        whole: dict[GroupKey, int] = defaultdict(int)
+        for pod in (pod for name in names for pod in self.contraction.members[name]):
+            group = None if pod.group is None else self.instance.groups[pod.group]
+            if group is not None and (group.disrupted_whole or group.placed_before <= group.min_member):
+                whole[group.key] += self._weights[pod.key]
+            else:
+                weight = self._weights[pod.key]
+                found[unit_priority(self.instance, pod)].append(Victim(weight, weight, int(group is None)))
+        for key, gain in whole.items():
+            group = self.instance.groups[key]
+            found[group.priority].append(Victim(self._weight(group.bound), gain, 1))
+        return found
+
+    def counted(self, names: Sequence[str], groups: int, comes: Collection[Key] = ()) -> int | None:
+        """The weight that has to go in a domain for so many groups like this one, with some pods of it that run and
+        come there; None: there is no room for them.
+        """
+        found = []
+        for resource, amount in self._need.items():
+            more = sum(self.instance.pods[key].requests[resource] for key in comes)
+            found.append(self._must_go(names, resource, groups * amount + more))
         return None if None in found else max((each or 0 for each in found), default=0)
 
     def _coming(self, names: Collection[str]) -> frozenset[Key]:

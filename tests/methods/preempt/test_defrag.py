@@ -12,8 +12,9 @@ from placer.preempt import defrag
 from placer.result import Result, Verdict
 from placer.score import score
 from placer.verify import verify
+from tests.disturbing import whole
 from tests.examples import seed_blocks
-from tests.methods.preempt.test_preempt import domains_held_against_brute_force, whole
+from tests.methods.preempt.test_preempt import domains_held_against_brute_force
 from tests.oracle_disruption import best_preempting
 from tests.shrink import describe
 from tests.tiny_disruption import tiny_defrag

@@ -13,16 +13,14 @@ from placer.disruption import Disruption
 from placer.instance import Instance, Key
 from placer.instance.disruptions import limited
 from placer.instance.problem import DisruptionBudget
-from placer.methods.events import BoundFound, Event, Improved, SearchOptions
-from placer.methods.exact import disturbing
 from placer.methods.preempt.domains import DomainSearch, disturbance
-from placer.methods.preempt.lifting import lift, may_be_disturbed, waiting
-from placer.methods.preempt.plans import plan_of
-from placer.placement import MAXIMISED, Placement, Score, Value, better
+from placer.methods.preempt.lifting import may_be_disturbed, waiting
+from placer.placement import Placement, Score, better
 from placer.preempt import preempt
 from placer.result import Verdict
 from placer.score import score
 from placer.verify import verify
+from tests.disturbing import beaten, whole
 from tests.examples import seed_blocks
 from tests.oracle_disruption import best_preempting, only_for
 from tests.shrink import describe
@@ -35,16 +33,6 @@ blocks = pytest.mark.parametrize("seeds", seed_blocks(608, 16))
 @cache
 def optimum(seed: int) -> tuple[Score, Placement]:
     return best_preempting(tiny_disruption(seed).instance)
-
-
-def whole(instance: Instance) -> tuple[Placement, list[BoundFound], str]:
-    """What the whole model finds, its bounds, and how it ended."""
-    highest = max(group.priority for group in waiting(instance))
-    lifted = lift(instance, may_be_disturbed(instance, highest))
-    events: list[Event] = []
-    ended = disturbing.search(lifted, SearchOptions(workers=1), events.append)
-    found = next(each for each in events if isinstance(each, Improved))
-    return plan_of(lifted, found.solution), [each for each in events if isinstance(each, BoundFound)], ended
 
 
 @blocks
@@ -63,16 +51,6 @@ def test_the_whole_model_finds_the_least_there_is(seeds: range) -> None:
                 proved += 1
                 assert not better(best, found), f"seed {seed}: {best} beats {found}\n{describe(instance)}"
     assert proved > len(seeds) // 4
-
-
-def beaten(values: Score, best: Score) -> Value | None:
-    """The first of some values that is said to be the best there is and is not."""
-    there = {(each.name, each.priority): each.value for each in best}
-    for each in values:
-        value = there.get((each.name, each.priority), 0)
-        if value != each.value:
-            return each if (value > each.value) == (each.name in MAXIMISED) else None
-    return None
 
 
 def within_limits(seed: int) -> Instance:

@@ -16,8 +16,9 @@ from placer.preempt import lost_named, repair
 from placer.result import Verdict
 from placer.score import score
 from placer.verify import verify
+from tests.disturbing import whole
 from tests.examples import exhaustive, seed_blocks
-from tests.methods.preempt.test_preempt import domains_held_against_brute_force, whole
+from tests.methods.preempt.test_preempt import domains_held_against_brute_force
 from tests.oracle_disruption import best_preempting
 from tests.shrink import describe
 from tests.support import instance_of

@@ -1,0 +1,45 @@
+"""What runs and may be disturbed, as data of ``disruption.mzn``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from minizinc_text import names, numbers, plain, sets
+
+from placer.instance import Group, Instance, Key, Pod, PodState
+
+__all__ = ["disruption_lines", "may_go"]
+
+
+def may_go(instance: Instance) -> list[Key]:
+    """Pods that D2 lets be disturbed, each by itself: bound and not protected."""
+    return [key for key, pod in instance.pods.items() if pod.state is PodState.BOUND and not pod.protected]
+
+
+def disruption_lines(
+    before: Instance, pods: Sequence[Pod], groups: Sequence[Group], node: Mapping[str, int]
+) -> Iterator[str]:
+    """Write the section.
+
+    Parameters
+    ----------
+    before
+        The instance, with what runs where it runs.
+    pods
+        All that are decided, in the order of their numbers.
+    groups
+        Theirs, in the order of their numbers.
+    node
+        Number of each node.
+    """
+    number = {pod.key: index for index, pod in enumerate(pods, 1)}
+    yield numbers("home", (node.get(before.pods[pod.key].node or "", 0) for pod in pods))
+    yield numbers("disrupted_whole", (group.disrupted_whole for group in groups))
+    yield f"budgets = {len(before.budgets)};"
+    yield names("budget_name", before.budgets)
+    yield sets("budget_pods", (sorted(number[key] for key in each.pods & number.keys()) for each in before.budgets))
+    yield numbers("budget_allows", (each.allowed for each in before.budgets))
+    yield f"may_evict = {plain(before.may_evict and not before.moves_only)};"
+    yield f"may_move = {plain(before.may_move)};"
+    yield f"any_priority = {plain(before.moves_only)};"
+    yield f"most_moves = {-1 if before.most_moves is None else before.most_moves};"
