@@ -45,10 +45,11 @@ def counted(counts: Mapping[str, int]) -> str:
     Examples
     --------
     >>> counted({"node selector pool=gpu": 2, "node is not Ready": 3})
-    '3 node is not Ready, 2 node selector pool=gpu'
+    '3 nodes are not Ready, 2 node selector pool=gpu'
     """
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count} {text}" for text, count in ranked)
+    said = ((text.replace("node is", "nodes are", 1) if count > 1 else text, count) for text, count in ranked)
+    return ", ".join(f"{count} {text}" for text, count in said)
 
 
 def _no_pod(_: Pod) -> bool:

@@ -244,7 +244,7 @@ class NecessaryConditions:
         if room < target.least_pods:
             lack = target.least_pods - room
             pods = self._some(target.least_pods, [index for index in most if most[index]])
-            message = f"needs room for {pods}; the nodes have room for {room}, {lack} too few"
+            message = f"needs room for {pods}; the nodes have room for {room} in all, {lack} too few"
             return Cause("InsufficientResources", message)
         return self._sums(target, most)
 
@@ -279,11 +279,12 @@ class NecessaryConditions:
         if room and target.whole:
             lack = self.dense.classes[index].size - room
             there, but = self._nodes_of(index)
-            message = f"needs room for {self._pods(index)}; {there} room for {room}, {lack} too few{but}"
+            message = f"needs room for {self._pods(index)}; {there} room for {room} in all, {lack} too few{but}"
             return Cause("InsufficientResources", message)
         if room:
             there, but = self._nodes_of(index)
-            message = f"needs room for at least {room + 1} of its {self._pods(index)}; {there} room for {room}{but}"
+            asked = f"at least {room + 1} of its {self._pods(index)}"
+            message = f"needs room for {asked}; {there} room for {room} in all{but}"
             return Cause("InsufficientResources", message)
         pod, pods = self._pod(index), self.dense.classes[index]
         eligible = self.dense.masks[pods.mask]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from placer.instance import GroupKey
 from placer.placement import MAXIMISED
 from placer.report.inputs import ComparedRow, ComparedValue
+from placer.verify import rules_said
 from placer.words import amount_digits, is_amount, nodes_worth, number_word, value_word
 
 __all__ = ["OWN", "beside"]
@@ -61,7 +62,7 @@ def _policy(row: ComparedRow) -> dict[str, Any]:
         "weightBound": None if weight is None else weight.bound,
         "weightText": None if weight is None else nodes_worth(weight.value),
         "weightBoundText": None if weight is None or weight.bound is None else nodes_worth(weight.bound),
-        "breaks": ", ".join(f"{rule} {count:,}" for rule, count in row.violations.items()),
+        "breaks": rules_said(row.violations),
         "seconds": row.seconds,
         "error": row.error,
     }

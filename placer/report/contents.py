@@ -21,6 +21,7 @@ from placer.result import Judged
 from placer.stranded import stranded
 from placer.summary import cluster_size, counts, still_fits
 from placer.summary.verdict import bound_words, is_shown, name_of, stopped, verdict_sentence
+from placer.verify import rules_said
 from placer.version import __version__
 from placer.words import counted, number_word, value_meaning
 
@@ -103,8 +104,7 @@ def _verdict(answer: Answer) -> dict[str, str]:
         said = f"{counted(waiting, 'pod')} wait{'s' if waiting == 1 else ''}" if waiting else "no pod waits"
         return {"word": "AS IS", "sentence": f"what runs now, before anything is decided; {said}", "stopped": ""}
     if answer.violations:
-        rules = Counter(violation.rule for violation in answer.violations)
-        broken = ", ".join(f"{rule} {count:,}" for rule, count in sorted(rules.items()))
+        broken = rules_said(Counter(violation.rule for violation in answer.violations))
         said = f"the placement breaks rules: {counted(len(answer.violations), 'violation')} ({broken})"
         return {"word": "INVALID", "sentence": said, "stopped": ""}
     if not answer.stated:

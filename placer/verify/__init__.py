@@ -33,12 +33,18 @@ from placer.verify.disruption import DISRUPTION_RULES, DisruptionRule
 from placer.verify.places import once
 from placer.verify.rules import RULES, Rule, broken
 
-__all__ = ["DISRUPTION_RULES", "RULES", "DisruptionRule", "Rule", "in_order", "verify"]
+__all__ = ["DISRUPTION_RULES", "RULES", "DisruptionRule", "Rule", "in_order", "rules_said", "verify"]
 
 
 def in_order(broken: Mapping[str, int]) -> dict[str, int]:
     """Rule to how often it is broken, those that are, in the order of the rules."""
     return {name: broken[name] for name, _ in (*RULES, *DISRUPTION_RULES) if broken.get(name)}
+
+
+def rules_said(broken: Mapping[str, int]) -> str:
+    """Which rules are broken and how often, by number and name: ``C5 gang 34, C6 subgroup 7``; none: empty."""
+    names = {name: rule.__name__.replace("_", " ") for name, rule in (*RULES, *DISRUPTION_RULES)}
+    return ", ".join(f"{rule} {names[rule]} {count:,}" for rule, count in in_order(broken).items())
 
 
 def verify(instance: Instance, placement: Placement) -> list[Violation]:

@@ -107,8 +107,8 @@ def test_changes(at: int) -> None:
         ("no node has the rack's label", "needs 2 pods in one domain of rack; no node carries that label"),
         (
             "one of two cordoned",
-            "needs room for 2 pods of nvidia.com/gpu 1; 1 of 2 nodes is eligible and has room for 1, 1 too few; not "
-            "eligible: 1 node is unschedulable (a)",
+            "needs room for 2 pods of nvidia.com/gpu 1; 1 of 2 nodes is eligible and has room for 1 in all, 1 too few; "
+            "not eligible: 1 node is unschedulable (a)",
         ),
         (
             "one rack too small",

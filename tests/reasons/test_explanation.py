@@ -157,7 +157,7 @@ def test_more_pods_than_there_is_room_for() -> None:
     world = on("n0 n1", 3)
     gang = world.gang("g", 3)
     world.pods_of("a b c", gang, 2)
-    message = "needs room for 3 pods of nvidia.com/gpu 2; the nodes have room for 2, 1 too few"
+    message = "needs room for 3 pods of nvidia.com/gpu 2; the nodes have room for 2 in all, 1 too few"
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -168,8 +168,8 @@ def test_room_is_counted_on_the_nodes_that_the_pods_may_use() -> None:
     world.node("x", labels={"pool": "x"}, taints=["x"])
     world.pods_of("a b c", world.gang("g", 3), 2)
     message = (
-        "needs room for 3 pods of nvidia.com/gpu 2; 2 of 7 nodes are eligible and have room for 2, 1 too few; "
-        "not eligible: 4 node is unschedulable, 1 untolerated taint x:NoSchedule (x)"
+        "needs room for 3 pods of nvidia.com/gpu 2; 2 of 7 nodes are eligible and have room for 2 in all, 1 too few; "
+        "not eligible: 4 nodes are unschedulable, 1 untolerated taint x:NoSchedule (x)"
     )
     assert only(world) == ("InsufficientResources", message)
 
@@ -213,7 +213,7 @@ def test_resources_come_before_tiers(limit: int) -> None:
     gang = world.gang("g", 3, policies=[SubGroupPolicy("w", 1, topology=hard(limit))])
     for part in "xyz":
         world.pods_of(part, gang, part=part)
-    message = "needs room for 3 pods (nvidia.com/gpu 1 each); the nodes have room for 2, 1 too few"
+    message = "needs room for 3 pods (nvidia.com/gpu 1 each); the nodes have room for 2 in all, 1 too few"
     assert only(world) == ("InsufficientResources", message)
 
 
@@ -410,7 +410,7 @@ def test_a_pod_larger_than_every_node_and_its_queue(gpu: int) -> None:
 def test_elastic_groups_are_told_what_they_need_and_not_what_they_could_use() -> None:
     world = on("n0 n1", 1)
     world.pods_of("a b c d e", world.gang("g", 3))
-    message = "needs room for at least 3 of its 5 pods of nvidia.com/gpu 1; the nodes have room for 2"
+    message = "needs room for at least 3 of its 5 pods of nvidia.com/gpu 1; the nodes have room for 2 in all"
     assert only(world) == ("InsufficientResources", message)
     world = on("n0", 8)
     world.queue("q", gpu=2)
@@ -463,7 +463,9 @@ def test_optional_pods_of_which_one_is_not_supported() -> None:
     world.pods_of("a", gang, 2)
     world.pod("b", gang, unsupported=["spec.resourceClaims: gpu"])
     world.pod("c", gang, gpu=2)
-    message = "ready; with 1 pod more: needs room for 2 pods of nvidia.com/gpu 2; the nodes have room for 1, 1 too few"
+    message = (
+        "ready; with 1 pod more: needs room for 2 pods of nvidia.com/gpu 2; the nodes have room for 1 in all, 1 too few"
+    )
     assert only(world) == ("InsufficientResources", message)
 
 

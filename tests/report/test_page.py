@@ -158,7 +158,7 @@ def test_what_did_others_do_otherwise(opened: Open) -> None:
     browser = opened()
     policies = named_rows(browser, "policies")
     assert list(policies) == ["this placement", "volcano", "kube-default", "greedy"]
-    assert policies["kube-default"]["Breaks rules"] == "C5 1, C7 2"
+    assert policies["kube-default"]["Breaks rules"] == "C5 gang 1, C7 tier limit 2"
     assert policies["greedy"]["Breaks rules"] == policies["this placement"]["Breaks rules"] == "none"
     figures = ("Pods", "Groups", "GPUs", "Ready only there", "Ready only here")
     assert [policies["this placement"][each] for each in figures] == ["3", "1", "12", "", ""]

@@ -92,8 +92,9 @@ function whereIs(group) {
 function othersOf(group) {
   if (!data.comparison) return null;
   const { index, columns, fates } = data.comparison.groups;
+  const { asked } = data.groups;
   const row = index.indexOf(group);
-  if (row === -1) return "do the same with it";
+  if (row === -1) return asked[group] ? "do the same with it" : "place as many of its pods (it asks for no domain, so where is not compared)";
   return make("ul", {}, columns.map((column, place) => make("li", {}, `${column}: ${fateText(fates[row][place])}`)));
 }
 

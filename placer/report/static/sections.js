@@ -102,7 +102,7 @@ function legend() {
     "div",
     { id: "legend" },
     make("p", { class: "groups" },
-      key("gang-0", `a colour for each ${data.applications.length ? "gang or application" : "group"}, plain or striped`), key("other", "pods in no group, or as before"), key("free", "free"), key("bad", "takes no pods, only some, or is over-full"),
+      key("gang-0", `a colour for each ${data.applications.length ? "gang or application" : "group"}, plain or striped, and again after ${2 * COLOURS}`), key("other", "pods in no group, or as before"), key("free", "free"), key("bad", "takes no pods, only some, or is over-full"),
       disturbedRow.size ? [key("evicted", "evicted or lost; a corner: from this node"), key("moved", "moved; a corner: away from this node")] : []),
     make("p", { class: "fills" }, steps.map((text, index) => key(`fill-${index}`, text))),
     make("p", {}, "A node is as full as its scarcest resource; bands are domains. Click a band to open it, the uppermost to go out."),
@@ -396,7 +396,7 @@ function groupsBeside({ columns, names, index, fates, compared }) {
   if (!names.length) return make("p", {}, `All ${compared} groups fare alike.`);
   return new Table({
     id: "fates",
-    caption: `Groups that fare differently (${names.length.toLocaleString("en")} of ${compared.toLocaleString("en")}): pods with a node, and where`,
+    caption: `Groups that fare differently (${names.length.toLocaleString("en")} of ${compared.toLocaleString("en")}): pods with a node, and the domain of those that ask for one`,
     count: names.length,
     columns: [
       { label: "Group", value: (row) => names[row], cell: (row) => (index[row] === NOTHING ? nameOf(names[row]) : linkTo("group", index[row], names[row])) },
