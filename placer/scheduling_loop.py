@@ -143,6 +143,7 @@ class _Loop:
         self._earlier: tuple[Snapshot, Result] | None = None
         self._failures = 0
         self._rejected: deque[Rejection] = deque(maxlen=_MOST_REJECTED)
+        self._listens = False  # a watch of pods is open since the first snapshot
         self.lists = Reflectors(client, self._changed, self._heard)
 
     def _changed(self, info: KindInfo, before: bytes | None, after: bytes | None) -> None:
@@ -189,7 +190,8 @@ class _Loop:
     def _make(self, leading: LeaderElector | None) -> None:
         """Make one pass."""
         self._news.clear()  # what comes from now on may be younger than the snapshot
-        done = Pass(self._options, earlier=self._earlier, heard=tuple(self._rejected))
+        heard = tuple(self._rejected) if self._listens else None
+        done = Pass(self._options, earlier=self._earlier, heard=heard)
         observer = self._observer
         observer.begun(done)
         try:
@@ -217,6 +219,7 @@ class _Loop:
         self._failures = 0 if done.error is None else self._failures + 1
         self._earlier = lasting_answer(done)
         if done.snapshot is not None:
+            self._listens = True
             self.lists.close_unasked()
 
     def _wait(self, leading: LeaderElector | None, earliest: float, latest: float) -> None:

@@ -25,12 +25,14 @@ from placer.cluster.reading.gang_record import (
     HeldRoom,
     RecordedGangs,
     RejectedWorkload,
+    UnansweredPods,
     read_record,
     record_name,
 )
 from placer.cluster.reading.guards import Guards, guarded
 from placer.cluster.reading.rejections import cooling_nodes, failed_pods, remembered, waiting_workloads
 from placer.cluster.reading.snapshot import Lists, Snapshot, take
+from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import Breaker, PatientWriter
@@ -179,7 +181,7 @@ class Pass:
     lost: Callable[[], str | None] = lambda: None  #: why it may no longer write, once that is so
     paused: Callable[[], str | None] = lambda: None  #: why it begins no further gang, once that is so
     earlier: tuple[Snapshot, Result] | None = None  #: an answer that holds for a cluster that is still the same
-    heard: Collection[Rejection] = ()  #: what kubelets rejected lately, as watches between passes have it
+    heard: Collection[Rejection] | None = None  #: what kubelets rejected between passes; None: nobody listened
     leader: str | None = None  #: who holds the Lease: this pass, or what keeps it from deciding; None: not asked
 
     @property
@@ -344,8 +346,9 @@ def read_cluster(
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
     with done.step("snapshot"):
         done.record = _recorded(client, done)
-        found = [*failed_pods(client, options.scheduler_name, options.cool_down), *done.heard]
+        found = [*failed_pods(client, options.scheduler_name, options.cool_down), *(done.heard or ())]
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"), lists)
+        found += _rejected_since(client, done, taken)
         now = server_time(client)
         if done.snapshot is None:  # by the server's clock, as all that is written to it; read once more, it is already
             done.began += now - datetime.now(UTC)
@@ -364,6 +367,17 @@ def read_cluster(
             )
         done.snapshot, done.cache = snapshot, SchedulerCache(taken, instance)
     return snapshot, instance, done.cache
+
+
+def _rejected_since(client: Client, done: Pass, taken: Snapshot) -> list[Rejection]:
+    """What kubelets rejected since the pass before, where nobody has listened meanwhile."""
+    if done.heard is not None or done.options.cool_down <= 0:
+        return []
+    since = RejectedSince(done.record.unanswered, taken)
+    found = since.ask(client, done.options.scheduler_name)
+    if since.trouble is not None:
+        done.troubles.append(since.trouble)
+    return found
 
 
 def _held(done: Pass) -> HeldRoom | None:
@@ -456,10 +470,22 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     done.workloads = remembered(done.workloads, rejected, done.options.cool_down, now)
     done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
+    silent = _unanswered(done, snapshot)
     try:
-        done.record = write_record(client, *done.options.record, done.record, after, done.workloads)
+        done.record = write_record(client, *done.options.record, done.record, after, done.workloads, unanswered=silent)
     except ClusterError as error:  # the next pass finds out by itself
         done.troubles.append(str(error))
+
+
+def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:
+    """What is recorded for the next pass to ask for: pods without an answer, where rejections are remembered."""
+    options, uids = done.options, done.cache.unanswered() if done.cache is not None else ()
+    if options.cool_down <= 0:
+        return UnansweredPods()
+    between = options.every is not None
+    silent, trouble = unanswered_after(done.record.unanswered, snapshot, uids, heard_between=between)
+    done.troubles += [trouble] if trouble is not None else []
+    return silent
 
 
 def _told_when(gang: GangOutcome, record: GangRecord | None) -> GangOutcome:

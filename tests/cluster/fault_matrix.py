@@ -263,13 +263,18 @@ ADMISSION: tuple[Admission, ...] = (
 
 _UNHEARD = """
 A pod that its kubelet rejects later than a pass waits (`--settle`, 5 s; it ends as soon as all have
-answered), and that its controller deletes at once, is heard of by a loop (`--every`): its watches are open
-between passes, too. A pass that stands alone, as one of a CronJob does, knows nothing of it, and binds such a
-pod again, to the same node if it is the best one still; it costs one binding a pass, of that workload, and
-`--settle 30` hears kubelets that take longer. That a uid that was bound is gone, and its controller has made
-another pod, is not taken for a rejection: a controller that restarts a whole gang (a JobSet, a Job of Volcano,
-a LeaderWorkerSet) leaves just the same behind, and healthy gangs would wait for it, twice as long each time.
-What kubelets say in Events says no more: of a pod that is gone it does not name the controller.
+answered), and that its controller deletes at once, is heard of all the same. A loop (`--every`) has its watches open
+between passes, too. A pass records the pods that it has bound and no kubelet has answered for; where one of them is
+gone by the next pass, that asks the server what has happened to failed pods since
+(`placer/cluster/reading/unanswered.py`, `tests/cluster/test_unanswered.py`). It takes a second or two, and only then.
+A server remembers about 75 s, and longer where less than a hundred pods change meanwhile; where it has forgotten, is
+silent, or was set back, nothing is assumed, and the line says so (`told.troubles`): such a pod may be bound again, to
+the same node if it is the best one still, which costs one binding a pass, of that workload.
+
+That a uid that was bound is gone, and its controller has made another pod, is by itself not taken for a rejection: a
+controller that restarts a whole gang (a JobSet, a Job of Volcano, a LeaderWorkerSet) leaves just the same behind, and
+healthy gangs would wait for it, twice as long each time. What kubelets say in Events says no more: of a pod that is
+gone it does not name the controller.
 
 Whose a pod is, and by `spec.nodeName` also where it goes, its author may write; so may a kubelet be made to
 reject it. What the pods of one namespace had rejected has four nodes cool down at a time at most, the latest.

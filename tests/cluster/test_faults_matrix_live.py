@@ -28,6 +28,8 @@ SHORT = {
     "placer.cluster.writing.plan_execution._EVENTS": 3.0,
     "placer.cluster.reading.watch._EVERY": 0.3,
     "placer.cluster.reading.watch._LISTING": 2.0,
+    "placer.cluster.reading.unanswered._SECONDS": 1.0,
+    "placer.cluster.reading.unanswered._SILENT": 0.5,
     "placer.scheduling_pass._REFUSED": 0.5,
     "placer.scheduling_pass._WAITING": 3.0,
 }

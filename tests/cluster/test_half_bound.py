@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from base64 import b64decode
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
@@ -12,7 +14,18 @@ from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.earlier_passes import HalfBoundGang, Prepared, prepared
-from placer.cluster.reading.gang_record import GangRecord, RecordedGangs, digests, packed, read_record
+from placer.cluster.reading.gang_record import (
+    MOST_BYTES,
+    GangRecord,
+    RecordedGangs,
+    RejectedWorkload,
+    UnansweredPods,
+    digests,
+    packed,
+    read_record,
+    record_bytes,
+)
+from placer.cluster.reading.views import Workload
 from placer.cluster.writing.gang_ledger import write_record
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Key
@@ -135,12 +148,38 @@ def test_what_is_half_bound_stays_recorded_since_when_and_what_is_ready_does_not
 
 
 def test_a_gang_for_which_the_record_has_no_room_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_PODS", 4)
+    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_BYTES", record_bytes(key("a"), 3) + 10)
     made = world(*gang("a", 3), *gang("b", 3), mine("lone"))
     planned, record = recorded_before(made.instance, plan(made), {}, {}, NOW)
     assert list(record) == [key("a")]
     assert [batch.gangs for batch in planned.batches] == [(key("a"),), (GroupKey("", "default", "lone"),)]
-    assert planned.dropped == {key("b"): "no more than 4 pods of gangs are bound in one pass"}
+    assert planned.dropped == {key("b"): "the record of gangs under way has no room for more in one pass"}
+
+
+@pytest.mark.parametrize(("pods", "length"), [(2, 250), (2, 8), (8, 12), (1_000, 20)])
+def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_called(pods: int, length: int) -> None:
+    """Names that cannot be packed; and as many gangs, workloads and pods without an answer as are recorded at most."""
+    drawn = random.Random(1)
+
+    def name(characters: int) -> str:
+        return "".join(drawn.choices("abcdefghijklmnopqrstuvwxyz0123456789-", k=characters))
+
+    gangs, room = dict[GroupKey, GangRecord](), MOST_BYTES
+    while room > 0:
+        new = GroupKey("scheduling.volcano.sh", "tenant", name(length))
+        room -= record_bytes(new, pods)
+        uids = (str(drawn.random()) for _ in range(pods))
+        gangs[new] = GangRecord(NOW + timedelta(microseconds=drawn.randrange(10**6)), digests(uids))
+    nodes = [name(20) for _ in range(500)]
+    workloads = {
+        Workload("tenant", name(60), name(253)): RejectedWorkload(
+            dict.fromkeys(drawn.sample(nodes, 8), NOW), "OutOfcpu"
+        )
+        for _ in range(1_000)
+    }
+    silent = UnansweredPods("123456789", digests(map(str, range(10_000))))
+    data = packed(gangs, workloads, unanswered=silent)
+    assert sum(len(b64decode(text)) for text in data.values()) < 2**20
 
 
 # ----------------------------------------------------------------------------------------------------- after a pass

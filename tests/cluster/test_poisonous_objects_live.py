@@ -6,7 +6,10 @@ bound.
 
 from __future__ import annotations
 
+import random
+import string
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -27,6 +30,10 @@ UNREADABLE = {"type": "Node", "selector": {"regexMatch": {"pattern": "("}}}
 CLAIM = {"name": "data", "persistentVolumeClaim": {"claimName": "nowhere"}}
 #: What a reader of ours looks for in the annotations of a pod.
 ANNOTATIONS = ("volcano.sh/numa-topology-policy", "volcano.sh/task-spec", "volcano.sh/task-index", NUMA_ZONES)
+
+
+#: Gangs that are in order.
+GOOD = 10
 
 
 def _affinity(operator: str, *values: str, key: str = "x") -> Mapping[str, Any]:
@@ -167,12 +174,32 @@ def test_all_others_are_bound(case: str, cluster: Api, passes: Passes, install: 
     for whose in ("scheduler-plugins", "noderesourcetopology"):
         install(whose)
     cluster.create(node("n1", cpu=30), *poison)
-    cluster.create(*(each for number in range(3) for each in gang(f"good-{number}", 2)))
+    cluster.create(*(each for number in range(GOOD) for each in gang(f"good-{number}", 2)))
     told = passes()
     where = bound(cluster)
-    good = {f"good-{number}-{pod}" for number in range(3) for pod in range(2)}
+    good = {f"good-{number}-{pod}" for number in range(GOOD) for pod in range(2)}
     waiting = good if case == "a bandwidth below zero" else set()  # an AppGroup that may have any pod of its namespace
     assert where.keys() - {"odd-0"} == good - waiting
     assert may_go or "odd-0" not in where
     assert may_go or "Unreadable" in told["findings"] or _says_why(cluster.get(f"{PODS}/odd-0"))
     assert (told["incomplete"], told["overfull"]) == ([], [])
+
+
+def test_names_without_end_in_what_kubelets_reject_do_not_keep_the_record_from_being_written(
+    cluster: Api, passes: Passes
+) -> None:
+    """Eight pods with groups of 200,000 characters: what is remembered of them has to fit into 1 MiB."""
+    drawn = random.Random(1)
+    cluster.create(node("n1", cpu=30), node("n2", cpu=30))
+    for number in range(8):
+        name = "".join(drawn.choices(string.ascii_letters, k=200_000))
+        made = live_pod(f"odd-{number}", node="n1", group=name, cpu=99)
+        cluster.create({**made, "status": {"phase": "Failed", "reason": "OutOfcpu", "startTime": _now()}})
+    cluster.create(*gang("good", 2))
+    told = passes()
+    assert bound(cluster).keys() == {"good-0", "good-1"}
+    assert (told["error"], told["coolingNodes"]) == (None, ["n1"])
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

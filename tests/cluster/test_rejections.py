@@ -174,9 +174,32 @@ def test_of_an_event_it_is_read_that_a_kubelet_rejected_a_pod_of_ours(
 
 
 def test_no_more_is_remembered_than_fits_and_the_latest_of_it() -> None:
-    found = [rejection("n1", -number / 10, Workload("default", "Job", f"{number:04d}")) for number in range(1_100)]
-    known = remembered({}, found, 300, NOW)
-    assert sorted(each.name for each in known) == [f"{number:04d}" for number in range(1_000)]
+    workloads = [Workload(f"n{number % 20}", "Job", f"{number:04d}") for number in range(1_100)]
+    found = [rejection("n1", -number / 10, each) for number, each in enumerate(workloads)]
+    assert sorted(remembered({}, found, 300, NOW)) == sorted(workloads[:1_000])
+
+
+def test_one_namespace_does_not_have_those_of_others_forgotten() -> None:
+    many = [rejection("n1", -1 - number / 10, Workload("mallory", "Job", str(number))) for number in range(1_100)]
+    known = remembered({}, [*many, rejection("n2", -200)], 300, NOW)
+    assert JOB in known
+    assert {each.name for each in known} == {JOB.name, *map(str, range(100))}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"annotations": {"scheduling.k8s.io/group-name": "x" * 250_000}},
+        {"ownerReferences": [{"kind": "K" * 100_000, "name": "x" * 100_000}]},
+    ],
+)
+def test_a_workload_has_no_longer_a_name_than_objects_have(metadata: Document) -> None:
+    """Neither is held to a length by the server, and a thousand are recorded."""
+    item = msgspec.json.encode(failed("a", "n1", "OutOfcpu", **metadata))
+    found = rejection_of(item, "placer")
+    assert found is not None
+    assert (len(found.workload.kind) <= 63, len(found.workload.name)) == (True, 32)
+    assert found.workload == views.read_view(item, PodView).workload
 
 
 class Ledger:

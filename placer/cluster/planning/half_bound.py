@@ -20,7 +20,7 @@ from datetime import datetime
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.earlier_passes import HalfBoundGang
-from placer.cluster.reading.gang_record import MOST_PODS, GangRecord, digests
+from placer.cluster.reading.gang_record import MOST_BYTES, GangRecord, digests, record_bytes
 from placer.cluster.reading.rejections import back_off
 from placer.cluster.reading.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key
@@ -60,15 +60,15 @@ def recorded_before(
     known = {key: _kept(record[key], key in half_bound) for key in record if key in instance.groups}
     found = {key: each for key, each in known.items() if each is not None}
     nothing = Outcome(instance, Placement())
-    room = MOST_PODS - sum(len(each.pods) for each in found.values())
+    room = MOST_BYTES - sum(record_bytes(key, len(each.pods)) for key, each in found.items())
     batches, dropped = [], dict(plan.dropped)
     for batch in plan.batches:
         risky = _may_stay_half_bound(instance, nothing, batch)
-        room -= sum(map(len, risky.values()))
-        if room < 0:
-            room += sum(map(len, risky.values()))
-            dropped |= dict.fromkeys(batch.gangs, f"no more than {MOST_PODS:,} pods of gangs are bound in one pass")
+        size = sum(record_bytes(key, len(uids)) for key, uids in risky.items())
+        if size > room:
+            dropped |= dict.fromkeys(batch.gangs, "the record of gangs under way has no room for more in one pass")
             continue
+        room -= size
         batches.append(batch)
         for key, uids in risky.items():
             before = found.get(key, GangRecord(now))

@@ -426,6 +426,11 @@ class SchedulerCache:
         with self._news:
             return set(self._unconfirmed.unseen)
 
+    def unanswered(self) -> list[str]:
+        """Uids of pods of this pass to which no kubelet has answered."""
+        with self._news:
+            return [self._room.holdings[key].uid for key in self._unconfirmed.unanswered]
+
     def overfull(self) -> list[Overfull]:
         """What is too much on nodes on which pods of this pass request it too."""
         with self._news:

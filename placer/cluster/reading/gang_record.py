@@ -9,8 +9,9 @@ It is written *before* the first binding of a pass, with every gang that the pas
 killed at any moment has recorded all that it has bound. What is recorded and was never bound gives nobody anything: a
 pod's uid is given out by the API server, and a pod that is there gets a node by a binding only.
 
-Of a pod 48 bits of a digest of its uid are kept, so that 150,000 pods, more than Kubernetes supports, fit into one
-ConfigMap. They are compared within one gang; who wants to hit one of 1,000 has to make 10^11 pods.
+Of a pod 48 bits of a digest of its uid are kept, so that tens of thousands of gangs fit into one ConfigMap. They are
+compared within one gang; who wants to hit one of 1,000 has to make 10^11 pods. What would not fit is not bound in that
+pass: names of any length and number, which tenants choose, must not keep the record of all from being written.
 """
 
 from __future__ import annotations
@@ -33,22 +34,25 @@ from placer.errors import ClusterError
 from placer.instance import GroupKey, Key
 
 __all__ = [
-    "MOST_PODS",
+    "MOST_BYTES",
     "GangRecord",
     "HeldRoom",
     "RecordedDisruption",
     "RecordedGangs",
     "RejectedWorkload",
+    "UnansweredPods",
     "digests",
     "packed",
     "read_record",
+    "record_bytes",
     "record_name",
     "record_path",
 ]
 
-#: Most pods of which digests fit into one ConfigMap (1 MiB), beside what is said of their gangs.
-MOST_PODS = 150_000
-_BYTES = 6
+#: Bytes that gangs may take of one ConfigMap (1 MiB), beside what is remembered of workloads and pods.
+MOST_BYTES = 650_000
+#: Bytes of a digest; and those of a gang beside its digests and its name, at most, when they are packed.
+_BYTES, _GANG_BYTES = 6, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +137,42 @@ class RecordedDisruption:
 
 
 @dataclass(frozen=True, slots=True)
+class UnansweredPods:
+    """Pods that were bound and that no kubelet has answered for (:mod:`placer.cluster.reading.unanswered`).
+
+    Parameters
+    ----------
+    version
+        The resourceVersion of pods up to which all is known of them; empty where there are none.
+    pods
+        Digests of their uids.
+    """
+
+    version: str = ""
+    pods: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedGangs:
-    """The record as it was read: gangs, the ConfigMap's resourceVersion, empty where there is none, workloads, and what
-    was disturbed.
+    """The record as it was read: gangs, the ConfigMap's resourceVersion, empty where there is none, workloads, what was
+    disturbed, and pods without an answer.
     """
 
     gangs: Mapping[GroupKey, GangRecord] = field(default_factory=dict)
     version: str = ""
     workloads: Mapping[Workload, RejectedWorkload] = field(default_factory=dict)
     disruption: RecordedDisruption = RecordedDisruption()
+    unanswered: UnansweredPods = UnansweredPods()
 
 
 def digests(uids: Iterable[str]) -> frozenset[bytes]:
     """What is kept of uids."""
     return frozenset(blake2b(uid.encode(), digest_size=_BYTES).digest() for uid in uids)
+
+
+def record_bytes(key: GroupKey, pods: int) -> int:
+    """What a gang takes of the record with so many pods, at most: names have 6 bits a character."""
+    return _GANG_BYTES + (len(key.namespace) + len(key.name)) * 3 // 4 + _BYTES * pods
 
 
 def record_name(lease: str) -> str:
@@ -185,7 +211,7 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
         document = json.loads(answer.text)
         data = document.get("binaryData") or {}
         version = document["metadata"]["resourceVersion"]
-        return RecordedGangs(_unpacked(data), version, _workloads(data), _disruption(data))
+        return RecordedGangs(_unpacked(data), version, _workloads(data), _disruption(data), _unanswered(data))
     except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
         raise ClusterError(f"{path}: found {type(error).__name__} {error}, expected what placer wrote") from error
 
@@ -194,6 +220,7 @@ def packed(
     gangs: Mapping[GroupKey, GangRecord],
     workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({}),
     disruption: RecordedDisruption = RecordedDisruption(),
+    unanswered: UnansweredPods = UnansweredPods(),
 ) -> dict[str, str]:
     """``binaryData`` of the ConfigMap: all but digests as JSON, gzipped; the digests one behind the other."""
     told = [
@@ -218,7 +245,26 @@ def packed(
     ]
     pods = b"".join(b"".join(sorted(each.pods)) for _, each in sorted(gangs.items()))
     found = {"gangs": _text(told), "pods": b64encode(pods).decode(), "rejected": _text(rejected)}
-    return found | ({} if disruption == RecordedDisruption() else {"disruption": _text(_disturbed(disruption))})
+    if disruption != RecordedDisruption():
+        found["disruption"] = _text(_disturbed(disruption))
+    if unanswered.pods:
+        found["unanswered"] = _text([{"version": unanswered.version, "pods": _joined(unanswered.pods)}])
+    return found
+
+
+def _joined(pods: Iterable[bytes]) -> str:
+    """Digests one behind the other."""
+    return b64encode(b"".join(sorted(pods))).decode()
+
+
+def _split(pods: bytes) -> frozenset[bytes]:
+    return frozenset(pods[place : place + _BYTES] for place in range(0, len(pods), _BYTES))
+
+
+def _unanswered(data: Mapping[str, str]) -> UnansweredPods:
+    told = _read_text(data["unanswered"]) if "unanswered" in data else []
+    found = (UnansweredPods(each["version"], _split(b64decode(each["pods"]))) for each in told)
+    return next(found, UnansweredPods())
 
 
 def _disturbed(disruption: RecordedDisruption) -> list[dict[str, Any]]:
@@ -290,7 +336,7 @@ def _unpacked(data: Mapping[str, str]) -> dict[GroupKey, GangRecord]:
     return {
         GroupKey(*each["group"]): GangRecord(
             datetime.fromisoformat(each["since"]),
-            frozenset(pods[place : place + _BYTES] for place in range(start, end, _BYTES)),
+            _split(pods[start:end]),
             each["rolledBack"],
             _read_time(each["until"]),
         )

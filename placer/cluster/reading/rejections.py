@@ -13,7 +13,7 @@ record beside half-bound gangs (:mod:`placer.cluster.reading.gang_record`), wher
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,12 +25,20 @@ from placer.cluster.reading.gang_record import RejectedWorkload
 from placer.cluster.reading.views import PodView, Rejection, Workload
 from placer.instance import ANY_SCHEDULER
 
-__all__ = ["back_off", "cooling_nodes", "failed_pods", "rejection_of", "remembered", "waiting_workloads"]
+__all__ = [
+    "back_off",
+    "cooling_nodes",
+    "failed_pods",
+    "failed_selector",
+    "rejection_of",
+    "remembered",
+    "waiting_workloads",
+]
 
 #: Seconds for which something is not tried after the first time, and the most.
 _FIRST_BACK_OFF, _LONGEST_BACK_OFF = 60, 3600
-#: Most workloads that are remembered, and most nodes of each, the latest.
-_MOST_WORKLOADS, _MOST_NODES = 1_000, 8
+#: Most workloads that are remembered, of all namespaces and of one, and most nodes of each, the latest.
+_MOST_WORKLOADS, _MOST_OF_ONE, _MOST_NODES = 1_000, 100, 8
 #: Most nodes that cool down for what one namespace had rejected, the latest.
 _MOST_COOLING = 4
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -55,9 +63,13 @@ def failed_pods(server: Server, scheduler_name: str, seconds: float) -> list[Rej
     """
     if seconds <= 0:
         return []
-    of_ours = "" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}"
-    pods = listed(server.get, "/api/v1/pods", PodView, f"status.phase=Failed{of_ours}")
+    pods = listed(server.get, "/api/v1/pods", PodView, failed_selector(scheduler_name))
     return [pod.rejection for pod in pods if pod.rejection is not None]
+
+
+def failed_selector(scheduler_name: str) -> str:
+    """Selector of the failed pods of a scheduler; ``*``: of any."""
+    return "status.phase=Failed" + ("" if scheduler_name == ANY_SCHEDULER else f",spec.schedulerName={scheduler_name}")
 
 
 def rejection_of(item: bytes, scheduler_name: str) -> Rejection | None:
@@ -97,8 +109,18 @@ def remembered(
         workload: _updated(known.get(workload, RejectedWorkload()), found[workload], since, now)
         for workload in (*known, *(each for each in found if each not in known))
     }
-    kept = sorted((each.until or max(each.nodes.values()), key) for key, each in updated.items() if each.nodes)
-    return {key: updated[key] for _, key in kept[-_MOST_WORKLOADS:]}
+    return _latest({key: each for key, each in updated.items() if each.nodes})
+
+
+def _latest(known: Mapping[Workload, RejectedWorkload]) -> dict[Workload, RejectedWorkload]:
+    """As many as are remembered, so that a namespace that has many rejected does not have those of others forgotten."""
+    of_one, kept = Counter[str](), list[Workload]()
+    by_age = sorted((each.until or max(each.nodes.values()), key) for key, each in known.items())
+    for _, key in reversed(by_age):
+        of_one[key.namespace] += 1
+        if of_one[key.namespace] <= _MOST_OF_ONE:
+            kept.append(key)
+    return {key: known[key] for key in reversed(kept[:_MOST_WORKLOADS])}
 
 
 def _updated(

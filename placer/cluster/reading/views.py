@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from hashlib import blake2b
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -60,8 +61,15 @@ _REASONS = frozenset(
         "VolumeAttachmentLimitExceeded",
     )
 )
+#: Most characters of a kind and of a name; references to owners and annotations are not held to that by the server.
+_LONGEST_KIND, _LONGEST_NAME = 63, 253
 #: How the message begins of every pod that a kubelet since Kubernetes 1.27 did not admit, whatever the reason.
 _REJECTED = "Pod was rejected:"
+
+
+def _short(text: str, most: int) -> str:
+    """A text that an object's author may make as long as they like: no longer than a name that there can be."""
+    return text if len(text) <= most else blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def is_rejection(reason: str | None, message: str | None = None) -> bool:
@@ -250,9 +258,9 @@ class PodView(ObjectView):
         metadata, owner = self.metadata, self.controller
         notes = metadata.annotations or {}
         if owner is not None:
-            return Workload(metadata.namespace, owner.kind, owner.name)
+            return Workload(metadata.namespace, _short(owner.kind, _LONGEST_KIND), _short(owner.name, _LONGEST_NAME))
         group = next((notes[key] for key in GROUP_ANNOTATIONS if notes.get(key)), "")
-        return Workload(metadata.namespace, "PodGroup" if group else "Pod", group)
+        return Workload(metadata.namespace, "PodGroup" if group else "Pod", _short(group, _LONGEST_NAME))
 
     @property
     def rejection(self) -> Rejection | None:

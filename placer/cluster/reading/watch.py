@@ -23,7 +23,7 @@ from placer.cluster.reading.client import Busy, Follower, whole_list
 from placer.cluster.reading.views import ObjectView, Page, read_view
 from placer.errors import ClusterError
 
-__all__ = ["Watch", "Watches"]
+__all__ = ["Enough", "Watch", "Watches", "is_up_to"]
 
 #: Seconds before the next try after a broken watch; they double up to the second number.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
@@ -39,6 +39,10 @@ _FEW = 500
 _EVERY, _STALE = 5.0, 20.0
 #: What no object is called, and no namespace with pods.
 _NOTHING = "placer-nothing"
+
+
+class Enough(Exception):
+    """Raised by a listener that can hear no more, and why: the watch is over."""
 
 
 class _Envelope(msgspec.Struct):
@@ -84,6 +88,8 @@ class Watch:
         How many objects the list had.
     window
         Seconds after which the server is to end the watch and it is opened again; so often, at least, something comes.
+    selector
+        Of fields; empty: all objects. One that comes to be selected is ADDED, one that no longer is, DELETED.
     """
 
     def __init__(
@@ -95,9 +101,10 @@ class Watch:
         replaced: Callable[[Sequence[bytes]], None],
         count: int = 0,
         window: int = _WINDOW,
+        selector: str = "",
     ) -> None:
         self._server, self.path, self._version, self._count = server, path, version, count
-        self._window, self._heard = window, time.monotonic()
+        self._window, self._heard, self._selector = window, time.monotonic(), selector
         self._happened, self._replaced = happened, replaced
         self._over = threading.Event()
         self._shut: Callable[[], None] = lambda: None
@@ -142,17 +149,17 @@ class Watch:
         ClusterError
             The server does not say what is current.
         """
-        current = self._current()
-        if self._reaches(current, 0.0):
+        current = self.current()
+        if self.reaches(current, 0.0):
             return True
         if self._count > _FEW:
             self._begin_anew()
             if self._comes_up_to(current):
                 return True
         self._begin_anew(listed=True)
-        return self._reaches(current, _LISTING)
+        return self.reaches(current, _LISTING)
 
-    def _current(self) -> str:
+    def current(self) -> str:
         """The resourceVersion of this moment."""
         root, _, plural = self.path.rpartition("/")
         nothing = {"limit": "1"}
@@ -167,17 +174,17 @@ class Watch:
         except msgspec.DecodeError as error:
             raise ClusterError(f"{self.path}: found no list: {error}") from error
 
-    def _reaches(self, version: str, seconds: float) -> bool:
+    def reaches(self, version: str, seconds: float) -> bool:
         """Whether everything up to a version is heard within some seconds."""
         with self._came:
-            return self._came.wait_for(lambda: self._over.is_set() or _is_up_to(self._version, version), seconds)
+            return self._came.wait_for(lambda: self._over.is_set() or is_up_to(self._version, version), seconds)
 
     def _comes_up_to(self, version: str) -> bool:
         """Whether everything up to a version is heard as long as there is more and more to hear."""
         before = None
         while before != self._version:
             before = self._version
-            if self._reaches(version, _PATIENCE):
+            if self.reaches(version, _PATIENCE):
                 return True
         return False
 
@@ -207,7 +214,7 @@ class Watch:
                 self._over.wait(max(pause, asked))
                 pause = min(2 * pause, _LONGEST_PAUSE)
             except Exception as error:  # of any kind: a cache that hears no events must not look as if it did
-                self._lose(f"{type(error).__name__}: {error}")
+                self._lose(str(error) if isinstance(error, Enough) else f"{type(error).__name__}: {error}")
                 return
 
     def _lose(self, trouble: str) -> None:
@@ -223,6 +230,8 @@ class Watch:
             "resourceVersion": self._version,
             "timeoutSeconds": str(self._window),
         }
+        if self._selector:
+            parameters["fieldSelector"] = self._selector
         anything = False
         for line in self._server.follow(self.path, parameters, self._opened):
             if self._over.is_set():
@@ -256,7 +265,7 @@ class Watch:
         decode = msgspec.json.Decoder(_Listing).decode
         items: list[bytes] = []
         version = ""
-        for page in whole_list(self._server.get, self.path, decode):
+        for page in whole_list(self._server.get, self.path, decode, self._selector):
             items += page.objects()
             version = page.metadata.resource_version
         self._replaced(items)
@@ -271,7 +280,7 @@ def _envelope(path: str, line: bytes) -> _Envelope:
         raise ClusterError(f"{path}: found no event: {error}") from error
 
 
-def _is_up_to(version: str, other: str) -> bool:
+def is_up_to(version: str, other: str) -> bool:
     """Whether a resourceVersion is another one, or later."""
     if version.isdecimal() and other.isdecimal():
         return int(version) >= int(other)

@@ -14,6 +14,7 @@ from placer.cluster.reading.gang_record import (
     RecordedDisruption,
     RecordedGangs,
     RejectedWorkload,
+    UnansweredPods,
     packed,
     read_record,
     record_path,
@@ -37,6 +38,7 @@ def write_record(
     gangs: Mapping[GroupKey, GangRecord],
     workloads: Mapping[Workload, RejectedWorkload] = MappingProxyType({}),
     disruption: RecordedDisruption | None = None,
+    unanswered: UnansweredPods | None = None,
 ) -> RecordedGangs:
     """Write what is recorded; nothing where it is so already.
 
@@ -48,8 +50,8 @@ def write_record(
         Of the ConfigMap.
     before
         The record as it was read or written last.
-    gangs, workloads, disruption
-        What is to be recorded; of what was disturbed by default what is so already.
+    gangs, workloads, disruption, unanswered
+        What is to be recorded; of the last two by default what is so already.
 
     Raises
     ------
@@ -57,12 +59,13 @@ def write_record(
         The server refuses, or does not answer.
     """
     disturbed = before.disruption if disruption is None else disruption
-    wanted = RecordedGangs(dict(gangs), before.version, dict(workloads), disturbed)
+    silent = before.unanswered if unanswered is None else unanswered
+    wanted = RecordedGangs(dict(gangs), before.version, dict(workloads), disturbed, silent)
     return before if wanted == before else _written(server, namespace, name, wanted)
 
 
 def _written(server: Writer, namespace: str, name: str, wanted: RecordedGangs) -> RecordedGangs:
-    data = packed(wanted.gangs, wanted.workloads, wanted.disruption)
+    data = packed(wanted.gangs, wanted.workloads, wanted.disruption, wanted.unanswered)
     trouble, version = "", wanted.version
     for pause in (*_PAUSES, 0.0):
         try:

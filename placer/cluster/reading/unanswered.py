@@ -1,0 +1,146 @@
+"""What became, between two passes, of pods that were bound and that no kubelet had answered for.
+
+A pass hears kubelets for a few seconds after its bindings. One that rejects a pod later, and a controller that deletes
+the pod at once, leave nothing that the next pass could list. So the pods without an answer are recorded, with the
+resourceVersion up to which all is known of them (:mod:`placer.cluster.reading.gang_record`); where one of them is gone
+by the next pass, that asks for what has happened since to failed pods, in which the gone ones are found by their uids.
+
+The server remembers for a minute or so, longer where little happens. Where it does not remember, does not answer, or
+has more to say than can be listened to, nothing is assumed, and that is told. That a pod is gone says nothing by
+itself: controllers that begin a gang anew leave just the same behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+
+from placer.cluster.reading.client import Follower
+from placer.cluster.reading.gang_record import UnansweredPods, digests
+from placer.cluster.reading.rejections import failed_selector, rejection_of
+from placer.cluster.reading.snapshot import Snapshot
+from placer.cluster.reading.views import KubeletAnswer, ObjectView, PodView, Rejection, read_view
+from placer.cluster.reading.watch import Enough, Watch, is_up_to
+from placer.errors import ClusterError
+
+__all__ = ["RejectedSince", "unanswered_after"]
+
+#: Seconds for which is listened, and bytes of events that are listened to, at most.
+_SECONDS, _MOST_BYTES = 15.0, 64 * 2**20
+#: Seconds between two looks at how far it is, and those after which a watch that does not open is given up.
+_LOOK, _SILENT = 0.5, 3.0
+#: Most pods that are recorded: 60 kB.
+_MOST_PODS = 10_000
+_PODS = "/api/v1/pods"
+
+
+class RejectedSince:
+    """What kubelets rejected, between what is recorded and a snapshot, of the pods that are recorded.
+
+    Parameters
+    ----------
+    recorded
+        By the pass before.
+    snapshot
+        Of this one.
+    """
+
+    def __init__(self, recorded: UnansweredPods, snapshot: Snapshot) -> None:
+        self._recorded, self._now = recorded, snapshot.versions["pods"]
+        there = digests(each.uid for each in snapshot.identities.values()) if recorded.pods else frozenset()
+        self.gone = recorded.pods - there  #: digests of uids
+        self.trouble: str | None = None  #: why it is not known what became of those that are gone; None: it is
+        self._found: dict[bytes, Rejection] = {}
+        self._bytes = 0
+        self._forgotten = False
+
+    def ask(self, server: Follower, scheduler_name: str) -> list[Rejection]:
+        """Ask what was rejected; where none is gone, nothing is asked.
+
+        Parameters
+        ----------
+        server
+            Where.
+        scheduler_name
+            Whose pods are ours; ``*``: any scheduler's.
+        """
+        if self.gone:
+            why = self._listen(server, scheduler_name)
+            if why is not None:
+                self.trouble = (
+                    f"whether kubelets rejected {len(self.gone):,} bound pods that are gone is not known: {why}"
+                )
+        return list(self._found.values())
+
+    def _listen(self, server: Follower, scheduler_name: str) -> str | None:
+        """Hear what happened; why not all of it was heard."""
+        since = self._recorded.version
+        if not is_up_to(self._now, since):
+            return f"the record is of resourceVersion {since}, the server is at {self._now}"
+
+        def happened(_kind: str, item: bytes) -> None:
+            self._hear(item, scheduler_name)
+
+        watch = Watch(server, _PODS, since, happened, self._replaced, selector=failed_selector(scheduler_name))
+        watch.start()
+        try:
+            why = self._follow(watch)
+        finally:
+            watch.close()
+        return f"the server has forgotten what came after resourceVersion {since} (410)" if self._forgotten else why
+
+    def _follow(self, watch: Watch) -> str | None:
+        """Wait until all is heard. A server tells how far it is as it hears of it itself, which asking it hastens."""
+        until = time.monotonic() + _SECONDS
+        while not watch.reaches(self._now, _LOOK):
+            now = time.monotonic()
+            if watch.lost is not None and now - watch.lost > _SILENT:
+                return f"{_PODS} cannot be watched: {watch.trouble}"
+            if now > until:
+                return f"{_PODS} cannot be watched: it does not come up to resourceVersion {self._now}"
+            with suppress(ClusterError):  # of the watch it is heard soon enough
+                watch.current()
+        return None
+
+    def _hear(self, item: bytes, scheduler_name: str) -> None:
+        self._bytes += len(item)
+        if self._bytes > _MOST_BYTES:
+            raise Enough(f"more than {_MOST_BYTES:,} bytes have been said")
+        (digest,) = digests([read_view(item, ObjectView).metadata.uid])
+        if digest in self.gone and (found := rejection_of(item, scheduler_name)) is not None:
+            self._found[digest] = found
+
+    def _replaced(self, _items: Sequence[bytes]) -> None:
+        """The server has forgotten; what failed and is still there, the pass has listed."""
+        self._forgotten = True
+
+
+def unanswered_after(
+    before: UnansweredPods, snapshot: Snapshot, uids: Collection[str], *, heard_between: bool
+) -> tuple[UnansweredPods, str | None]:
+    """What is to be recorded when a pass ends; and what is too much to be recorded.
+
+    Parameters
+    ----------
+    before
+        What is recorded.
+    snapshot
+        Of the pass; what happened after it, the next pass asks for.
+    uids
+        Of pods that this pass has bound, and whose kubelets have not answered.
+    heard_between
+        Whether what happens until the next pass is heard anyway: then nothing is recorded for its resourceVersion only.
+    """
+    pods = set(digests(uids))
+    for item in snapshot.of_kind("Pod") if before.pods else ():
+        pod = read_view(item, PodView)
+        if pod.spec.node_name and pod.kubelet_answer is KubeletAnswer.NOTHING:
+            pods |= digests([pod.metadata.uid]) & before.pods
+    kept = frozenset(sorted(pods)[:_MOST_PODS])
+    trouble = None
+    if len(kept) < len(pods):
+        trouble = f"of {len(pods):,} bound pods whose kubelets have not answered {len(kept):,} are recorded"
+    if not kept or (heard_between and kept == before.pods):
+        return (before if kept else UnansweredPods()), trouble
+    return UnansweredPods(snapshot.versions["pods"], kept), trouble
