@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from tests.disturbing import DISTURBING
+from tests.disturbing import DISTURBING, UNPROVED
 from tests.oracle import best
 from tests.oracle_disruption import best_preempting
 from tests.test_agreement import disagreement
@@ -63,7 +63,8 @@ def main() -> int:
         tried += 1
         for name, attempt in tries.items():
             wrong = attempt(tiny.instance, most)
-            if wrong:
+            seen["not proved"] += wrong.startswith(UNPROVED)
+            if wrong and not wrong.startswith(UNPROVED):
                 failed += 1
                 print(f"seed {seed}, {name}: {wrong}", flush=True)
         if tried % 50 == 0:

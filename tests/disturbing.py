@@ -19,7 +19,10 @@ from placer.placement import MAXIMISED, Placement, Score, Value, better
 from placer.score import score
 from placer.verify import verify
 
-__all__ = ["DISTURBING", "beaten", "whole"]
+__all__ = ["DISTURBING", "UNPROVED", "beaten", "whole"]
+
+#: How a complaint begins that is about less than the best, of which no more was claimed.
+UNPROVED = "not the least, and not proved to be"
 
 
 def whole(instance: Instance) -> tuple[Placement, list[BoundFound], str]:
@@ -66,8 +69,8 @@ def exact(instance: Instance, best: Score) -> str:
 def decomposed(instance: Instance, best: Score) -> str:
     """One group after another, domain by domain: what is found keeps the rules, and no bound for a group is beaten."""
     groups = waiting(instance)
-    if len(groups) != 1:
-        return ""
+    if len(groups) != 1 or {pod.group for pod in instance.pending} != {groups[0].key}:
+        return ""  # it is asked about one group alone
     domains = DomainSearch(instance, groups[0], NEVER)
     for placement in domains.run():
         wrong = too_good_or_broken(instance, placement, best)
@@ -78,7 +81,9 @@ def decomposed(instance: Instance, best: Score) -> str:
 
 
 def together(instance: Instance, best: Score) -> str:
-    """All of it as ``preempt`` runs it: the best is found, and nothing that is known is beaten."""
+    """All of it as ``preempt`` runs it: nothing that is known is beaten, and what it finds is the best or not proved,
+    which the complaint says in its first words.
+    """
     events: list[Carried | Known] = []
     search(instance, SearchOptions(workers=1), events.append)
     known = [each for each in events if isinstance(each, Known)]
@@ -88,7 +93,7 @@ def together(instance: Instance, best: Score) -> str:
     placement = [each.placement for each in events if isinstance(each, Carried)][-1]
     found = score(instance, placement, disturbing=True)
     broken = too_good_or_broken(instance, placement, best)
-    return broken or (f"{best} beats {found}" if better(best, found) else "")
+    return broken or (f"{UNPROVED}: {best} beats {found}" if better(best, found) else "")
 
 
 #: Every way by name.

@@ -154,13 +154,17 @@ class _Search:
         after = without(outcome.carried_out(), set(placement.evictions))
         pods = dict(after.pods)
         for key in outcome.new:
-            pods[key] = replace(pods[key], protected="it was placed just now")
+            # A pod that was a group of its own is in none once it runs.
+            pod = pods[key]
+            group = pod.group if pod.group is not None and pod.group.api_group else None
+            pods[key] = replace(pod, group=group, protected="it was placed just now")
         budgets = tuple(
             replace(each, pods=each.pods - moved, allowed=each.allowed - len(each.pods & moved))
             for each in state.budgets
         )
         left = None if state.most_moves is None else state.most_moves - len(placement.moves)
-        return replace(after, pods=pods, budgets=budgets, most_moves=left)
+        groups = {key: each for key, each in after.groups.items() if each.pending or key.api_group}
+        return replace(after, pods=pods, groups=groups, budgets=budgets, most_moves=left)
 
     def _plan(self, state: Instance, gone: set[Key]) -> Placement:
         """How the instance becomes what it is after several placements."""

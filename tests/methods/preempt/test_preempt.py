@@ -13,8 +13,10 @@ from placer.disruption import Disruption
 from placer.instance import Instance, Key
 from placer.instance.disruptions import limited
 from placer.instance.problem import DisruptionBudget
+from placer.methods.events import SearchOptions
 from placer.methods.preempt.domains import DomainSearch, disturbance
 from placer.methods.preempt.lifting import may_be_disturbed, waiting
+from placer.methods.preempt.search import Carried, Known, search
 from placer.placement import Placement, Score, better
 from placer.preempt import preempt
 from placer.result import Verdict
@@ -273,3 +275,23 @@ def test_what_a_budget_keeps_is_no_candidate_and_neither_is_what_would_go_with_i
     assert {key.name for key in may_be_disturbed(none, 10)} == {"alone", "loose-n1", "loose-n2"}
     one = replace(instance, budgets=(DisruptionBudget(Key("default", "one"), frozenset(held), 1),))
     assert len(may_be_disturbed(one, 10)) == 6
+
+
+@pytest.mark.parametrize("queue", ["", "all"])
+def test_one_lone_pod_after_another_gets_room(queue: str) -> None:
+    """The second is looked at where the first, which is in no group any more, has its place."""
+    world = World()
+    world.node("n1", 4)
+    world.node("n2", 1)
+    if queue:
+        world.queue(queue, gpu=100)
+    for name in "ab":
+        world.running(name, "n1", None, 2, priority=0)
+    for name in ("new1", "new2"):
+        world.pod(name, None, 2, priority=10, queue=queue or None)
+    instance = world.instance()
+    events: list[Carried | Known] = []
+    search(instance, SearchOptions(workers=1), events.append)
+    placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
+    assert {key.name for key in placement.evictions} == {"a", "b"}
+    assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
