@@ -238,6 +238,13 @@ def test_while_the_watch_is_broken_a_gang_waits_and_is_left_in_the_end() -> None
     assert states(world.carry_out(world.batch("b"))) == [("b", GangState.BOUND, 1)]
 
 
+def test_a_watch_that_breaks_while_a_gang_is_begun_does_not_leave_it() -> None:
+    """Whether it is open is asked once before a gang, and waited for: a second answer may be another one."""
+    world, answers = World(a=1), iter([None, "pods cannot be watched: away"])
+    world.cache.lost = lambda: next(answers, None)
+    assert states(world.carry_out(world.batch("a"))) == [("a", GangState.BOUND, 1)]
+
+
 def test_a_hand_that_stumbles_costs_its_pod_only(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(a=3)
     really = world.server.send

@@ -258,8 +258,3 @@ def test_what_a_pass_decides_upon_otherwise_than_it_was_read_has_not_changed() -
     assert cache.changed() == set()
     cache.pod_happened("MODIFIED", event({**second, "spec": {**second["spec"], "priority": 7}}))
     assert cache.changed() == {Key("default", "a-1")}
-
-
-def test_while_nothing_is_heard_nothing_goes(cache: SchedulerCache) -> None:
-    cache.lost = lambda: "pods cannot be watched: away"
-    assert cache.refusal(alone("a"), [bind("a", "n2")]) == "pods cannot be watched: away"

@@ -439,7 +439,7 @@ class SchedulerCache:
     # ------------------------------------------------------------------------------------------------ what may not be
 
     def refusal(self, gangs: Collection[GroupKey], binds: Sequence[PlannedBinding]) -> str | None:
-        """Why gangs may not be bound now, in one sentence; None where they may.
+        """Why gangs may not be bound now, in one sentence; None where they may, as far as is heard (:attr:`lost`).
 
         Parameters
         ----------
@@ -450,8 +450,7 @@ class SchedulerCache:
         """
         with self._news:
             return (
-                self.lost()
-                or next(filter(None, map(self._pod_refusal, binds)), None)
+                next(filter(None, map(self._pod_refusal, binds)), None)
                 or next(filter(None, map(self._members_refusal, gangs)), None)
                 or self._room.refusal(binds, self._instance.pods, self._nodes)
                 or self._rules.refusal(gangs, binds, self._nodes)

@@ -156,6 +156,7 @@ class _Execution:
         self._out = 0
         self._stopped: float | None = None
         self._deaf_since: float | None = None
+        self._unheard: str | None = None  # why no events came when it was asked last, which is before each batch
         self._left: set[Key] = set()
         self.done: list[BatchOutcome] = []
 
@@ -199,7 +200,8 @@ class _Execution:
 
     def _deaf(self) -> bool:
         """Whether no events come, and that may pass: it is waited for as long as a gang's grace lasts, once."""
-        if self._stopped is not None or self._cache.lost() is None:
+        self._unheard = self._cache.lost()
+        if self._stopped is not None or self._unheard is None:
             self._deaf_since = None
             return False
         if self._deaf_since is None:
@@ -221,7 +223,7 @@ class _Execution:
 
     def _refusal(self, batch: Batch) -> str:
         """Why a batch may not go out; empty where it may."""
-        forbidden = self._lost() or self._paused() or self._server.open
+        forbidden = next(filter(None, (self._lost(), self._paused(), self._server.open, self._unheard)), None)
         if forbidden:
             return forbidden
         own = {bind.pod for bind in batch.bindings}
