@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -28,8 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let processes that tests start share what they compile, where the environment forbids to keep it for good.
 
-    There are hundreds of them, and to compile what one of them imports takes as long as what most of them do.
+    There are hundreds of them, and to compile what one of them imports takes as long as what most of them do. They heed
+    Ctrl-C, also where a shell has started the tests in the background, which has its jobs ignore it.
     """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="placer-tests-")
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
