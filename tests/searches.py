@@ -50,7 +50,7 @@ def raises(emit: Callable[[object], None]) -> str:
 
 def eats(emit: Callable[[object], None]) -> str:
     emit("before")
-    eaten = [bytearray(2**24) for _ in range(256)]
+    eaten = [bytearray(2**24) for _ in range(64)]
     return f"ate {len(eaten)}"
 
 

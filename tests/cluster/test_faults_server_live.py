@@ -187,6 +187,7 @@ def test_a_binding_that_lands_after_its_deadline_takes_no_room_that_is_anothers(
     """It is held back on its way. When it arrives the pod has another version, and it is refused; where the pod could
     not be written to, its room was kept for as long as the pass lasted, and it is told as not known.
     """
+    monkeypatch.setattr("placer.cluster.writing.plan_execution._EVENTS", 1.0)  # none comes of what is held back
     cluster.create(node("n1"), *gang("train", 2, cpu=4), live_pod("lone", cpu=4))
     held: list[tuple[str, Any]] = []
     sent = Client.send

@@ -90,14 +90,14 @@ def test_one_that_stops_before_it_reads_does_not_hold_us_up(tmp_path: Path, monk
 
 
 def test_in_a_container_one_that_takes_too_much_dies_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may take nine tenths of what is left, and asks for four times as much."""
-    monkeypatch.setattr(process, "memory_left", lambda: 2**30)
+    """It may take nine tenths of what is left, and asks for twice as much."""
+    monkeypatch.setattr(process, "memory_left", lambda: 2**29)
     events: list[object] = []
     ended = run_apart("searches:eats", (), events.append)
     assert (ended.how, events) == (ProcessEnd.DIED, ["before"])
     assert "MemoryError" in ended.detail
     monkeypatch.setattr(process, "memory_left", lambda: None)
-    assert run_apart("searches:eats", (), events.append).value == "ate 256"
+    assert run_apart("searches:eats", (), events.append).value == "ate 64"
 
 
 def test_one_is_ended_when_the_container_has_nothing_left(monkeypatch: pytest.MonkeyPatch) -> None:
