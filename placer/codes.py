@@ -595,7 +595,7 @@ FINDINGS: Mapping[FindingCode, Code] = {
 
 ConditionReason = Literal["Unschedulable", "SchedulerError"]
 EventReason = Literal[
-    "Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull", "Preempted", "NodeLost"
+    "Scheduled", "FailedScheduling", "HalfBound", "RolledBack", "NodeOverfull", "Preempted", "Defragmented", "NodeLost"
 ]
 
 #: Reasons of the condition ``PodScheduled=False`` of a pod.
@@ -643,6 +643,12 @@ EVENTS: Mapping[EventReason, Code] = {
         "The pod was evicted so that a group that waited is admitted, as `placer preempt --apply` was asked for or the "
         "Policy has it; what its controller makes in its place waits, or is placed on the node that the Event names.",
         "evicted from Node n1 so that PodGroup ml/train is admitted",
+        "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
+    ),
+    "Defragmented": Code(
+        "The pod was evicted to be placed elsewhere, so that there is room or a domain is empty, as `placer defrag "
+        "--apply` was asked for; what its controller makes in its place goes to the node that the Event names.",
+        "evicted from Node n1 to be placed on Node n5 so that HyperNode rack-3 is empty",
         "Nothing; where it must not go, protect it (`placer.dev/disrupt: never`, or a PodDisruptionBudget).",
     ),
     "NodeLost": Code(

@@ -125,7 +125,8 @@ def ran_on(instance: Instance, lost: Collection[str]) -> list[Key]:
 
 def lost_pods(before: Instance, instance: Instance) -> set[Key]:
     """Pods that wait in the instance of a repair (:func:`with_lost`) and have a node as their objects say."""
-    return {pod.key for pod in instance.pending if before.pods[pod.key].state.on_node}
+    running = {key for key, pod in before.pods.items() if pod.state.on_node}
+    return {pod.key for pod in instance.pending if pod.key in running}
 
 
 def leaving_protected(instance: Instance, lost: Collection[str]) -> Instance:

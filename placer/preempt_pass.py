@@ -1,4 +1,4 @@
-"""``preempt`` and ``repair`` carried out in the cluster: one plan, step by step, under the Lease like every such pass.
+"""``preempt``, ``defrag`` and ``repair`` carried out in the cluster: one plan, step by step, under the Lease.
 
 In each step some pods are evicted, it is waited until they are gone and those that are moved are made again, and then
 some are bound. What ran on a lost node is evicted, too, in the step that binds what is made in its place; it is not
@@ -28,11 +28,13 @@ from datetime import UTC, datetime, timedelta
 from placer.cluster.planning.binding_plan import BindingPlan
 from placer.cluster.planning.disruption_plan import (
     DisruptionReport,
+    keeping_room,
     made_again,
     only_ours,
     owners,
     rest_of,
     trouble_with,
+    with_wanted,
 )
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Client, server_time
@@ -85,7 +87,7 @@ def make_plan(
     start: float,
     *,
     decide: Callable[..., Result],
-    show: Callable[[Instance, Result], None] = lambda _before, _result: None,
+    show: Callable[[Instance, Result], bool] = lambda _before, _result: True,
 ) -> None:
     """Decide what goes, show it, and carry it out.
 
@@ -94,9 +96,10 @@ def make_plan(
     client, done, stop, gently, watch, start
         As :func:`placer.scheduling_pass.run_pass` gives them.
     decide
-        Makes the plan of what is in the cluster, within the limits that it is given as :func:`placer.preempt.preempt`.
+        Makes the plan: given what is in the cluster, what gives the same with objects added that are wanted, and limits
+        as those of :func:`placer.preempt.preempt`.
     show
-        Called with what is in the cluster and with the plan before anything of it is done.
+        Called with what is in the cluster and with the plan before anything of it is done: whether it is to be.
     """
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
@@ -106,6 +109,7 @@ def make_plan(
         watch("looking for what must go")
         done.result = result = decide(
             instance,
+            lambda objects: only_ours(snapshot, with_wanted(snapshot, instance, objects), options.guards),
             time_limit=options.time_limit,
             workers=options.workers,
             seed=options.seed,
@@ -113,14 +117,14 @@ def make_plan(
         )
     client.until = None
     save_pass(done)
-    show(instance, result)
+    to_be_done = show(instance, result)
     if result.termination is Termination.INTERRUPTED:
         stop.set()
     gently()
-    placement = result.placement or Placement()
+    placement = (result.placement if to_be_done else None) or Placement()
     if placement.disturbs or (placement.lost and placement.bindings):
         _Plan(client, done, stop, watch, snapshot, instance, result.instance, placement).carry_out()
-    elif placement.bindings:
+    elif placement.bindings and not placement.wanted:
         bind_placement(client, done, read, placement, stop)
     end_pass(client, done, stop)
 
@@ -148,7 +152,8 @@ class _Plan:
         self.disruption = Disruption(self.before, self.placement)
         self.decided: dict[Key, Identity] = dict(self.snapshot.identities)
         bindings = self.placement.bindings
-        self.lost = {each.pod: each for each in bindings if self.read.pods[each.pod].state.on_node}
+        running = {key for key, pod in self.read.pods.items() if pod.state.on_node}
+        self.lost = {each.pod: each for each in bindings if each.pod in running}
         self.again = {**self.disruption.moved, **self.lost}  # to where what is made in their place goes
         self.owners = owners(self.snapshot, self.again)
         self.gaining = {group.key for group in self.disruption.admitted}
@@ -210,14 +215,19 @@ class _Plan:
 
     def _taking_part(self, snapshot: Snapshot, read: Instance) -> Instance:
         """What is in the cluster now, as the plan looks at it: without what waits and takes no part."""
-        instance, lost = only_ours(snapshot, read, self.done.options.guards), self.placement.lost
+        lost, wanted = self.placement.lost, self.placement.wanted
+        instance = only_ours(snapshot, with_wanted(snapshot, read, wanted), self.done.options.guards)
         if lost:
             instance = with_lost(leaving_protected(instance, lost), lost)
+        if wanted or self.placement.freed:
+            instance = replace(instance, moves_only=True)
         part = {pod.key for pod in self.before.pending}.union(self.renamed.values())
         return without(instance, {pod.key for pod in instance.pending} - part)
 
     def _fits(self, instance: Instance) -> bool:
-        """Whether what gains has room as it is."""
+        """Whether what gains has room as it is; whether domains are empty, verifying tells."""
+        if self.placement.freed:
+            return False
         others = {pod.key for pod in instance.pending if pod.group not in self.gaining}
         alone = without(instance, others)
         result = solve(alone, method="greedy", time_limit=_ELSEWHERE, seed=self.done.options.seed)
@@ -231,7 +241,7 @@ class _Plan:
     def targets(self) -> dict[Key, str]:
         """The pods that wait and gain, each with its node."""
         of, bindings = self.before.pods, self.placement.bindings
-        waiting = (each for each in bindings if each.pod not in self.lost)
+        waiting = (each for each in bindings if each.pod not in self.lost and each.pod in self.decided)
         return {each.pod: each.node for each in waiting if of[each.pod].group in self.gaining}
 
     def _nominate(self, placement: Placement | None) -> None:
@@ -256,9 +266,13 @@ class _Plan:
         target = f" to be placed on Node {again.node}" if again is not None else ""
         if key in self.lost:
             return "NodeLost", f"evicted from Node {node}, which is lost,{target}"
-        names = [str(group) for group in sorted(self.gaining)]
+        freed = self.placement.freed
+        names = [f"HyperNode {name}" for name in freed] or [str(group) for group in sorted(self.gaining)]
         who = and_list(some(names, _NAMED))
         are = "is" if len(names) == 1 else "are"
+        if freed or self.placement.wanted:
+            have = f"{are} empty" if freed else "have room" if len(names) > 1 else "has room"
+            return "Defragmented", f"evicted from Node {node}{target} so that {who} {have}"
         return "Preempted", f"evicted from Node {node}{target} so that {who} {are} admitted"
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
@@ -297,7 +311,8 @@ class _Plan:
             placement = self._elsewhere(instance, placement)
         has_room = not broken or self._ready(instance, placement, groups)
         plan, gangs = self.done.plan, {gang.key: gang for gang in self.done.gangs}
-        bind_placement(self.client, self.done, read, placement, self.stop)
+        there = (each for each in placement.bindings if each.pod in read.pods)  # and not wanted alone
+        bind_placement(self.client, self.done, read, replace(placement, bindings=tuple(there)), self.stop)
         trouble = (
             self._left(groups) if has_room else f"there is no room any more, now that all is gone: {broken[0].message}"
         )
@@ -351,11 +366,13 @@ class _Plan:
                 yield Binding(self.renamed[key], again.node)
 
     def _elsewhere(self, instance: Instance, placement: Placement) -> Placement:
-        """Another placement of what was to be bound."""
-        wanted = {instance.pods[each.pod].group for each in placement.bindings if each.pod in instance.pods}
-        others = {pod.key for pod in instance.pending if pod.group not in wanted}
+        """Another placement of what was to be bound; room that is made for others stays theirs."""
+        to_be_bound = {instance.pods[each.pod].group for each in placement.bindings if each.pod in instance.pods}
+        others = {pod.key for pod in instance.pending if pod.group not in to_be_bound}
+        theirs = {each.pod: each.node for each in self.placement.bindings if each.pod in others}
+        alone = keeping_room(without(instance, others), instance, theirs, self.placement.freed)
         options = self.done.options
-        result = solve(without(instance, others), time_limit=_ELSEWHERE, workers=options.workers, seed=options.seed)
+        result = solve(alone, time_limit=_ELSEWHERE, workers=options.workers, seed=options.seed)
         return result.placement or Placement()
 
     def _add_up(self, plan: BindingPlan, gangs: dict[GroupKey, GangOutcome]) -> None:

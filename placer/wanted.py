@@ -25,6 +25,8 @@ _SHAPE = re.compile(
     r"\s*([1-9]\d{0,8})\s*x\s*([1-9]\d{0,8})\s*x\s*([^\s=,]+=[^\s=,]+(?:,[^\s=,]+=[^\s=,]+)*)\s*@\s*(\S+)\s*"
 )
 _LIKE_A_SHAPE = re.compile(r"\s*\d+\s*x\s")
+#: Kinds that say what the cluster is: no job has them.
+_NO_JOB = ("Node", "HyperNode", "NodeResourceTopology", "Policy", "PodDisruptionBudget")
 #: Pods that one call may want.
 _MOST_PODS = 100_000
 #: Tiers or keys that a message names.
@@ -164,13 +166,17 @@ def wanted_objects(words: str, instance: Instance) -> tuple[str, ...]:
     Raises
     ------
     UsageError
-        A shape does not parse, or names a tier that is not there.
+        A shape does not parse, or names a tier that is not there; a file has what says what the cluster is.
     BadInstance
         The file cannot be read.
     """
     if _LIKE_A_SHAPE.match(words):
         return tuple(json.dumps(each) for each in _WantedShape.parse(words).objects(instance))
-    return tuple(bytes(raw.text).decode() for raw in read_objects([words]))
+    raws = read_objects([words])
+    odd = next((raw for raw in raws if raw.kind in _NO_JOB), None)
+    if odd is not None:
+        raise UsageError(f"--want {words}: found {odd.label}, expected a job: what the cluster is cannot be wanted")
+    return tuple(bytes(raw.text).decode() for raw in raws)
 
 
 def wanted_text(objects: Sequence[str]) -> list[Text]:
@@ -182,7 +188,17 @@ def wanted_text(objects: Sequence[str]) -> list[Text]:
 
 
 def new_groups(instance: Instance, before: Instance) -> list[GroupKey]:
-    """Groups with pods that wait and were not there before, in their order."""
+    """Groups with pods that wait and were not there before, in their order.
+
+    Raises
+    ------
+    UsageError
+        A pod that was not there before, or not on that node, has a node.
+    """
     there = before.pods
+    placed = (pod for pod in instance.pods.values() if pod.node is not None)
+    odd = next((pod for pod in placed if pod.key not in there or there[pod.key].node != pod.node), None)
+    if odd is not None:
+        raise UsageError(f"--want: found Pod {odd.key} on Node {odd.node}, expected pods that wait for one")
     new = (pod for pod in instance.pending if pod.key not in there)
     return list(dict.fromkeys(pod.group for pod in new if pod.group is not None))

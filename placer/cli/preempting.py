@@ -16,9 +16,12 @@ from placer.errors import UsageError
 from placer.terminal import OK, add_command, add_what_if, console, read_instance, writable, write
 
 if TYPE_CHECKING:
-    from placer.instance import Finding, GroupKey, Instance
+    from placer.instance import Finding, Instance
     from placer.manifests import Text
     from placer.result import Result
+
+#: Reads the instance with objects added to it, each given as JSON.
+Adding = Callable[[Sequence[str]], "Instance"]
 
 __all__ = ["add_defrag", "add_preempt", "add_repair"]
 
@@ -53,6 +56,7 @@ def add_defrag(commands: Any) -> None:
     asking.add_argument("--max-moves", type=int, metavar="M", help="never move more pods (default: any number)")
     asking.add_argument("--frontier", action="store_true", help="the least for 1, 2, ... of what is wanted, as a table")
     add_what_if(parser)
+    add_apply(parser)
 
 
 def add_repair(commands: Any) -> None:
@@ -81,7 +85,7 @@ def _preempt(options: argparse.Namespace) -> int:
     from placer.preempt import group_named, preempt
     from placer.summary.preempting import preempt_lines
 
-    def decide(instance: Instance, **limits: Any) -> Result:
+    def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         return preempt(instance, None if options.group is None else group_named(instance, options.group), **limits)
 
     _, result = _made(options, decide, lambda _, result: preempt_lines(result))
@@ -89,60 +93,76 @@ def _preempt(options: argparse.Namespace) -> int:
 
 
 def _defrag(options: argparse.Namespace) -> int:
+    from placer.summary.preempting import defrag_lines, room_made
+
+    if options.frontier:
+        return _defrag_frontier(options)
+    asked: list[int] = []
+
+    def decide(instance: Instance, adding: Adding, **limits: Any) -> Result:
+        count, ask = _asked_room(options, instance, adding)
+        asked.append(count)
+        return ask(count, **limits)
+
+    def is_whole(result: Result) -> bool:
+        return room_made(result) == asked[0]
+
+    def lines(_: Instance, result: Result) -> Iterator[str]:
+        yield from defrag_lines(result, asked[0])
+        if options.apply and not is_whole(result):
+            yield "Nothing is carried out: no pod is moved for less than was asked for."
+
+    _, result = _made(options, decide, lines, is_whole)
+    return OK if is_whole(result) else NOT_TO_BE_HAD
+
+
+def _defrag_frontier(options: argparse.Namespace) -> int:
     from placer.progress import Progress
     from placer.summary.preempting import room_made
 
+    if options.apply:
+        raise UsageError("--apply: found --frontier beside it, expected neither: one plan is carried out")
     _check_output(options)
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
-        count, ask = _asked_room(options, paths, progress.point)
-        if options.frontier:
-            points = list(_frontier(ask, count, options))
-        else:
-            points = [ask(count, time_limit=options.time_limit, began=options.began)]
-    if options.frontier:
-        _tell_frontier(options, points)
-    else:
-        from placer.summary.preempting import defrag_lines
-
-        _tell(options, points[0], defrag_lines(points[0], count))
-    return OK if len(points) == (count if options.frontier else 1) and room_made(points[-1]) == count else NOT_TO_BE_HAD
+        count, ask = _asked_room(options, *_read_both(options, paths))
+        limits = {"workers": options.workers, "seed": options.seed, "watch": progress.point}
+        points = list(_frontier(partial(ask, **limits), count, options))
+    _tell_frontier(options, points)
+    return OK if len(points) == count and room_made(points[-1]) == count else NOT_TO_BE_HAD
 
 
-def _asked_room(
-    options: argparse.Namespace, paths: Sequence[str | Text], watch: Callable[..., None]
-) -> tuple[int, Callable[..., Result]]:
-    """How many gangs or domains are asked for, and what decides for the first so many of them."""
-    from placer.preempt import defrag, free_domains
-    from placer.wanted import count_at_tier
-
-    limits = {"most_moves": options.max_moves, "workers": options.workers, "seed": options.seed, "watch": watch}
-    if options.free_domains is None:
-        instance, groups, objects = _with_wanted(options, paths)
-        return len(groups), lambda count, **time: defrag(instance, groups[:count], wanted=objects, **limits, **time)
-    instance = read_instance(options, paths)
-    most, tier = count_at_tier("--free-domains", options.free_domains, instance)
-    return most, lambda count, **time: free_domains(instance, tier, count, **limits, **time)
-
-
-def _with_wanted(
-    options: argparse.Namespace, paths: Sequence[str | Text]
-) -> tuple[Instance, list[GroupKey], tuple[str, ...]]:
-    """Read the instance with what is wanted in it, whose groups and objects stand beside it."""
+def _read_both(options: argparse.Namespace, paths: Sequence[str | Text]) -> tuple[Instance, Adding]:
+    """The instance, and what reads it with objects added."""
     from placer.manifests import read_texts
-    from placer.wanted import new_groups, wanted_objects, wanted_text
+    from placer.wanted import wanted_text
 
     texts = read_texts(paths)  # what comes from standard input comes once
-    before = read_instance(options, texts)
+
+    def adding(objects: Sequence[str]) -> Instance:
+        added = argparse.Namespace(**vars(options) | {"with_": [*options.with_, *wanted_text(objects)]})
+        return read_instance(added, texts)
+
+    return read_instance(options, texts), adding
+
+
+def _asked_room(options: argparse.Namespace, before: Instance, adding: Adding) -> tuple[int, Callable[..., Result]]:
+    """How many gangs or domains are asked for, and what decides for the first so many of them."""
+    from placer.preempt import defrag, free_domains
+    from placer.wanted import count_at_tier, new_groups, wanted_objects
+
+    if options.free_domains is not None:
+        most, tier = count_at_tier("--free-domains", options.free_domains, before)
+        return most, partial(free_domains, before, tier, most_moves=options.max_moves)
     objects = wanted_objects(options.want, before)
-    options.with_ = [*options.with_, *wanted_text(objects)]
-    instance = read_instance(options, texts)
+    instance = adding(objects)
     groups = new_groups(instance, before)
     if not groups:
         expected = "expected Pods that are not there yet and have no node, or a workload that makes them"
         raise UsageError(f"--want {options.want}: found no new pod that would wait, {expected}")
-    return instance, groups, objects
+    asked = {"wanted": objects, "most_moves": options.max_moves}
+    return len(groups), lambda count, **limits: defrag(instance, groups[:count], **asked, **limits)
 
 
 def _frontier(ask: Callable[..., Result], most: int, options: argparse.Namespace) -> Iterator[Result]:
@@ -163,7 +183,7 @@ def _repair(options: argparse.Namespace) -> int:
     from placer.preempt import lost_named, repair
     from placer.summary.preempting import repair_lines
 
-    def decide(instance: Instance, **limits: Any) -> Result:
+    def decide(instance: Instance, _adding: Adding, **limits: Any) -> Result:
         lost = lost_named(instance, options.lost)
         return repair(leaving_protected(instance, lost) if options.apply else instance, lost, **limits)
 
@@ -172,9 +192,15 @@ def _repair(options: argparse.Namespace) -> int:
 
 
 def _made(
-    options: argparse.Namespace, decide: Callable[..., Result], lines: Callable[[Instance, Result], Iterable[str]]
+    options: argparse.Namespace,
+    decide: Callable[..., Result],
+    lines: Callable[[Instance, Result], Iterable[str]],
+    is_whole: Callable[[Result], bool] = lambda _: True,
 ) -> tuple[Instance, Result]:
-    """Decide, tell it, and carry it out where that is asked for; what was there before, and what was decided."""
+    """Decide, tell it, and carry it out where that is asked for and it is whole; what was there before, and the result.
+
+    ``decide`` is given the instance, what reads it with objects added, and the limits.
+    """
     check_apply(options)
     _check_output(options)
     if not options.apply:
@@ -185,9 +211,10 @@ def _made(
 
     seen: list[Instance] = []
 
-    def show(before: Instance, result: Result) -> None:
+    def show(before: Instance, result: Result) -> bool:
         seen.append(before)
         _tell(options, result, lines(before, result))
+        return is_whole(result)
 
     result = apply_plan(options, partial(make_plan, decide=decide, show=show))
     return seen[0], result
@@ -200,9 +227,9 @@ def _decided(options: argparse.Namespace, decide: Callable[..., Result]) -> tupl
     paths = source(options)
     with Progress(quiet=options.quiet, began=options.began, limit=options.time_limit) as progress:
         progress.phase("reading")
-        instance = read_instance(options, paths)
+        instance, adding = _read_both(options, paths)
         limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed}
-        return instance, decide(instance, **limits, began=options.began, watch=progress.point)
+        return instance, decide(instance, adding, **limits, began=options.began, watch=progress.point)
 
 
 def _tell_frontier(options: argparse.Namespace, points: Sequence[Result]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from placer.cli import main
 from tests.cli.test_preempting import Capture, member, written
-from tests.support import Document, hyper_node, node, pod, pod_group
+from tests.support import Document, hyper_node, node, pod, pod_group, policy
 
 #: A gang on both nodes of a rack.
 RACK = "{} x 2 x nvidia.com/gpu=8 @ {}"
@@ -90,6 +90,23 @@ def test_a_job_in_a_file_is_what_its_controller_would_make(tmp_path: Path, capsy
     assert [each["kind"] for each in document["wanted"]] == ["Job"]
     assert len(document["bindings"]) == 2
     assert len(document["moves"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (node("new", cpu=64), "found Node new, expected a job"),
+        (policy(disruption={"move": "none"}), "found Policy default, expected a job"),
+        (pod("there", node="n00", cpu=1), "found Pod default/there on Node n00, expected pods that wait for one"),
+    ],
+)
+def test_what_says_what_the_cluster_is_cannot_be_wanted(
+    odd: Document, message: str, tmp_path: Path, capsys: Capture
+) -> None:
+    cluster, wanted = written(tmp_path, racks(1, spare=1)), tmp_path / "odd.json"
+    wanted.write_text(json.dumps(odd))
+    assert main(["defrag", cluster, "--want", str(wanted), "--quiet"]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_frontier_prices_each_more_until_one_is_not_to_be_had(tmp_path: Path, capsys: Capture) -> None:

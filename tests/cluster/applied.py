@@ -10,6 +10,7 @@ import pytest
 from placer.cli import main
 from tests.cluster.api import Api
 from tests.cluster.controllers import owned, priority_class
+from tests.cluster.passes import Passes
 from tests.cluster.proxy import Proxy
 from tests.cluster.server import ControlPlane
 from tests.support import Document, hyper_node, node, pod_group
@@ -27,16 +28,17 @@ REFUSED = json.dumps(
 
 
 class Applied:
-    """Calls of a command with ``--apply``, ``preempt`` or ``repair``."""
+    """Calls of a command with ``--apply``, at the server or at what is in front of it in passes."""
 
-    def __init__(self, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], command: str) -> None:
-        self._control_plane, self._capsys, self._command = control_plane, capsys, command
-        self.url: str | None = None
+    def __init__(
+        self, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes, command: str
+    ) -> None:
+        self._control_plane, self._capsys, self._passes, self._command = control_plane, capsys, passes, command
         self.err = ""
 
     def __call__(self, *flags: str, code: int | None = 0) -> dict[str, Any]:
         """Make one that ends with a code, None: with any; the plan, and what became of it."""
-        config = self._control_plane.kubeconfig(self._command, url=self.url)
+        config = self._control_plane.kubeconfig(self._command, url=self._passes.url)
         self._capsys.readouterr()
         within = [] if "--gone-within" in flags else ["--gone-within", "60"]
         fixed = ["--apply", "--json", "--quiet", "--workers", "1", "--time-limit", "600"]

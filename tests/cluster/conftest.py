@@ -14,6 +14,7 @@ from typing import TypeVar
 import pytest
 
 from tests.cluster.api import Api
+from tests.cluster.applied import Applied
 from tests.cluster.binaries import Missing, program, programs, resource_definitions
 from tests.cluster.deployed import Deployed
 from tests.cluster.passes import Passes
@@ -132,3 +133,26 @@ def proxy(passes: Passes, control_plane: ControlPlane) -> Iterator[Proxy]:
     with proxied(control_plane) as found:
         passes.url = found.url
         yield found
+
+
+@pytest.fixture
+def applied(
+    control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes
+) -> Callable[[str], Applied]:
+    """Calls of a command with ``--apply`` at an empty server that knows Volcano's kinds."""
+    return lambda command: Applied(control_plane, capsys, passes, command)
+
+
+@pytest.fixture
+def preempt(applied: Callable[[str], Applied]) -> Applied:
+    return applied("preempt")
+
+
+@pytest.fixture
+def defrag(applied: Callable[[str], Applied]) -> Applied:
+    return applied("defrag")
+
+
+@pytest.fixture
+def repair(applied: Callable[[str], Applied]) -> Applied:
+    return applied("repair")

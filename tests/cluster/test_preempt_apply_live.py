@@ -13,25 +13,11 @@ from tests.cluster.controllers import PODS, Controllers
 from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.cluster.server import ControlPlane
 from tests.examples import exhaustive
 from tests.support import Document, hyper_node, node
 
 
-@pytest.fixture
-def preempt(control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes) -> Applied:
-    """Calls at an empty server that knows Volcano's kinds."""
-    return Applied(control_plane, capsys, "preempt")
-
-
-@pytest.fixture
-def behind(preempt: Applied, proxy: Proxy) -> Proxy:
-    """In front of the server in every call."""
-    preempt.url = proxy.url
-    return proxy
-
-
-def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Applied, behind: Proxy) -> None:
+def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
     """eval0 has a node of its own; the filler beside eval1 does not go, so two pods of 4 fit on no other node."""
     controllers = Controllers(cluster, full(cluster))
     with controllers.running():
@@ -43,7 +29,7 @@ def test_victims_go_and_the_gang_has_their_room(cluster: Api, preempt: Applied, 
     assert done["applied"]["troubles"] == []
     assert controllers.nominated == {"train-0": "n0", "train-1": "n0"}
     assert sorted(controllers.ended) == ["eval0-0", "eval0-1"]
-    assert evictions(behind) == {"eval0-0": 2, "eval0-1": 2}  # asked whether, and then done, each once
+    assert evictions(proxy) == {"eval0-0": 2, "eval0-1": 2}  # asked whether, and then done, each once
     note = "evicted from Node n0 so that PodGroup default/train is admitted"
     assert told(cluster, "Preempted") == {"eval0-0": note, "eval0-1": note}
     assert set(bound(cluster)) == {"eval1-0", "filler", "train-0", "train-1"}
@@ -80,9 +66,9 @@ def test_what_no_controller_makes_again_is_told_and_the_gang_is_bound(cluster: A
     assert done["applied"]["bound"] == {"default/train-0": "n0", "default/train-1": "n0"}
 
 
-def test_where_one_eviction_would_be_refused_none_is_made(cluster: Api, preempt: Applied, behind: Proxy) -> None:
+def test_where_one_eviction_would_be_refused_none_is_made(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
     full(cluster)
-    behind.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("eval0-1/eviction") else None
+    proxy.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("eval0-1/eviction") else None
     done = preempt(code=6)
     assert done["applied"]["evicted"] == []
     assert done["applied"]["trouble"] == (
@@ -109,7 +95,7 @@ def budget(allowed: int) -> Document:
     }
 
 
-def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: Applied, behind: Proxy) -> None:
+def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
     full(cluster)
     for number in range(2):
         cluster.patch(f"{PODS}/eval0-{number}", {"metadata": {"labels": {"app": "eval0"}}})
@@ -124,7 +110,7 @@ def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: A
         if path.endswith("/eviction"):
             cluster.patch(where, {"status": {"disruptionsAllowed": 0, "desiredHealthy": 2}})
 
-    behind.rule = meanwhile
+    proxy.rule = meanwhile
     done = preempt(code=6)
     assert done["applied"]["evicted"] == []
     assert "disruption budget" in done["applied"]["trouble"]
@@ -153,7 +139,7 @@ def cordon(cluster: Api) -> None:
     ],
 )
 def test_a_plan_whose_cluster_has_changed_is_told_and_not_done(
-    change: Callable[[Api], None], why: str, cluster: Api, preempt: Applied, behind: Proxy
+    change: Callable[[Api], None], why: str, cluster: Api, preempt: Applied, proxy: Proxy
 ) -> None:
     full(cluster)
     changed = list[str]()
@@ -163,7 +149,7 @@ def test_a_plan_whose_cluster_has_changed_is_told_and_not_done(
             changed.append(path)
             change(cluster)
 
-    behind.rule = meanwhile
+    proxy.rule = meanwhile
     done = preempt(code=6)
     assert changed
     assert done["applied"]["trouble"].startswith(why)
@@ -171,14 +157,14 @@ def test_a_plan_whose_cluster_has_changed_is_told_and_not_done(
     assert told(cluster, "Preempted") == {}
 
 
-def test_room_that_got_free_meanwhile_is_no_reason_to_evict(cluster: Api, preempt: Applied, behind: Proxy) -> None:
+def test_room_that_got_free_meanwhile_is_no_reason_to_evict(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
     full(cluster)
 
     def meanwhile(_method: str, path: str, times: int) -> None:
         if path.endswith("eval0-1/eviction") and times == 1:
             cluster.create(node("new", cpu=8), hyper_node("of-new", 1, nodes=("new",)))
 
-    behind.rule = meanwhile
+    proxy.rule = meanwhile
     assert preempt(code=6)["applied"]["trouble"] == "there is room now without anything that goes"
     assert len(bound(cluster)) == 4
 
@@ -234,7 +220,7 @@ def spoilt(draw: random.Random) -> Iterator[Spoil | None]:
 
 
 @pytest.mark.parametrize("seed", [*exhaustive(0, 1), 2, 3, 4])
-def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Applied, behind: Proxy) -> None:
+def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Applied, proxy: Proxy) -> None:
     """Either the gang is bound, or it is told why not and what went; nothing goes twice; in the end it is bound."""
     controllers = Controllers(cluster, full(cluster, spare=seed % 3))
     uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in cluster.items(PODS)}
@@ -246,7 +232,7 @@ def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Applied, 
     went, troubles = set[str](), ""
     with controllers.running():
         for attempt in range(8):
-            behind.rule = rule if attempt < 6 else lambda *_: None
+            proxy.rule = rule if attempt < 6 else lambda *_: None
             done = preempt("--gone-within", "5", code=None)
             applied = done["applied"]
             went |= set(applied["evicted"])
@@ -264,9 +250,9 @@ def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Applied, 
     assert uids.keys() - set(ended) <= bound(cluster).keys()
 
 
-def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preempt: Applied, behind: Proxy) -> None:
+def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
     full(cluster)
-    behind.rule = lambda _method, path, times: (
+    proxy.rule = lambda _method, path, times: (
         Spoil(403, text='{"message": "no more"}') if path.endswith("eval0-1/eviction") and times > 1 else None
     )
     done = preempt("--gone-within", "2", code=6)
@@ -277,7 +263,7 @@ def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preemp
     assert nominated == [None] * len(nominated)
 
 
-def test_somebody_who_takes_the_room_is_told(cluster: Api, preempt: Applied, behind: Proxy) -> None:
+def test_somebody_who_takes_the_room_is_told(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
     """Another client binds a pod where the victims were, before the gang is bound: there is no other room."""
     running = full(cluster)
     controllers = Controllers(cluster, running)
@@ -289,7 +275,7 @@ def test_somebody_who_takes_the_room_is_told(cluster: Api, preempt: Applied, beh
             taken.append(path)
             steal(cluster, "thief", "n0", cpu=4)
 
-    behind.rule = meanwhile
+    proxy.rule = meanwhile
     with controllers.running():
         done = preempt(code=6)
     assert done["applied"]["trouble"].startswith("there is no room any more, now that all is gone: ")

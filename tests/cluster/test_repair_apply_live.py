@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.cluster.api import Api
 from tests.cluster.applied import REFUSED, Applied, evictions, told
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
-from tests.cluster.passes import Passes, bound, overfull
+from tests.cluster.passes import bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.cluster.server import ControlPlane
 from tests.support import Document, hyper_node, node, pod_group
-
-
-@pytest.fixture
-def repair(control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], passes: Passes) -> Applied:
-    """Calls at an empty server that knows Volcano's kinds."""
-    return Applied(control_plane, capsys, "repair")
-
-
-@pytest.fixture
-def behind(repair: Applied, proxy: Proxy) -> Proxy:
-    """In front of the server in every call."""
-    repair.url = proxy.url
-    return proxy
 
 
 def rack(cluster: Api, *, spare: int) -> list[Document]:
@@ -60,7 +44,7 @@ def lose(cluster: Api, name: str) -> None:
     cluster.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}})
 
 
-def test_pods_of_a_lost_node_are_placed_again(cluster: Api, repair: Applied, behind: Proxy) -> None:
+def test_pods_of_a_lost_node_are_placed_again(cluster: Api, repair: Applied, proxy: Proxy) -> None:
     """n0 is not Ready and its kubelet ends nothing, so the pod there stays on its way out."""
     controllers = Controllers(cluster, without_web(cluster), lost={"n0"})
     lose(cluster, "n0")
@@ -71,7 +55,7 @@ def test_pods_of_a_lost_node_are_placed_again(cluster: Api, repair: Applied, beh
     assert done["applied"]["bound"] == {"default/train-0-again": "n2"}
     assert done["applied"]["trouble"] is None
     assert told(cluster, "NodeLost") == {"train-0": "evicted from Node n0, which is lost, to be placed on Node n2"}
-    assert evictions(behind) == {"train-0": 2}  # asked whether, and then done
+    assert evictions(proxy) == {"train-0": 2}  # asked whether, and then done
     assert bound(cluster) == {"train-0": "n0", "train-0-again": "n2", "train-1": "n1"}
 
 
@@ -95,9 +79,9 @@ def test_where_nothing_can_be_moved_nothing_is_evicted(cluster: Api, repair: App
     assert not any(each["metadata"].get("deletionTimestamp") for each in cluster.items(PODS))
 
 
-def test_where_the_server_would_refuse_one_nothing_is_evicted(cluster: Api, repair: Applied, behind: Proxy) -> None:
+def test_where_the_server_would_refuse_one_nothing_is_evicted(cluster: Api, repair: Applied, proxy: Proxy) -> None:
     rack(cluster, spare=1)
-    behind.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("web/eviction") else None
+    proxy.rule = lambda _method, path, _times: Spoil(429, text=REFUSED) if path.endswith("web/eviction") else None
     done = repair("--lost", "n0", code=6)
     assert done["applied"]["evicted"] == []
     assert "default/web cannot be evicted: 429" in done["applied"]["trouble"]

@@ -13,18 +13,31 @@ room, so the room that they leave would most often be gone when it is to be used
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import chain
 
 from placer.cluster.reading.guards import Guards
 from placer.cluster.reading.snapshot import Identity, Snapshot
-from placer.cluster.reading.views import PodView, read_view
+from placer.cluster.reading.views import ObjectView, PodView, read_view
 from placer.instance import GroupKey, Instance, Key, Pod, PodState
+from placer.instance.instance_builder import make_instance
+from placer.manifests import Text, load
 from placer.placement import Placement, Step
 from placer.verify import verify
+from placer.wanted import wanted_text
 
-__all__ = ["DisruptionReport", "made_again", "only_ours", "owners", "rest_of", "trouble_with"]
+__all__ = [
+    "DisruptionReport",
+    "keeping_room",
+    "made_again",
+    "only_ours",
+    "owners",
+    "rest_of",
+    "trouble_with",
+    "with_wanted",
+]
 
 
 @dataclass
@@ -79,6 +92,53 @@ def only_ours(snapshot: Snapshot, instance: Instance, guards: Guards) -> Instanc
     return replace(instance, pods=pods)
 
 
+def with_wanted(snapshot: Snapshot, instance: Instance, objects: Sequence[str]) -> Instance:
+    """The instance of a snapshot in which what is wanted waits; what the cluster has of it counts as it is there."""
+    there = {_named(item) for item in snapshot.items} if objects else set()
+    new = [each for each in objects if _named(each.encode()) not in there]
+    if not new:
+        return instance
+    text = BytesIO()
+    snapshot.write_text(text)
+    added = load([Text("cluster", text.getvalue())], with_=wanted_text(new), lenient=True)
+    return make_instance(added, scheduler_name=snapshot.scheduler_name, cluster=True)
+
+
+class _NamedObject(ObjectView):
+    """What kind of object it is, and its name."""
+
+    kind: str = ""
+
+
+def _named(item: bytes) -> tuple[str, Key]:
+    found = read_view(item, _NamedObject)
+    return found.kind, found.key
+
+
+def keeping_room(
+    instance: Instance, before: Instance, pods: Mapping[Key, str], freed: Collection[str] = ()
+) -> Instance:
+    """The instance in which room is held on nodes for pods that do not wait in it, and some domains take nothing.
+
+    Parameters
+    ----------
+    instance, before
+        Without these pods, and with them.
+    pods
+        To their nodes.
+    freed
+        HyperNodes.
+    """
+    held = {
+        key: replace(before.pods[key], state=PodState.NOMINATED, node=node, group=None) for key, node in pods.items()
+    }
+    closed = {name for name in instance.nodes if not frozenset(freed).isdisjoint(instance.topology.path(name))}
+    nodes = {
+        name: replace(each, unschedulable=name in closed or each.unschedulable) for name, each in instance.nodes.items()
+    }
+    return replace(instance, pods=dict(sorted({**instance.pods, **held}.items())), nodes=nodes)
+
+
 def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Placement:
     """What is left of a placement when some of its steps are carried out.
 
@@ -103,6 +163,7 @@ def rest_of(placement: Placement, done: int, renamed: Mapping[Key, Key]) -> Plac
         evictions=tuple(filter(goes.__contains__, placement.evictions)),
         moves=tuple(each for each in placement.moves if each.pod in goes),
         steps=tuple(_renamed(step, renamed) for step in steps),
+        freed=placement.freed,
     )
 
 
@@ -131,7 +192,7 @@ def trouble_with(
         Whether what gains by it has room, in an instance, without anything going.
     """
     named = (*(each.pod for each in (*rest.bindings, *rest.moves)), *rest.evictions)
-    for key in named:
+    for key in filter(decided.__contains__, named):  # what is wanted need not be there
         if key not in now:
             return f"Pod {key} is gone"
         if now[key].uid != decided[key].uid:

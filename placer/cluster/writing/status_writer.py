@@ -9,8 +9,8 @@ a gang was bound               Event ``Scheduled`` of its PodGroup, or of the po
 why a gang waits has changed   Event ``FailedScheduling``, one for the gang
 a gang is half-bound           Event ``HalfBound``; ``RolledBack`` where its pods were deleted
 a node is over-full            Event ``NodeOverfull``
-a pod was evicted for a gang   Event ``Preempted`` of the pod, which names the gang; ``NodeLost`` of one that ran on a
-                               lost node
+a pod was evicted for a gang   Event ``Preempted`` of the pod, which names the gang; ``Defragmented`` of one that is
+                               moved for what is wanted, ``NodeLost`` of one that ran on a lost node
 a PodGroup of Volcano          its phase and one condition
 a PodGroup of Kubernetes       its condition PodGroupInitiallyScheduled, until that is True
 =============================  =============================================================================
@@ -65,7 +65,12 @@ _PATIENCE = 5.0
 #: Most characters of an Event's note.
 _NOTE = 1000
 #: What an Event says was done; of all others it was to find a node.
-_ACTIONS: Mapping[EventReason, str] = {"Scheduled": "Binding", "Preempted": "Preempting", "NodeLost": "Evicting"}
+_ACTIONS: Mapping[EventReason, str] = {
+    "Scheduled": "Binding",
+    "Preempted": "Preempting",
+    "Defragmented": "Evicting",
+    "NodeLost": "Evicting",
+}
 _GROUP_WRITERS = {VOLCANO: write_pod_group_status, UPSTREAM: write_upstream_pod_group_status}
 #: What an Event is about, by the API group of the gang: apiVersion, and kind where it is no PodGroup.
 _SUBJECTS = {
