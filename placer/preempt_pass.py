@@ -10,7 +10,9 @@ A pass of ``run`` makes room where the Policy has it so: after it has placed wha
 the highest priority that something can be done for, within what the Policy allows and what is left of the hour. Who is
 to have the room is recorded before the first eviction, and stays so where victims take longer than the pass waits: the
 passes that follow hold it (:mod:`placer.cluster.reading.earlier_passes`), place the gang first once they are gone, and
-begin no other plan until then.
+begin no other plan until then. Where a pass is killed before all victims are evicted, the next one that may disturb
+looks once more for what must go, of what is there by then. Where what is moved goes is recorded, too
+(:mod:`placer.cluster.planning.reservations`).
 
 Only pods of our own scheduler name are disturbed: what another scheduler's controller makes in their place would have
 their room before the group that waits (:mod:`placer.cluster.planning.disruption_plan`).
@@ -20,12 +22,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-from placer.cluster.planning.binding_plan import BindingPlan
 from placer.cluster.planning.disruption_plan import (
     DisruptionReport,
     keeping_room,
@@ -36,11 +37,11 @@ from placer.cluster.planning.disruption_plan import (
     trouble_with,
     with_wanted,
 )
-from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.planning.gang_outcome import GangState
 from placer.cluster.reading.client import Client, server_time
 from placer.cluster.reading.departures import Departures
 from placer.cluster.reading.earlier_passes import RoomState
-from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption
+from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Reservation, ReservedPod
 from placer.cluster.reading.snapshot import Identity, Lists, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.gang_ledger import write_record
@@ -48,6 +49,7 @@ from placer.cluster.writing.making_room import evict_pods, evictions_refused, in
 from placer.cluster.writing.status_writer import write_evicted
 from placer.codes import EventReason
 from placer.disruption import Disruption, leaving_protected, lost_pods, with_lost, without
+from placer.errors import ClusterError
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.disruptions import limited
 from placer.methods.numa.binding_order import aligned
@@ -55,7 +57,17 @@ from placer.outcome import Outcome
 from placer.placement import Binding, Placement, Step
 from placer.preempt import preempt
 from placer.result import Result, Termination
-from placer.scheduling_pass import Pass, bind_placement, end_pass, make_pass, patient, read_cluster, save_pass
+from placer.scheduling_pass import (
+    Pass,
+    add_up,
+    bind_placement,
+    end_pass,
+    make_pass,
+    patient,
+    place_moved,
+    read_cluster,
+    save_pass,
+)
 from placer.solve import solve
 from placer.verify import verify
 from placer.words import and_list, counted, some
@@ -70,6 +82,14 @@ _SLICE = 0.2
 _NAMED = 3
 _COMPLETE = (GangState.BOUND, GangState.SHORT)
 _HOUR = timedelta(hours=1)
+#: Most moved pods for which room is kept: what is recorded of them has to fit into a ConfigMap.
+_RESERVED = 1_000
+#: Why room is held no longer that its gang does not have.
+_WHY_OVER = {
+    RoomState.FREE: "it was not there for all of it",
+    RoomState.OVER: "it was not there in time",
+    RoomState.BEGUN: "the pass that made it ended before all had gone, and nothing more is evicted for it",
+}
 #: Seconds for all plans where a pass has no limit, and the least for one.
 _LIMIT, _LEAST = 20.0, 1.0
 #: Most gangs that a plan is looked for.
@@ -104,24 +124,24 @@ def make_plan(
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
     snapshot, read, _ = read_cluster(client, done, watch)
+    if _is_being_made(done):
+        return
+    if done.room is not RoomState.NONE or done.reserved.made:
+        gently()
+        snapshot, read = _finished_earlier(client, done, read, stop, watch)
     instance = only_ours(snapshot, read, options.guards)
+
+    def adding(objects: Sequence[str]) -> Instance:
+        return only_ours(snapshot, with_wanted(snapshot, instance, objects), options.guards)
+
     with done.step("solve"):
         watch("looking for what must go")
-        done.result = result = decide(
-            instance,
-            lambda objects: only_ours(snapshot, with_wanted(snapshot, instance, objects), options.guards),
-            time_limit=options.time_limit,
-            workers=options.workers,
-            seed=options.seed,
-            began=start,
-        )
+        limits = {"time_limit": options.time_limit, "workers": options.workers, "seed": options.seed, "began": start}
+        done.result = result = decide(instance, adding, **limits)
     client.until = None
     save_pass(done)
-    to_be_done = show(instance, result)
-    if result.termination is Termination.INTERRUPTED:
-        stop.set()
+    placement = _to_be_done(result, show(instance, result), stop)
     gently()
-    placement = (result.placement if to_be_done else None) or Placement()
     if placement.disturbs or (placement.lost and placement.bindings):
         _Plan(client, done, stop, watch, snapshot, instance, result.instance, placement).carry_out()
     elif placement.bindings and not placement.wanted:
@@ -129,9 +149,66 @@ def make_plan(
     end_pass(client, done, stop)
 
 
+def _to_be_done(result: Result, is_wanted: bool, stop: threading.Event) -> Placement:
+    """What is carried out of what was decided; nothing more once it was interrupted."""
+    if result.termination is Termination.INTERRUPTED:
+        stop.set()
+    return result.placement if is_wanted and result.placement is not None else Placement()
+
+
+def _is_being_made(done: Pass) -> bool:
+    """Whether victims of an earlier plan are on their way out: nothing else is begun meanwhile, and that is told."""
+    held = done.record.disruption.held
+    if held is None or done.room is not RoomState.MADE:
+        return False
+    who = ", ".join(some(list(map(str, held.pods)), _NAMED))
+    why = f"victims of an earlier plan are on their way out, and their room is held for {who}"
+    done.disruption = DisruptionReport(trouble=f"{why} until {held.until:%H:%M:%S} UTC at most")
+    return True
+
+
+def _finished_earlier(
+    client: Client, done: Pass, instance: Instance, stop: threading.Event, watch: Callable[[str], None]
+) -> tuple[Snapshot, Instance]:
+    """The cluster once what has room that an earlier plan made is bound: pods that were moved, then the gang. Other
+    room is given back.
+    """
+    place_moved(client, done, instance, stop)
+    snapshot, instance, _ = read_cluster(client, done, watch)
+    held = done.record.disruption.held
+    if held is None or done.room is RoomState.MADE:
+        return snapshot, instance
+    if done.room is RoomState.FREE:
+        gaining = {instance.pods[key].group for key in held.pods}
+        alone = without(instance, {pod.key for pod in instance.pending if pod.group not in gaining})
+        result = solve(alone, time_limit=_ELSEWHERE, workers=done.options.workers, seed=done.options.seed)
+        plan, gangs = done.plan, done.gangs
+        bind_placement(client, done, instance, result.placement or Placement(), stop)
+        add_up(done, plan, gangs)
+    give_back(client, done)
+    snapshot, instance, _ = read_cluster(client, done, watch)
+    return snapshot, instance
+
+
+def give_back(client: Client, done: Pass) -> list[Key]:
+    """Hold room no longer: the gang has it, or it is over; those that do not have it."""
+    recorded, bound = done.record.disruption, {bind.pod for gang in done.gangs for bind in gang.bound}
+    held = recorded.held
+    if held is None:
+        return []
+    left = {key: Identity(uid, "") for key, (uid, _) in held.pods.items() if key not in bound}
+    done.troubles += nominate(patient(client), dict.fromkeys(left), left)
+    _record(client, done, replace(recorded, held=None))
+    return list(left)
+
+
 @dataclass
 class _Plan:
-    """A plan being carried out: what was decided, upon what, and which pods stand for those that are made again."""
+    """A plan being carried out: what was decided, upon what, and which pods stand for those that are made again.
+
+    For whom room is made, and where what is moved goes, is recorded before the first eviction; of what is not done when
+    the pass ends, or is ended, the passes that follow read it there. ``hourly``: it counts among the hour's evictions.
+    """
 
     client: Client
     done: Pass
@@ -143,7 +220,9 @@ class _Plan:
     placement: Placement
     renamed: dict[Key, Key] = field(default_factory=dict)
     report: DisruptionReport = field(default_factory=DisruptionReport)
-    nominated: bool = False
+    hourly: bool = False
+    begun: datetime | None = None
+    earlier: RecordedDisruption = field(default_factory=RecordedDisruption)
 
     def __post_init__(self) -> None:
         if not self.placement.steps:
@@ -165,12 +244,76 @@ class _Plan:
         self.watch(f"asking whether {counted(self.report.planned, 'pod')} may be evicted")
         pods = in_turn(self.before, (*self.disruption.gone, *self.lost))
         self.report.trouble = evictions_refused(self.client, pods, self.decided, self._forbidden) or self._in_steps()
-        if self.report.trouble is not None and self.nominated and not self.report.standing:
-            self._nominate(None)
+        if self.begun is not None:
+            self._end(self.begun)
 
-    def begin(self) -> None:
-        """Say for whom room is made: called before the first eviction."""
-        self._nominate(self.placement)
+    def _begin(self) -> None:
+        """Record what is about to be done, then say for whom: before the first eviction."""
+        at = self.begun = server_time(self.client)
+        self.earlier = self.done.record.disruption
+        if len(self.again) > _RESERVED:
+            self.done.troubles.append(f"room is kept for no more than {_RESERVED:,} of {len(self.again):,} moved pods")
+        _record(
+            self.client, self.done, self._recorded(at, self._held(at), self._reservations(at), self.disruption.gone)
+        )
+        self._nominate(self.targets())
+
+    def _end(self, at: datetime) -> None:
+        """Record what is left: room for victims that are not gone yet, or whose eviction was broken off, and for moved
+        pods that are not made again.
+        """
+        keeps = self._goes_on()
+        if self.report.trouble is not None and not keeps:
+            self._nominate(dict.fromkeys(self.targets()))
+        left = (each for each in self._reservations(at) if not self.report.moved.keys() >= each.pods.keys())
+        went = [each for each in left if not each.pods.keys().isdisjoint(self.report.evicted)]
+        try:
+            held = self._held(at) if keeps else None
+            _record(self.client, self.done, self._recorded(at, held, went, self.report.evicted))
+        except ClusterError as error:  # the next pass finds out by itself
+            self.done.troubles.append(str(error))
+
+    def _goes_on(self) -> bool:
+        """Whether passes that follow are to go on with it: victims are not gone yet, or it had to be broken off."""
+        broken_off = self.report.trouble is not None and self._forbidden() is not None
+        return bool(self.report.standing or (broken_off and self.report.evicted))
+
+    def _held(self, at: datetime) -> HeldRoom | None:
+        """Room for those that wait; None where none of them is in the cluster."""
+        pods = {key: (self.decided[key].uid, node) for key, node in self.targets().items()}
+        victims = {key: self.decided[key].uid for key in sorted(self.disruption.gone)}
+        return HeldRoom(self.done.identifier, pods, victims, at, at + self._patience) if pods else None
+
+    @property
+    def _patience(self) -> timedelta:
+        return timedelta(seconds=self.done.options.hold)
+
+    def _reservations(self, at: datetime) -> list[Reservation]:
+        """Where moved pods go, by what goes together: units, and what a group had on lost nodes."""
+        lost: dict[object, list[Key]] = defaultdict(list)
+        for key in self.lost:
+            lost[self.before.pods[key].group].append(key)
+        units = [unit.pods for unit in self.disruption.units if set(unit.pods) <= self.disruption.moved.keys()]
+        texts, found = self.snapshot.pod_texts(self.again), list[Reservation]()
+        for unit in (*units, *lost.values()):
+            pods = {
+                key: ReservedPod(self.decided[key].uid, self.owners[key], self.again[key].node, texts[key].decode())
+                for key in unit
+                if key in self.owners
+            }
+            if sum(len(each.pods) for each in found) + len(pods) <= _RESERVED and len(pods) == len(unit):
+                found.append(Reservation(self.done.identifier, pods, at, at + self._patience))
+        return found
+
+    def _recorded(
+        self, at: datetime, held: HeldRoom | None, reservations: Iterable[Reservation], evicted: Collection[Key]
+    ) -> RecordedDisruption:
+        """The record with what this plan disturbs; room that another one holds stays."""
+        times = tuple(each for each in self.earlier.evictions if at - each[0] < _HOUR)
+        if self.hourly and evicted:
+            times = (*times, (at, len(evicted)))
+        others = self.earlier.held if not self.targets() else None
+        return RecordedDisruption(held or others, times, (*self.earlier.reservations, *reservations))
 
     def _in_steps(self) -> str | None:
         for number, step in enumerate(self.placement.steps):
@@ -199,8 +342,8 @@ class _Plan:
         trouble = trouble_with(instance, rest, snapshot.identities, self.decided, self._fits)
         if trouble is not None:
             return trouble
-        if not self.nominated:
-            self.begin()
+        if self.begun is None:
+            self._begin()
         uids = {self.decided[key].uid for key in step.go}
         departures = Departures(uids, {each.uid for each in snapshot.identities.values()})
         listeners = departures.pod_happened, departures.pods_replaced
@@ -244,11 +387,9 @@ class _Plan:
         waiting = (each for each in bindings if each.pod not in self.lost and each.pod in self.decided)
         return {each.pod: each.node for each in waiting if of[each.pod].group in self.gaining}
 
-    def _nominate(self, placement: Placement | None) -> None:
+    def _nominate(self, nodes: Mapping[Key, str] | Mapping[Key, None]) -> None:
         """Say on the pods that gain for which nodes room is made; None: that it is not any more."""
-        pods = {key: None if placement is None else node for key, node in self.targets().items()}
-        self.done.troubles += nominate(patient(self.client), pods, self.decided)
-        self.nominated = placement is not None
+        self.done.troubles += nominate(patient(self.client), nodes, self.decided)
 
     def _evict(self, pods: list[Key]) -> str | None:
         self.watch(f"evicting {counted(len(pods), 'pod')}")
@@ -266,14 +407,20 @@ class _Plan:
         target = f" to be placed on Node {again.node}" if again is not None else ""
         if key in self.lost:
             return "NodeLost", f"evicted from Node {node}, which is lost,{target}"
+        is_asked_room = bool(self.placement.freed or self.placement.wanted)
+        return (
+            "Defragmented" if is_asked_room else "Preempted",
+            f"evicted from Node {node}{target} so that {self._gain()}",
+        )
+
+    def _gain(self) -> str:
+        """Who gains, and what."""
         freed = self.placement.freed
         names = [f"HyperNode {name}" for name in freed] or [str(group) for group in sorted(self.gaining)]
-        who = and_list(some(names, _NAMED))
-        are = "is" if len(names) == 1 else "are"
-        if freed or self.placement.wanted:
-            have = f"{are} empty" if freed else "have room" if len(names) > 1 else "has room"
-            return "Defragmented", f"evicted from Node {node}{target} so that {who} {have}"
-        return "Preempted", f"evicted from Node {node}{target} so that {who} {are} admitted"
+        is_one, who = len(names) == 1, and_list(some(names, _NAMED))
+        if self.placement.wanted:
+            return f"{who} {'has' if is_one else 'have'} room"
+        return f"{who} {'is' if is_one else 'are'} {'empty' if freed else 'admitted'}"
 
     def _wait(self, step: Step, going: Sequence[Key], departures: Departures) -> str | None:
         """Wait until all is gone that may end, then until controllers have made again what is to be placed again."""
@@ -310,14 +457,14 @@ class _Plan:
             self.report.elsewhere = broken[0].message
             placement = self._elsewhere(instance, placement)
         has_room = not broken or self._ready(instance, placement, groups)
-        plan, gangs = self.done.plan, {gang.key: gang for gang in self.done.gangs}
+        plan, gangs = self.done.plan, self.done.gangs
         there = (each for each in placement.bindings if each.pod in read.pods)  # and not wanted alone
         bind_placement(self.client, self.done, read, replace(placement, bindings=tuple(there)), self.stop)
         trouble = (
             self._left(groups) if has_room else f"there is no room any more, now that all is gone: {broken[0].message}"
         )
         self._note_moved(step)
-        self._add_up(plan, gangs)
+        add_up(self.done, plan, gangs)
         return trouble
 
     def _now(self, snapshot: Snapshot, read: Instance) -> Instance:
@@ -375,18 +522,6 @@ class _Plan:
         result = solve(alone, time_limit=_ELSEWHERE, workers=options.workers, seed=options.seed)
         return result.placement or Placement()
 
-    def _add_up(self, plan: BindingPlan, gangs: dict[GroupKey, GangOutcome]) -> None:
-        """Have the pass tell of this step and of those before it."""
-        for gang in self.done.gangs:
-            earlier = gangs.get(gang.key)
-            gangs[gang.key] = gang if earlier is None else replace(gang, bound=(*earlier.bound, *gang.bound))
-        self.done.gangs = list(gangs.values())
-        self.done.plan = replace(
-            self.done.plan,
-            batches=(*plan.batches, *self.done.plan.batches),
-            dropped={**plan.dropped, **self.done.plan.dropped},
-        )
-
 
 # ------------------------------------------------------------------------------------------ room made by a pass of run
 
@@ -403,9 +538,19 @@ def make_room_pass(
 ) -> None:
     """Make a pass (:func:`placer.scheduling_pass.make_pass`), and then room, where the Policy has it so."""
     make_pass(client, done, stop, gently, watch, start, lists=lists)
-    if done.options.disturbs and done.paused() is None and not stop.is_set():
+    if not done.options.dry_run and done.paused() is None and not stop.is_set():
         _RoomMaker(client, done, stop, watch).run()
+        _forget_reservations(client, done)
         end_pass(client, done, stop)
+
+
+def _forget_reservations(client: Client, done: Pass) -> None:
+    """Take from the record what was kept for moved pods that run again, or long enough."""
+    recorded = done.record.disruption
+    ours = [each for each in recorded.reservations if each.made_by == done.identifier]
+    left = (*done.reserved.left, *ours)
+    if left != recorded.reservations:
+        _record(client, done, replace(recorded, reservations=left))
 
 
 class _RoomMaker:
@@ -417,31 +562,51 @@ class _RoomMaker:
         self.now = server_time(client)
 
     def run(self) -> None:
-        """Give back room that is not held any more, or make room for one gang."""
-        if self.done.room in (RoomState.FREE, RoomState.OVER):
+        """Go on with room that is not made yet, give back what is held no more, or make room for one gang."""
+        allowed = self.done.options.disturbs and (self.done.policy.evicts or self.done.policy.moves)
+        if self.done.room is RoomState.BEGUN and allowed:
+            self._go_on()
+        elif self.done.room in _WHY_OVER:
             self._give_back()
-        elif self.done.room is RoomState.NONE and (self.done.policy.evicts or self.done.policy.moves):
-            waiting = list(self._waiting())
-            left = self.done.options.evictions_per_hour - self.recorded.within(_HOUR, self.now)
-            if waiting and left > 0:
-                self._make(waiting, left)
-            elif waiting:
-                most = self.done.options.evictions_per_hour
-                what = f"{counted(most, 'pod')} {'was' if most == 1 else 'were'} disturbed within the last hour"
-                self.done.disruption = DisruptionReport(trouble=f"{what}, the most that may be")
+        elif self.done.room is RoomState.NONE and allowed:
+            self._begin()
+
+    @property
+    def _left(self) -> int:
+        """How many pods may be disturbed still within the hour."""
+        return self.done.options.evictions_per_hour - self.recorded.within(_HOUR, self.now)
+
+    def _begin(self) -> None:
+        """Make room for one gang."""
+        waiting = list(self._waiting())
+        if waiting and self._left > 0:
+            self._make(waiting, *self._cluster())
+        elif waiting:
+            most = self.done.options.evictions_per_hour
+            what = f"{counted(most, 'pod')} {'was' if most == 1 else 'were'} disturbed within the last hour"
+            self.done.disruption = DisruptionReport(trouble=f"{what}, the most that may be")
+
+    def _go_on(self) -> None:
+        """Look once more for what must go for a gang: the pass that began to make its room ended before its time."""
+        held = self.recorded.held
+        assert held is not None, "it is so of held room"
+        assert self.done.snapshot is not None, "the cluster was read"
+        there = {(key, each.uid) for key, each in self.done.snapshot.identities.items()}
+        self.recorded = _adopted(self.recorded, held, len(there & held.victims.items()), self.done.identifier)
+        _record(self.client, self.done, self.recorded)
+        snapshot, instance, _ = read_cluster(self.client, self.done, self.watch)
+        gangs = {instance.pods[key].group or GroupKey("", *key) for key in held.pods if key in instance.pods}
+        self._make(sorted(gangs), snapshot, instance)
+        if self.done.disruption is None:
+            self._give_back()
 
     def _give_back(self) -> None:
         """Hold room no longer: the gang has it, or it is over."""
-        held, bound = self.recorded.held, {bind.pod for gang in self.done.gangs for bind in gang.bound}
-        if held is None:
-            return
-        left = {key: Identity(uid, "") for key, (uid, _) in held.pods.items() if key not in bound}
-        self.done.troubles += nominate(patient(self.client), dict.fromkeys(left), left)
+        left = give_back(self.client, self.done)
         if left:
-            named = ", ".join(map(str, list(left)[:_TRIED]))
-            why = "it was not there for all of it" if self.done.room is RoomState.FREE else "it was not there in time"
-            self.done.disruption = DisruptionReport(trouble=f"room is held no longer for {named}: {why}")
-        _record(self.client, self.done, replace(self.recorded, held=None))
+            named = ", ".join(map(str, left[:_TRIED]))
+            why = f"room is held no longer for {named}: {_WHY_OVER[self.done.room]}"
+            self.done.disruption = DisruptionReport(trouble=why)
 
     def _waiting(self) -> Iterator[GroupKey]:
         """Groups that room may help, the most urgent first."""
@@ -456,10 +621,9 @@ class _RoomMaker:
         """Whether an earlier pass has looked at the same cluster, and found nothing that could be done."""
         return self.done.earlier is not None and self.done.earlier[1].seconds is result.seconds
 
-    def _make(self, waiting: list[GroupKey], left: int) -> None:
+    def _make(self, waiting: list[GroupKey], snapshot: Snapshot, instance: Instance) -> None:
         """Look for a plan for one gang after another, and carry out the first."""
-        snapshot, instance = self._cluster()
-        instance = self._within_limits(snapshot, instance, left)
+        instance = self._within_limits(snapshot, instance, max(0, self._left))
         until = time.monotonic() + (self.done.options.time_limit or _LIMIT)
         for key in waiting:
             seconds = (until - time.monotonic()) / 2
@@ -514,37 +678,17 @@ class _RoomMaker:
         # As in the result of preempt, of all that waits the group alone takes part.
         waiting = {pod.key for pod in instance.pending if pod.group != key}
         before = without(instance, waiting)
-        plan = _HeldPlan(self.client, done, self.stop, self.watch, snapshot, instance, before, placement)
+        plan = _Plan(self.client, done, self.stop, self.watch, snapshot, instance, before, placement, hourly=True)
         plan.carry_out()
         if key not in {gang.key for gang in done.gangs if gang.bound}:
             done.result = result
-        if plan.held is not None:
-            held = plan.held if plan.report.standing else None
-            _record(self.client, done, plan.recorded(held, len(plan.report.evicted)))
 
 
-@dataclass
-class _HeldPlan(_Plan):
-    """A plan whose room is held by the passes that follow, where it takes that long."""
-
-    held: HeldRoom | None = None
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    earlier: RecordedDisruption = field(default_factory=RecordedDisruption)
-
-    def begin(self) -> None:
-        """Record what is about to be done, and say for whom."""
-        self.at, self.earlier = server_time(self.client), self.done.record.disruption
-        pods = {key: (self.decided[key].uid, node) for key, node in self.targets().items()}
-        victims = {key: self.decided[key].uid for key in sorted(self.disruption.gone)}
-        until = self.at + timedelta(seconds=self.done.options.hold)
-        self.held = HeldRoom(self.done.identifier, pods, victims, until)
-        _record(self.client, self.done, self.recorded(self.held, len(victims)))
-        super().begin()
-
-    def recorded(self, held: HeldRoom | None, evicted: int) -> RecordedDisruption:
-        """The record with so many pods evicted."""
-        times = tuple(each for each in self.earlier.evictions if self.at - each[0] < _HOUR)
-        return RecordedDisruption(held, (*times, (self.at, evicted)) if evicted else times)
+def _adopted(recorded: RecordedDisruption, held: HeldRoom, still: int, identifier: str) -> RecordedDisruption:
+    """The record with room that a pass goes on to make; victims that are there still were not evicted in the hour."""
+    times = ((at, count - still if at == held.since else count) for at, count in recorded.evictions)
+    kept = tuple(each for each in times if each[1] > 0)
+    return replace(recorded, held=replace(held, made_by=identifier), evictions=kept)
 
 
 def _is_decided(result: Result) -> bool:

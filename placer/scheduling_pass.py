@@ -17,6 +17,7 @@ from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.cluster.planning.disruption_plan import DisruptionReport
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
+from placer.cluster.planning.reservations import ReservedRoom, with_reservations
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
 from placer.cluster.reading.earlier_passes import BackOff, HalfBoundGang, RoomState, prepared
@@ -25,6 +26,7 @@ from placer.cluster.reading.gang_record import (
     HeldRoom,
     RecordedGangs,
     RejectedWorkload,
+    Reservation,
     UnansweredPods,
     read_record,
     record_name,
@@ -46,22 +48,26 @@ from placer.cluster.writing.volcano_pod_groups import Enqueued, enqueue_pod_grou
 from placer.document import placement_document
 from placer.errors import ClusterError, Fault, NothingFound, StrictFindings
 from placer.instance import GroupKey, Instance, Key, Policy
-from placer.placement import Placement
+from placer.methods.numa.binding_order import aligned
+from placer.placement import Binding, Placement
 from placer.result import Result, Termination, Verdict
 from placer.saved_passes import SavedPasses
 from placer.solve import solve
+from placer.verify import verify
 from placer.words import counted
 
 __all__ = [
     "MakePass",
     "Pass",
     "PassOptions",
+    "add_up",
     "bind_placement",
     "end_pass",
     "lasting_answer",
     "leader_identity",
     "make_pass",
     "patient",
+    "place_moved",
     "read_cluster",
     "run_pass",
     "save_pass",
@@ -69,6 +75,8 @@ __all__ = [
 
 #: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
 _REFUSED, _WAITING = 10.0, 30.0
+#: Most moved units that are tried one by one where not all have room together.
+_ONE_BY_ONE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +175,7 @@ class Pass:
     refused: str | None = None
     disruption: DisruptionReport | None = None  #: None: nothing that runs was to be disturbed
     room: RoomState = RoomState.NONE  #: that an earlier pass has made
+    reserved: ReservedRoom = field(default_factory=ReservedRoom)  #: kept for what earlier passes moved
     undecided: bool = False  #: whether a search for room ended before it was proved that there is none
     policy: Policy = field(default_factory=Policy)
     status_report: StatusReport = field(default_factory=StatusReport)
@@ -299,6 +308,11 @@ def make_pass(
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
     snapshot, instance, cache = read_cluster(client, done, watch, lists)
+    if done.reserved.made and not options.dry_run:
+        bind_gently()
+        place_moved(client, done, instance, stop)
+        snapshot, instance, cache = read_cluster(client, done, watch)
+    moved = done.plan, done.gangs
     with _fed(client, snapshot, cache) as watches:
         placement = _decide(done, instance, start, watch)
         done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed(), options.most)
@@ -310,7 +324,43 @@ def make_pass(
                 _bind(client, done, snapshot, instance, cache, stop)
         if not options.dry_run and done.lost() is None:
             _write_status(client, done, stop)
+    add_up(done, *moved)
     end_pass(client, done, stop)
+
+
+def place_moved(client: Client, done: Pass, instance: Instance, stop: threading.Event) -> None:
+    """Bind pods that were made again where the plan by which they were moved has them; what has no room there waits
+    like any other.
+    """
+    units = done.reserved.made
+    placement = _admitted(instance, [{key: node for unit in units for key, node in unit.items()}])
+    placement = placement or _admitted(instance, units[:_ONE_BY_ONE])
+    if placement is not None:
+        plan, gangs = done.plan, done.gangs
+        bind_placement(client, done, instance, placement, stop)
+        add_up(done, plan, gangs)
+
+
+def _admitted(instance: Instance, units: Iterable[Mapping[Key, str]]) -> Placement | None:
+    """A placement of units, each beside those before it, where the rules allow it; None: of none."""
+    found: Placement | None = None
+    for unit in units:
+        bindings = found.bindings if found is not None else ()
+        tried = aligned(instance, Placement((*bindings, *(Binding(key, node) for key, node in unit.items()))))
+        if unit and not verify(instance, tried):
+            found = tried
+    return found
+
+
+def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
+    """Have a pass tell of what it bound before, too."""
+    before = {gang.key: gang for gang in gangs}
+    for gang in done.gangs:
+        earlier = before.get(gang.key)
+        before[gang.key] = gang if earlier is None else replace(gang, bound=(*earlier.bound, *gang.bound))
+    done.gangs = list(before.values())
+    batches, dropped = (*plan.batches, *done.plan.batches), {**plan.dropped, **done.plan.dropped}
+    done.plan = replace(done.plan, batches=batches, dropped=dropped)
 
 
 def bind_placement(client: Client, done: Pass, instance: Instance, placement: Placement, stop: threading.Event) -> None:
@@ -355,11 +405,11 @@ def read_cluster(
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
         waiting = waiting_workloads(done.workloads, now)
-        ours = guarded(taken, options.guards)
+        ours, done.reserved = with_reservations(guarded(taken, options.guards), _reservations(done), now)
         made = prepared(ours, done.cooling, done.record.gangs, now, waiting, _held(done))
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
-        done.half_bound_before, done.backing_off = made.half_bound, made.backing_off
+        done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
         if options.strict and instance.findings:
             expected = "no finding (--strict)"
             raise StrictFindings(
@@ -384,6 +434,11 @@ def _held(done: Pass) -> HeldRoom | None:
     """Room that an earlier pass has made."""
     held = done.record.disruption.held
     return held if held is not None and held.made_by != done.identifier else None
+
+
+def _reservations(done: Pass) -> list[Reservation]:
+    """Room that earlier passes keep for what they moved."""
+    return [each for each in done.record.disruption.reservations if each.made_by != done.identifier]
 
 
 def _recorded(client: Client, done: Pass) -> RecordedGangs:

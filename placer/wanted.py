@@ -193,12 +193,12 @@ def new_groups(instance: Instance, before: Instance) -> list[GroupKey]:
     Raises
     ------
     UsageError
-        A pod that was not there before, or not on that node, has a node.
+        Beside them a pod that was not there before, or not on that node, has a node.
     """
-    there = before.pods
-    placed = (pod for pod in instance.pods.values() if pod.node is not None)
-    odd = next((pod for pod in placed if pod.key not in there or there[pod.key].node != pod.node), None)
-    if odd is not None:
+    new = (pod for pod in instance.pending if pod.key not in before.pods)
+    groups = list(dict.fromkeys(pod.group for pod in new if pod.group is not None))
+    nodes = {key: pod.node for key, pod in before.pods.items()}
+    odd = next((pod for key, pod in instance.pods.items() if pod.node != nodes.get(key)), None)
+    if groups and odd is not None:
         raise UsageError(f"--want: found Pod {odd.key} on Node {odd.node}, expected pods that wait for one")
-    new = (pod for pod in instance.pending if pod.key not in there)
-    return list(dict.fromkeys(pod.group for pod in new if pod.group is not None))
+    return groups

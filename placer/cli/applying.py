@@ -86,11 +86,17 @@ def apply_plan(options: argparse.Namespace, make: MakePass) -> Result:
         finally:  # whatever happened, what was evicted is told
             _tell(options, done)
     if done.result is None:
-        raise ClusterError(f"nothing was decided: {done.paused() or f'{done.options.lease} is held by {done.leader}'}")
+        raise ClusterError(f"nothing was decided: {_undecided(done)}")
     trouble = next(_troubles(done), None)
     if trouble is not None:
         raise ClusterError(trouble)
     return done.result
+
+
+def _undecided(done: Pass) -> str:
+    if done.disruption is not None and done.disruption.trouble is not None:
+        return done.disruption.trouble
+    return done.paused() or f"{done.options.lease} is held by {done.leader}"
 
 
 def _pass_options(options: argparse.Namespace) -> PassOptions:

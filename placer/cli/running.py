@@ -180,7 +180,11 @@ def _summary(done: Pass) -> dict[str, Any]:
 def _room(done: Pass) -> dict[str, Any]:
     """What was disturbed, and what became of room that an earlier pass has made."""
     report = done.disruption
-    return {"disruption": disruption_document(report) if report is not None else None, "room": done.room.value}
+    return {
+        "disruption": disruption_document(report) if report is not None else None,
+        "room": done.room.value,
+        "reserved": sum(len(each.pods) for each in done.reserved.left),
+    }
 
 
 def _decision(done: Pass) -> dict[str, Any]:

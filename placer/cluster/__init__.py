@@ -9,7 +9,8 @@
 ``cluster.planning``    No request is made here: what to bind in which order (``binding_plan``), pods and nodes as they
                         are, with the room they leave (``scheduler_cache``), and the other rules (``rule_checks``), what
                         became of a gang (``gang_outcome``), what becomes of one that is half-bound (``half_bound``),
-                        whether what is left of a placement that disturbs holds (``disruption_plan``)
+                        whether what is left of a placement that disturbs holds (``disruption_plan``), room for pods
+                        that are moved (``reservations``)
 ``cluster.writing``     who may write (``lease``), one binding (``binding``), all of a plan (``plan_execution``), gangs
                         that are half-bound (``gang_ledger``, ``rolling_back``), one eviction (``eviction``), those of a
                         plan and the nodes that are nominated (``making_room``), conditions, Events and status

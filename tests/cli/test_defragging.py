@@ -95,16 +95,19 @@ def test_a_job_in_a_file_is_what_its_controller_would_make(tmp_path: Path, capsy
 @pytest.mark.parametrize(
     ("odd", "message"),
     [
-        (node("new", cpu=64), "found Node new, expected a job"),
-        (policy(disruption={"move": "none"}), "found Policy default, expected a job"),
-        (pod("there", node="n00", cpu=1), "found Pod default/there on Node n00, expected pods that wait for one"),
+        ([node("new", cpu=64)], "found Node new, expected a job"),
+        ([policy(disruption={"move": "none"})], "found Policy default, expected a job"),
+        (
+            [pod("there", node="n00", cpu=1), pod("new", cpu=1)],
+            "found Pod default/there on Node n00, expected pods that wait for one",
+        ),
     ],
 )
 def test_what_says_what_the_cluster_is_cannot_be_wanted(
-    odd: Document, message: str, tmp_path: Path, capsys: Capture
+    odd: list[Document], message: str, tmp_path: Path, capsys: Capture
 ) -> None:
     cluster, wanted = written(tmp_path, racks(1, spare=1)), tmp_path / "odd.json"
-    wanted.write_text(json.dumps(odd))
+    wanted.write_text("\n".join(map(json.dumps, odd)))
     assert main(["defrag", cluster, "--want", str(wanted), "--quiet"]) == 2
     assert message in capsys.readouterr().err
 

@@ -9,13 +9,13 @@ import pytest
 
 from placer.cli import main
 from tests.cluster.api import Api
-from tests.cluster.controllers import owned, priority_class
+from tests.cluster.controllers import PODS, owned, priority_class
 from tests.cluster.passes import Passes
 from tests.cluster.proxy import Proxy
 from tests.cluster.server import ControlPlane
-from tests.support import Document, hyper_node, node, pod_group
+from tests.support import Document, hyper_node, node, pod_group, policy
 
-__all__ = ["REFUSED", "Applied", "evictions", "full", "told"]
+__all__ = ["REFUSED", "Applied", "Run", "allowed", "evictions", "full", "nominated", "told"]
 
 EVENTS = "/apis/events.k8s.io/v1/events"
 REFUSED = json.dumps(
@@ -53,6 +53,35 @@ class Applied:
             documents.append(document)
             text = text[end:].strip()
         return {key: value for each in documents for key, value in each.items()} | {"code": found}
+
+
+class Run:
+    """Passes of ``run`` that may disturb."""
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
+
+    def __call__(self, *flags: str, hourly: int = 20, code: int | None = 0) -> dict[str, Any]:
+        """Make one; what it says."""
+        return self._passes(*self.flags(*flags, hourly=hourly), code=code)
+
+    @staticmethod
+    def flags(*flags: str, hourly: int = 20) -> list[str]:
+        """What such a pass is called with."""
+        within = [] if "--gone-within" in flags else ["--gone-within", "60"]
+        return ["--max-evictions-per-hour", str(hourly), "--time-limit", "600", "--workers", "1", *within, *flags]
+
+
+def allowed(cluster: Api, **disruption: Any) -> None:
+    """Have the Policy let passes disturb."""
+    cluster.create(policy(disruption=disruption))
+
+
+def nominated(cluster: Api) -> dict[str, str]:
+    """Pod to the node that it is nominated to, of those that wait."""
+    there = {each["metadata"]["name"]: each for each in cluster.items(PODS)}
+    found = {name: each["status"].get("nominatedNodeName") for name, each in there.items()}
+    return {name: node for name, node in found.items() if node and not there[name]["spec"].get("nodeName")}
 
 
 def evictions(proxy: Proxy) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import Applied
+from tests.cluster.applied import Applied, Run
 from tests.cluster.binaries import Missing, program, programs, resource_definitions
 from tests.cluster.deployed import Deployed
 from tests.cluster.passes import Passes
@@ -22,6 +22,7 @@ from tests.cluster.proxy import Proxy, proxied
 from tests.cluster.server import ControlPlane
 
 T = TypeVar("T")
+POLICIES = Path(__file__).parents[2] / "deploy" / "crds" / "placer" / "policies.yaml"
 
 
 def _found(look: Callable[[], T]) -> T:
@@ -156,3 +157,10 @@ def defrag(applied: Callable[[str], Applied]) -> Applied:
 @pytest.fixture
 def repair(applied: Callable[[str], Applied]) -> Applied:
     return applied("repair")
+
+
+@pytest.fixture
+def run(cluster: Api, passes: Passes) -> Run:
+    """Passes that may disturb, at an empty server that knows Volcano's kinds and ours."""
+    cluster.install([POLICIES])
+    return Run(passes)

@@ -5,54 +5,21 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import REFUSED, evictions, full, told
+from tests.cluster.applied import REFUSED, Run, allowed, evictions, full, nominated, told
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.faults import steal
-from tests.cluster.passes import Passes, bound, overfull
+from tests.cluster.passes import bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.support import Document, node, policy
+from tests.support import Document, node
 
-POLICIES = Path(__file__).parents[2] / "deploy" / "crds" / "placer" / "policies.yaml"
 EVICT = {"evict": "lower-priority"}
 BOTH = {"evict": "lower-priority", "move": "fewest"}
 GAINING = {"train-0", "train-1"}
-
-
-class Run:
-    """Passes that may disturb."""
-
-    def __init__(self, passes: Passes) -> None:
-        self._passes = passes
-
-    def __call__(self, *flags: str, hourly: int = 20, code: int | None = 0) -> dict[str, Any]:
-        """Make one; what it says."""
-        within = [] if "--gone-within" in flags else ["--gone-within", "60"]
-        limits = ["--max-evictions-per-hour", str(hourly), "--time-limit", "600", "--workers", "1"]
-        return self._passes(*limits, *within, *flags, code=code)
-
-
-@pytest.fixture
-def run(cluster: Api, passes: Passes) -> Run:
-    """Passes at an empty server that knows Volcano's kinds and ours."""
-    cluster.install([POLICIES])
-    return Run(passes)
-
-
-def allowed(cluster: Api, **disruption: Any) -> None:
-    cluster.create(policy(disruption=disruption))
-
-
-def nominated(cluster: Api) -> dict[str, str]:
-    """Pod to the node that it is nominated to, of those that wait."""
-    there = {each["metadata"]["name"]: each for each in cluster.items(PODS)}
-    found = {name: each["status"].get("nominatedNodeName") for name, each in there.items()}
-    return {name: node for name, node in found.items() if node and not there[name]["spec"].get("nodeName")}
 
 
 def still_run(cluster: Api) -> set[str]:

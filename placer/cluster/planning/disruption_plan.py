@@ -217,13 +217,13 @@ def made_again(
     Parameters
     ----------
     moved, made
-        Pods that were moved, and pods that were made since and wait, to the uids of their controllers.
+        Pods that were moved, and pods that were made since, to the uids of their controllers.
     before, now
         The instances that they are in.
     """
     free: dict[tuple[object, ...], list[Key]] = defaultdict(list)
     for key, uid in sorted(made.items()):
-        if key in now.pods and now.pods[key].state is PodState.PENDING:
+        if key in now.pods:
             free[_role(now, now.pods[key], uid)].append(key)
     found: dict[Key, Key] = {}
     same: tuple[Callable[[Pod, Pod], bool], ...] = (_same_name, _same_labels, lambda _one, _other: True)

@@ -44,7 +44,9 @@ __all__ = [
     "HalfBoundGang",
     "Prepared",
     "RoomState",
+    "backing_off",
     "changed",
+    "instance_in",
     "marked",
     "prepared",
 ]
@@ -85,7 +87,8 @@ class RoomState(Enum):
     NONE = "none"  #: there is none
     MADE = "made"  #: victims are on their way out
     FREE = "free"  #: all are gone
-    OVER = "over"  #: it is not held any more: a victim runs on, who is to have it does not wait, or it took too long
+    BEGUN = "begun"  #: a victim runs on, since the pass that made it has ended before its time
+    OVER = "over"  #: it is not held any more: who is to have it does not wait, or it took too long
 
 
 class BackOff(NamedTuple):
@@ -147,21 +150,21 @@ def prepared(
         Room that an earlier pass has made.
     """
     found = changed(snapshot, _cooled(cooling))
-    instance = _instance(found)
+    instance = instance_in(found)
     begun, at = record or {}, now or datetime.now(UTC)
     half = _half_bound(found, instance, begun)
     waiting = _backing_off(instance, begun.keys() - half.keys(), begun, at)
     waiting |= _rejected(found, instance, rejected or {})
     room = _room_state(found, instance, held, at)
     first = [*_with_room(instance, held, room), *_incomplete(instance, half)]
-    changes = _raised(instance, first) | {("Pod", key): _gate for key in waiting}
+    changes = _raised(instance, first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
     if not changes:
         return Prepared(found, instance, half, waiting, room)
     raised = changed(found, changes)
     if first:
         raised = replace(raised, items=(*raised.items, msgspec.json.encode(_CLASS)))
-    return Prepared(raised, _instance(raised), half, waiting, room)
+    return Prepared(raised, instance_in(raised), half, waiting, room)
 
 
 def _incomplete(instance: Instance, half: Iterable[GroupKey]) -> list[GroupKey]:
@@ -174,9 +177,11 @@ def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, n
         return RoomState.NONE
     victims = _states(snapshot, instance, held.victims)
     gaining = _states(snapshot, instance, {key: uid for key, (uid, _) in held.pods.items()})
-    if now > held.until or PodState.BOUND in victims or gaining != [PodState.PENDING] * len(held.pods):
+    if now > held.until or gaining != [PodState.PENDING] * len(held.pods):
         return RoomState.OVER
-    return RoomState.MADE if victims else RoomState.FREE
+    if PodState.TERMINATING in victims:
+        return RoomState.MADE
+    return RoomState.BEGUN if PodState.BOUND in victims else RoomState.FREE
 
 
 def _states(snapshot: Snapshot, instance: Instance, pods: Mapping[Key, str]) -> list[PodState]:
@@ -193,11 +198,11 @@ def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> It
 
 def _holding(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[tuple[str, Key], Change]:
     """What has pods hold the room that is made for them; others of their gangs wait until they have it."""
-    if held is None or room is not RoomState.MADE:
+    if held is None or room not in (RoomState.MADE, RoomState.BEGUN):
         return {}
     groups = {instance.pods[key].group for key in held.pods} - {None}
     changes: dict[tuple[str, Key], Change] = {
-        ("Pod", key): _gate for group in groups if group is not None for key in instance.groups[group].pending
+        ("Pod", key): backing_off for group in groups if group is not None for key in instance.groups[group].pending
     }
     return changes | {("Pod", key): partial(_nominated, node) for key, (_, node) in held.pods.items()}
 
@@ -287,7 +292,8 @@ _CLASS = {
 }
 
 
-def _instance(snapshot: Snapshot) -> Instance:
+def instance_in(snapshot: Snapshot) -> Instance:
+    """What a snapshot of a cluster states."""
     return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
 
 
@@ -314,7 +320,8 @@ def _taint(node: dict[str, Any]) -> None:
     spec["taints"] = [*(spec.get("taints") or ()), {"key": TAINT, "effect": "NoSchedule"}]
 
 
-def _gate(pod: dict[str, Any]) -> None:
+def backing_off(pod: dict[str, Any]) -> None:
+    """Write into a pod that it is not tried yet."""
     pod["spec"]["schedulingGates"] = [*(pod["spec"].get("schedulingGates") or ()), {"name": BACKING_OFF}]
 
 

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from placer.cluster.reading.client import Server
@@ -40,6 +40,8 @@ __all__ = [
     "RecordedDisruption",
     "RecordedGangs",
     "RejectedWorkload",
+    "Reservation",
+    "ReservedPod",
     "UnansweredPods",
     "digests",
     "packed",
@@ -114,22 +116,56 @@ class HeldRoom:
         Who is to have it: each pod's uid, and its node.
     victims
         Who goes for it, with the uid of each.
-    until
-        When it is given to others.
+    since, until
+        When it was begun, and when it is given to others.
     """
 
     made_by: str
     pods: Mapping[Key, tuple[str, str]]
     victims: Mapping[Key, str]
+    since: datetime
+    until: datetime
+
+
+class ReservedPod(NamedTuple):
+    """A pod that was moved: its uid and its controller's, the node where it goes, and what it was, as JSON."""
+
+    uid: str
+    owner: str
+    node: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room that is kept for pods that go together, until they are made again
+    (:mod:`placer.cluster.planning.reservations`).
+
+    Parameters
+    ----------
+    made_by
+        Identifier of the pass that moved them, or was about to.
+    pods
+        They.
+    since, until
+        When it was begun, and when it is given to others.
+    """
+
+    made_by: str
+    pods: Mapping[Key, ReservedPod]
+    since: datetime
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedDisruption:
-    """What passes have disturbed: the room that is held still, and when how many pods were evicted within an hour."""
+    """What passes have disturbed: the room that is held still, when how many pods were evicted within an hour, and the
+    room that is kept for what was moved.
+    """
 
     held: HeldRoom | None = None
     evictions: tuple[tuple[datetime, int], ...] = ()
+    reservations: tuple[Reservation, ...] = ()
 
     def within(self, hour: timedelta, now: datetime) -> int:
         """How many pods were evicted since so long."""
@@ -268,18 +304,32 @@ def _unanswered(data: Mapping[str, str]) -> UnansweredPods:
 
 
 def _disturbed(disruption: RecordedDisruption) -> list[dict[str, Any]]:
-    """What was disturbed, as JSON: the times, then the room that is held."""
+    """What was disturbed, as JSON: the times, then the room that is held, then what is kept for moved pods."""
     times: list[dict[str, Any]] = [{"when": _time(when), "pods": count} for when, count in disruption.evictions]
     held = disruption.held
+    kept = [
+        _written(each) | {"moved": [[*key, *pod] for key, pod in each.pods.items()]} for each in disruption.reservations
+    ]
     if held is None:
-        return times
+        return times + kept
     room = {
-        "madeBy": held.made_by,
         "pods": [[*key, *there] for key, there in held.pods.items()],
         "victims": [[*key, uid] for key, uid in held.victims.items()],
-        "until": _time(held.until),
     }
-    return [*times, room]
+    return [*times, _written(held) | room, *kept]
+
+
+def _written(room: HeldRoom | Reservation) -> dict[str, Any]:
+    return {"madeBy": room.made_by, "since": _time(room.since), "until": _time(room.until)}
+
+
+def _kept(told: Mapping[str, Any]) -> Reservation:
+    pods = {Key(space, name): ReservedPod(*rest) for space, name, *rest in told["moved"]}
+    return Reservation(told["madeBy"], pods, *_span(told))
+
+
+def _span(told: Mapping[str, Any]) -> tuple[datetime, datetime]:
+    return datetime.fromisoformat(told["since"]), datetime.fromisoformat(told["until"])
 
 
 def _disruption(data: Mapping[str, str]) -> RecordedDisruption:
@@ -290,12 +340,12 @@ def _disruption(data: Mapping[str, str]) -> RecordedDisruption:
             each["madeBy"],
             {Key(space, name): (uid, node) for space, name, uid, node in each["pods"]},
             {Key(space, name): uid for space, name, uid in each["victims"]},
-            datetime.fromisoformat(each["until"]),
+            *_span(each),
         )
         for each in told
-        if "madeBy" in each
+        if "victims" in each
     )
-    return RecordedDisruption(next(rooms, None), evictions)
+    return RecordedDisruption(next(rooms, None), evictions, tuple(_kept(each) for each in told if "moved" in each))
 
 
 def _text(told: list[dict[str, Any]]) -> str:

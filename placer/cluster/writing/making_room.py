@@ -105,7 +105,9 @@ def evict_pods(
     return None
 
 
-def nominate(server: Writer, nodes: Mapping[Key, str | None], identities: Mapping[Key, Identity]) -> list[str]:
+def nominate(
+    server: Writer, nodes: Mapping[Key, str] | Mapping[Key, None], identities: Mapping[Key, Identity]
+) -> list[str]:
     """Write into the status of pods for which node room is made, None: for none any more.
 
     Returns

@@ -1,0 +1,178 @@
+"""Room that is kept for pods that were moved, until their controllers have made them again.
+
+A pass that moves pods records where each goes before the first is evicted. What is made in their place while the pass
+waits it binds itself. For the rest the passes that follow read the record:
+
+=====================================  ==================================================================
+of the pods that go together           the room
+=====================================  ==================================================================
+one runs on where it was               is not kept: the plan was not carried out so far
+one is not made again yet              is held, in the snapshot, by placeholder pods that are nominated to the nodes;
+                                       those that are made wait for it
+all are made again                     is theirs: they are bound there before anything else is decided
+one runs again                         is not kept for that one
+=====================================  ==================================================================
+
+It is kept until the time that the record says, and given to others then. Nothing of this is written to the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from placer.cluster.planning.disruption_plan import made_again, owners
+from placer.cluster.reading.earlier_passes import ROOM, BackOff, backing_off, changed, instance_in
+from placer.cluster.reading.gang_record import Reservation, ReservedPod
+from placer.cluster.reading.snapshot import Snapshot
+from placer.instance import GroupKey, Instance, Key, PodState
+
+__all__ = ["ReservedRoom", "with_reservations"]
+
+_ALIVE = (PodState.PENDING, PodState.BOUND)
+_WHY = "pods that were moved with it are not made again yet"
+
+
+@dataclass(frozen=True)
+class ReservedRoom:
+    """What is so of the room that is kept for moved pods.
+
+    Parameters
+    ----------
+    left
+        What is kept still, without pods that run again.
+    made
+        Pods that were made again and wait, those of whole units alone, each with its node.
+    waiting
+        Those that wait for others of their unit.
+    """
+
+    left: tuple[Reservation, ...] = ()
+    made: tuple[Mapping[Key, str], ...] = ()
+    waiting: Mapping[Key, BackOff] = field(default_factory=dict)
+
+
+def with_reservations(
+    snapshot: Snapshot, reservations: Collection[Reservation], now: datetime
+) -> tuple[Snapshot, ReservedRoom]:
+    """Hold in a snapshot the room that is kept, and say what is so of it.
+
+    Parameters
+    ----------
+    snapshot
+        Of the cluster.
+    reservations
+        As recorded, those of other passes than this one.
+    now
+        By the server's clock.
+    """
+    alive = [each for each in reservations if now <= each.until]
+    if not alive:
+        return snapshot, ReservedRoom()
+    items = (_pending(key, pod) for key, pod in _stand_ins(alive).items())
+    instance = instance_in(replace(snapshot, items=(*snapshot.items, *items)))
+    alive = [each for each in alive if not _is_void(snapshot, instance, each)]
+    moved = {key: pod.owner for key, pod in _stand_ins(alive).items()}
+    found = made_again(moved, instance, instance, dict(_candidates(snapshot, instance, alive)))
+    return _held(snapshot, instance, [unit for each in alive if (unit := _Unit.of(each, instance, found)).pods])
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """Pods that were moved together, but those that run again, and those made in their place that wait, each with its
+    node.
+    """
+
+    reservation: Reservation
+    pods: Mapping[Key, ReservedPod]
+    new: Mapping[Key, str]
+
+    @classmethod
+    def of(cls, reservation: Reservation, instance: Instance, found: Mapping[Key, Key]) -> _Unit:
+        again = {key: found.get(_stand_in(key, pod)) for key, pod in reservation.pods.items()}
+        pods = {key: pod for key, pod in reservation.pods.items() if not _runs(instance, again[key])}
+        new = {match: pod.node for key, pod in pods.items() if (match := again[key]) is not None}
+        return cls(reservation, pods, new)
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.new) == len(self.pods)
+
+    def waiting(self, instance: Instance) -> dict[Key, BackOff]:
+        """What is made again and waits for the rest."""
+        until = self.reservation.until
+        return {key: BackOff(instance.pods[key].group or GroupKey("", *key), until, _WHY) for key in self.new}
+
+    def placeholders(self) -> Iterator[bytes]:
+        """What holds the room."""
+        return (_nominated(_stand_in(key, pod), pod) for key, pod in self.pods.items())
+
+
+def _stand_ins(reservations: Iterable[Reservation]) -> dict[Key, ReservedPod]:
+    return {_stand_in(key, pod): pod for each in reservations for key, pod in each.pods.items()}
+
+
+def _stand_in(key: Key, pod: ReservedPod) -> Key:
+    """What a moved pod is called in the snapshot; no name of a real one has a colon."""
+    return Key(key.namespace, f"moved:{pod.uid}")
+
+
+def _is_void(snapshot: Snapshot, instance: Instance, reservation: Reservation) -> bool:
+    """Whether one of the pods was never evicted, or a node is not there any more."""
+    for key, pod in reservation.pods.items():
+        there = snapshot.identities.get(key)
+        runs = there is not None and there.uid == pod.uid and _runs(instance, key)
+        if runs or pod.node not in instance.nodes:
+            return True
+    return False
+
+
+def _candidates(
+    snapshot: Snapshot, instance: Instance, reservations: Collection[Reservation]
+) -> Iterator[tuple[Key, str]]:
+    """Pods that may have been made in the place of others, each with the uid of its controller."""
+    pods = _stand_ins(reservations).values()
+    moved = {pod.uid for pod in pods}
+    since = {pod.owner: int(each.since.timestamp()) for each in reservations for pod in each.pods.values()}
+    there = [key for key, pod in instance.pods.items() if pod.state in _ALIVE]
+    for key, owner in owners(snapshot, there).items():
+        is_new = owner in since and instance.pods[key].created >= since[owner]
+        if is_new and snapshot.identities[key].uid not in moved:
+            yield key, owner
+
+
+def _held(snapshot: Snapshot, instance: Instance, units: Collection[_Unit]) -> tuple[Snapshot, ReservedRoom]:
+    """What is kept, with placeholders where not all of a unit is made again."""
+    parts = [unit for unit in units if not unit.is_whole]
+    items = (item for unit in parts for item in unit.placeholders())
+    waiting = dict(chain.from_iterable(unit.waiting(instance).items() for unit in parts))
+    held = changed(snapshot, {("Pod", key): backing_off for key in waiting})
+    left = tuple(replace(unit.reservation, pods=unit.pods) for unit in units)
+    made = tuple(unit.new for unit in units if unit.is_whole)
+    return replace(held, items=(*held.items, *items)), ReservedRoom(left, made, waiting)
+
+
+def _runs(instance: Instance, key: Key | None) -> bool:
+    return key is not None and key in instance.pods and instance.pods[key].state is PodState.BOUND
+
+
+def _pending(key: Key, pod: ReservedPod) -> bytes:
+    """A moved pod as if it waited for a node."""
+    document: dict[str, Any] = msgspec.json.decode(pod.text)
+    document["metadata"] = {**document["metadata"], "name": key.name, "uid": ""}
+    document["spec"].pop("nodeName", None)
+    document["status"] = {}
+    return msgspec.json.encode(document)
+
+
+def _nominated(key: Key, pod: ReservedPod) -> bytes:
+    """A placeholder that holds its room."""
+    document = msgspec.json.decode(_pending(key, pod))
+    document["spec"]["schedulerName"] = ROOM
+    document["status"] = {"nominatedNodeName": pod.node}
+    return msgspec.json.encode(document)
