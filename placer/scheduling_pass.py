@@ -405,8 +405,8 @@ def read_cluster(
         done.workloads = remembered(done.record.workloads, found, options.cool_down, now)
         done.cooling = cooling_nodes(done.workloads, options.cool_down, now)
         waiting = waiting_workloads(done.workloads, now)
-        ours, done.reserved = with_reservations(guarded(taken, options.guards), _reservations(done), now)
-        made = prepared(ours, done.cooling, done.record.gangs, now, waiting, _held(done))
+        kept, done.reserved = with_reservations(taken, _reservations(done), now)
+        made = prepared(guarded(kept, options.guards), done.cooling, done.record.gangs, now, waiting, _held(done))
         snapshot, instance, done.policy = made.snapshot, made.instance, made.instance.policy
         done.room = made.room
         done.half_bound_before, done.backing_off = made.half_bound, {**made.backing_off, **done.reserved.waiting}
@@ -415,7 +415,7 @@ def read_cluster(
             raise StrictFindings(
                 [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
             )
-        done.snapshot, done.cache = snapshot, SchedulerCache(taken, instance)
+        done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance)
     return snapshot, instance, done.cache
 
 

@@ -79,11 +79,11 @@ def test_where_one_eviction_would_be_refused_none_is_made(cluster: Api, preempt:
     assert not any(each["metadata"].get("deletionTimestamp") for each in cluster.items(PODS))
 
 
-def budget(allowed: int) -> Document:
+def budget(allowed: int, name: str = "evals") -> Document:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": "evals"},
+        "metadata": {"name": name},
         "spec": {"selector": {"matchLabels": {"app": "eval0"}}, "maxUnavailable": allowed},
         "status": {
             "disruptionsAllowed": allowed,
@@ -114,6 +114,18 @@ def test_a_budget_is_kept_by_the_plan_and_by_the_server(cluster: Api, preempt: A
     done = preempt(code=6)
     assert done["applied"]["evicted"] == []
     assert "disruption budget" in done["applied"]["trouble"]
+    assert len(bound(cluster)) == 4
+
+
+def test_a_pod_that_two_budgets_mean_is_not_evicted_by_the_server(cluster: Api, preempt: Applied) -> None:
+    """Each of them would allow it; the Eviction API takes no such pod, and says so with 500."""
+    full(cluster)
+    cluster.patch(f"{PODS}/eval0-0", {"metadata": {"labels": {"app": "eval0"}}})
+    cluster.create(budget(2), budget(2, "others"))
+    done = preempt(code=6)
+    assert done["applied"]["evicted"] == []
+    assert "Pod default/eval0-0 cannot be evicted: 500" in done["applied"]["trouble"]
+    assert "more than one PodDisruptionBudget" in done["applied"]["trouble"]
     assert len(bound(cluster)) == 4
 
 
