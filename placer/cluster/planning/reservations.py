@@ -79,11 +79,11 @@ def with_reservations(
     alive = [each for each in alive if not _is_void(snapshot, instance, each)]
     moved = {key: pod.owner for key, pod in _stand_ins(alive).items()}
     found = made_again(moved, instance, instance, dict(_candidates(snapshot, instance, alive)))
-    return _held(snapshot, instance, [unit for each in alive if (unit := _Unit.of(each, instance, found)).pods])
+    return _held(snapshot, instance, [unit for each in alive if (unit := _MovedUnit.of(each, instance, found)).pods])
 
 
 @dataclass(frozen=True)
-class _Unit:
+class _MovedUnit:
     """Pods that were moved together, but those that run again, and those made in their place that wait, each with its
     node.
     """
@@ -93,7 +93,7 @@ class _Unit:
     new: Mapping[Key, str]
 
     @classmethod
-    def of(cls, reservation: Reservation, instance: Instance, found: Mapping[Key, Key]) -> _Unit:
+    def of(cls, reservation: Reservation, instance: Instance, found: Mapping[Key, Key]) -> _MovedUnit:
         again = {key: found.get(_stand_in(key, pod)) for key, pod in reservation.pods.items()}
         pods = {key: pod for key, pod in reservation.pods.items() if not _runs(instance, again[key])}
         new = {match: pod.node for key, pod in pods.items() if (match := again[key]) is not None}
@@ -146,7 +146,7 @@ def _candidates(
             yield key, owner
 
 
-def _held(snapshot: Snapshot, instance: Instance, units: Collection[_Unit]) -> tuple[Snapshot, ReservedRoom]:
+def _held(snapshot: Snapshot, instance: Instance, units: Collection[_MovedUnit]) -> tuple[Snapshot, ReservedRoom]:
     """What is kept, with placeholders where not all of a unit is made again."""
     parts = [unit for unit in units if not unit.is_whole]
     items = (item for unit in parts for item in unit.placeholders())
