@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from placer.laboratory.sweep.records import RunRecord
 from placer.laboratory.sweep.runs import parse_subject
 from placer.laboratory.sweep.statistics import references
-from tests.benchmarks.families import FAMILIES, tables
+from tests.benchmarks.families import FAMILIES, planned, tables
 from tests.benchmarks.goals import (
     Goal,
     above_bound,
@@ -52,6 +53,15 @@ def test_every_word_is_a_family_or_a_shipped_instance() -> None:
             assert subject.family is not None or (ROOT / word).is_file(), word
     words = [word for family in FAMILIES.values() for word in family.words if not family.started]
     assert len(words) == len(set(words))
+
+
+def test_large_families_have_few_of_the_seeds() -> None:
+    options = argparse.Namespace(policies="auto,kube-default", time_limit=60.0, workers=1)
+    runs = {name: list(planned(FAMILIES[name], options, range(1, 11))) for name in ("neighbours-m", "neighbours-l")}
+    assert {name: [run.seed for run in each if run.policy == "auto"] for name, each in runs.items()} == {
+        "neighbours-m": list(range(1, 11)),
+        "neighbours-l": [1, 2],
+    }
 
 
 def test_weights_stand_beside_the_least_bound_or_what_is_known() -> None:

@@ -6,6 +6,7 @@ alone, families with each. Figures of time are worth something on an idle machin
 
     python -m tests.benchmarks.families -o lines.jsonl
     python -m tests.benchmarks.families -o lines.jsonl --families openb-gpuspec33,mixed-l --seeds 1-9 --policies auto
+    python -m tests.benchmarks.families -o lines.jsonl --families neighbours-m,neighbours-l --seeds 1-10
     python -m tests.benchmarks.families --tables lines.jsonl
 
 It is meant to be called in the folder of the sources: lines name shipped instances by their path from there.
@@ -75,12 +76,15 @@ class BenchmarkFamily:
     started
         Method whose start is measured in an interpreter of its own, in processor seconds, in place of runs of a sweep;
         empty: none.
+    seeds
+        So many of the seeds asked for at most; None: all of them.
     """
 
     text: str
     words: tuple[str, ...]
     goals: tuple[Goal, ...]
     started: str = ""
+    seeds: int | None = None
 
 
 def shipped(*names: str) -> tuple[str, ...]:
@@ -146,8 +150,14 @@ FAMILIES: dict[str, BenchmarkFamily] = {
         ("neighbours --nodes 1000",),
         (Goal("placed, worst", placed, min, least=0.999),),
     ),
+    "neighbours-l": BenchmarkFamily(
+        "the same on 5,000 nodes",
+        ("neighbours --nodes 5000",),
+        (Goal("placed, worst", placed, min, least=0.999),),
+        seeds=2,
+    ),
     "label-racks-m": BenchmarkFamily(
-        "the same without HyperNodes: racks are labels of nodes, gangs ask for one value",
+        "neighbours-m without HyperNodes: racks are labels of nodes, gangs ask for one value",
         ("neighbours --nodes 1000 --by-label",),
         (Goal("placed, worst", placed, min, least=0.999),),
     ),
@@ -249,7 +259,7 @@ def planned(family: BenchmarkFamily, options: argparse.Namespace, seeds: Sequenc
         alone = parse_subject(word).family is None
         yield from plan(
             [word],
-            seeds=seeds[:1] if alone else seeds,
+            seeds=seeds[:1] if alone else seeds[: family.seeds],
             policies=options.policies.split(","),
             time_limit=options.time_limit,
             workers=options.workers,

@@ -3,6 +3,8 @@
 In a full cluster room is left where those that wait may not be: their host has one of them already, or their domain has
 more than the others (C13, C14). Whoever only adds pods sees no way then, though a pod that may be almost anywhere could
 take that room and leave its own. So for each pod that finds none one other is moved, as far as tier limits let it.
+
+In the same way nodes are emptied that a few pods keep open, since those that are in use have one of each already (O4).
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ import numpy as np
 from placer.methods.greedy.best_fit import tops
 from placer.methods.greedy.state import STEP, BoolArray, GreedyState, IntArray
 
-__all__ = ["make_way"]
+__all__ = ["empty_nodes", "make_way"]
 
 #: ``GreedyState.work`` of one call, about half a second; and of a look at a pod that might move.
 WORK, LOOK = 60 * 10**6, STEP // 50
+
+#: So many nodes are tried in vain before no other is.
+IN_VAIN = 3
 
 
 def make_way(state: GreedyState, groups: Iterable[int]) -> list[int]:
@@ -40,12 +45,46 @@ def make_way(state: GreedyState, groups: Iterable[int]) -> list[int]:
     return [group for group in groups if search.admit(group)]
 
 
-class _MakingWay:
-    """Exchanges of two pods: one comes, one moves."""
+def empty_nodes(state: GreedyState) -> bool:
+    """Empty nodes that only new pods use, those with least first, into others in use (O4).
 
-    def __init__(self, state: GreedyState) -> None:
-        self.state, self.dense, self.limit = state, state.dense, state.work + WORK
-        #: Class to the nodes with room for one of its pods, as things stand.
+    Where pods ask something of each other and no kubelet refuses any, and of pods that no other value looks at.
+
+    Parameters
+    ----------
+    state
+        What is placed; is changed. All of it stays placed.
+
+    Returns
+    -------
+    Whether any is empty now.
+    """
+    if state.neighbours is None or state.zones is not None:
+        return False
+    search, in_vain = _MakingWay(state, still=True), 0
+    before = int(state.used.sum())
+    opened = np.flatnonzero(state.used & ~state.dense.node_used)
+    for node in opened[np.argsort(-state.price[opened], kind="stable")].tolist():
+        if in_vain < IN_VAIN and state.work < search.limit and search.could_be_empty(node):
+            in_vain += not search.empty(node)
+    return int(state.used.sum()) < before
+
+
+class _MakingWay:
+    """Exchanges of two pods: one comes, one moves.
+
+    Parameters
+    ----------
+    state
+        What is placed; is changed.
+    still
+        Whether pods stay that a tier limit or nearness is about (C7, O2); else they move as far as their limit lets
+        them.
+    """
+
+    def __init__(self, state: GreedyState, *, still: bool = False) -> None:
+        self.state, self.dense, self.limit, self.still = state, state.dense, state.work + WORK, still
+        #: Shape to the nodes with room for one of its pods, as things stand.
         self._roomy: dict[int, IntArray] = {}
 
     def admit(self, group: int) -> bool:
@@ -60,6 +99,35 @@ class _MakingWay:
             self.state.undo(mark)
             self._roomy.clear()
         return False
+
+    def could_be_empty(self, node: int) -> bool:
+        """Whether all pods of a node may move, and there is room in all for them on others in use."""
+        others = self.state.used.copy()
+        others[node] = False
+        leave = self._leave(node)
+        taken = sum(self.dense.classes[index].request * count for index, count in leave)
+        enough = bool((self.state.free[others].sum(axis=0) >= taken).all())
+        return enough and all(self._may_move(index) for index, _ in leave)
+
+    def _leave(self, node: int) -> list[tuple[int, int]]:
+        """Classes and pods that would have to leave a node for it to be empty: DaemonSets' pods may stay (O4)."""
+        there = self.state.on[node].items()
+        return [(index, count) for index, count in there if not self.dense.classes[index].daemon]
+
+    def empty(self, node: int) -> bool:
+        """Move all pods of a node to others in use, or none."""
+        state, mark = self.state, self.state.mark()
+        inside = state.used.copy()
+        inside[node] = False
+        for index, count in self._leave(node):
+            for _ in range(count):
+                state.take(index, [node], [-1])
+                moved = self._place(index, inside)
+                self._roomy.clear()
+                if not moved or (state.neighbours is not None and not state.neighbours.even_for(index)):
+                    state.undo(mark)
+                    return False
+        return True
 
     def _admit_in(self, group: int, domain: int) -> bool:
         begin, end = self.state.layout.slice_of(domain)
@@ -81,35 +149,36 @@ class _MakingWay:
         open_to_it = self.dense.masks[self.dense.classes[index].mask] & inside
         counts = open_to_it.astype(np.int64)
         self.state.close(index, None, counts)
-        return any(self._move_aside(index, node) for node in np.flatnonzero(counts > 0).tolist())
+        return any(self._move_aside(index, node, inside) for node in np.flatnonzero(counts > 0).tolist())
 
     def _tightest(self, nodes: IntArray) -> int:
         return int(nodes[int(np.argmin(self.state.price[nodes]))])
 
-    def _move_aside(self, index: int, node: int) -> bool:
+    def _move_aside(self, index: int, node: int, inside: BoolArray) -> bool:
         """Place a pod on a full node, one of whose pods moves elsewhere."""
         lacking = self.dense.classes[index].request - self.state.free[node]
         for other in list(self.state.on[node]):
             self.state.work += LOOK
             if self.state.work > self.limit:
                 return False
-            makes_room = len(self._targets(other)) and (self.dense.classes[other].request >= lacking).all()
-            if makes_room and self._may_move(other) and self._exchange(index, node, other):
+            makes_room = len(self._targets(other, inside)) and (self.dense.classes[other].request >= lacking).all()
+            if makes_room and self._may_move(other) and self._exchange(index, node, other, inside):
                 return True
         return False
 
-    def _targets(self, index: int) -> IntArray:
-        """Nodes with room for a pod of a class."""
-        if index not in self._roomy:
+    def _targets(self, index: int, inside: BoolArray) -> IntArray:
+        """Nodes with room for a pod of a class; where nodes are emptied, those ``inside``."""
+        shape = self.state.layout.shape_of[index]
+        if shape not in self._roomy:
             self.state.work += STEP // 4 + self.state.free.size
             enough = (self.state.free >= self.dense.classes[index].request).all(axis=1)
-            self._roomy[index] = np.flatnonzero(enough)
-        return self._roomy[index]
+            self._roomy[shape] = np.flatnonzero(enough & inside if self.still else enough)
+        return self._roomy[shape]
 
-    def _exchange(self, index: int, node: int, other: int) -> bool:
+    def _exchange(self, index: int, node: int, other: int, inside: BoolArray) -> bool:
         """Have a pod of ``other`` leave a node to one of ``index``, if it may be anywhere else then."""
         state, (begin, end) = self.state, self._around(other, node)
-        targets = self._targets(other)
+        targets = self._targets(other, inside)
         targets = targets[(targets >= begin) & (targets < end)]
         if not len(targets):
             return False
@@ -127,12 +196,8 @@ class _MakingWay:
 
     def _around(self, index: int, node: int) -> tuple[int, int]:
         """The nodes, first and one after the last, to which tier limits let a pod of a class move from a node (C7)."""
-        one, tree = self.dense.classes[index], self.dense.domains
-        begin, end = 0, len(self.dense.nodes)
-        scopes = [self.dense.groups[one.group].scope]
-        if one.sub_group >= 0:
-            scopes.append(self.dense.sub_groups[one.sub_group].scope)
-        for scope in scopes:
+        tree, begin, end = self.dense.domains, 0, len(self.dense.nodes)
+        for scope in self._scopes(index):
             for top in self.dense.limit_domains(scope) or ():
                 if tree.begin[top] <= node < tree.end[top]:
                     begin, end = max(begin, int(tree.begin[top])), min(end, int(tree.end[top]))
@@ -140,5 +205,17 @@ class _MakingWay:
 
     def _may_move(self, index: int) -> bool:
         """Whether a pod of a class may move without a look at those it calls, and at those that need it near them."""
-        needed = self.state.neighbours is not None and self.state.neighbours.needed(index)
-        return index not in self.dense.workload_of and not needed
+        if index in self.dense.workload_of or (
+            self.state.neighbours is not None and self.state.neighbours.needed(index)
+        ):
+            return False
+        return not self.still or not any(
+            self.dense.scopes[scope].wanted or self.dense.scopes[scope].limit is not None
+            for scope in self._scopes(index)
+        )
+
+    def _scopes(self, index: int) -> list[int]:
+        """Scopes of the group and the subgroup of a class."""
+        one = self.dense.classes[index]
+        found = [self.dense.groups[one.group].scope]
+        return found if one.sub_group < 0 else [*found, self.dense.sub_groups[one.sub_group].scope]

@@ -25,7 +25,7 @@ from placer.methods.greedy.best_fit import place_equal
 from placer.methods.greedy.communicating import Way, place_communicating
 from placer.methods.greedy.gang_admission import Style, admit, admit_together, extend, place_app, ruin_and_recreate
 from placer.methods.greedy.local_search import move_pods
-from placer.methods.greedy.make_way import make_way
+from placer.methods.greedy.make_way import empty_nodes, make_way
 from placer.methods.greedy.state import STEP, GreedyLayout, GreedyState, running_sums
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
@@ -472,6 +472,7 @@ class _GreedySearch:
         # Whatever else it counts, what is added to a maximal answer is never for the worse.
         self.solution = complete(self.dense, self.solution, self.deadline)
         self._gather()
+        self._empty_nodes()
         if self.dense.network is None or self.deadline.over:
             return
         self.rank = self._rank(self.solution)
@@ -491,6 +492,16 @@ class _GreedySearch:
         found, _ = place_by_ejection_chains(self.dense, self.solution, 0, GATHERING, self.deadline.left)
         self.rank = self._rank(self.solution)
         self.offer(complete(self.dense, found, self.deadline))
+
+    def _empty_nodes(self) -> None:
+        """Move pods off nodes that those that keep off others of their like have opened, while anything else stays."""
+        rule_out = self.dense.neighbours is None or self.deadline.over
+        if rule_out or ("packedNodes", None) not in self.dense.criteria:
+            return
+        state = GreedyState(self.layout, self.solution)
+        if empty_nodes(state):
+            self.rank = self._rank(self.solution)
+            self.offer(state.solution())
 
     def _affordable(self, work: int) -> int:
         """So much work, or what can be done of it in the time that is left, at the pace of the runs so far."""

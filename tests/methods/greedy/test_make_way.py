@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from placer.dense import score_solution
 from placer.dense.dense_builder import make_dense
 from placer.instance.problem import Neighbours
 from placer.laboratory.generate import generate
 from placer.methods.greedy import multi_start
-from placer.methods.greedy.make_way import make_way
+from placer.methods.greedy.make_way import empty_nodes, make_way
 from placer.methods.greedy.multi_start import greedy
 from placer.methods.greedy.state import GreedyLayout, GreedyState
 from placer.verify import verify
@@ -28,24 +29,36 @@ def hosts(racks: str) -> World:
     return world
 
 
+class Started:
+    """A greedy that has placed ``pod@node ...`` of a world."""
+
+    def __init__(self, world: World, start: str) -> None:
+        self.instance = world.instance()
+        self.dense = make_dense(self.instance)
+        index = {key.name: number for key, number in self.dense.class_of.items()}
+        node = {name: number for number, name in enumerate(self.dense.nodes)}
+        self.state = GreedyState(GreedyLayout(self.dense))
+        for each in start.split():
+            pod, _, where = each.partition("@")
+            self.state.take(index[pod], [node[where]], [1])
+
+    @property
+    def now(self) -> str:
+        """Where everything is, which keeps every rule."""
+        placement = self.dense.placement(self.state.solution())
+        assert verify(self.instance, placement) == []
+        return " ".join(sorted(f"{key.name}@{where}" for key, where in placement.node_of.items()))
+
+
 def ends(world: World, start: str, waiting: str) -> str | None:
     """Where everything is once a group was made ready, from ``pod@node ...`` on; None where it was not."""
-    instance = world.instance()
-    dense = make_dense(instance)
-    index = {key.name: number for key, number in dense.class_of.items()}
-    node = {name: number for number, name in enumerate(dense.nodes)}
-    state = GreedyState(GreedyLayout(dense))
-    for each in start.split():
-        pod, _, where = each.partition("@")
-        state.take(index[pod], [node[where]], [1])
-    before = state.solution()
-    group = next(number for number, each in enumerate(dense.groups) if each.key.name == waiting)
-    if make_way(state, [group]) != [group]:
-        assert state.solution() == before
+    started = Started(world, start)
+    before = started.state.solution()
+    group = next(number for number, each in enumerate(started.dense.groups) if each.key.name == waiting)
+    if make_way(started.state, [group]) != [group]:
+        assert started.state.solution() == before
         return None
-    placement = dense.placement(state.solution())
-    assert verify(instance, placement) == []
-    return " ".join(sorted(f"{key.name}@{where}" for key, where in placement.node_of.items()))
+    return started.now
 
 
 def replicas(world: World, *, asks: Neighbours | None = None) -> World:
@@ -111,6 +124,74 @@ def test_a_gang_of_which_one_pod_finds_no_way_gets_nothing() -> None:
         for number in range(size):
             world.pod(f"g{number}", gang, labels={"app": "g"}, asks=apart("host", app="g"))
         assert (ends(world, "x@n0 y@n0", "gang") is None) == (size == 3)
+
+
+def packed(world: World, start: str) -> str:
+    """Where everything is once nodes were emptied."""
+    started = Started(world, start)
+    done = empty_nodes(started.state)
+    assert done == (started.now != " ".join(sorted(start.split())))
+    return started.now
+
+
+def pairs(racks: str, *, apart_from: str = "c") -> World:
+    """Two pods of each of three applications, one of them with one pod per host."""
+    world = hosts(racks)
+    for name in "abc":
+        for number in range(2):
+            asks = apart("host", app=name) if name in apart_from else Neighbours()
+            world.pod(f"{name}{number}", labels={"app": name}, asks=asks)
+    return world
+
+
+def test_a_node_is_emptied_though_others_have_one_of_its_pods_already() -> None:
+    """c1 may be beside c0 only where another pod has made way, for which there is room on n2."""
+    assert packed(pairs("----"), "a0@n0 b0@n0 a1@n1 b1@n1 c0@n2 c1@n3") in (
+        "a0@n2 a1@n1 b0@n0 b1@n1 c0@n2 c1@n0",
+        "a0@n3 a1@n1 b0@n0 b1@n1 c0@n0 c1@n3",
+    )
+    three = pairs("----", apart_from="abc")
+    assert packed(three, "a0@n0 b0@n0 a1@n1 b1@n1 c0@n2 c1@n3").count("@n2") != 1
+
+
+def test_no_node_is_emptied_where_all_of_an_application_need_one_each() -> None:
+    world = hosts("---")
+    for number in range(3):
+        world.pod(f"c{number}", labels={"app": "c"}, asks=apart("host", app="c"))
+    start = "c0@n0 c1@n1 c2@n2"
+    assert packed(world, start) == start
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_pods_that_other_values_look_at_stay_where_they_are(limited: bool) -> None:
+    world = hosts("aab")
+    gang = world.gang("gang", 1, topology=hard(1) if limited else None)
+    world.pod("g", gang, not_on=("n1",))
+    world.pod("c", labels={"app": "c"}, asks=apart("host", app="c"), not_on=("n1", "n2"))
+    assert packed(world, "c@n0 g@n2") == ("c@n0 g@n2" if limited else "c@n0 g@n0")
+
+
+def test_no_node_is_emptied_that_what_is_spread_needs() -> None:
+    """There is room for x0 in rack b, of which it would have two then, and rack a none."""
+    world = hosts("abb")
+    for number in range(2):
+        world.pod(f"x{number}", labels={"app": "x"}, asks=spread("rack", app="x"))
+    world.pod("z")
+    assert packed(world, "x0@n0 x1@n1 z@n2") in ("x0@n0 x1@n1 z@n1", "x0@n0 x1@n2 z@n2")
+
+
+@pytest.mark.parametrize("apart_from", ["", "abcdefghij"])
+def test_one_pod_per_host_takes_no_more_nodes_than_any_pods(apart_from: str) -> None:
+    """Ten applications of four pods: four nodes take eight of them, and two would have four further nodes."""
+    world = World()
+    for number in range(12):
+        world.node(f"n{number}", 8, labels={"host": str(number)})
+    for name in "abcdefghij":
+        for number in range(4):
+            asks = apart("host", app=name) if name in apart_from else Neighbours()
+            world.pod(f"{name}{number}", labels={"app": name}, asks=asks)
+    dense = make_dense(world.instance())
+    assert score_solution(dense, greedy(dense))[-1] == 5
 
 
 def test_the_greedy_keeps_every_rule_where_it_moves_pods_aside(monkeypatch: pytest.MonkeyPatch) -> None:
