@@ -88,11 +88,14 @@ class _FractionalItems:
         int64, shape (items, measures).
     asked
         Their weight if all of them could stand alone.
+    most
+        What neighbours leave of their weight, room apart.
     """
 
     weights: IntArray
     costs: IntArray
     asked: int
+    most: int
 
 
 class VolumeBounds:
@@ -154,7 +157,9 @@ class VolumeBounds:
             weights = np.array([each.need_weight * len(each.members) for each in groups], dtype=np.int64)
             costs = np.array(least, dtype=np.int64).reshape(len(groups), len(self.measures))
             asked = sum(group.need_weight for group in dense.groups if group.priority == priority)
-            self._groups[priority] = _FractionalItems(weights, costs, asked)
+            there = (dense.classes[member[0]].group for each in groups for member in each.members if member)
+            most = int(weights.sum()) - self.alone.neighbours.lost_needs(there)
+            self._groups[priority] = _FractionalItems(weights, costs, asked, most)
         return self._groups[priority]
 
     def _pods_of(self, priority: int | None) -> _FractionalItems:
@@ -170,7 +175,8 @@ class VolumeBounds:
             there = np.flatnonzero(count)
             weights = self.shapes.weight[there] * count[there]
             asked = sum(dense.classes[index].weight * dense.classes[index].size for index in chosen)
-            self._pods[priority] = _FractionalItems(weights, self._costs[there] * count[there, None], asked)
+            most = int(weights.sum()) - self.alone.neighbours.lost(self.alone.sizes, priority)
+            self._pods[priority] = _FractionalItems(weights, self._costs[there] * count[there, None], asked, most)
         return self._pods[priority]
 
     def _most(self, items: _FractionalItems, reached: Mapping[int, int]) -> tuple[int, str]:
@@ -178,7 +184,7 @@ class VolumeBounds:
 
         Which measure says most is looked for with floats; what it says is then counted in integers.
         """
-        total, room = int(items.weights.sum()), self.room.astype(np.float64)
+        total, room = items.most, self.room.astype(np.float64)
         for priority, value in reached.items():
             room -= self._taken_by(priority, value)
         says = [_most_float(items.weights, column, max(0.0, r)) for column, r in zip(items.costs.T, room, strict=True)]
@@ -402,6 +408,9 @@ class MinimisedBounds:
         able = np.ones(len(tree.tier), dtype=bool)
         for measure, asked in self._asked(scope):
             able &= self._holds(measure) >= asked
+        for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
+            sums = np.concatenate(([0], np.cumsum(hosts)))
+            able &= sums[tree.end] - sums[tree.begin] >= asked
         anchor = self.dense.anchor(number)
         if anchor is not None:
             able &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
@@ -418,13 +427,19 @@ class MinimisedBounds:
             if scope.wanted:
                 touched = np.unique(self._units[[node for node in scope.bound if node >= 0]])
                 fewest = len(touched)
-                for measure, asked in self._asked(scope):
-                    room = self._in_units(measure).copy()
+                for room, asked in self._by_unit(scope):
                     left = asked - int(room[touched].sum())
                     room[touched] = 0
                     fewest = max(fewest, len(touched) + _fewest_rooms(left, room))
                 total += fewest + scope.lost_leaves
         return total
+
+    def _by_unit(self, scope: DenseScope) -> Iterator[tuple[IntArray, int]]:
+        """Room of each leaf, an array of one's own, and what all pods of a scope take of it, by every measure."""
+        for measure, asked in self._asked(scope):
+            yield self._in_units(measure).copy(), asked
+        for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
+            yield np.bincount(self._units, weights=hosts).astype(np.int64), asked
 
     @cached_property
     def _units(self) -> IntArray:
@@ -461,8 +476,10 @@ class MinimisedBounds:
     def _measures(self) -> Iterator[tuple[int, IntArray]]:
         """Pairs of what the pods ask for in all, and int64, shape (nodes,), what each node has.
 
-        Per resource the amount, and per size the number of pods that ask for at least so much.
+        Per resource the amount, and per size the number of pods that ask for at least so much; pods of which no two may
+        be on one host.
         """
+        yield from self.alone.neighbours.apart(None, self.alone.sizes)
         shapes = self.alone.shapes
         classes = [index for index, pod_class in enumerate(self.dense.classes) if not pod_class.daemon]
         sizes = np.array([self.sizes[index] for index in classes], dtype=np.int64)

@@ -7,7 +7,8 @@ cores are room for 2 GPUs, however many are free.
 A group is put alone on what running pods leave. What counting then excludes, no placement has: other new pods only take
 room away. Counted are nodes with room for a pod of the class, the domains that the tier limits (C7) of the group and of
 its subgroups leave, resources and pieces of one size in each of them, room in queues (C11), and whether what is left
-makes subgroups (C6) and the group (C5) ready. Groups that no rule can tell apart are counted once.
+makes subgroups (C6) and the group (C5) ready. Groups that no rule can tell apart are counted once; those that
+neighbours shut out (:mod:`placer.bounds.neighbour_limits`) are left out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from placer.bounds.neighbour_limits import NeighbourLimits
 from placer.dense import Dense
 from placer.symmetry import GroupSignature, GroupSignatures, counting_shapes, equal_nodes, grouped, partition_rows
 
@@ -555,22 +557,38 @@ class StandaloneLimits:
         Equal groups, with the pods of each class that can be placed; groups that can never be ready are left out.
     sizes
         int64, shape (classes,): most pods of each class that a placement has.
+    neighbours
+        What neighbours let in at most.
     """
 
     def __init__(self, dense: Dense) -> None:
         self.dense = dense
         self.shapes = Shapes(dense)
+        self.neighbours = NeighbourLimits(dense, self._room)
         self.rooms = DomainRooms(dense, self.shapes)
         self._stands = ArrayCache(self._stand)
         self.sizes: IntArray = np.zeros(len(dense.classes), dtype=np.int64)
         found = []
-        for group in make_equal_groups(dense, self.shapes.of_class):
+        for group in map(self._let_in, make_equal_groups(dense, self.shapes.of_class)):
             sizes = self._sizes(group)
             if sizes.any() or group.ready:  # a group that is ready counts as admitted, whatever fits
                 found.append(group.resized(sizes.tolist()))
                 for member in group.members:
                     self.sizes[list(member)] = sizes
+        for index, most in self.neighbours.most.items():
+            self.sizes[index] = min(most, self.sizes[index])
         self.groups: tuple[EqualGroups, ...] = tuple(found)
+
+    def _room(self, index: int) -> IntArray:
+        """How many pods of a class each node holds alone: int64, shape (nodes,)."""
+        found: IntArray = self.shapes.fits(int(self.shapes.of_class[index]))[self.shapes.of_node]
+        return found
+
+    def _let_in(self, group: EqualGroups) -> EqualGroups:
+        """The same without those that neighbours shut out."""
+        out, classes = self.neighbours.shut_out, self.dense.classes
+        members = (each for each in group.members if not each or classes[each[0]].group not in out)
+        return replace(group, members=tuple(members)) if out else group
 
     def _sizes(self, group: EqualGroups) -> IntArray:
         """Most pods per class of a group: in the best of the domains where it can be ready."""

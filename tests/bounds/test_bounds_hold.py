@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -23,7 +23,8 @@ from placer.methods.greedy.multi_start import greedy
 from placer.placement import MAXIMISED, Placement
 from tests.examples import exhaustive, seed_blocks
 from tests.oracle import placements
-from tests.tiny import tiny
+from tests.tiny import Tiny, tiny
+from tests.tiny_neighbours import tiny_neighbours
 
 blocks = pytest.mark.parametrize("seeds", seed_blocks(500, 50, quick=1))
 
@@ -56,9 +57,9 @@ def beaten(dense: Dense, bound: NamedBound, values: tuple[int, ...]) -> bool:
 
 
 @cache
-def known(seed: int) -> tuple[Dense, tuple[tuple[int, ...], ...], dict[int, int]]:
+def known(seed: int, make: Callable[[int], Tiny] = tiny) -> tuple[Dense, tuple[tuple[int, ...], ...], dict[int, int]]:
     """A tiny instance, the values of its placements, and the most pods of each class that one of them has."""
-    instance = tiny(seed).instance
+    instance = make(seed).instance
     dense = make_dense(instance)
     values: dict[tuple[int, ...], None] = {}
     most: Counter[int] = Counter()
@@ -80,18 +81,23 @@ def hands(dense: Dense, values: tuple[tuple[int, ...], ...], seed: int) -> list[
     return list(dict.fromkeys([best, score_solution(dense, {}), *others]))
 
 
+worlds = pytest.mark.parametrize("make", [tiny, tiny_neighbours])
+
+
+@worlds
 @blocks
-def test_nothing_is_placed_that_cannot_stand_alone(seeds: range) -> None:
+def test_nothing_is_placed_that_cannot_stand_alone(seeds: range, make: Callable[[int], Tiny]) -> None:
     for seed in seeds:
-        dense, _, most = known(seed)
+        dense, _, most = known(seed, make)
         sizes = StandaloneLimits(dense).sizes
         assert all(count <= sizes[index] for index, count in most.items()), seed
 
 
+@worlds
 @blocks
-def test_no_placement_beats_what_counting_says(seeds: range) -> None:
+def test_no_placement_beats_what_counting_says(seeds: range, make: Callable[[int], Tiny]) -> None:
     for seed in seeds:
-        dense, values, _ = known(seed)
+        dense, values, _ = known(seed, make)
         for hand in hands(dense, values, seed):
             for bound in bounds_for(dense, hand):
                 assert not [found for found in values if beaten(dense, bound, found)], (seed, bound)

@@ -1,0 +1,220 @@
+"""How many pods neighbours let in at most (C13, C14), whatever else is placed, counted row by row.
+
+Of pods that all have a term which means all of them (C13) a domain takes one: no more of them are placed than there are
+domains with room for one. Pods that are spread and counted (C14) are, in each domain, at most ``maxSkew`` more than the
+least that any domain can end with: one that has no room for them holds all others down.
+
+What is counted is room for pods alone on what runs; other new pods only take room away. A term of which some pods may
+be on nodes without the label limits nothing here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from placer.dense import Dense, DenseScope
+from placer.dense.dense_neighbours import DenseNeighbours, Repulsion, SpreadRow
+
+__all__ = ["NeighbourLimit", "NeighbourLimits"]
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class NeighbourLimit:
+    """Pods of some classes of which no placement has more.
+
+    Parameters
+    ----------
+    classes
+        Theirs, ascending.
+    most
+        How many pods of all of them together.
+    hosts
+        bool, shape (nodes,): nodes that take one of them, where none takes two; None: nodes may take more.
+    """
+
+    classes: tuple[int, ...]
+    most: int
+    hosts: BoolArray | None = None
+
+
+class NeighbourLimits:
+    """What the rows of an instance limit.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    room
+        Class to the pods of it that each node holds alone, neighbours apart: int64, shape (nodes,).
+    """
+
+    def __init__(self, dense: Dense, room: Callable[[int], IntArray]) -> None:
+        self.dense, self._room = dense, room
+        #: Those that may bind, the one with most pods too many first.
+        self.limits: tuple[NeighbourLimit, ...] = tuple(sorted(self._limits(), key=self._spare))
+
+    def _spare(self, limit: NeighbourLimit) -> int:
+        return limit.most - sum(self.dense.classes[index].size for index in limit.classes)
+
+    def _limits(self) -> Iterator[NeighbourLimit]:
+        rows = self.dense.neighbours
+        if rows is None:
+            return
+        for repulsion in rows.repulsions:
+            if len(repulsion.mutual) > 1 or any(self.dense.classes[index].size > 1 for index in repulsion.mutual):
+                yield from self._one_each(rows, repulsion)
+        for spread in rows.spreads:
+            yield from self._spread(rows, spread)
+
+    def _one_each(self, rows: DenseNeighbours, row: Repulsion) -> Iterator[NeighbourLimit]:
+        """C13: one pod in a domain."""
+        where, domain = self._rooms(rows, row.mutual) > 0, rows.domain[row.key]
+        if (domain[where] >= 0).all():
+            hosts = where if rows.single[row.key] else None
+            yield NeighbourLimit(row.mutual, len(np.unique(domain[where])), hosts)
+
+    def _spread(self, rows: DenseNeighbours, row: SpreadRow) -> Iterator[NeighbourLimit]:
+        """C14: in no domain more than the least that one of them can end with, and ``maxSkew``."""
+        mine = tuple(sorted({*row.owners} & {*row.matched}))
+        if not mine or not row.before:
+            return
+        counting, before = list(row.before), np.array(list(row.before.values()), dtype=np.int64)
+        fewest = 0 if row.floor else int((before + self._by_domain(rows, row, row.matched)[counting]).min())
+        room = self._rooms(rows, mine)
+        inside = np.minimum(self._by_domain(rows, row, mine)[counting], np.maximum(0, row.skew + fewest - before))
+        limit = NeighbourLimit(mine, int(inside.sum()) + int(room[~row.counted].sum()))
+        if self._spare(limit) < 0:
+            yield limit
+
+    def _by_domain(self, rows: DenseNeighbours, row: SpreadRow, classes: Iterable[int]) -> IntArray:
+        """Room on the nodes that count of each domain."""
+        domain = rows.domain[row.key]
+        where = row.counted & (domain >= 0)
+        sums = np.bincount(domain[where], weights=self._rooms(rows, classes)[where], minlength=rows.sizes[row.key])
+        return sums.astype(np.int64)
+
+    def _rooms(self, rows: DenseNeighbours, classes: Iterable[int]) -> IntArray:
+        """Most pods of some classes together on each node, at most as many as there are: int64, shape (nodes,)."""
+        found: IntArray = np.zeros(len(self.dense.nodes), dtype=np.int64)
+        of_shape: dict[tuple[object, ...], list[int]] = defaultdict(list)
+        for index in classes:
+            of_shape[self.dense.classes[index].shape].append(index)
+        for same in of_shape.values():
+            closed = rows.closed(self.dense.classes[same[0]].neighbours)
+            room = self._room(same[0]) if closed is None else np.where(closed, 0, self._room(same[0]))
+            found += np.minimum(room, sum(self.dense.classes[index].size for index in same))
+        return found
+
+    @cached_property
+    def most(self) -> Mapping[int, int]:
+        """Class to the most pods of it; one that is not there has no limit."""
+        found: dict[int, int] = {}
+        for limit in self.limits:
+            found.update({index: min(limit.most, found.get(index, limit.most)) for index in limit.classes})
+        return found
+
+    @cached_property
+    def shut_out(self) -> frozenset[int]:
+        """Groups that neighbours keep from being ready, whatever else is placed."""
+        return frozenset(
+            number
+            for limit in self.limits
+            for number, pods in self._per_group(limit).items()
+            if self.dense.groups[number].short > 0 and self._needed(number, pods) > self._most_in(limit, number)
+        )
+
+    def _per_group(self, limit: NeighbourLimit) -> dict[int, int]:
+        """Group to its pods that a limit is about."""
+        found: dict[int, int] = defaultdict(int)
+        for index in limit.classes:
+            found[self.dense.classes[index].group] += self.dense.classes[index].size
+        return found
+
+    def _needed(self, number: int, pods: int) -> int:
+        """How many of its ``pods`` a group needs at least to be ready."""
+        group = self.dense.groups[number]
+        return group.short - sum(self.dense.classes[index].size for index in group.classes) + pods
+
+    def _most_in(self, limit: NeighbourLimit, number: int) -> int:
+        """Most pods of a limit in the best of the domains that the tier limit of a group leaves (C7)."""
+        tops = self.dense.limit_domains(self.dense.groups[number].scope) if limit.hosts is not None else None
+        if tops is None or limit.hosts is None:
+            return limit.most
+        tree, sums = self.dense.domains, np.concatenate(([0], np.cumsum(limit.hosts)))
+        return max((int(sums[tree.end[top]] - sums[tree.begin[top]]) for top in tops), default=0)
+
+    def lost(self, sizes: IntArray, priority: int | None) -> int:
+        """Least weight of pods of a priority (None: of all) that are left out, of so many of each class."""
+        classes, total, seen = self.dense.classes, 0, set[int]()
+        for limit in self.limits:
+            mine = [
+                index
+                for index in limit.classes
+                if index not in seen and priority in (None, self.dense.groups[classes[index].group].priority)
+            ]
+            over = int(sizes[mine].sum()) - limit.most
+            if over > 0:
+                seen.update(mine)
+                for index in sorted(mine, key=lambda index: classes[index].weight):
+                    total += classes[index].weight * min(over, int(sizes[index]))
+                    over -= min(over, int(sizes[index]))
+        return total
+
+    def lost_needs(self, groups: Iterable[int]) -> int:
+        """Least need weight of groups that are left out."""
+        left, total = set(groups), 0
+        for limit in self.limits:
+            needed = {
+                number: least
+                for number, pods in self._per_group(limit).items()
+                if number in left and (least := self._needed(number, pods)) > 0
+            }
+            over = sum(needed.values()) - limit.most
+            if over > 0:
+                left -= needed.keys()
+                total += _cheapest_out(over, [(self.dense.groups[each].need_weight, n) for each, n in needed.items()])
+        return total
+
+    def apart(self, scope: DenseScope | None, sizes: IntArray) -> Iterator[tuple[int, IntArray]]:
+        """Pods of a scope (None: of all) of which each has a host of its own: how many, and int64, shape (nodes,): 1
+        where one has room.
+        """
+        inside = None if scope is None else frozenset(scope.classes)
+        for limit in self.limits if inside is None else self._of_classes(inside):
+            if limit.hosts is not None:
+                mine = [
+                    index
+                    for index in limit.classes
+                    if not self.dense.classes[index].daemon and (inside is None or index in inside)
+                ]
+                yield int(sizes[mine].sum()), limit.hosts.astype(np.int64)
+
+    def _of_classes(self, classes: Iterable[int]) -> Iterable[NeighbourLimit]:
+        return {id(limit): limit for index in classes for limit in self._limits_of.get(index, ())}.values()
+
+    @cached_property
+    def _limits_of(self) -> Mapping[int, list[NeighbourLimit]]:
+        found: dict[int, list[NeighbourLimit]] = defaultdict(list)
+        for limit in self.limits:
+            for index in limit.classes:
+                found[index].append(limit)
+        return found
+
+
+def _cheapest_out(over: int, items: Iterable[tuple[int, int]]) -> int:
+    """Least weight, by the fraction and rounded up, of items that make up so many pods: pairs of weight and pods."""
+    total = 0
+    for weight, pods in sorted(items, key=lambda item: item[0] / item[1]):
+        if over <= pods:
+            return total - (-weight * over // pods)
+        total, over = total + weight, over - pods
+    return total
