@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -157,8 +158,9 @@ class VolumeBounds:
             weights = np.array([each.need_weight * len(each.members) for each in groups], dtype=np.int64)
             costs = np.array(least, dtype=np.int64).reshape(len(groups), len(self.measures))
             asked = sum(group.need_weight for group in dense.groups if group.priority == priority)
-            there = (dense.classes[member[0]].group for each in groups for member in each.members if member)
-            most = int(weights.sum()) - self.alone.neighbours.lost_needs(there)
+            most = int(weights.sum()) - self.alone.neighbours.lost_needs(
+                chain.from_iterable(each.members for each in groups)
+            )
             self._groups[priority] = _FractionalItems(weights, costs, asked, most)
         return self._groups[priority]
 

@@ -169,9 +169,9 @@ class NeighbourLimits:
                     over -= min(over, int(sizes[index]))
         return total
 
-    def lost_needs(self, groups: Iterable[int]) -> int:
-        """Least need weight of groups that are left out."""
-        left, total = set(groups), 0
+    def lost_needs(self, groups: Iterable[tuple[int, ...]]) -> int:
+        """Least need weight that is left out of groups, each given by its classes."""
+        left, total = {self.dense.classes[each[0]].group for each in groups if each}, 0
         for limit in self.limits:
             needed = {
                 number: least
