@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import Applied, Run, allowed, evictions, full, nominated
+from tests.cluster.applied import Applied, Run, allowed, evictions, full, nominated, steal_spec
 from tests.cluster.controllers import PODS, Controllers, owned
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
+from tests.waiting import wait_until
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
 GAINING = {"train-0", "train-1"}
@@ -57,6 +59,8 @@ class Killed:
         _, told = process.communicate(timeout=300)
         self._proxy.rule = lambda *_: None
         assert len(going) == after + 1, told
+        if reaches:  # it does so while the process ends, or behind it
+            wait_until(lambda: self._proxy.done["POST", going[after]] == 2, "the eviction")
         self._cluster.delete(LEASE)  # else the next pass waits until it is over
 
 
@@ -155,3 +159,19 @@ def test_moved_pods_get_their_room_though_the_pass_was_killed(
     assert overfull(cluster) == []
     assert [controllers.ended.count(each) for each in sorted(VICTIMS)] == [1, 1]
     assert run()["reserved"] == 0
+
+
+@pytest.mark.parametrize("point", ["with the first", "after the first"])
+def test_all_run_again_where_a_gang_was_half_moved(point: str, cluster: Api, run: Run, killed: Killed) -> None:
+    """One pod of ``eval0`` runs on: the next pass completes the gang, and moves anew what is then in the way."""
+    running = [*full(cluster, spare=2), steal_spec("filler", "n1")]
+    controllers = Controllers(cluster, running)
+    allowed(cluster, **BOTH)
+    killed(point, "run", *Run.flags("--settle", "0.1"))
+    with controllers.running():
+        for _ in range(3):
+            done = run()
+    names = {name.removesuffix("-again") for name in bound(cluster)}
+    assert names == GAINING | {each["metadata"]["name"] for each in running}
+    assert max(Counter(controllers.ended).values()) == 1
+    assert (overfull(cluster), nominated(cluster), done["reserved"]) == ([], {}, 0)
