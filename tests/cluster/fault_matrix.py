@@ -354,6 +354,13 @@ def page() -> str:
         "| 404, or another pod of the name | it is gone already | the same |",
         "| 5xx, no answer | the pod is read; what is not on its way out is tried again, with its uid | the same |",
         "",
+        "A pass or call that is killed between two evictions, before the first, or with the last "
+        "(`tests/cluster/test_disturbing_killed_live.py`): for whom room is made and where moved",
+        "pods go is in the ConfigMap before the first eviction. Nothing goes twice; the next pass goes on, or says "
+        "that it does not; moved pods get their room, though another that is more urgent waits.",
+        "Where one pod of a gang was evicted and another runs on, no room is kept: the next pass makes the gang whole, "
+        "and looks anew for what must go.",
+        "",
         "## What kubelets reject",
         "",
         "A kubelet may reject a pod that is bound to its node. What Kubernetes 1.35 does so for, and what placer "
