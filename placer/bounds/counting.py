@@ -370,17 +370,18 @@ class MinimisedBounds:
     def _holds(self, measure: RoomMeasure) -> IntArray:
         """Room of each domain by a measure: int64, shape (domains,)."""
         if measure not in self._held:
-            tree = self.dense.domains
-            sums = np.concatenate(([0], np.cumsum(self._fits(measure))))
-            self._held[measure] = sums[tree.end] - sums[tree.begin]
+            self._held[measure] = self.dense.domains.sums(self._fits(measure))
         return self._held[measure]
 
     def _in_units(self, measure: RoomMeasure) -> IntArray:
         """Room of each leaf by a measure: int64, shape (leaves,)."""
         if measure not in self._leaves:
-            sums = np.bincount(self._units, weights=self._fits(measure), minlength=int(self._units.max()) + 1)
-            self._leaves[measure] = sums.astype(np.int64)
+            self._leaves[measure] = self._per_unit(self._fits(measure))
         return self._leaves[measure]
+
+    def _per_unit(self, values: IntArray) -> IntArray:
+        """Sum over the nodes of each leaf, of one value per node: int64, shape (leaves,)."""
+        return np.bincount(self._units, weights=values).astype(np.int64)
 
     def _asked(self, scope: DenseScope) -> tuple[tuple[RoomMeasure, int], ...]:
         """What all pods of a scope take together, by every measure."""
@@ -411,8 +412,7 @@ class MinimisedBounds:
         for measure, asked in self._asked(scope):
             able &= self._holds(measure) >= asked
         for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
-            sums = np.concatenate(([0], np.cumsum(hosts)))
-            able &= sums[tree.end] - sums[tree.begin] >= asked
+            able &= tree.sums(hosts) >= asked
         anchor = self.dense.anchor(number)
         if anchor is not None:
             able &= (tree.begin <= tree.begin[anchor]) & (tree.end >= tree.end[anchor])
@@ -441,7 +441,7 @@ class MinimisedBounds:
         for measure, asked in self._asked(scope):
             yield self._in_units(measure).copy(), asked
         for asked, hosts in self.alone.neighbours.apart(scope, self.alone.sizes):
-            yield np.bincount(self._units, weights=hosts).astype(np.int64), asked
+            yield self._per_unit(hosts), asked
 
     @cached_property
     def _units(self) -> IntArray:
@@ -469,8 +469,7 @@ class MinimisedBounds:
             empty = np.flatnonzero((tree.tier == tier) & ~tree.used & inner)
             fewest = 0
             for asked, room in self._measures():
-                sums = np.concatenate(([0], np.cumsum(room)))
-                inside = sums[tree.end[empty]] - sums[tree.begin[empty]]
+                inside = tree.sums(room)[empty]
                 fewest = max(fewest, _fewest_rooms(asked - int(room.sum() - inside.sum()), inside))
             total += fewest
         return total

@@ -149,8 +149,8 @@ class NeighbourLimits:
         tops = self.dense.limit_domains(self.dense.groups[number].scope) if limit.hosts is not None else None
         if tops is None or limit.hosts is None:
             return limit.most
-        tree, sums = self.dense.domains, np.concatenate(([0], np.cumsum(limit.hosts)))
-        return max((int(sums[tree.end[top]] - sums[tree.begin[top]]) for top in tops), default=0)
+        hosts = self.dense.domains.sums(limit.hosts.astype(np.int64))
+        return max((int(hosts[top]) for top in tops), default=0)
 
     def lost(self, sizes: IntArray, priority: int | None) -> int:
         """Least weight of pods of a priority (None: of all) that are left out, of so many of each class."""

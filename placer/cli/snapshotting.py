@@ -133,11 +133,10 @@ def _snapshot(options: argparse.Namespace) -> int:
 
 
 def _refuse_findings(snapshot: Snapshot) -> None:
-    from placer.instance.instance_builder import make_instance
+    from placer.cluster.reading.earlier_passes import instance_in
     from placer.read import refuse_findings
 
-    instance = make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
-    refuse_findings(["cluster"], instance.findings)
+    refuse_findings(["cluster"], instance_in(snapshot).findings)
 
 
 def _write(snapshot: Snapshot, target: str) -> None:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ __all__ = [
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,11 @@ class Domains:
     def root(self) -> int:
         """Index of the virtual root."""
         return len(self.names) - 1
+
+    def sums(self, values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+        """Sum over the nodes of each domain, of one value per node: shape (domains,)."""
+        before = np.concatenate((np.zeros(1, dtype=values.dtype), np.cumsum(values)))
+        return before[self.end] - before[self.begin]
 
     def common(self, leaf: int, last: int) -> int:
         """Smallest domain at or above ``leaf`` that holds the node position ``last``."""

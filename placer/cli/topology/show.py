@@ -85,11 +85,10 @@ def _instance(options: argparse.Namespace) -> Instance:
     """Of files, or of the cluster where none are given."""
     if not in_cluster(options):
         return read_instance(options, options.instance)
-    from placer.instance.instance_builder import make_instance
+    from placer.cluster.reading.earlier_passes import instance_in
     from placer.read import refuse_findings
 
-    taken = snapshot(options)
-    instance = make_instance(taken.objects(), scheduler_name=taken.scheduler_name, cluster=True)
+    instance = instance_in(snapshot(options))
     if options.strict:
         refuse_findings(["cluster"], instance.findings)
     return instance

@@ -15,13 +15,13 @@ from urllib.parse import quote
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Unanswered, Writer, pages
+from placer.cluster.reading.earlier_passes import instance_in
 from placer.cluster.reading.field_filter import list_reader
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import PodView, read_view
 from placer.cluster.writing.binding import pod_path
 from placer.errors import ClusterError
 from placer.instance import Key
-from placer.instance.instance_builder import make_instance
 from placer.kube.kinds import BY_ATTRIBUTE
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -86,7 +86,7 @@ class _RollBack:
         pods = [item for page in pages(self._server.get, path, read) for item in page.items or ()]
         others = self._snapshot.without(("Pod",)).items
         now = replace(self._snapshot, items=(*others, *pods), versions={}, counts={})
-        instance = make_instance(now.objects(), scheduler_name=now.scheduler_name, cluster=True)
+        instance = instance_in(now)
         group = instance.groups.get(self._gang.key)
         ready = group is not None and Outcome(instance, Placement()).ready(group)
         return list(_standing(now, self._ours)), ready

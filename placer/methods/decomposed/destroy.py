@@ -95,8 +95,7 @@ def least_of(dense: Dense, scope: DenseScope) -> tuple[int, int]:
     leaves = np.unique(dense.span_leaf, return_inverse=True)[1].reshape(-1)
     for index in scope.classes:
         fits, size = dense.fits(index), dense.classes[index].size
-        sums = np.concatenate(([0], np.cumsum(fits)))
-        able = sums[tree.end] - sums[tree.begin] >= size
+        able = tree.sums(fits) >= size
         lowest = max(lowest, int(tree.tier[able].min())) if able.any() else int(tree.tier[tree.root])
         rooms = np.sort(np.bincount(leaves, weights=fits))[::-1].cumsum()
         fewest = max(fewest, min(int(np.searchsorted(rooms, size)) + 1, len(rooms)))
@@ -471,8 +470,7 @@ class DestroyOperators:
         tree = self.dense.domains
         tops = self._limits(self.random.choice(waiting)) if waiting else None
         if tops and self.random.random() < 0.8:
-            sums = np.concatenate(([0.0], np.cumsum(weights)))
-            room = sums[tree.end[list(tops)]] - sums[tree.begin[list(tops)]]
+            room = tree.sums(weights)[list(tops)]
             return tops[int(np.argmax(room * self.numbers.random(len(tops))))]
         node = self.random.choices(range(len(weights)), weights=weights.tolist())[0]
         return self._above(int(self.dense.leaf[node]))
@@ -633,9 +631,8 @@ class DestroyOperators:
     def _hardly_used(self, size: int, allowed: BoolArray, _: list[int]) -> IntArray:
         """A domain that was empty before and holds little, and others with room for what it holds."""
         busy = (self.incumbent.used & ~self.dense.node_used).astype(np.int64)
-        sums = np.concatenate(([0], np.cumsum(busy)))
         tree = self.dense.domains
-        opened = sums[tree.end] - sums[tree.begin]
+        opened = tree.sums(busy)
         able = np.flatnonzero((opened > 0) & ~tree.used & (np.arange(len(opened)) != tree.root))
         if self.name == "packedNodes" or not len(able):
             return self._leaves(size, allowed, [])

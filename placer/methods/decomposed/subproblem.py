@@ -255,14 +255,13 @@ class _SubproblemBuilder:
         kept = np.flatnonzero((end > begin) | (np.arange(len(begin)) == tree.root))
         number = np.full(len(begin) + 1, -1, dtype=np.int64)
         number[kept] = np.arange(len(kept))
-        sums = np.concatenate(([0], np.cumsum(self.rest.used)))
         domains = Domains(
             names=tuple(tree.names[domain] for domain in kept),
             tier=tree.tier[kept],
             parent=number[tree.parent[kept]],
             begin=begin[kept],
             end=end[kept],
-            used=sums[tree.end[kept]] > sums[tree.begin[kept]],
+            used=tree.sums(self.rest.used.astype(np.int64))[kept] > 0,
         )
         return replace(inner, domains=domains, leaf=number[inner.leaf])
 

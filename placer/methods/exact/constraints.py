@@ -426,8 +426,7 @@ class Implied:
             for size in sizes if len(sizes) <= MOST_SIZES else [1]:
                 items = tuple(request[resource] // size for request in self.variables.requests)
                 asked = sum(each.total * pieces for each, pieces in zip(self.items, items, strict=True))
-                sums = np.concatenate(([0], np.cumsum(np.where(here, dense.free[:, resource] // size, 0))))
-                room = sums[dense.domains.end] - sums[dense.domains.begin]
+                room = dense.domains.sums(np.where(here, dense.free[:, resource] // size, 0))
                 if (room[dense.domains.parent >= 0] < asked).any():
                     yield _PieceMeasure(items, room, asked)
 

@@ -253,11 +253,10 @@ class _BundleBuilder:
 
     def _able(self, domains: Iterable[int], needs: dict[int, int]) -> tuple[int, ...]:
         """Those of the domains that could hold so many of each item alone, and any pod at all."""
-        begin, end = self.dense.domains.begin, self.dense.domains.end
-        held = [(np.concatenate(([0], np.cumsum(self.items[item].fits))), need) for item, need in needs.items()]
+        held = [(self.dense.domains.sums(self.items[item].fits), need) for item, need in needs.items()]
         able = []
         for domain in domains:
-            room = [(int(sums[end[domain]] - sums[begin[domain]]), need) for sums, need in held]
+            room = [(int(sums[domain]), need) for sums, need in held]
             if all(count >= need for count, need in room) and any(count for count, _ in room):
                 able.append(domain)
         return tuple(able)

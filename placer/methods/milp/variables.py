@@ -195,7 +195,7 @@ class CountBounds:
         self._watched = any(name in ("locality", "span") for name, _ in dense.criteria)
         domains = [self._domains(scope) for scope in range(len(dense.scopes))]
         self.fits = self._fits(domains)
-        self._sums = [np.concatenate(([0], np.cumsum(row))) for row in self.fits]
+        self._rooms = [dense.domains.sums(row) for row in self.fits]
         self.homes = [self._able(scope, found) for scope, found in enumerate(domains)]
 
     @property
@@ -207,8 +207,7 @@ class CountBounds:
 
     def room(self, index: int, domain: int) -> int:
         """Most pods of a class in a domain, each node looked at by itself: the big M of all rows about domains."""
-        tree, sums = self.dense.domains, self._sums[index]
-        return min(self.dense.classes[index].size, int(sums[tree.end[domain]] - sums[tree.begin[domain]]))
+        return min(self.dense.classes[index].size, int(self._rooms[index][domain]))
 
     def _domains(self, number: int) -> list[int] | None:
         """Domains that hold all running pods of a scope, up to its limit; None where nothing looks at them."""

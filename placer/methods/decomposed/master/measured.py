@@ -211,10 +211,9 @@ def measure_instance(dense: Dense) -> MeasuredInstance | None:
         return None
     blocks, uppers = shape
     resource, piece = measure
-    sums = np.concatenate(([0], np.cumsum(dense.free[:, resource] // piece)))
     tree = dense.domains
     return _Measurer(dense, resource, piece).instance(
-        int(tree.tier[dense.leaf[0]]), blocks, uppers, sums[tree.end] - sums[tree.begin]
+        int(tree.tier[dense.leaf[0]]), blocks, uppers, tree.sums(dense.free[:, resource] // piece)
     )
 
 
@@ -242,8 +241,7 @@ def _measure(dense: Dense) -> tuple[int, int] | None:
         asked = dense.requests[:, resource]
         for piece in _pieces(asked[asked > 0].tolist()):
             room = dense.free[:, resource] // piece
-            sums = np.concatenate(([0], np.cumsum(room)))
-            if not room.any() or int((sums[tree.end[leaves]] - sums[tree.begin[leaves]]).max()) > MOST_PIECES:
+            if not room.any() or int(tree.sums(room)[leaves].max()) > MOST_PIECES:
                 continue
             share = float((asked // piece * sizes).sum()) / float(room.sum())
             key = (round(share, 6), piece)
