@@ -60,6 +60,7 @@ from placer.result import Result, Termination
 from placer.scheduling_pass import (
     Pass,
     add_up,
+    bind_also,
     bind_placement,
     end_pass,
     make_pass,
@@ -145,7 +146,7 @@ def make_plan(
     if placement.disturbs or (placement.lost and placement.bindings):
         _Plan(client, done, stop, watch, snapshot, instance, result.instance, placement).carry_out()
     elif placement.bindings and not placement.wanted:
-        bind_placement(client, done, read, placement, stop)
+        bind_also(client, done, read, placement, stop)
     end_pass(client, done, stop)
 
 
@@ -182,9 +183,7 @@ def _finished_earlier(
         gaining = {instance.pods[key].group for key in held.pods}
         alone = without(instance, {pod.key for pod in instance.pending if pod.group not in gaining})
         result = solve(alone, time_limit=_ELSEWHERE, workers=done.options.workers, seed=done.options.seed)
-        plan, gangs = done.plan, done.gangs
-        bind_placement(client, done, instance, result.placement or Placement(), stop)
-        add_up(done, plan, gangs)
+        bind_also(client, done, instance, result.placement or Placement(), stop)
     give_back(client, done)
     snapshot, instance, _ = read_cluster(client, done, watch)
     return snapshot, instance

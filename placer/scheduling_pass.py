@@ -61,6 +61,7 @@ __all__ = [
     "Pass",
     "PassOptions",
     "add_up",
+    "bind_also",
     "bind_placement",
     "end_pass",
     "lasting_answer",
@@ -336,9 +337,7 @@ def place_moved(client: Client, done: Pass, instance: Instance, stop: threading.
     placement = _admitted(instance, [{key: node for unit in units for key, node in unit.items()}])
     placement = placement or _admitted(instance, units[:_ONE_BY_ONE])
     if placement is not None:
-        plan, gangs = done.plan, done.gangs
-        bind_placement(client, done, instance, placement, stop)
-        add_up(done, plan, gangs)
+        bind_also(client, done, instance, placement, stop)
 
 
 def _admitted(instance: Instance, units: Iterable[Mapping[Key, str]]) -> Placement | None:
@@ -375,6 +374,13 @@ def bind_placement(client: Client, done: Pass, instance: Instance, placement: Pl
             _bind(client, done, snapshot, instance, cache, stop)
         if done.lost() is None:
             _write_status(client, done, stop)
+
+
+def bind_also(client: Client, done: Pass, instance: Instance, placement: Placement, stop: threading.Event) -> None:
+    """Bind as :func:`bind_placement` does, and have the pass tell of what it bound before, too."""
+    plan, gangs = done.plan, done.gangs
+    bind_placement(client, done, instance, placement, stop)
+    add_up(done, plan, gangs)
 
 
 def end_pass(client: Client, done: Pass, stop: threading.Event) -> None:
