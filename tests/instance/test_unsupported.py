@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from placer import solve
 from placer.dense.eligibility import Eligibility
 from placer.instance import Key
 from placer.placement import Placement
 from placer.verify import verify
+from tests.instance.test_upstream_gangs import gang, upstream
 from tests.support import Document, instance_of, node, pod
 
+READING = Path(__file__).parents[2] / "models" / "reading.md"
 NODES = (node("n1", {"zone": "a"}), node("n2"))
 
 
@@ -214,3 +219,68 @@ def node_affinity(terms: int, expressions: int = 1, values: int = 1) -> dict[str
 def test_what_every_node_is_held_against_is_bounded(spec: dict[str, Any], said: str) -> None:
     """One pod of 1.5 MiB, of 10,000 terms, kept a pass over 1,000 nodes busy for minutes."""
     assert refused(pod("p", spec=spec)) == ((said,) if said else ())
+
+
+def in_gang(group: Document) -> tuple[Document, Document]:
+    """A PodGroup of Kubernetes, and its pod."""
+    return group, pod("p", spec={"schedulingGroup": {"podGroupName": "g"}})
+
+
+def job_pod() -> tuple[Document, Document]:
+    """A batch Job that is a gang, and a pod of it that names none."""
+    template = {"spec": {"containers": [{"name": "main"}], "restartPolicy": "Never"}}
+    made = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "default"},
+        "spec": {"template": template, "scheduling": {"schedulingPolicy": {"gang": {}}}},
+    }
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "controller": True}
+    return made, pod("p", metadata={"ownerReferences": [owner]})
+
+
+KEYLESS = {"labelSelector": {}}
+#: Field, as the page of what is refused names it, to objects with a pod ``p`` that it keeps from being bound.
+REFUSED: dict[str, tuple[Document, ...]] = {
+    "spec.volumes.persistentVolumeClaim": (pod("p", spec=DATA),),
+    "spec.volumes.ephemeral": (pod("p", spec=EPHEMERAL),),
+    "spec.resourceClaims": (pod("p", spec={"resourceClaims": [{"name": "gpu"}]}),),
+    "spec.os.name": (pod("p", spec={"os": {"name": "windows"}}),),
+    "metadata.labels[kubernetes.io/os]": (pod("p", labels={"kubernetes.io/os": "windows"}),),
+    "spec.securityContext.sysctls": (pod("p", spec={"securityContext": {"sysctls": [{"name": "kernel.sem"}]}}),),
+    "spec.parentCompositePodGroupName": in_gang(upstream(**gang(1, parentCompositePodGroupName="c"))),
+    "apiVersion": in_gang(upstream(version="v2", **gang(1))),
+    "spec.schedulingGroup": (pod("p", spec={"schedulingGroup": {}}),),
+    "spec.scheduling": job_pod(),
+    "metadata.annotations": (
+        pod("p", annotations={"leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "rack"}),
+    ),
+    "spec.affinity.podAffinity": (pod("p", spec=pod_affinity("podAffinity", KEYLESS)),),
+    "spec.affinity.podAntiAffinity": (pod("p", spec=pod_affinity("podAntiAffinity", KEYLESS)),),
+    "spec.topologySpreadConstraints": (
+        pod("p", spec={"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}]}),
+    ),
+    "spec.affinity.nodeAffinity": (pod("p", spec=node_affinity(101)),),
+    "spec.nodeSelector": (pod("p", spec={"nodeSelector": {f"k{at}": "v" for at in range(201)}}),),
+    "spec.tolerations": (pod("p", spec={"tolerations": [{"key": f"k{at}"} for at in range(201)]}),),
+}
+
+
+def test_the_page_lists_every_field_that_is_refused() -> None:
+    table = READING.read_text(encoding="utf-8").partition("## What is refused\n")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {field for cell in cells for field in re.findall(r"`([^`]+)`", cell)} == set(REFUSED)
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_the_page_lists_is_refused_and_the_field_is_named(field: str) -> None:
+    """A gang's own fields are told with the gang's name before them."""
+    instance = instance_of(*NODES, *REFUSED[field])
+    (said,) = instance.pods[Key("default", "p")].unsupported
+    assert re.sub(r"\[(?!kubernetes)[^\]]*\]", "", said).startswith(
+        (field, f"PodGroup default/g: {field}", "PodGroup default/g: its version is not read")
+    )
+    bad = Placement.of({Key("default", "p"): "n1"})
+    assert "C4" in {each.rule for each in verify(instance, bad)}
+    assert solve(instance, method="greedy").placement.bindings == ()
+    assert {reason.code for reason in solve(instance, method="greedy").reasons.values()} == {"Unsupported"}
