@@ -55,7 +55,12 @@ def said(status: str, reason: str = "Unschedulable", message: str = WAITS.messag
 
 
 @pytest.mark.parametrize(
-    ("version", "name"), [("v1beta1", "PodGroupInitiallyScheduled"), ("v1alpha2", "PodGroupScheduled")]
+    ("version", "name"),
+    [
+        ("v1beta1", "PodGroupInitiallyScheduled"),
+        ("v1alpha3", "PodGroupInitiallyScheduled"),
+        ("v1alpha2", "PodGroupScheduled"),
+    ],
 )
 def test_a_gang_says_that_it_was_scheduled_and_why_it_was_not(version: str, name: str) -> None:
     server = Server(version)

@@ -20,7 +20,11 @@ from placer.instance.gangs import UPSTREAM
 __all__ = ["write_upstream_pod_group_status"]
 
 #: Versions that may be served, newest first, and what the condition is called there.
-_CONDITIONS = {"v1beta1": "PodGroupInitiallyScheduled", "v1alpha2": "PodGroupScheduled"}
+_CONDITIONS = {
+    "v1beta1": "PodGroupInitiallyScheduled",
+    "v1alpha3": "PodGroupInitiallyScheduled",
+    "v1alpha2": "PodGroupScheduled",
+}
 
 
 def write_upstream_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> bool:
