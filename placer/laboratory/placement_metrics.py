@@ -29,6 +29,7 @@ __all__ = [
     "differing",
     "excess_spans",
     "fates",
+    "groups_gaining",
     "measure",
     "victims",
 ]
@@ -355,20 +356,21 @@ def victims(instance: Instance, placement: Placement, violations: Iterable[Viola
     if not placement.disturbs:
         return None
     disruption = Disruption(instance, placement)
-    gained = _gained(disruption.outcome, violations)
+    gaining = groups_gaining(disruption.outcome, violations)
+    gained = {disruption.outcome.new[key] for group in gaining for key in disruption.outcome.added(group.pending)}
     nodes = [instance.pods[key].node for key in disruption.evicted]
     return Victims(len(nodes), len(disruption.units), sum(node not in gained for node in nodes))
 
 
-def _gained(outcome: Outcome, violations: Iterable[Violation]) -> set[str]:
-    """Nodes of groups that become ready and keep their tier limits."""
+def groups_gaining(outcome: Outcome, violations: Iterable[Violation]) -> list[Group]:
+    """Groups that become ready and keep their tier limits (C7), in the order of the groups."""
     broken = [each.subjects[0] for each in violations if each.rule == "C7"]
-    found: set[str] = set()
-    for group in outcome.made_ready:
-        part = f"SubGroup {group.key.namespace}/{group.key.name}/"
-        if not any(subject == str(group.key) or subject.startswith(part) for subject in broken):
-            found.update(outcome.new[key] for key in outcome.added(group.pending))
-    return found
+    return [group for group in outcome.made_ready if not any(_is_of(subject, group.key) for subject in broken)]
+
+
+def _is_of(subject: str, key: GroupKey) -> bool:
+    """Whether a violation is about a group or one of its subgroups."""
+    return subject == str(key) or subject.startswith(f"SubGroup {key.namespace}/{key.name}/")
 
 
 def differing(several: Iterable[Iterable[GroupFate]]) -> list[GroupKey]:

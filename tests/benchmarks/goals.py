@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from placer.laboratory.sweep.records import RunRecord
 from placer.laboratory.sweep.statistics import references
@@ -43,7 +44,7 @@ class Goal:
     """
 
     text: str
-    measure: Measure
+    measure: Callable[[Any, int | None], float | None]
     gather: Callable[[Sequence[float]], float]
     least: float | None = None
     most: float | None = None
@@ -221,10 +222,10 @@ def methods_table(families: Mapping[str, Sequence[RunRecord]]) -> list[str]:
             of_policy = [line for line in lines if line.policy == policy]
             good = [line for line in of_policy if line.error is None]
             failed = f" ({len(of_policy) - len(good)} failed)" if len(good) < len(of_policy) else ""
-            cells = [_shown(figure(good, beside, measure, gather), text) for measure, gather, text in COLUMNS.values()]
+            cells = [shown(figure(good, beside, measure, gather), text) for measure, gather, text in COLUMNS.values()]
             broken = sorted({rule for line in good for rule in line.violations}, key=lambda rule: int(rule[1:]))
             rows.append([name, f"`{policy}`", f"{len(of_policy)}{failed}", *cells, ", ".join(broken) or "-"])
-    return _markdown(rows, left=2)
+    return markdown(rows, left=2)
 
 
 def goals_table(families: Mapping[str, tuple[Sequence[Goal], Sequence[RunRecord]]]) -> list[str]:
@@ -239,14 +240,16 @@ def goals_table(families: Mapping[str, tuple[Sequence[Goal], Sequence[RunRecord]
             good = [line for line in mine if line.error is None]
             found = figure(good, beside, goal.measure, goal.gather) if len(good) == len(mine) else None
             said = "" if found is None else "yes" if goal.reached(found) else "**no**"
-            rows.append([name, goal.text, goal.wanted, _shown(found, goal.shown), str(len(mine)), said])
-    return [*_markdown(rows, left=2), ""] if len(rows) > 1 else []
+            rows.append([name, goal.text, goal.wanted, shown(found, goal.shown), str(len(mine)), said])
+    return [*markdown(rows, left=2), ""] if len(rows) > 1 else []
 
 
-def _shown(value: float | None, text: str) -> str:
+def shown(value: float | None, text: str) -> str:
+    """A figure as it is written; a dash where there is none."""
     return "-" if value is None else text.format(value)
 
 
-def _markdown(rows: list[list[str]], left: int) -> list[str]:
+def markdown(rows: list[list[str]], left: int) -> list[str]:
+    """Lines of a table, its head first; so many columns are of words."""
     ruler = ["---" if index < left else "---:" for index in range(len(rows[0]))]
     return ["| " + " | ".join(cells) + " |" for cells in (rows[0], ruler, *rows[1:])]

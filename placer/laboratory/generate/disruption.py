@@ -39,6 +39,7 @@ from placer.laboratory.generate.objects import (
     Generated,
     by_name,
     created,
+    disruption_budget,
     hyper_node,
     most_pods,
     named,
@@ -231,7 +232,7 @@ class _RackedCluster:
         yield from (self._pod_group(gang, gang is not waiting, ages[gang]) for gang in ordered)
         for gang in ordered:
             yield from self._pods(gang, gang is not waiting, ages[gang])
-        yield from (_budget(gang) for gang in ordered if gang.kept)
+        yield from (disruption_budget(gang.name, NAMESPACE, {JOB: gang.name}, 0) for gang in ordered if gang.kept)
 
     def _nodes(self) -> Iterator[Document]:
         gpus = self.options.gpus
@@ -279,16 +280,6 @@ class _RackedCluster:
     def _places(self, gang: _RackGang) -> Iterator[tuple[Key, int]]:
         nodes = (node for node in gang.nodes for _ in range(self.options.node_pods))
         return zip(self.pods(gang), nodes, strict=True)
-
-
-def _budget(gang: _RackGang) -> Document:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": gang.name, "namespace": NAMESPACE},
-        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {JOB: gang.name}}},
-        "status": {"disruptionsAllowed": 0},
-    }
 
 
 def _made(

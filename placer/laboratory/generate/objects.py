@@ -20,6 +20,7 @@ __all__ = [
     "binding",
     "by_name",
     "created",
+    "disruption_budget",
     "hyper_node",
     "most_pods",
     "named",
@@ -174,6 +175,17 @@ def priority_class(name: str, value: int) -> Document:
         "metadata": {"name": name},
         "value": value,
         "globalDefault": False,
+    }
+
+
+def disruption_budget(name: str, namespace: str, labels: Mapping[str, str], allowed: int) -> Document:
+    """Make a PodDisruptionBudget of the pods with some labels, of which so many may go now."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"maxUnavailable": allowed, "selector": {"matchLabels": dict(labels)}},
+        "status": {"disruptionsAllowed": allowed},
     }
 
 
