@@ -3,8 +3,9 @@
 A greedy leaves room in pieces that no waiting gang fits; a model of everything sees too much at once. A step frees what
 is new on some dozens of nodes (``destroy``), adds gangs that wait, and decides that subproblem with everything else
 held fast (``repair``). What comes of it is accepted unless it is worse. Subproblems that are under way at the same time
-share no node, no group and no AppGroup, and pods of none ask anything of another's, so that each may be put back
-without looking at the others. They grow while they are solved to the end and shrink when they are not.
+share no node, no AppGroup and no group but those of independent pods, and pods of none ask anything of another's, so
+that each may be put back without looking at the others: of an independent pod that several have placed, one place is
+kept. They grow while they are solved to the end and shrink when they are not.
 
 Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems", CP 1998.
 """
@@ -12,6 +13,7 @@ Source: Shaw, "Using Constraint Programming and Local Search Methods to Solve Ve
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from placer.dense import Dense, Solution, beats
 from placer.executors import open_executor
 from placer.methods.decomposed.destroy import DestroyOperators, bins_of, groups_of_apps, tied_groups
 from placer.methods.decomposed.incumbent_state import IncumbentState
+from placer.methods.decomposed.node_fillings import independent
 from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
 from placer.methods.decomposed.subproblem import Subproblem, make_subproblem
 from placer.methods.events import SolverFault
@@ -164,6 +167,8 @@ class LargeNeighbourhoodSearch:
         self.incumbent = IncumbentState(dense, solution, shadows)
         self.destroy = DestroyOperators(self.incumbent, criterion, chance)
         self.groups_of_apps, self.tied_groups = groups_of_apps(dense), tied_groups(dense)
+        # Where gangs are placed pod by pod, all such pods are one group: locked, it would leave nothing for others.
+        self.independent = {group for group in range(len(dense.groups)) if independent(dense, group)}
         self.shared = bool(dense.queue_rows) or (dense.network is not None and bool(dense.network.room))
         # Repairs over zones are short, and putting one back into a large solution takes a while: one more is ready.
         self.most_running = pool.workers + (1 if dense.numa is not None and pool.workers > 1 else 0)
@@ -216,7 +221,7 @@ class LargeNeighbourhoodSearch:
         locked: set[int] = set()
         for each in self.under_way.values():
             blocked[each.nodes] = True
-            locked.update(each.subproblem.groups)
+            locked.update(set(each.subproblem.groups) - self.independent)
             locked.update(self._tied_to(each.subproblem))
         chosen = self.destroy.choose([size.nodes for size in self.sizes], blocked, locked)
         if not len(chosen.nodes):
@@ -283,7 +288,7 @@ class LargeNeighbourhoodSearch:
         """Accept what a repair found unless it makes things worse; say whether it makes them better.
 
         What a subproblem gains the whole gains, unless another one that was under way counts on the same domain being
-        in use; so values are counted anew only where something is gained.
+        in use, or has placed the same independent pods; so values are counted anew only where something is gained.
         """
         solution = found.solution
         if solution is None or solution == subproblem.start:
@@ -292,15 +297,31 @@ class LargeNeighbourhoodSearch:
         values = tuple(value + gain for value, gain in zip(before, found.gains, strict=True))
         if beats(self.dense, before, values, self.criterion + 1):
             return False
-        better = beats(self.dense, values, before, self.criterion + 1)
-        taken, put = subproblem.named(subproblem.start), subproblem.named(solution)
-        self.incumbent.change(taken, put, None if better else values)
-        worse = better and not beats(self.dense, self.incumbent.values, before, self.criterion + 1)
+        taken, found_put = subproblem.named(subproblem.start), subproblem.named(solution)
+        put = self._placed_once(taken, found_put)
+        known = put is found_put and not beats(self.dense, values, before, self.criterion + 1)
+        self.incumbent.change(taken, put, values if known else None)
         # Pods that stay and pods that are put may need each other, in a circle (C12).
+        worse = beats(self.dense, before, self.incumbent.values, self.criterion + 1)
         if worse or not self.dense.orderable(self.incumbent.solution):
             self.incumbent.change(put, taken, before)
             return False
-        return better
+        return beats(self.dense, self.incumbent.values, before, self.criterion + 1)
+
+    def _placed_once(self, taken: Solution, put: Solution) -> Solution:
+        """What is put, without independent pods that another subproblem has placed meanwhile."""
+        surplus: Counter[int] = Counter()
+        for sign, places in ((1, put), (-1, taken)):
+            for (index, _), count in places.items():
+                surplus[index] += sign * count
+        over = {index: count - left for index, count in surplus.items() if count > (left := self.incumbent.left(index))}
+        if not over:
+            return put
+        once = put.copy()
+        for (index, node), count in put.items():
+            once[index, node] -= (less := min(count, over.get(index, 0)))
+            over[index] = over.get(index, 0) - less
+        return once.only(lambda index, node: once[index, node] > 0)
 
     def _lost(self, error: BaseException) -> None:
         """An executor broke down: what was under way is lost, nothing else."""

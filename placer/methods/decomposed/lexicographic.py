@@ -46,6 +46,9 @@ IDLE_ASSIGNMENTS = 6
 #: Share of what is left that column generation may take.
 FILLING_SHARE = 0.5
 
+#: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
+WORK_SECONDS = 4.0
+
 #: With no more nodes than this, or NUMA zones, the whole model is tried before neighbourhoods.
 FEW_NODES = 96
 
@@ -255,23 +258,25 @@ class DecomposedSearch(ExactSearch):
     def _run(
         self, steps: LargeNeighbourhoodSearch, criterion: int, budget: float, heard: Callable[[Solution], None]
     ) -> None:
-        """Make steps within a budget, longer as long as what counts most gets better; ``heard`` is told each gain."""
-        alone = self.options.workers == 1
-        most = budget if alone else math.inf
-        last = time.monotonic()
+        """Make steps within a budget, longer as long as what counts most gets better; ``heard`` is told each gain.
+
+        The budget is work, whatever the number of workers; several are also given up after so many seconds that it
+        would have been done by one, since steps may hang on more than their work (a busy machine, a slow executor).
+        """
+        alone, most, last = self.options.workers == 1, budget, time.monotonic()
 
         def limits(spent: float) -> tuple[float, float] | None:
             nonlocal last
             if not spent:  # until the first step is done workers may still be starting
                 last = time.monotonic()
             seconds, work = self.limits.seconds, min(self.limits.work, most) - spent
-            over = not alone and time.monotonic() > last + budget
+            over = not alone and time.monotonic() > last + WORK_SECONDS * budget
             return (seconds, work) if seconds > 0 and work > 0 and not over else None
 
         def told(solution: Solution) -> bool:
             nonlocal last, most
             if criterion == self.proved:  # what counts most is not left as long as it gets better
-                last, most = time.monotonic(), max(most, steps.spent + budget) if alone else math.inf
+                last, most = time.monotonic(), max(most, steps.spent + budget)
             heard(solution)
             return self.met(criterion)
 

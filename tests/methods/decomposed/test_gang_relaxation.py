@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future
 from itertools import chain, combinations
 
 import pytest
@@ -17,7 +18,7 @@ from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.incumbent_state import IncumbentState
 from placer.methods.decomposed.large_neighbourhood import LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.lexicographic import DecomposedSearch
-from placer.methods.decomposed.repair import RepairTask, repair
+from placer.methods.decomposed.repair import RepairResult, RepairTask, repair
 from placer.methods.decomposed.subproblem import make_subproblem
 from placer.methods.events import Improved, SearchOptions
 from placer.methods.greedy.multi_start import greedy
@@ -70,14 +71,14 @@ def test_only_whole_gangs_come_back_and_no_value_is_lost(seeds: range, small_ste
     assert relaxed > 10
 
 
-def pieces() -> World:
-    """Six nodes of 8 GPUs, each half taken, and a gang that needs what is left of all of them."""
+def pieces(pods: int = 6) -> World:
+    """Six nodes of 8 GPUs, each half taken, and a gang of at most one pod for each of the halves that are left."""
     world = World()
     world.nodes("a b c d e f", gpu=8)
     for node in "abcdef":
         world.running(f"old-{node}", node, gpu=4)
-    gang = world.gang("whole", least=6)
-    world.pods_of("g0 g1 g2 g3 g4 g5", gang, gpu=4)
+    gang = world.gang("whole", least=pods)
+    world.pods_of(" ".join(f"g{number}" for number in range(pods)), gang, gpu=4)
     return world
 
 
@@ -97,6 +98,39 @@ def test_a_gang_is_built_over_steps_none_of_which_could_admit_it(small_steps: No
     assert sum(whole.values()) == 6
     part = steps.incumbent.solution.only(lambda _, node: node > 0)
     assert relaxation.restored(part) == {}
+
+
+class NeverDone(WorkerPool):
+    """Two workers that have not finished anything yet."""
+
+    def submit(self, task: RepairTask) -> Future[RepairResult]:
+        del task
+        return Future()
+
+
+def test_steps_that_are_under_way_at_once_all_build_the_gangs(small_steps: None) -> None:
+    del small_steps
+    relaxation = GangRelaxation(make_dense(pieces().instance()), 0, Solution())
+    pool = NeverDone("inline", 2)
+    steps = LargeNeighbourhoodSearch(relaxation.dense, 0, Solution(), 1, random.Random(1), pool)
+    assert steps._fill(lambda _: (600.0, 1.0))
+    parts = [each.subproblem for each in steps.under_way.values()]
+    assert [part.dense.classes[0].size for part in parts] == [6, 6]
+    assert set(parts[0].nodes) & set(parts[1].nodes) == set()
+
+
+def test_of_a_pod_that_two_steps_have_placed_one_place_is_kept() -> None:
+    relaxation = GangRelaxation(make_dense(pieces(pods=4).instance()), 0, Solution())
+    steps = LargeNeighbourhoodSearch(relaxation.dense, 0, Solution(), 1, random.Random(1), WorkerPool("inline", 1))
+    parts = [make_subproblem(steps.incumbent, nodes, [0]) for nodes in ([0, 1], [2, 3, 4], [5])]
+    placed = []
+    for part in parts:
+        found = repair(RepairTask(part.dense, part.start, part.must, 0, 600.0, 1.0, 1, False, False, False))
+        gained = steps._put(part, found)
+        placed.append((gained, sum(steps.incumbent.solution.values())))
+    assert placed == [(True, 2), (True, 4), (False, 4)]
+    assert steps.incumbent.values == score_solution(relaxation.dense, steps.incumbent.solution)
+    assert relaxation.restored(steps.incumbent.solution) == steps.incumbent.solution
 
 
 def test_pods_are_shared_out_to_the_gangs_that_are_worth_most() -> None:
