@@ -212,7 +212,8 @@ def _kept(annotation: Any) -> Any:
     """What is kept of a field by its type."""
     inner = without_none(annotation)
     if _is_object(inner):
-        return _struct(inner) | None
+        # What is an object now may have been a word in an older version.
+        return _struct(inner) | (str if str in get_args(annotation) else None) | None
     arguments = get_args(inner)
     if get_origin(inner) is tuple and _is_object(without_none(arguments[0])):
         return _list_of(_struct(without_none(arguments[0])))
