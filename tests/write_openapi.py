@@ -24,6 +24,7 @@ KINDS = {
     "apis/apps/v1": ("DaemonSet", "ReplicaSet"),
     "apis/policy/v1": ("PodDisruptionBudget",),
     "apis/scheduling.k8s.io/v1": ("PriorityClass",),
+    "apis/scheduling.k8s.io/v1beta1": ("PodGroup", "Workload"),
 }
 #: What of a schema is for people, or for clients that merge.
 LEFT_OUT = frozenset(("description", "default", "example"))

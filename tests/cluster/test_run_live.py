@@ -356,27 +356,3 @@ def test_telling_ends_in_time_and_the_next_pass_tells_the_rest(small: Api, passe
     assert (told["conditions"], told["events"], told["groups"]) == (0, 0, 0)
     assert told["troubles"] == ["there was no time to tell everything; the next pass tells the rest"]
     assert passes()["told"]["conditions"] > 0
-
-
-def test_a_gang_that_a_workload_declares_is_bound_whole_or_not_at_all(cluster: Api, passes: Passes) -> None:
-    """Kubernetes' own API of 1.35: the pods name a pod group of a Workload, and a key."""
-    cluster.create(node("n1"), node("n2"))
-    groups = [{"name": "workers", "policy": {"gang": {"minCount": 3}}}]
-    workload = {
-        "apiVersion": "scheduling.k8s.io/v1alpha1",
-        "kind": "Workload",
-        "metadata": {"name": "train", "namespace": "default"},
-        "spec": {"podGroups": groups},
-    }
-    cluster.create(workload)
-    for key, cpu in (("0", 4), ("1", 8)):
-        for number in range(3):
-            reference = {"name": "train", "podGroup": "workers", "podGroupReplicaKey": key}
-            cluster.create(live_pod(f"train-{key}-{number}", spec={"workloadRef": reference}, cpu=cpu))
-    told = passes()
-    assert set(bound(cluster)) == {"train-0-0", "train-0-1", "train-0-2"}
-    assert (told["bound"], told["gangs"]["waiting"], told["told"]["troubles"]) == (3, 1, [])
-    assert condition(cluster, "train-1-0")["message"].startswith("InsufficientResources: ")
-    (event,) = [each for each in cluster.items("/apis/events.k8s.io/v1/events") if each["reason"] == "Scheduled"]
-    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Workload", "train")
-    assert event["note"].startswith("workers/0: Successfully assigned 3 pods to ")
