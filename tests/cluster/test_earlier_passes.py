@@ -142,6 +142,34 @@ def test_a_half_bound_gang_comes_before_all_others(tmp_path: Path, priority: str
     assert decided(prepared(snapshot_of(documents), (), recorded("half")).snapshot, tmp_path) == {"half-1": "n1"}
 
 
+def test_a_half_bound_gang_of_kubernetes_comes_first_too_whatever_priority_its_pod_group_has(tmp_path: Path) -> None:
+    group: Document = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "half", "namespace": "default"},
+        "spec": {"priority": 1, "schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    ours: dict[str, Any] = {
+        "spec": {"schedulerName": "placer", "schedulingGroup": {"podGroupName": "half"}},
+        "cpu": 4,
+    }
+    urgent = pod("urgent", cpu=4, spec={"schedulerName": "placer", "priority": 10**6})
+    members = [pod("half-0", node="n1", **named("half-0"), **ours), pod("half-1", **ours)]
+    snapshot = snapshot_of([node("n1"), group, *members, urgent])
+    assert decided(prepared(snapshot, (), recorded("half", group="scheduling.k8s.io")).snapshot, tmp_path) == {
+        "half-1": "n1"
+    }
+
+
+@pytest.mark.parametrize("name", ["placer.dev-half-bound", "placer.dev-room-is-made"])
+def test_no_name_of_a_class_gives_a_tenant_the_priority_of_what_is_half_bound(name: str, tmp_path: Path) -> None:
+    """The server looks at names of classes in pods alone; what a PodGroup of Volcano names need not be there."""
+    documents = [node("n1"), *gang("half", 1, 1), *gang("an-attack", 0, 1, priorityClassName=name)]
+    made = prepared(snapshot_of(documents), (), recorded("half"))
+    assert decided(made.snapshot, tmp_path) == {"half-1": "n1"}
+    assert made.instance.groups[GroupKey("scheduling.volcano.sh", "default", "an-attack")].priority == 0
+
+
 def test_a_half_bound_gang_of_coscheduling_comes_first_too(tmp_path: Path) -> None:
     group: Document = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",

@@ -30,7 +30,6 @@ from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWor
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import GroupKey, Instance, Key, PodState
-from placer.instance.gangs import VOLCANO
 from placer.instance.instance_builder import make_instance
 from placer.outcome import Outcome
 from placer.placement import Placement
@@ -38,7 +37,6 @@ from placer.placement import Placement
 __all__ = [
     "BACKING_OFF",
     "ROOM",
-    "UNFINISHED",
     "BackOff",
     "Change",
     "HalfBoundGang",
@@ -51,8 +49,6 @@ __all__ = [
     "prepared",
 ]
 
-#: PriorityClass of PodGroups that are half-bound, in the snapshot alone.
-UNFINISHED = "placer.dev-half-bound"
 #: Scheduling gate of pods whose gang backs off, in the snapshot alone.
 BACKING_OFF = "placer.dev/backing-off"
 #: Scheduler, in the snapshot alone, of pods for which room is being made.
@@ -162,8 +158,6 @@ def prepared(
     if not changes:
         return Prepared(found, instance, half, waiting, room)
     raised = changed(found, changes)
-    if first:
-        raised = replace(raised, items=(*raised.items, msgspec.json.encode(_CLASS)))
     return Prepared(raised, instance_in(raised), half, waiting, room)
 
 
@@ -213,7 +207,10 @@ def _nominated(node: str, pod: dict[str, Any]) -> None:
 
 
 def _raised(instance: Instance, groups: Iterable[GroupKey]) -> dict[tuple[str, Key], Change]:
-    """What gives groups and their pending pods the highest priority."""
+    """What gives groups and their pending pods the highest priority.
+
+    A PodGroup names none itself then, so that its pods' counts: a class that is made for it, anybody's could name.
+    """
     changes: dict[tuple[str, Key], Change] = {}
     for group in groups:
         changes |= {("Pod", key): _raise_pod for key in instance.groups[group].pending}
@@ -284,14 +281,6 @@ def _cooled(cooling: Iterable[str]) -> dict[tuple[str, Key], Change]:
     return {("Node", Key("default", name)): _taint for name in cooling}
 
 
-_CLASS = {
-    "apiVersion": "scheduling.k8s.io/v1",
-    "kind": "PriorityClass",
-    "metadata": {"name": UNFINISHED},
-    "value": _HIGHEST,
-}
-
-
 def instance_in(snapshot: Snapshot) -> Instance:
     """What a snapshot of a cluster states."""
     return make_instance(snapshot.objects(), scheduler_name=snapshot.scheduler_name, cluster=True)
@@ -330,5 +319,5 @@ def _raise_pod(pod: dict[str, Any]) -> None:
 
 
 def _raise_group(group: dict[str, Any]) -> None:
-    if group["apiVersion"].startswith(f"{VOLCANO}/"):
-        group["spec"] = {**(group.get("spec") or {}), "priorityClassName": UNFINISHED}
+    own = ("priorityClassName", "priority")
+    group["spec"] = {key: value for key, value in (group.get("spec") or {}).items() if key not in own}
