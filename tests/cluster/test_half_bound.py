@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -17,8 +20,12 @@ from placer.cluster.reading.earlier_passes import HalfBoundGang, Prepared, prepa
 from placer.cluster.reading.gang_record import (
     MOST_BYTES,
     GangRecord,
+    HeldRoom,
+    RecordedDisruption,
     RecordedGangs,
     RejectedWorkload,
+    Reservation,
+    ReservedPod,
     UnansweredPods,
     digests,
     packed,
@@ -65,16 +72,18 @@ def test_a_record_comes_back_as_it_was_written() -> None:
         GroupKey("", "x", "y"): GangRecord(NOW, digests(["9"])),
     }
 
+    moved = ReservedPod("uid-1", "uid-of-job", "n2", '{"metadata": {}, "spec": {}}')
+    held = HeldRoom("me", {Key("default", "a"): ("uid-2", "n1")}, {Key("default", "b"): "uid-3"}, NOW, NOW)
+    kept = Reservation("me", {Key("default", "c"): moved}, NOW, NOW)
+    disruption = RecordedDisruption(held, ((NOW, 3),), (kept,))
+
     class Server:
         def get(self, path: str, *_: object) -> Response:
-            import json
-
             assert path == "/api/v1/namespaces/placer/configmaps/placer-gangs"
-            return Response(
-                200, json.dumps({"metadata": {"resourceVersion": "4"}, "binaryData": packed(gangs)}).encode()
-            )
+            data = packed(gangs, {}, disruption)
+            return Response(200, json.dumps({"metadata": {"resourceVersion": "4"}, "binaryData": data}).encode())
 
-    assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs(gangs, "4")
+    assert read_record(Server(), "placer", "placer-gangs") == RecordedGangs(gangs, "4", {}, disruption)
 
 
 def test_one_that_is_none_of_ours_is_an_error_and_none_at_all_is_empty() -> None:
@@ -89,6 +98,41 @@ def test_one_that_is_none_of_ours_is_an_error_and_none_at_all_is_empty() -> None
     text = b'{"metadata": {"resourceVersion": "4"}, "binaryData": {"gangs": "AAAA", "pods": ""}}'
     with pytest.raises(ClusterError, match="expected what placer wrote"):
         read_record(Server(200, text), "placer", "placer-gangs")
+
+
+NOON = "2026-01-01T12:00:00+00:00"
+NO_ZONE = "2026-01-01T12:00:00"
+MOVED = {"madeBy": "me", "since": NOON, "until": NOON}
+
+
+def disturbed(**told: Any) -> dict[str, str]:
+    """A record whose part of what was disturbed somebody has written by hand."""
+    text = json.dumps({"evictions": [], "held": None, "reservations": []} | told).encode()
+    return packed({}) | {"disruption": b64encode(gzip.compress(text)).decode()}
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        disturbed(evictions=[[NO_ZONE, 1]]),
+        disturbed(evictions=[[NOON, "many"]]),
+        disturbed(evictions=[[NOON, -1]]),
+        disturbed(held=MOVED | {"until": NO_ZONE, "pods": [], "victims": []}),
+        disturbed(held=MOVED | {"pods": [["default", "a"]], "victims": []}),
+        disturbed(reservations=[MOVED | {"moved": [[["default", "a"], ["uid", "owner", "n1", "{}"]]]}]),
+        packed({}) | {"disruption": b64encode(gzip.compress(b"[]")[:10] + b"\xff" * 20).decode()},
+        packed({}) | {"gangs": b64encode(gzip.compress(b'[{"group": ["", "default", "a"]}]')).decode()},
+    ],
+)
+def test_one_that_was_edited_by_hand_is_an_error_that_names_it(edited: dict[str, str]) -> None:
+    document = {"metadata": {"resourceVersion": "4"}, "binaryData": edited}
+
+    class Server:
+        def get(self, *_: object) -> Response:
+            return Response(200, json.dumps(document).encode())
+
+    with pytest.raises(ClusterError, match=r"configmaps/placer-gangs: found .*, expected what placer wrote"):
+        read_record(Server(), "placer", "placer-gangs")
 
 
 class Ledger:

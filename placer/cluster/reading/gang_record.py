@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +26,10 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote
+
+import msgspec
 
 from placer.cluster.reading.client import Server
 from placer.cluster.reading.views import Workload
@@ -50,6 +53,8 @@ __all__ = [
     "record_name",
     "record_path",
 ]
+
+T = TypeVar("T")
 
 #: Bytes that gangs may take of one ConfigMap (1 MiB), beside what is remembered of workloads and pods.
 MOST_BYTES = 650_000
@@ -248,7 +253,7 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
         data = document.get("binaryData") or {}
         version = document["metadata"]["resourceVersion"]
         return RecordedGangs(_unpacked(data), version, _workloads(data), _disruption(data), _unanswered(data))
-    except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
+    except (ValueError, KeyError, TypeError, EOFError, OSError, zlib.error, msgspec.MsgspecError) as error:
         raise ClusterError(f"{path}: found {type(error).__name__} {error}, expected what placer wrote") from error
 
 
@@ -260,23 +265,10 @@ def packed(
 ) -> dict[str, str]:
     """``binaryData`` of the ConfigMap: all but digests as JSON, gzipped; the digests one behind the other."""
     told = [
-        {
-            "group": [key.api_group, key.namespace, key.name],
-            "since": each.since.isoformat(),
-            "pods": len(each.pods),
-            "rolledBack": each.rolled_back,
-            "until": _time(each.until),
-        }
-        for key, each in sorted(gangs.items())
+        _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until) for key, each in sorted(gangs.items())
     ]
     rejected = [
-        {
-            "workload": key,
-            "nodes": {name: _time(when) for name, when in each.nodes.items()},
-            "reason": each.reason,
-            "times": each.times,
-            "until": _time(each.until),
-        }
+        _ToldWorkload(key, dict(each.nodes), each.reason, each.times, each.until)
         for key, each in sorted(workloads.items())
     ]
     pods = b"".join(b"".join(sorted(each.pods)) for _, each in sorted(gangs.items()))
@@ -284,7 +276,7 @@ def packed(
     if disruption != RecordedDisruption():
         found["disruption"] = _text(_disturbed(disruption))
     if unanswered.pods:
-        found["unanswered"] = _text([{"version": unanswered.version, "pods": _joined(unanswered.pods)}])
+        found["unanswered"] = _text([_ToldUnanswered(unanswered.version, _joined(unanswered.pods))])
     return found
 
 
@@ -297,98 +289,118 @@ def _split(pods: bytes) -> frozenset[bytes]:
     return frozenset(pods[place : place + _BYTES] for place in range(0, len(pods), _BYTES))
 
 
-def _unanswered(data: Mapping[str, str]) -> UnansweredPods:
-    told = _read_text(data["unanswered"]) if "unanswered" in data else []
-    found = (UnansweredPods(each["version"], _split(b64decode(each["pods"]))) for each in told)
-    return next(found, UnansweredPods())
-
-
-def _disturbed(disruption: RecordedDisruption) -> list[dict[str, Any]]:
-    """What was disturbed, as JSON: the times, then the room that is held, then what is kept for moved pods."""
-    times: list[dict[str, Any]] = [{"when": _time(when), "pods": count} for when, count in disruption.evictions]
+def _disturbed(disruption: RecordedDisruption) -> _ToldDisruption:
+    """What was disturbed, as it is written."""
     held = disruption.held
-    kept = [
-        _written(each) | {"moved": [[*key, *pod] for key, pod in each.pods.items()]} for each in disruption.reservations
-    ]
-    if held is None:
-        return times + kept
-    room = {
-        "pods": [[*key, *there] for key, there in held.pods.items()],
-        "victims": [[*key, uid] for key, uid in held.victims.items()],
-    }
-    return [*times, _written(held) | room, *kept]
+    room = None if held is None else _ToldRoom(*_span(held), _items(held.pods), _items(held.victims))
+    kept = (_ToldReservation(*_span(each), _items(each.pods)) for each in disruption.reservations)
+    return _ToldDisruption(disruption.evictions, room, tuple(kept))
 
 
-def _written(room: HeldRoom | Reservation) -> dict[str, Any]:
-    return {"madeBy": room.made_by, "since": _time(room.since), "until": _time(room.until)}
+def _span(room: HeldRoom | Reservation) -> tuple[str, datetime, datetime]:
+    return room.made_by, room.since, room.until
 
 
-def _kept(told: Mapping[str, Any]) -> Reservation:
-    pods = {Key(space, name): ReservedPod(*rest) for space, name, *rest in told["moved"]}
-    return Reservation(told["madeBy"], pods, *_span(told))
-
-
-def _span(told: Mapping[str, Any]) -> tuple[datetime, datetime]:
-    return datetime.fromisoformat(told["since"]), datetime.fromisoformat(told["until"])
+def _items(of: Mapping[Key, T]) -> tuple[tuple[Key, T], ...]:
+    return tuple(of.items())
 
 
 def _disruption(data: Mapping[str, str]) -> RecordedDisruption:
-    told = _read_text(data["disruption"]) if "disruption" in data else []
-    evictions = tuple((datetime.fromisoformat(each["when"]), each["pods"]) for each in told if "when" in each)
-    rooms = (
-        HeldRoom(
-            each["madeBy"],
-            {Key(space, name): (uid, node) for space, name, uid, node in each["pods"]},
-            {Key(space, name): uid for space, name, uid in each["victims"]},
-            *_span(each),
-        )
-        for each in told
-        if "victims" in each
-    )
-    return RecordedDisruption(next(rooms, None), evictions, tuple(_kept(each) for each in told if "moved" in each))
+    if "disruption" not in data:
+        return RecordedDisruption()
+    told = _read_text(data["disruption"], _ToldDisruption)
+    room = told.held
+    held = None if room is None else HeldRoom(room.made_by, dict(room.pods), dict(room.victims), room.since, room.until)
+    kept = tuple(Reservation(each.made_by, dict(each.moved), each.since, each.until) for each in told.reservations)
+    for pod in (pod for each in kept for pod in each.pods.values()):
+        msgspec.json.decode(pod.text, type=_PodText)
+    return RecordedDisruption(held, told.evictions, kept)
 
 
-def _text(told: list[dict[str, Any]]) -> str:
-    return b64encode(gzip.compress(json.dumps(told).encode(), mtime=0)).decode()
-
-
-def _read_text(text: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(gzip.decompress(b64decode(text)))
-    return found
-
-
-def _time(when: datetime | None) -> str | None:
-    return when.isoformat() if when is not None else None
-
-
-def _read_time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text is not None else None
+def _unanswered(data: Mapping[str, str]) -> UnansweredPods:
+    told = _read_text(data["unanswered"], list[_ToldUnanswered]) if "unanswered" in data else []
+    return next((UnansweredPods(each.version, _split(b64decode(each.pods))) for each in told), UnansweredPods())
 
 
 def _workloads(data: Mapping[str, str]) -> dict[Workload, RejectedWorkload]:
-    return {
-        Workload(*each["workload"]): RejectedWorkload(
-            {name: datetime.fromisoformat(when) for name, when in each["nodes"].items()},
-            each["reason"],
-            each["times"],
-            _read_time(each["until"]),
-        )
-        for each in (_read_text(data["rejected"]) if "rejected" in data else ())
-    }
+    told = _read_text(data["rejected"], list[_ToldWorkload]) if "rejected" in data else []
+    return {each.workload: RejectedWorkload(each.nodes, each.reason, each.times, each.until) for each in told}
 
 
 def _unpacked(data: Mapping[str, str]) -> dict[GroupKey, GangRecord]:
     if not data:
         return {}
-    told = _read_text(data["gangs"])
+    told = _read_text(data["gangs"], list[_ToldGang])
     pods = b64decode(data["pods"])
-    ends = accumulate((each["pods"] * _BYTES for each in told), initial=0)
+    ends = accumulate((each.pods * _BYTES for each in told), initial=0)
     return {
-        GroupKey(*each["group"]): GangRecord(
-            datetime.fromisoformat(each["since"]),
-            _split(pods[start:end]),
-            each["rolledBack"],
-            _read_time(each["until"]),
-        )
+        each.group: GangRecord(each.since, _split(pods[start:end]), each.rolled_back, each.until)
         for each, (start, end) in zip(told, pairwise(ends), strict=True)
     }
+
+
+def _text(told: object) -> str:
+    return b64encode(gzip.compress(msgspec.json.encode(told), mtime=0)).decode()
+
+
+def _read_text(text: str, kind: type[T]) -> T:
+    return msgspec.json.decode(gzip.decompress(b64decode(text)), type=kind)
+
+
+# ------------------------------------------------------------------------- what is written, and checked when it is read
+
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Told(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A part of the record."""
+
+
+class _ToldGang(_Told):
+    group: GroupKey
+    since: _Time
+    pods: _Count
+    rolled_back: _Count
+    until: _Time | None
+
+
+class _ToldWorkload(_Told):
+    workload: Workload
+    nodes: dict[str, _Time]
+    reason: str
+    times: _Count
+    until: _Time | None
+
+
+class _ToldUnanswered(_Told):
+    version: str
+    pods: str
+
+
+class _ToldRoom(_Told):
+    made_by: str
+    since: _Time
+    until: _Time
+    pods: tuple[tuple[Key, tuple[str, str]], ...]
+    victims: tuple[tuple[Key, str], ...]
+
+
+class _ToldReservation(_Told):
+    made_by: str
+    since: _Time
+    until: _Time
+    moved: tuple[tuple[Key, ReservedPod], ...]
+
+
+class _PodText(msgspec.Struct):
+    """What a pod is that is put into a snapshot."""
+
+    metadata: dict[str, object]
+    spec: dict[str, object]
+
+
+class _ToldDisruption(_Told):
+    evictions: tuple[tuple[_Time, _Count], ...]
+    held: _ToldRoom | None
+    reservations: tuple[_ToldReservation, ...]
