@@ -428,7 +428,8 @@ class _Plan:
         if not self._waited(departures, departures.all_gone, until):
             standing = departures.standing()
             self.report.standing = [key for key in step.go if self.decided[key].uid in standing]
-            left = f"{len(self.report.standing)} of {counted(len(step.go), 'evicted pod')} are still there"
+            many = len(self.report.standing)
+            left = f"{many} of {counted(len(step.go), 'evicted pod')} {'is' if many == 1 else 'are'} still there"
             return self._forbidden() or f"{left} after {self.done.options.eviction.gone:g} s"
         wanted = Counter(self.owners[key] for key in going if key in self.again)
         self._waited(departures, lambda: departures.all_made(wanted), until)  # what is not made is told as not moved
@@ -608,12 +609,13 @@ class _RoomMaker:
             self.done.disruption = DisruptionReport(trouble=why)
 
     def _waiting(self) -> Iterator[GroupKey]:
-        """Groups that room may help, the most urgent first."""
+        """Groups that room may help, the most urgent first; not those of pods that preempt nobody."""
         result = self.done.result
         if result is None or self._is_same(result):
             return
-        groups, half = result.instance.groups, self.done.half_bound_before
-        helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in half]
+        groups, left = result.instance.groups, set(self.done.half_bound_before)
+        left |= {pod.group for pod in result.instance.pending if pod.group is not None and pod.never_preempts}
+        helped = [key for key, reason in result.reasons.items() if reason.code not in _HOPELESS and key not in left]
         yield from sorted(helped, key=lambda key: (-groups[key].priority, groups[key].created, key))[:_TRIED]
 
     def _is_same(self, result: Result) -> bool:

@@ -323,9 +323,9 @@ def make_pass(
             watches.start_checks()
             with done.step("bind"):
                 _bind(client, done, snapshot, instance, cache, stop)
+        add_up(done, *moved)  # nothing could be told of it before it was decided why the rest waits
         if not options.dry_run and done.lost() is None:
             _write_status(client, done, stop)
-    add_up(done, *moved)
     end_pass(client, done, stop)
 
 

@@ -480,7 +480,7 @@ class Pod:
     protected
         Why it is never disturbed, whatever would be gained (D2), of a bound pod; empty where it may be.
     never_preempts
-        ``preemptionPolicy: Never``; no rule looks at it, other schedulers do (``policies``).
+        ``preemptionPolicy: Never``; no rule looks at it. Other schedulers do (``policies``), and passes that make room.
     """
 
     namespace: str

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.cluster.api import Api
-from tests.cluster.applied import Applied, Run, allowed, evictions, full, nominated, steal_spec
+from tests.cluster.applied import Applied, Run, allowed, evictions, full, nominated, steal_spec, told
 from tests.cluster.controllers import PODS, Controllers, owned
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
@@ -156,6 +156,7 @@ def test_moved_pods_get_their_room_though_the_pass_was_killed(
     assert there.keys() >= GAINING
     assert {there["eval0-0-again"], there["eval0-1-again"]} == {"s0", "s1"}
     assert there.get("late") not in ("s0", "s1")
+    assert {"eval0", "train"} <= told(cluster, "Scheduled").keys()
     assert overfull(cluster) == []
     assert [controllers.ended.count(each) for each in sorted(VICTIMS)] == [1, 1]
     assert run()["reserved"] == 0
