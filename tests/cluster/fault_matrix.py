@@ -340,10 +340,11 @@ def page() -> str:
         "",
         "## Evictions",
         "",
-        "What `placer preempt --apply` makes of the answers to an eviction "
-        "(`placer/cluster/writing/eviction.py`); `tests/cluster/test_preempt_apply_live.py` draws",
-        "them at random, with controllers that make again what went: nothing is evicted twice, and in the"
-        " end the gang has its room or it is told why not.",
+        "What passes and `--apply` make of the answers to an eviction "
+        "(`placer/cluster/writing/eviction.py`); `tests/cluster/test_disturbed_live.py` draws",
+        "them at random, with budgets, and with controllers that make again what went late, under other names, "
+        "or never: nothing is",
+        "evicted twice, or for nothing, and every plan is carried out or told.",
         "",
         "| answer | before anything has gone | after |",
         "| --- | --- | --- |",

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 import urllib3
 
 from tests.cluster.server import ControlPlane
 
-__all__ = ["Proxy", "Spoil", "proxied"]
+__all__ = ["AskedEviction", "Proxy", "Spoil", "proxied"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,21 @@ _STALLED = 120.0
 _OWN = ("Host", "Connection", "Content-Length", "Transfer-Encoding")
 
 
+class AskedEviction(NamedTuple):
+    """An eviction that was asked for: the name and the uid of its pod, and whether the server did it."""
+
+    name: str
+    uid: str
+    done: bool
+
+
+def _evicted(path: str, query: str, body: bytes | None) -> tuple[str, str] | None:
+    """The name and the uid of the pod that a request would have evicted; None where it would evict none."""
+    if not path.endswith("/eviction") or "dryRun" in query or body is None:
+        return None
+    return path.split("/")[-2], json.loads(body)["deleteOptions"]["preconditions"]["uid"]
+
+
 class Proxy:
     """What is in front; ``rule`` may be changed at any time."""
 
@@ -78,6 +93,7 @@ class Proxy:
         self.asked: Counter[tuple[str, str]] = Counter()
         self.done: Counter[tuple[str, str]] = Counter()  #: what the server said 2xx to
         self.bound: Counter[str] = Counter()  #: uid of a pod to how often the server bound it
+        self.evictions: list[AskedEviction] = []  #: in the order in which they came to an end, without dry runs
         self._control_plane = control_plane
         self.over = threading.Event()  #: set at the end
         self._lock = threading.Lock()
@@ -96,7 +112,9 @@ class Proxy:
             self.asked[method, path] += 1
             times = self.asked[method, path]
         spoil = self.rule(method, path, times)  # it may wait for what another request does
+        evicted = _evicted(path, query, body)
         if spoil is not None and spoil.is_answered_here:
+            self._note_eviction(evicted, done=False)
             self._spoil(handler, spoil)
             return
         if spoil is not None:
@@ -104,6 +122,7 @@ class Proxy:
         answer = self._forward(handler, body)
         with self._lock:
             self._note(method, path, body, answer.status)
+        self._note_eviction(evicted, done=answer.status < 300)
         self._answer(handler, spoil, answer)
         answer.release_conn()
 
@@ -116,6 +135,11 @@ class Proxy:
         self.done[method, path] += status < 300
         if path.endswith("/binding") and status < 300 and body is not None:
             self.bound[json.loads(body)["metadata"]["uid"]] += 1
+
+    def _note_eviction(self, pod: tuple[str, str] | None, *, done: bool) -> None:
+        if pod is not None:
+            with self._lock:
+                self.evictions.append(AskedEviction(*pod, done))
 
     def _answer(self, handler: BaseHTTPRequestHandler, spoil: Spoil | None, answer: Any) -> None:
         """Hand on an answer of the server, or what stands in its place."""

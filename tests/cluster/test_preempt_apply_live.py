@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,7 +12,6 @@ from tests.cluster.controllers import PODS, Controllers
 from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
-from tests.examples import exhaustive
 from tests.support import Document, hyper_node, node
 
 
@@ -213,53 +211,6 @@ def test_without_the_lease_nothing_is_decided(cluster: Api, preempt: Applied, pa
     assert preempt(code=6) == {"code": 6}
     assert "nothing was decided: " in preempt.err
     assert "an upgrade" in preempt.err
-
-
-def spoilt(draw: random.Random) -> Iterator[Spoil | None]:
-    """What happens to evictions, one after another."""
-    while True:
-        yield draw.choice(
-            (
-                *(None,) * 4,
-                Spoil(429, text=REFUSED),
-                Spoil(429, headers=(("Retry-After", "0"),)),
-                Spoil(500),
-                Spoil(503, forwarded=True),
-                Spoil(0),
-                Spoil(0, forwarded=True),
-            )
-        )
-
-
-@pytest.mark.parametrize("seed", [*exhaustive(0, 1), 2, 3, 4])
-def test_evictions_refused_at_random(seed: int, cluster: Api, preempt: Applied, proxy: Proxy) -> None:
-    """Either the gang is bound, or it is told why not and what went; nothing goes twice; in the end it is bound."""
-    controllers = Controllers(cluster, full(cluster, spare=seed % 3))
-    uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in cluster.items(PODS)}
-    happens = spoilt(random.Random(seed))
-
-    def rule(_method: str, path: str, _times: int) -> Spoil | None:
-        return next(happens) if path.endswith("/eviction") else None
-
-    went, troubles = set[str](), ""
-    with controllers.running():
-        for attempt in range(8):
-            proxy.rule = rule if attempt < 6 else lambda *_: None
-            done = preempt("--gone-within", "5", code=None)
-            applied = done["applied"]
-            went |= set(applied["evicted"])
-            troubles += str(applied["trouble"])
-            gained = {"train-0", "train-1"} <= set(bound(cluster))
-            assert done["code"] in (0, 6)
-            assert (done["code"] == 0) == gained == (applied["trouble"] is None)
-            if gained:
-                break
-    assert gained
-    assert overfull(cluster) == []
-    ended = [each for each in controllers.ended if each in uids]
-    assert len(ended) == len(set(ended))  # each of those that ran at the beginning at most once
-    assert [each for each in ended if f"default/{each}" not in went and f"Pod default/{each} " not in troubles] == []
-    assert uids.keys() - set(ended) <= bound(cluster).keys()
 
 
 def test_an_eviction_refused_after_others_were_made_is_told(cluster: Api, preempt: Applied, proxy: Proxy) -> None:
