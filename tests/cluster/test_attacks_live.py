@@ -1,0 +1,81 @@
+"""Tenants who mean harm, where passes may evict: what they write on their pods gets them no room and nobody evicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cluster.api import Api
+from tests.cluster.applied import Run, allowed, evictions, full
+from tests.cluster.controllers import PODS, Controllers, owned, priority_class
+from tests.cluster.passes import bound, overfull
+from tests.cluster.proxy import Proxy
+from tests.support import Document, node
+
+EVICT = {"evict": "lower-priority"}
+GAINING = {"train-0", "train-1"}
+
+
+def test_who_says_that_room_is_held_for_it_gets_none(cluster: Api, run: Run) -> None:
+    """Annotations, labels and names like our own, and a nomination, which its owner may not even write."""
+    controllers = Controllers(cluster, full(cluster))
+    notes = {"placer.dev/room": "n0", "placer.dev/made-by": "placer"}
+    thief = owned("moved-1", "thief", "low", cpu=4, annotations=notes, labels=notes)
+    cluster.create({**thief, "status": {"nominatedNodeName": "n0"}})
+    allowed(cluster, **EVICT)
+    with controllers.running():
+        done = run()
+        assert sorted(done["disruption"]["evicted"]) == ["default/eval0-0", "default/eval0-1"]
+        assert (done["disruption"]["trouble"], done["reserved"]) == (None, 0)
+        run()
+    assert bound(cluster).keys() == {*GAINING, "eval1-0", "filler"}
+    assert overfull(cluster) == []
+
+
+def low(name: str, where: str, **metadata: Any) -> Document:
+    """A pod of low priority that fills a node."""
+    made = owned(name, name, "low", where, cpu=8)
+    return {**made, "metadata": {**made["metadata"], **metadata}}
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "name": "owner", "uid": "uid-of-owner", "controller": True}
+
+
+def test_what_may_never_go_stays(cluster: Api, run: Run, proxy: Proxy) -> None:
+    """On each node one pod of low priority, each with another reason to stay; what waits is more urgent."""
+    cluster.create(priority_class("low", 10), priority_class("high", 1000))
+    cluster.create(*(node(f"n{number}", cpu=8) for number in range(6)))
+    other = low("other", "n3")
+    other["spec"]["schedulerName"] = "default-scheduler"
+    running = [
+        low("daemon", "n0", ownerReferences=[of_kind("DaemonSet")]),
+        low("static", "n1", ownerReferences=[of_kind("Node")]),
+        low("bare", "n2", ownerReferences=[]),
+        other,
+        low("protected", "n4", labels={"placer.dev/disrupt": "never"}),
+        low("going", "n5", finalizers=["example.com/never"]),
+    ]
+    cluster.create(*running, owned("train", "train", "high", cpu=8))
+    cluster.call("DELETE", f"{PODS}/going", {"gracePeriodSeconds": 30})
+    allowed(cluster, **EVICT, move="fewest")
+    done = run()
+    assert (done["disruption"], done["bound"]) == (None, 0)
+    assert evictions(proxy) == {}
+    assert len(bound(cluster)) == 6
+
+
+def test_a_finalizer_that_never_goes_holds_no_room_once_the_pod_has_ended(cluster: Api, run: Run, proxy: Proxy) -> None:
+    """Its kubelet ends it and says so; the object stays for ever, and is not evicted once more."""
+    full(cluster)
+    for number in range(2):
+        cluster.patch(f"{PODS}/eval0-{number}", {"metadata": {"finalizers": ["example.com/never"]}})
+    allowed(cluster, **EVICT)
+    first = run("--gone-within", "1")
+    assert sorted(first["disruption"]["standing"]) == ["default/eval0-0", "default/eval0-1"]
+    assert run()["room"] == "made"
+    for number in range(2):
+        cluster.patch(f"{PODS}/eval0-{number}/status", {"status": {"phase": "Failed"}})
+    assert run()["room"] == "free"
+    assert bound(cluster).keys() == {*GAINING, "eval1-0", "filler"}
+    assert evictions(proxy) == {"eval0-0": 2, "eval0-1": 2}  # asked whether, and then done
+    assert run()["disruption"] is None
