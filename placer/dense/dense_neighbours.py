@@ -92,7 +92,8 @@ class SpreadRow:
     counted
         bool, shape (nodes,): nodes that count.
     before
-        Every domain that counts, ascending, to the pods that are counted there already.
+        Every domain that counts, ascending, to the pods that are counted there already; in a part of an instance those
+        of its nodes and those held, and of all others one that has the fewest.
     floor
         Whether the fewest is taken to be 0, since there are fewer domains than ``minDomains``.
     held
@@ -107,6 +108,11 @@ class SpreadRow:
     before: Mapping[int, int]
     floor: bool
     held: frozenset[int] = frozenset()
+
+    @cached_property
+    def counting(self) -> IntArray:
+        """Every domain that counts: int64, ascending."""
+        return np.array(list(self.before), dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
 from ortools.sat.python import cp_model
@@ -287,31 +288,34 @@ class GangRelaxation:
         return Solution(found)
 
     def _chosen(self, placed: Counter[int]) -> frozenset[int] | None:
-        """Gangs that become whole, so many pods of each class being placed."""
+        """Gangs that become whole, so many pods of each class being placed.
+
+        There is only a choice among those that ask for a class of which fewer pods are placed than all ask for.
+        """
         dense, model = self.whole, cp_model.CpModel()
-        whole = {group: model.new_bool_var("") for group in self.gangs}
-        for number, terms in self._asked(whole).items():
-            model.add(sum(size * variable for size, variable in terms) <= placed[number])
-        mine = []
-        for group, variable in whole.items():
-            if dense.groups[group].priority > self.priority:
-                model.add(variable == 1)
-            else:
-                mine.append(dense.groups[group].need_weight * variable)
-        model.maximize(sum(mine))
+        short = {number: asked for number, asked in self._asked.items() if sum(asked.values()) > placed[number]}
+        whole = {
+            group: model.new_bool_var("") for group in sorted({each for asked in short.values() for each in asked})
+        }
+        for number, asked in short.items():
+            model.add(sum(size * whole[group] for group, size in asked.items()) <= placed[number])
+        above = [variable for group, variable in whole.items() if dense.groups[group].priority > self.priority]
+        model.add_bool_and(above)
+        model.maximize(sum(dense.groups[group].need_weight * variable for group, variable in whole.items()))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.max_deterministic_time = CHOOSING_WORK
         if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
-        return frozenset(group for group, variable in whole.items() if solver.value(variable))
+        return frozenset(group for group in self.gangs if group not in whole or solver.value(whole[group]))
 
-    def _asked(self, whole: dict[int, cp_model.IntVar]) -> dict[int, list[tuple[int, cp_model.IntVar]]]:
+    @cached_property
+    def _asked(self) -> dict[int, Counter[int]]:
         """Class of the relaxed instance to how many of its pods each gang asks for."""
-        asked: dict[int, list[tuple[int, cp_model.IntVar]]] = defaultdict(list)
-        for group, variable in whole.items():
+        asked: dict[int, Counter[int]] = defaultdict(Counter)
+        for group in self.gangs:
             for index in self.whole.groups[group].classes:
-                asked[self.class_of[index]].append((self.whole.classes[index].size, variable))
+                asked[self.class_of[index]][group] += self.whole.classes[index].size
         return asked
 
 

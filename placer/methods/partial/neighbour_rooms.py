@@ -203,7 +203,7 @@ class NeighbourRooms:
     @staticmethod
     def _spread_room(row: SpreadRow, held: _Counts, meant: bool) -> IntArray:
         """How many more pods each domain may have: int64, shape (domains,)."""
-        counting = np.array(list(row.before), dtype=np.int64)
+        counting = row.counting
         found: IntArray = np.full(len(held.matched), ANY_NUMBER, dtype=np.int64)
         now = held.matched[counting]
         if row.floor or not len(counting):
@@ -246,8 +246,9 @@ class NeighbourRooms:
         return tuple(self._shut_beside(rule, kind, nodes) for kind in range(len(self.neighbours.shut[rule])))
 
     def _spreads_beside(self, nodes: IntArray, number: Mapping[int, int]) -> Iterator[SpreadRow]:
-        for row in range(len(self.neighbours.spreads)):
-            yield self._spread_beside(row, nodes, number)
+        for row, it in enumerate(self.neighbours.spreads):
+            if not number.keys().isdisjoint(it.owners) or not number.keys().isdisjoint(it.matched):
+                yield self._spread_beside(row, nodes, number)
 
     def _shut_beside(self, rule: str, kind: int, nodes: IntArray) -> BoolArray | None:
         """Nodes that are closed to a kind by pods that stay, too (C13)."""
@@ -304,15 +305,24 @@ class NeighbourRooms:
             yield index, {tuple(int(self.neighbours.domain[key][node]) for key in row.keys) for node in nodes}
 
     def _spread_beside(self, row: int, nodes: IntArray, number: Mapping[int, int]) -> SpreadRow:
-        """Pods that stay are counted; owners that stay must not be too many."""
-        it, held = self.neighbours.spreads[row], self._counted[row]
+        """Pods that stay are counted; owners that stay must not be too many.
+
+        What is counted in a domain without nodes of the subproblem and without owners stays as it is, so that one with
+        the fewest says as much as all of them.
+        """
+        it, counts = self.neighbours.spreads[row], self._counted[row]
+        held = np.flatnonzero(counts.owners > 0)
+        told = np.isin(it.counting, np.concatenate((self._domain(it)[nodes], held)))
+        others = it.counting[~told]
+        fewest = others[np.argmin(counts.matched[others])] if len(others) else []
+        kept = np.sort(np.append(it.counting[told], fewest)).astype(np.int64)
         return replace(
             it,
             owners=_renumbered(it.owners, number),
             matched=_renumbered(it.matched, number),
             counted=it.counted[nodes],
-            before={domain: int(held.matched[domain]) for domain in it.before},
-            held=frozenset(np.flatnonzero(held.owners > 0).tolist()),
+            before=dict(zip(kept.tolist(), counts.matched[kept].tolist(), strict=True)),
+            held=frozenset(held.tolist()),
         )
 
     @property
@@ -394,8 +404,7 @@ def _renumbered(classes: Iterable[int], number: Mapping[int, int]) -> tuple[int,
 
 def _even(row: SpreadRow, held: _Counts) -> bool:
     """C14 of all domains with owners."""
-    counting = np.array(list(row.before), dtype=np.int64)
-    fewest = 0 if row.floor or not len(counting) else int(held.matched[counting].min())
+    fewest = 0 if row.floor or not len(row.counting) else int(held.matched[row.counting].min())
     there = (held.owners > 0) & (held.matched - fewest > row.skew)
     there[sorted(row.held)] |= held.matched[sorted(row.held)] - fewest > row.skew
     return not there.any()
