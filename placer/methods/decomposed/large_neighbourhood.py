@@ -38,6 +38,8 @@ IntArray = npt.NDArray[np.int64]
 STEP_WORK = 0.2
 #: The same where ejection chains repair, which cost less to begin for each exchange they look at; about a second.
 CHAINS_WORK = 0.6
+#: What a step counts as at least: making it, sending it and putting it back take a tenth of a second.
+LEAST_WORK = 0.03
 #: Nodes of the first step, of the smallest one whose model is not too large for its time, and of the largest one.
 FIRST, LEAST, MOST = 48, 8, 1024
 #: By how much a step grows and shrinks.
@@ -277,7 +279,7 @@ class LargeNeighbourhoodSearch:
             return False
         if found.fault is not None:
             raise SolverFault(f"in a neighbourhood: {found.fault}")
-        self.spent += found.work or STEP_WORK / 100
+        self.spent += max(found.work, LEAST_WORK)
         if each.size is not None:
             each.size.learn(found, len(each.nodes))
         gain = self._put(each.subproblem, found)
