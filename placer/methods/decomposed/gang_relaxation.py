@@ -292,22 +292,25 @@ class GangRelaxation:
 
         There is only a choice among those that ask for a class of which fewer pods are placed than all ask for.
         """
-        dense, model = self.whole, cp_model.CpModel()
-        short = {number: asked for number, asked in self._asked.items() if sum(asked.values()) > placed[number]}
-        whole = {
-            group: model.new_bool_var("") for group in sorted({each for asked in short.values() for each in asked})
-        }
-        for number, asked in short.items():
-            model.add(sum(size * whole[group] for group, size in asked.items()) <= placed[number])
-        above = [variable for group, variable in whole.items() if dense.groups[group].priority > self.priority]
-        model.add_bool_and(above)
-        model.maximize(sum(dense.groups[group].need_weight * variable for group, variable in whole.items()))
+        rows = [(asked, placed[number]) for number, asked in self._asked.items() if asked.total() > placed[number]]
+        competing = set(chain.from_iterable(asked for asked, _ in rows))
+        chosen = self._worth_most(sorted(competing), rows)
+        return None if chosen is None else frozenset(self.gangs) - competing | chosen
+
+    def _worth_most(self, gangs: Sequence[int], rows: Iterable[tuple[Counter[int], int]]) -> frozenset[int] | None:
+        """The gangs that are worth most, all of higher priorities, of which each row of sizes is at most a number."""
+        groups, model = self.whole.groups, cp_model.CpModel()
+        whole = {group: model.new_bool_var("") for group in gangs}
+        for asked, most in rows:
+            model.add(sum(size * whole[group] for group, size in asked.items()) <= most)
+        model.add_bool_and(variable for group, variable in whole.items() if groups[group].priority > self.priority)
+        model.maximize(sum(groups[group].need_weight * variable for group, variable in whole.items()))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.max_deterministic_time = CHOOSING_WORK
         if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return None
-        return frozenset(group for group in self.gangs if group not in whole or solver.value(whole[group]))
+        return frozenset(group for group, variable in whole.items() if solver.value(variable))
 
     @cached_property
     def _asked(self) -> dict[int, Counter[int]]:
