@@ -107,6 +107,17 @@ class LoopMetrics:
             ("state",),
             registry=registry,
         )
+        self._stale = prometheus.Counter(
+            "placer_stale_gangs_total",
+            "Gangs of plans of which a binding was not sent, since the cluster had changed since the snapshot.",
+            registry=registry,
+        )
+        self._disturbed = prometheus.Counter(
+            "placer_disturbed_pods_total",
+            "Running pods that passes evicted to make room, by what became of them: moved (bound anew), evicted.",
+            ("action",),
+            registry=registry,
+        )
         self._rejected = prometheus.Counter(
             "placer_kubelet_rejections_total", "Pods that kubelets rejected, by reason.", ("reason",), registry=registry
         )
@@ -118,6 +129,7 @@ class LoopMetrics:
                 ("unseen_gangs", "Gangs that the last pass bound and of which no event came."),
                 ("cooling_nodes", "Nodes that get nothing new, since their kubelet rejected a pod."),
                 ("leader", "1 while this process holds the Lease, else 0."),
+                ("paused", "1 while this process holds the Lease and passes are paused, else 0."),
                 ("last_pass_timestamp_seconds", "When the last pass that decided ended, in seconds since 1970."),
             )
         }
@@ -147,16 +159,23 @@ class LoopMetrics:
 
     def standing_by(self, _why: str) -> None:
         """Note that this process makes no passes at the moment, as it should."""
+        self._lead(leader=False, paused=False)
+
+    def paused(self, _why: str) -> None:
+        """Note that nobody is to make passes at the moment."""
+        self._lead(leader=True, paused=True)
+
+    def _lead(self, *, leader: bool, paused: bool) -> None:
+        """Note a sign of life, and what this process is."""
         self.ready = True
         self.waiting()
-        self._now["leader"].set(0)
+        self._now["leader"].set(leader)
+        self._now["paused"].set(paused)
 
     def ended(self, done: Pass) -> None:
         """Count a pass."""
-        self.ready = True
-        self.waiting()
+        self._lead(leader=done.leader is not None and done.lost() is None, paused=done.paused() is not None)
         self._passes.labels(_outcome(done)).inc()
-        self._now["leader"].set(done.leader is not None and done.lost() is None)
         for step, seconds in done.seconds.items():
             self._steps.labels(step).observe(seconds)
         if done.result is None:
@@ -183,6 +202,11 @@ class LoopMetrics:
         self._now["unseen_gangs"].set(len(done.unseen))
         for each in done.cache.rejected.values() if done.cache is not None else ():
             self._rejected.labels(each.reason).inc()
+        self._stale.inc(len(done.plan.stale | (done.cache.stale if done.cache is not None else set())))
+        if done.disruption is not None:
+            moved = done.disruption.moved.keys()
+            for action, pods in (("moved", moved), ("evicted", set(done.disruption.evicted) - moved)):
+                self._disturbed.labels(action).inc(len(pods))
 
     def _count_pods(self, done: Pass) -> None:
         if done.result is None:

@@ -58,7 +58,10 @@ class LoopObserver(Protocol):
         """A pass has ended, whatever became of it."""
 
     def standing_by(self, why: str, /) -> None:
-        """No pass is made at the moment, and why; called again and again as long as that is so."""
+        """Another process makes passes, or nobody can, and why; called again and again as long as that is so."""
+
+    def paused(self, why: str, /) -> None:
+        """Somebody wants no passes at the moment, and why; called again and again as long as that is so."""
 
     def waiting(self) -> None:
         """No pass is due; called again and again as long as that is so."""
@@ -86,6 +89,10 @@ class _Observers(tuple[LoopObserver, ...]):
     def standing_by(self, why: str) -> None:
         for each in self:
             each.standing_by(why)
+
+    def paused(self, why: str) -> None:
+        for each in self:
+            each.paused(why)
 
     def waiting(self) -> None:
         for each in self:
@@ -176,7 +183,7 @@ class _Loop:
         while not self._is_over(leading):
             paused = leading.paused if leading is not None else None
             if paused is not None:
-                self._observer.standing_by(paused)
+                self._observer.paused(paused)
                 self._stop.wait(_LOOK)
                 continue
             began = time.monotonic()

@@ -359,7 +359,7 @@ def add_up(done: Pass, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> None:
         before[gang.key] = gang if earlier is None else replace(gang, bound=(*earlier.bound, *gang.bound))
     done.gangs = list(before.values())
     batches, dropped = (*plan.batches, *done.plan.batches), {**plan.dropped, **done.plan.dropped}
-    done.plan = replace(done.plan, batches=batches, dropped=dropped)
+    done.plan = replace(done.plan, batches=batches, dropped=dropped, stale=plan.stale | done.plan.stale)
 
 
 def bind_placement(client: Client, done: Pass, instance: Instance, placement: Placement, stop: threading.Event) -> None:

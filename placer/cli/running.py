@@ -67,6 +67,8 @@ class _LoopTeller:
             print(f"placer: no pass is made: {why}", file=sys.stderr, flush=True)
         self._why = why
 
+    paused = standing_by
+
     def waiting(self) -> None:
         """There is nothing to say."""
 

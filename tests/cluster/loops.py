@@ -51,6 +51,8 @@ class Loop:
     def standing_by(self, why: str) -> None:
         self.reasons.append(why)
 
+    paused = standing_by
+
     @property
     def bound(self) -> int:
         """Pods that it has bound so far."""

@@ -83,6 +83,7 @@ def test_the_higher_priority_comes_first() -> None:
 def test_a_pod_that_changed_drops_its_gang_and_no_other() -> None:
     found = plan(two_gangs(), WHERE, ["a2"])
     assert shown(found) == ["b1 b2", "lone"]
+    assert names(found.stale) == ["a"]
     assert {gang.name: why for gang, why in found.dropped.items()} == {
         "a": "Pod default/a2 has changed since the snapshot"
     }
@@ -109,6 +110,7 @@ def test_whole_gangs_are_bound_up_to_a_number(most: int, bound: list[str], why: 
     found = plan(two_gangs(), where, most=most)
     assert shown(found) == bound
     assert {gang.name for gang in found.dropped} == why.keys()
+    assert found.stale == frozenset()
     assert all(why[gang.name] in text for gang, text in found.dropped.items())
 
 

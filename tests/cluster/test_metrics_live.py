@@ -10,16 +10,23 @@ from urllib.error import HTTPError
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from placer.cluster.planning.binding_plan import BindingPlan
+from placer.cluster.planning.disruption_plan import DisruptionReport
+from placer.cluster.writing.lease import PAUSED
 from placer.errors import UsageError
+from placer.instance import GroupKey, Key
 from placer.metrics import LoopMetrics, MetricsServer
 from placer.scheduling_pass import Pass, PassOptions
+from placer.solve import solve
 from tests.cluster.api import Api
 from tests.cluster.loops import looping
 from tests.cluster.passes import gang
 from tests.cluster.server import ControlPlane
+from tests.cluster.test_loop_live import LEASE
 from tests.cluster.things import live_pod
 from tests.support import node
 from tests.waiting import wait_until
+from tests.world import World
 
 NEVER = 3600.0
 
@@ -89,6 +96,35 @@ def test_a_loop_that_stands_by_is_ready_and_no_leader(
         with looping(control_plane, NEVER), looping(control_plane, NEVER, metrics):
             assert asked(server, "/readyz") == (200, "ok\n")
             assert told(server)["placer_leader",] == 0
+
+
+def test_a_pause_is_told_by_who_leads(cluster: Api, control_plane: ControlPlane, metrics: LoopMetrics) -> None:
+    with MetricsServer(("127.0.0.1", 0), metrics) as server, looping(control_plane, NEVER, metrics) as loop:
+        assert told(server)["placer_paused",] == 0
+        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: "the fabric is upgraded"}}})
+        cluster.create(node("n1", cpu=4), live_pod("a", cpu=1))
+        wait_until(lambda: bool(loop.reasons), "the pause")
+        found = told(server)
+        assert found["placer_paused",] == found["placer_leader",] == 1
+        assert asked(server, "/readyz") == (200, "ok\n")
+        cluster.patch(LEASE, {"metadata": {"annotations": {PAUSED: None}}})
+        wait_until(lambda: loop.bound == 1, "the end of the pause")
+        assert told(server)["placer_paused",] == 0
+
+
+def test_what_was_evicted_and_what_was_stale_is_counted(metrics: LoopMetrics) -> None:
+    """A pod that is moved is evicted, too, and counts once."""
+    world = World()
+    world.nodes("n1")
+    done = Pass(PassOptions(), result=solve(world.instance(), method="greedy"))
+    pods = [Key("default", name) for name in ("a", "b", "c")]
+    done.disruption = DisruptionReport(planned=3, evicted=pods, moved={pods[0]: Key("default", "a-again")})
+    done.plan = BindingPlan(stale=frozenset({GroupKey("PodGroup", "default", "g")}))
+    metrics.ended(done)
+    with MetricsServer(("127.0.0.1", 0), metrics) as server:
+        found = told(server)
+    assert (found["placer_disturbed_pods_total", "moved"], found["placer_disturbed_pods_total", "evicted"]) == (1, 2)
+    assert found["placer_stale_gangs_total",] == 1
 
 
 def test_a_loop_of_which_nothing_is_heard_is_taken_for_stuck(

@@ -157,6 +157,10 @@ def test_a_pending_pod_is_what_was_decided_upon_or_not(
     assert cache.changed() == ({Key("default", "a")} if changed else set())
     refusal = cache.refusal(alone("a"), [bind("a", "n2")])
     assert refusal == ("Pod default/a has changed since the snapshot" if changed else None)
+    assert cache.stale == (set(alone("a")) if changed else set())
+    cache.stale.clear()
+    assert cache.late_refusal(bind("a", "n2")) == refusal
+    assert cache.stale == (set(alone("a")) if changed else set())
 
 
 def test_a_pod_that_is_gone_has_changed_and_stays_so(cache: SchedulerCache) -> None:

@@ -106,10 +106,13 @@ class BindingPlan:
         One after another.
     dropped
         Gangs that the placement binds and this plan does not: why, in one sentence.
+    stale
+        Those of them that are dropped because the cluster has changed since the snapshot.
     """
 
     batches: tuple[Batch, ...] = ()
     dropped: Mapping[GroupKey, str] = field(default_factory=dict)
+    stale: frozenset[GroupKey] = frozenset()
 
 
 def plan_bindings(
@@ -144,8 +147,10 @@ def plan_bindings(
         gangs[pod]: f"Pod {pod} has changed since the snapshot" for pod in sorted(changed, reverse=True) if pod in gangs
     }
     plan = _planned(instance, placement, identities, gangs, dropped)
+    stale = frozenset(plan.dropped)
     over = dict(_over(plan.batches, most)) if most is not None else {}
-    return _planned(instance, placement, identities, gangs, dropped | over) if over else plan
+    kept = _planned(instance, placement, identities, gangs, dropped | over) if over else plan
+    return replace(kept, stale=stale)
 
 
 def _over(batches: Iterable[Batch], most: int) -> Iterator[tuple[GroupKey, str]]:

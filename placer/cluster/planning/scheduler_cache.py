@@ -246,6 +246,7 @@ class SchedulerCache:
         cooling = (name for name, node in instance.nodes.items() if any(taint.key == TAINT for taint in node.taints))
         self._cooling: dict[str, str] = dict.fromkeys(cooling, "its kubelet rejected a pod of ours")
         self.rejected: dict[Key, Rejection] = {}  #: pods of this pass that their kubelets rejected
+        self.stale: set[GroupKey] = set()  #: gangs with a binding that was refused here, since the cluster has changed
         self.lost: Callable[[], str | None] = lambda: None  #: why no events come, or None; set by what feeds the cache
         for key, pod in instance.pods.items():
             if pod.node is not None:
@@ -449,12 +450,14 @@ class SchedulerCache:
             All their bindings.
         """
         with self._news:
-            return (
+            why = (
                 next(filter(None, map(self._pod_refusal, binds)), None)
                 or next(filter(None, map(self._members_refusal, gangs)), None)
                 or self._room.refusal(binds, self._instance.pods, self._nodes)
                 or self._rules.refusal(gangs, binds, self._nodes)
             )
+            self.stale |= set(gangs) if why else set()
+            return why
 
     def late_refusal(self, bind: PlannedBinding) -> str | None:
         """Why a binding whose room is taken may no longer be made, in one sentence; None where it may.
@@ -462,7 +465,10 @@ class SchedulerCache:
         Since then its pod may have changed, and its node may have been cordoned, have shrunk, gone, or filled up.
         """
         with self._news:
-            return self._pod_refusal(bind) or self._room.late_refusal(bind, self._instance.pods, self._nodes)
+            why = self._pod_refusal(bind) or self._room.late_refusal(bind, self._instance.pods, self._nodes)
+            if why:
+                self.stale.add(self._instance.pods[bind.pod].group or GroupKey("", *bind.pod))
+            return why
 
     def _pod_refusal(self, bind: PlannedBinding) -> str | None:
         if not self._pending.is_as_decided(bind):
