@@ -21,7 +21,8 @@ from tests.cluster.snapshots import ListServer
 from tests.support import Document
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
-MANIFESTS = sorted(DEPLOY.rglob("*.yaml"))
+#: What kustomize and kubectl are given; the chart is for Helm.
+MANIFESTS = sorted(set(DEPLOY.rglob("*.yaml")) - set((DEPLOY / "chart").rglob("*.yaml")))
 KUSTOMIZATIONS = [path for path in MANIFESTS if path.name == "kustomization.yaml"]
 
 #: (API group, resource, verb).
@@ -408,9 +409,8 @@ def test_the_page_names_what_is_there() -> None:
     assert typed
     assert [each for each in typed if not (DEPLOY.parent / each).exists()] == []
     rows = set(re.findall(r"^\| `([-\w/]+)/` \|", page, re.MULTILINE))
-    assert rows == {
-        str(path.parent.relative_to(DEPLOY)) for path in KUSTOMIZATIONS if path.parent.parent.name != "crds"
-    }
+    folders = {str(path.parent.relative_to(DEPLOY)) for path in KUSTOMIZATIONS if path.parent.parent.name != "crds"}
+    assert rows == {*folders, "chart"}
 
 
 def test_the_page_has_the_options_as_they_are(parsed: Callable[..., Any]) -> None:

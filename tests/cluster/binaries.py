@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CRDS", "HOW", "MODULE", "PROGRAMS", "Missing", "program", "programs", "resource_definitions"]
+__all__ = ["CRDS", "HOW", "MODULE", "PROGRAMS", "Missing", "helm", "program", "programs", "resource_definitions"]
 
 MODULE = Path(__file__).parent / "controlplane"
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
@@ -67,6 +67,11 @@ CRDS = {
         ("manifests/crd.yaml",),
     ),
 }
+
+
+#: Helm, by which the chart is rendered.
+HELM = Definitions("helm.sh/helm/v4", "v4.3.1", "h1:UndCoLe9UPmNoL7IvWzaUXveL7T5t/ijoorEmgJdI9g=", ())
+_STRIPPED = "-s -w"
 
 
 class Missing(Exception):
@@ -124,6 +129,25 @@ def resource_definitions(whose: str) -> list[Path]:
     return sorted(folder.glob("*.yaml"))
 
 
+def helm() -> Path:
+    """Helm, as it is on the path or else built (minutes, once).
+
+    Raises
+    ------
+    Missing
+        There is no Go to build with, or it cannot.
+    """
+    found = shutil.which("helm")
+    if found is not None:
+        return Path(found)
+    folder = _cache() / f"helm-{HELM.version}"
+    with _locked(folder):
+        if not folder.exists():
+            with _go_build(folder, _module(HELM), _STRIPPED, "helm", "./cmd/helm"):
+                pass
+    return folder / "helm"
+
+
 def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "placer-tests"
 
@@ -163,31 +187,45 @@ def _build(folder: Path) -> None:
     major, minor = version.removeprefix("v").split(".")[:2]
     stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     flags = " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in stamp.items())
+    with _go_build(folder, MODULE, f"{_STRIPPED} {flags}", "controlplane", ".") as target:
+        for name in PROGRAMS:
+            (target / name).symlink_to("controlplane")
+
+
+@contextmanager
+def _go_build(folder: Path, source: Path, flags: str, name: str, package: str) -> Iterator[Path]:
+    """Build a program into a folder, which takes its place when the block is over."""
     go = _go()
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         target = Path(made) / "made"
-        command = [go, "build", "-p", "2", "-trimpath", f"-ldflags=-s -w {flags}", "-o", f"{target}/controlplane", "."]
-        done = subprocess.run(command, cwd=MODULE, check=False, env={**os.environ, "CGO_ENABLED": "0"})
+        command = [go, "build", "-p", "2", "-trimpath", f"-ldflags={flags}", "-o", f"{target}/{name}", package]
+        done = subprocess.run(command, cwd=source, check=False, env={**os.environ, "CGO_ENABLED": "0"})
         if done.returncode:
-            raise Missing("no kube-apiserver for the tests: go build failed, see above")
-        for name in PROGRAMS:
-            (target / name).symlink_to("controlplane")
+            raise Missing(f"no {name} for the tests: go build failed, see above")
+        yield target
         shutil.rmtree(folder, ignore_errors=True)
         target.rename(folder)
 
 
-def _download(wanted: Definitions, folder: Path) -> None:
+def _module(wanted: Definitions) -> Path:
+    """The folder of a module, which is what its check sum says."""
     command = [_go(), "mod", "download", "-json", f"{wanted.module}@{wanted.version}"]
+    with tempfile.TemporaryDirectory() as nowhere:
+        done = subprocess.run(command, cwd=nowhere, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Missing(f"go mod download of {wanted.module} failed: {done.stdout}{done.stderr}")
+    got = json.loads(done.stdout)
+    if got["Sum"] != wanted.sum:
+        raise RuntimeError(f"{wanted.module} {wanted.version}: found check sum {got['Sum']}, expected {wanted.sum}")
+    return Path(got["Dir"])
+
+
+def _download(wanted: Definitions, folder: Path) -> None:
+    source = _module(wanted)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Missing(f"go mod download of {wanted.module} failed: {done.stdout}{done.stderr}")
-        got = json.loads(done.stdout)
-        if got["Sum"] != wanted.sum:
-            raise RuntimeError(f"{wanted.module} {wanted.version}: found check sum {got['Sum']}, expected {wanted.sum}")
         target = Path(made) / "made"
         target.mkdir()
-        for path in (Path(got["Dir"], each) for each in wanted.paths):
+        for path in (source / each for each in wanted.paths):
             for file in sorted(path.glob("*.yaml")) if path.is_dir() else [path]:
                 shutil.copyfile(file, target / f"{file.parent.name}-{file.name}")
         target.rename(folder)
@@ -198,5 +236,6 @@ if __name__ == "__main__":
         print(programs())
         for name in CRDS:
             resource_definitions(name)
+        helm()
     except Missing as missing:
         sys.exit(str(missing))

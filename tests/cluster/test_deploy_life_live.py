@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import pytest
 
 from tests.cluster.api import Api
+from tests.cluster.binaries import helm
+from tests.cluster.conftest import _found
 from tests.cluster.deployed import Deployed
 from tests.cluster.things import live_pod
 from tests.support import Document, node
@@ -40,6 +43,29 @@ def test_switching_back_leaves_no_right_behind(deployed: Deployed, cluster: Api)
     assert not rights(cluster) & {"placer-write", "placer-lease", "placer-rollback"}
     bindings = {each["metadata"]["name"] for each in cluster.items(f"{RBAC}/clusterrolebindings")}
     assert {each for each in bindings if each.startswith("placer")} == {"placer-read", "placer-discover"}
+
+
+def test_a_release_of_the_chart_takes_away_what_its_values_no_longer_name(deployed: Deployed, cluster: Api) -> None:
+    """The commands of the page: installed, upgraded without an overlay, removed."""
+    deployed.kubectl("apply", "-f", str(DEPLOY / "base" / "namespace.yaml"))
+    commands = re.findall(r"^helm (.*?)(?: *#.*)?$", (DEPLOY / "README.md").read_text(), re.MULTILINE)
+    install, change, remove = (each.replace("REGISTRY", "registry.example.com").split() for each in commands)
+
+    def told(*arguments: str) -> None:
+        command = [str(_found(helm)), *arguments, "--kubeconfig", deployed.kubeconfig()]
+        done = subprocess.run(command, cwd=DEPLOY.parent, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    # Other tests have applied some of it.
+    told(*(each.replace("DIGEST", "0" * 64) for each in install), "--take-ownership", "--force-conflicts")
+    assert rights(cluster) >= {"placer-read", "placer-write", "placer-inqueue"}
+    args = cluster.get("/apis/batch/v1/namespaces/placer/cronjobs/placer")["spec"]["jobTemplate"]["spec"]["template"]
+    assert args["spec"]["containers"][0]["args"][-1] == "--inqueue"
+    told(*change)
+    assert rights(cluster) == {"placer-read", "placer-record"}
+    told(*remove)
+    assert not rights(cluster)
+    assert cluster.get("/api/v1/namespaces/placer")["status"]["phase"] == "Active"
 
 
 def _own_pod() -> Document:
