@@ -6,12 +6,13 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.cluster.planning.disruption_plan import DisruptionReport
@@ -308,19 +309,20 @@ def make_pass(
     """Make a pass for as long as nothing says that the Lease is lost."""
     options = done.options
     client.until = start + options.time_limit if options.time_limit is not None else None
-    snapshot, instance, cache = read_cluster(client, done, watch, lists)
-    if done.reserved.made and not options.dry_run:
-        bind_gently()
-        place_moved(client, done, instance, stop)
-        snapshot, instance, cache = read_cluster(client, done, watch)
-    moved = done.plan, done.gangs
-    with _fed(client, snapshot, cache) as watches:
+    with _CacheFeed(client) as feed:
+        snapshot, instance, cache = read_cluster(client, done, watch, lists, feed)
+        if done.reserved.made and not options.dry_run:
+            bind_gently()
+            feed.close()
+            place_moved(client, done, instance, stop)
+            snapshot, instance, cache = read_cluster(client, done, watch, feed=feed)
+        moved = done.plan, done.gangs
         placement = _decide(done, instance, start, watch)
         done.plan = plan_bindings(instance, placement, snapshot.identities, cache.changed(), options.most)
         if options.dry_run != "client":
             bind_gently()
             watch(f"binding {counted(sum(len(batch.bindings) for batch in done.plan.batches), 'pod')}")
-            watches.start_checks()
+            feed.start_checks()
             with done.step("bind"):
                 _bind(client, done, snapshot, instance, cache, stop)
         add_up(done, *moved)  # nothing could be told of it before it was decided why the rest waits
@@ -367,9 +369,11 @@ def bind_placement(client: Client, done: Pass, instance: Instance, placement: Pl
     snapshot, cache = done.snapshot, done.cache
     assert snapshot is not None, "the cluster was read"
     assert cache is not None, "the cluster was read"
-    with _fed(client, snapshot, cache) as watches:
+    with _CacheFeed(client) as feed:
+        feed.open(snapshot)
+        feed.fill(cache)
         done.plan = plan_bindings(instance, placement, snapshot.identities)
-        watches.start_checks()
+        feed.start_checks()
         with done.step("bind"):
             _bind(client, done, snapshot, instance, cache, stop)
         if done.lost() is None:
@@ -394,9 +398,13 @@ def end_pass(client: Client, done: Pass, stop: threading.Event) -> None:
 
 
 def read_cluster(
-    client: Client, done: Pass, watch: Callable[[str], None], lists: Lists | None = None
+    client: Client,
+    done: Pass,
+    watch: Callable[[str], None],
+    lists: Lists | None = None,
+    feed: _CacheFeed | None = None,
 ) -> tuple[Snapshot, Instance, SchedulerCache]:
-    """What is in the cluster, with what earlier passes left behind."""
+    """What is in the cluster, with what earlier passes left behind; a feed fills the cache from when that was read."""
     options = done.options
     if options.enqueue and not options.dry_run:
         done.enqueued = enqueue_pod_groups(patient(client), options.scheduler_name, options.guards.admits)
@@ -404,6 +412,8 @@ def read_cluster(
         done.record = _recorded(client, done)
         found = [*failed_pods(client, options.scheduler_name, options.cool_down), *(done.heard or ())]
         taken = take(client, options.scheduler_name, lambda name, count: watch(f"{name} {count:,}"), lists)
+        if feed is not None:
+            feed.open(taken)
         found += _rejected_since(client, done, taken)
         now = server_time(client)
         if done.snapshot is None:  # by the server's clock, as all that is written to it; read once more, it is already
@@ -422,6 +432,8 @@ def read_cluster(
                 [Fault("cluster", None, f.object, f.code, f.message, expected) for f in instance.findings]
             )
         done.snapshot, done.cache = snapshot, SchedulerCache(kept, instance)
+        if feed is not None:
+            feed.fill(done.cache)
     return snapshot, instance, done.cache
 
 
@@ -585,22 +597,58 @@ def patient(client: Client) -> PatientWriter:
     return PatientWriter(Breaker(client, _REFUSED), time.monotonic() + _WAITING)
 
 
-@contextmanager
-def _fed(client: Client, snapshot: Snapshot, cache: SchedulerCache) -> Iterator[Watches]:
-    """Let a scheduler cache hear of everything since its snapshot."""
-    heard = {
-        "pods": (cache.pod_happened, cache.pods_replaced),
-        "nodes": (cache.node_happened, cache.nodes_replaced),
-    }
-    watches = Watches(
-        [
-            Watch(client, f"/api/v1/{name}", snapshot.versions[name], *listeners, count=snapshot.counts[name])
-            for name, listeners in heard.items()
-        ]
-    )
-    cache.lost = watches.lost
-    with watches.open():
-        yield watches
+class _CacheFeed:
+    """Has a scheduler cache hear of everything since the snapshot that it is made from.
+
+    The watches are opened while the cache is made, and wait for it with what they hear: the bookmark that says that a
+    quiet one is current comes a second after it was opened.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._opened = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self._opened.close()
+
+    def open(self, taken: Snapshot) -> None:
+        """Follow what happens since a snapshot."""
+        cache: Future[SchedulerCache] = Future()
+        heard: dict[str, tuple[Callable[[str, bytes], None], Callable[[Sequence[bytes]], None]]] = {
+            "pods": (
+                lambda kind, item: cache.result().pod_happened(kind, item),
+                lambda items: cache.result().pods_replaced(items),
+            ),
+            "nodes": (
+                lambda kind, item: cache.result().node_happened(kind, item),
+                lambda items: cache.result().nodes_replaced(items),
+            ),
+        }
+        self._watches = Watches(
+            [
+                Watch(self._client, f"/api/v1/{name}", taken.versions[name], *listeners, count=taken.counts[name])
+                for name, listeners in heard.items()
+            ]
+        )
+        self._cache = cache
+        self._opened.enter_context(self._watches.open())
+        self._opened.callback(cache.cancel)
+
+    def fill(self, cache: SchedulerCache) -> None:
+        """Hand over what was heard meanwhile, and everything from now on."""
+        cache.lost = self._watches.lost
+        self._cache.set_result(cache)
+
+    def start_checks(self) -> None:
+        """Check from now on whether everything is heard."""
+        self._watches.start_checks()
 
 
 def save_pass(done: Pass) -> None:
