@@ -27,8 +27,8 @@ __all__ = ["Enough", "Watch", "Watches", "is_up_to"]
 
 #: Seconds before the next try after a broken watch; they double up to the second number.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-#: Seconds after which the server is to end a watch: a second after the beginning there is a bookmark then.
-_WINDOW = 3
+#: Seconds after which the server is to end a watch, and those after the beginning by which there is a bookmark then.
+_WINDOW, _BOOKMARK = 3, 2.0
 #: Seconds to wait for the next event or bookmark on the way to what is current, before the list is taken anew; and
 #: then for that.
 _PATIENCE = 2.5
@@ -111,6 +111,7 @@ class Watch:
         self._came = threading.Condition()  # guards the version
         self._anew = self._listed_anew = False  # whether to open it, or take the list, again
         self._lost: float | None = time.monotonic()
+        self._open_since = time.monotonic()
         self.trouble = "it has not begun"  #: why nothing is read, while that is so
         self._thread = threading.Thread(target=self._work, name=f"watch {path}", daemon=True)
 
@@ -153,6 +154,8 @@ class Watch:
         if self.reaches(current, 0.0):
             return True
         if self._count > _FEW:
+            if self.reaches(current, self._open_since + _BOOKMARK - time.monotonic()):
+                return True
             self._begin_anew()
             if self._comes_up_to(current):
                 return True
@@ -245,7 +248,7 @@ class Watch:
 
     def _opened(self, shut: Callable[[], None]) -> None:
         self._shut = shut
-        self._lost = None
+        self._lost, self._open_since = None, time.monotonic()
         if self._over.is_set() or self._anew:
             shut()
 
