@@ -122,11 +122,11 @@ def test_everything_is_in_the_namespace_of_the_release(helm_program: Path) -> No
     """Alerts ask for the series of that namespace."""
     values = {"createNamespace": True, "components": COMPONENTS, "measurements": ["ml", "web"]}
     found = rendered(helm_program, values, "batch")
-    assert {namespace for _, namespace, _ in found} == {"", "batch", "ml", "web"}
+    assert {namespace for _, namespace, _ in found} == {"", "batch", "placer-bandwidth", "ml", "web"}
     assert ("Namespace", "", "batch") in found
     assert {key[1] for key in found if key[2] == "placer-measurements"} == {"ml", "web"}
     subjects = [subject for each in found.values() for subject in each.get("subjects", ())]
-    assert {each["namespace"] for each in subjects} == {"batch"}
+    assert {each["namespace"] for each in subjects} == {"batch", "placer-bandwidth"}
     alerts = json.dumps(found["PrometheusRule", "batch", "placer"])
     assert 'namespace=\\"batch\\"' in alerts
     assert 'namespace=\\"placer\\"' not in alerts

@@ -187,6 +187,7 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
         ("base/rbac-rollback.yaml", {("", "pods", "delete")}),
         ("overlays/inqueue/rbac-inqueue.yaml", {("batch.volcano.sh", "jobs", "list")}),
         ("overlays/disruption/rbac-disruption.yaml", {("", "pods/eviction", "create")}),
+        ("bandwidth/rbac-bandwidth.yaml", {("", "nodes/status", "patch")}),
         (
             "discover/rbac-discover.yaml",
             {
@@ -230,7 +231,9 @@ def test_every_rule_says_which_call_needs_it(path: Path) -> None:
         while lines[start - 1].startswith("  #"):
             start -= 1
         comment = " ".join(lines[start:number])
-        assert re.search(r"# (snapshot|apply|telling|inqueue|discover|lease): ", comment), f"{path.name}:{number + 1}"
+        assert re.search(r"# (snapshot|apply|telling|inqueue|discover|bandwidth|lease): ", comment), (
+            f"{path.name}:{number + 1}"
+        )
 
 
 @pytest.mark.parametrize("path", [each for each in MANIFESTS if "rbac" in each.name], ids=name_of)

@@ -22,7 +22,10 @@ What it says that is not known here ends the rendering, so nothing is left out i
 {{- range $said.configMapGenerator -}}
 {{- $data := dict -}}
 {{- range .files }}{{ $_ := set $data . ($files.Get (printf "manifests/%s/%s" $folder .)) }}{{ end -}}
-{{- $own = append $own (dict "apiVersion" "v1" "kind" "ConfigMap" "metadata" (dict "name" .name "labels" .options.labels) "data" $data) -}}
+{{- $metadata := dict "name" .name -}}
+{{- with .namespace }}{{ $_ := set $metadata "namespace" . }}{{ end -}}
+{{- with .options.labels }}{{ $_ := set $metadata "labels" . }}{{ end -}}
+{{- $own = append $own (dict "apiVersion" "v1" "kind" "ConfigMap" "metadata" $metadata "data" $data) -}}
 {{- end -}}
 {{- $cluster := list "Namespace" "PriorityClass" "ClusterRole" "ClusterRoleBinding" -}}
 {{- range $own -}}
@@ -83,4 +86,10 @@ What it says that is not known here ends the rendering, so nothing is left out i
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Names the image of a container, where one is given: (list CONTAINER IMAGE). */}}
+{{- define "placer.image" -}}
+{{- $container := index . 0 -}}
+{{- with index . 1 }}{{ $_ := set $container "image" . }}{{ end -}}
 {{- end -}}
