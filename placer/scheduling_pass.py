@@ -17,7 +17,7 @@ from typing import Any, Self
 from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.cluster.planning.disruption_plan import DisruptionReport
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
+from placer.cluster.planning.half_bound import in_turn, next_to_go, recorded_after, recorded_before, with_earlier
 from placer.cluster.planning.reservations import ReservedRoom, with_reservations
 from placer.cluster.planning.scheduler_cache import Overfull, SchedulerCache
 from placer.cluster.reading.client import Client, Forbidden, server_time
@@ -77,6 +77,8 @@ __all__ = [
 
 #: Seconds after which nothing more is told to a server that refuses all of it, and up to which it may have us wait.
 _REFUSED, _WAITING = 10.0, 30.0
+#: Seconds after which no further gang is rolled back in a pass: who has thousands of them must not hold up all others.
+_ROLLING_BACK = 30.0
 #: Most moved units that are tried one by one where not all have room together.
 _ONE_BY_ONE = 20
 
@@ -518,8 +520,10 @@ def _bind(
         stop.set()
     options, before = done.options, done.half_bound_before
     if not options.dry_run and done.lost() is None:
-        done.plan, gangs = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
-        done.record = write_record(client, *options.record, done.record, gangs, done.workloads)
+        made = recorded_before(instance, done.plan, done.record.gangs, before, server_time(client))
+        done.plan = made.plan
+        done.troubles += made.troubles
+        done.record = write_record(client, *options.record, done.record, made.gangs, done.workloads)
     breaker = Breaker(client, options.binding.grace, methods=("POST",))
     carried_out = execute_plan(breaker, cache, instance, done.plan, options.binding, stop, done.lost, done.paused)
     if any(gang.state is not GangState.BOUND for gang in carried_out):  # what got no answer may be bound all the same
@@ -537,17 +541,35 @@ def _roll_back(client: Client, done: Pass, snapshot: Snapshot, instance: Instanc
     patience = done.options.patience if not stop.is_set() and done.paused() is None else float("inf")
     ours = [gang for gang in done.gangs if done.options.guards.admits(gang.key.namespace)]
     go, anew = next_to_go(instance, ours, done.half_bound_before, record, patience, now)
-    server = patient(client)
-    done.gangs = [roll_back(server, snapshot, gang) if gang.key in go else gang for gang in done.gangs]
+    _roll_back_in_turn(client, done, snapshot, go, stop)
     after = recorded_after(done.gangs, record, anew, now)
     rejected = done.cache.rejected.values() if done.cache is not None else ()
     done.workloads = remembered(done.workloads, rejected, done.options.cool_down, now)
     done.gangs = [_told_when(gang, after.get(gang.key)) for gang in done.gangs]
     silent = _unanswered(done, snapshot)
+    if done.lost() is not None:  # what another pass may have recorded since counts
+        return
     try:
         done.record = write_record(client, *done.options.record, done.record, after, done.workloads, unanswered=silent)
     except ClusterError as error:  # the next pass finds out by itself
         done.troubles.append(str(error))
+
+
+def _roll_back_in_turn(
+    client: Client, done: Pass, snapshot: Snapshot, keys: Iterable[GroupKey], stop: threading.Event
+) -> None:
+    """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass."""
+    server, until = patient(client), time.monotonic() + _ROLLING_BACK
+    gangs = {gang.key: gang for gang in done.gangs}
+    for key in in_turn(keys):
+        why = done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
+        if why is None and time.monotonic() > until:
+            why = "there was no time for it in this pass"
+        gang = gangs[key]
+        gangs[key] = (
+            roll_back(server, snapshot, gang) if why is None else replace(gang, reason=f"not rolled back: {why}")
+        )
+    done.gangs = list(gangs.values())
 
 
 def _unanswered(done: Pass, snapshot: Snapshot) -> UnansweredPods:

@@ -163,7 +163,9 @@ def _summary(done: Pass) -> dict[str, Any]:
         "overfull": [str(each) for each in done.overfull],
         "findings": dict(Counter(each.code for each in done.result.findings)) if done.result is not None else {},
         "unfinished": sorted(map(str, done.half_bound_before))[:SHOWN],  # half-bound when the pass began
-        "backingOff": _some({key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until, _why in done.backing_off.values()}),
+        "backingOff": _some(
+            {key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until, _why in done.backing_off.values() if until is not None}
+        ),
         "coolingNodes": sorted(done.cooling)[:SHOWN],
         **_room(done),
         "inqueue": done.enqueued.count,

@@ -129,6 +129,56 @@ def test_a_snapshot_for_others_says_the_same(
     assert marked(snapshot, cooling) == expected
 
 
+def test_pods_that_are_added_to_a_half_bound_gang_wait_until_it_is_complete() -> None:
+    """Else whoever keeps one binding of a gang from being made gets ahead of every PriorityClass with all of theirs."""
+    documents = [node("n1", cpu=100), *gang("half", 1, 5, least=6)]
+    made = prepared(snapshot_of(documents), (), recorded("half", size=3))
+    group = GroupKey("scheduling.volcano.sh", "default", "half")
+    assert made.half_bound[group].missing == (Key("default", "half-1"), Key("default", "half-2"))
+    assert {each.key.name: each.priority for each in made.instance.pending} == dict.fromkeys(
+        ("half-1", "half-2"), 2**31 - 1
+    )
+    why = "its gang had fewer pods when it was begun, and is completed first"
+    assert made.backing_off == {Key("default", f"half-{number}"): (group, None, why) for number in (3, 4, 5)}
+
+
+def test_a_pod_that_is_made_again_under_another_uid_completes_its_gang() -> None:
+    documents = [node("n1", cpu=100), *gang("half", 1, 1)]
+    made = prepared(snapshot_of(documents), (), recorded("half", pods=digests(["uid-half-0", "uid-gone"])))
+    (half,) = made.half_bound.values()
+    assert half.missing == (Key("default", "half-1"),)
+    assert made.backing_off == {}
+
+
+def test_no_group_of_another_api_comes_first_by_being_called_the_same() -> None:
+    labels = {"scheduling.x-k8s.io/pod-group": "half"}
+    coscheduling: list[Document] = [
+        {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+            "kind": "PodGroup",
+            "metadata": {"name": "half", "namespace": "default"},
+            "spec": {"minMember": 2},
+        },
+        *(
+            pod(
+                f"one-{number}",
+                cpu=4,
+                spec={"schedulerName": "placer"} | ({"nodeName": "n1"} if not number else {}),
+                metadata={**named(f"one-{number}")["metadata"], "labels": labels},
+            )
+            for number in range(2)
+        ),
+    ]
+    same = gang("half", 0, 2, priorityClassName="low")  # of Volcano
+    record = recorded("half", group="scheduling.x-k8s.io", pods=digests(["uid-one-0", "uid-one-1"]))
+    documents = [node("n1", cpu=100), *coscheduling, *same]
+    made = prepared(snapshot_of(documents), (), record)
+    assert [(key.api_group, key.name) for key in made.half_bound] == [("scheduling.x-k8s.io", "half")]
+    assert {
+        (key.api_group, key.name) for key, group in made.instance.groups.items() if group.priority == 2**31 - 1
+    } == {("scheduling.x-k8s.io", "half")}
+
+
 @pytest.mark.parametrize("priority", [None, "low"])
 def test_a_half_bound_gang_comes_before_all_others(tmp_path: Path, priority: str | None) -> None:
     """Room for one pod of 4: the gang's second one, or another user's of priority 1,000,000."""

@@ -14,7 +14,7 @@ import pytest
 
 from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.planning.half_bound import next_to_go, recorded_after, recorded_before, with_earlier
+from placer.cluster.planning.half_bound import in_turn, next_to_go, recorded_after, recorded_before, with_earlier
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.earlier_passes import HalfBoundGang, Prepared, prepared
 from placer.cluster.reading.gang_record import (
@@ -168,9 +168,9 @@ def test_a_conflict_is_read_again_and_a_refusal_is_an_error() -> None:
 
 def test_recorded_is_what_more_than_one_binding_makes_ready() -> None:
     made = world(*gang("a", 3), *gang("loose", 3, least=0), *gang("one", 1), mine("lone"))
-    planned, record = recorded_before(made.instance, plan(made), {}, {}, NOW)
-    assert planned == plan(made)
-    assert record == {key("a"): GangRecord(NOW, digests(f"uid-a-{number}" for number in range(3)))}
+    found = recorded_before(made.instance, plan(made), {}, {}, NOW)
+    assert (found.plan, found.troubles) == (plan(made), [])
+    assert found.gangs == {key("a"): GangRecord(NOW, digests(f"uid-a-{number}" for number in range(3)), size=3)}
 
 
 def test_what_is_half_bound_stays_recorded_since_when_and_what_is_ready_does_not() -> None:
@@ -183,21 +183,72 @@ def test_what_is_half_bound_stays_recorded_since_when_and_what_is_ready_does_not
         key("gone"): GangRecord(earlier, digests(["x"]), 2),
     }
     half = {key("a"): HalfBoundGang((), earlier, 0)}
-    _, record = recorded_before(made.instance, BindingPlan(), before, half, NOW)
+    record = recorded_before(made.instance, BindingPlan(), before, half, NOW).gangs
     assert record == {key("a"): before[key("a")], key("b"): GangRecord(earlier, frozenset(), 3)}
-    _, record = recorded_before(made.instance, plan(made), before, half, NOW)
+    record = recorded_before(made.instance, plan(made), before, half, NOW).gangs
     assert record[key("a")].since == earlier
     assert record[key("a")].pods == digests(["uid-of-before", "uid-a-0", "uid-a-1"])
     assert record[key("c")].since == NOW
 
 
+def room_for(monkeypatch: pytest.MonkeyPatch, gangs: int) -> None:
+    """Let the record have room for so many gangs of three pods with a name of one letter in ``default``."""
+    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_BYTES", gangs * record_bytes(key("a"), 3) + 10)
+
+
 def test_a_gang_for_which_the_record_has_no_room_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placer.cluster.planning.half_bound.MOST_BYTES", record_bytes(key("a"), 3) + 10)
+    room_for(monkeypatch, 1)
     made = world(*gang("a", 3), *gang("b", 3), mine("lone"))
-    planned, record = recorded_before(made.instance, plan(made), {}, {}, NOW)
-    assert list(record) == [key("a")]
-    assert [batch.gangs for batch in planned.batches] == [(key("a"),), (GroupKey("", "default", "lone"),)]
-    assert planned.dropped == {key("b"): "the record of gangs under way has no room for more in one pass"}
+    found = recorded_before(made.instance, plan(made), {}, {}, NOW)
+    assert list(found.gangs) == [key("a")]
+    assert [batch.gangs for batch in found.plan.batches] == [(key("a"),), (GroupKey("", "default", "lone"),)]
+    assert found.plan.dropped == {key("b"): "the record of gangs under way has no room for more in one pass"}
+
+
+def of(namespace: str, *documents: Document) -> list[Document]:
+    """The same objects in a namespace."""
+    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in documents]
+
+
+def test_namespaces_share_the_record_and_what_one_does_not_need_is_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    room_for(monkeypatch, 5)
+    greedy = [each for name in "abcdefgh" for each in gang(name, 3)]
+    made = world(*of("attack", *greedy), *of("victims", *gang("y", 3), *gang("z", 3)))
+    found = recorded_before(made.instance, plan(made), {}, {}, NOW)
+    assert [f"{each.namespace}/{each.name}" for each in found.gangs] == [
+        *("attack/a", "attack/b", "attack/c", "victims/y", "victims/z")
+    ]
+    assert {each.name for each in found.plan.dropped} == set("defgh")
+
+
+def test_what_earlier_passes_recorded_of_one_namespace_keeps_no_other_from_the_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was rolled back is forgotten first, then what became half-bound last; both are told."""
+    room_for(monkeypatch, 4)
+    mine_too = [each for name in "abcdefgh" for each in gang(name, 3)]
+    made = world(*of("attack", *mine_too), *of("victims", *gang("y", 3), *gang("z", 3)))
+    keys = [GroupKey("scheduling.volcano.sh", "attack", name) for name in "abcdefgh"]
+    before = {
+        each: GangRecord(NOW - timedelta(hours=number), digests(f"{each.name}{at}" for at in range(3)), size=3)
+        for number, each in enumerate(keys[:5])
+    } | {each: GangRecord(NOW - timedelta(days=1), rolled_back=4) for each in keys[5:]}
+    half = {each: HalfBoundGang((), NOW, 0) for each in keys[:5]}
+    victims = [each for each in plan(made).batches if each.gangs[0].namespace == "victims"]
+    found = recorded_before(made.instance, BindingPlan(tuple(victims)), before, half, NOW)
+    assert [(each.namespace, each.name) for each in sorted(found.gangs)] == [
+        *(("attack", "d"), ("attack", "e"), ("victims", "y"), ("victims", "z"))
+    ]
+    assert found.plan.dropped == {}
+    assert found.troubles == [
+        "the record of gangs under way has no room for 6 gangs of namespace attack that are half-bound or were rolled"
+        " back: they count as any other"
+    ]
+
+
+def test_gangs_are_rolled_back_namespace_by_namespace_in_turn() -> None:
+    keys = [GroupKey("", *each.split("/")) for each in ("a/1", "a/2", "a/3", "b/1", "c/1", "b/2")]
+    assert [f"{each.namespace}/{each.name}" for each in in_turn(keys)] == ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]
 
 
 @pytest.mark.parametrize(("pods", "length"), [(2, 250), (2, 8), (8, 12), (1_000, 20)])
@@ -213,7 +264,8 @@ def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_call
         new = GroupKey("scheduling.volcano.sh", "tenant", name(length))
         room -= record_bytes(new, pods)
         uids = (str(drawn.random()) for _ in range(pods))
-        gangs[new] = GangRecord(NOW + timedelta(microseconds=drawn.randrange(10**6)), digests(uids))
+        since = NOW + timedelta(microseconds=drawn.randrange(10**6))
+        gangs[new] = GangRecord(since, digests(uids), size=pods + drawn.randrange(10))
     nodes = [name(20) for _ in range(500)]
     workloads = {
         Workload("tenant", name(60), name(253)): RejectedWorkload(

@@ -255,7 +255,7 @@ def test_what_a_pass_decides_upon_otherwise_than_it_was_read_has_not_changed() -
     first, second = (mine(f"a-{number}", group="train", cpu=1) for number in range(2))
     first["spec"]["nodeName"] = "n1"
     taken = snapshot_of([node("n1"), pod_group("train", minMember=2), first, second])
-    instance = prepared(taken, (), {GANG: GangRecord(datetime.now(UTC), digests(["uid-a-0"]))}).instance
+    instance = prepared(taken, (), {GANG: GangRecord(datetime.now(UTC), digests(["uid-a-0", "uid-a-1"]))}).instance
     assert instance.pods[Key("default", "a-1")].priority > 0
     cache = SchedulerCache(taken, instance)
     cache.pods_replaced([event(first), event(second)])

@@ -9,12 +9,18 @@ most. (Kueue's ``waitForPodsReady`` does the same, with the same figures.)
 patience is over, those go that nothing can complete, since none of their pods waits; of the others the less urgent
 half, so that of two it is one: those of the lowest priority, among equals the youngest, then the last by name. The
 others have their patience anew.
+
+**Who has the record.** There is room in it for tens of thousands of gangs (:mod:`placer.cluster.reading.gang_record`).
+Where they need more, namespaces share it evenly, and what one does not need is the others'. So who has thousands of
+gangs, half-bound or rolled back, takes it from nobody: what is beyond their share is not bound in that pass; of what
+earlier passes left, it is no longer recorded.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
@@ -26,10 +32,30 @@ from placer.cluster.reading.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key
 from placer.outcome import Outcome
 from placer.placement import Placement
+from placer.words import counted
 
-__all__ = ["next_to_go", "recorded_after", "recorded_before", "with_earlier"]
+__all__ = ["RecordedPlan", "in_turn", "next_to_go", "recorded_after", "recorded_before", "with_earlier"]
 
 _COMPLETE = frozenset((GangState.BOUND, GangState.SHORT))
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPlan:
+    """What is to be recorded before the first binding goes out.
+
+    Parameters
+    ----------
+    plan
+        Without gangs for which the record has no room; most often the plan that was made.
+    gangs
+        Those that are half-bound, may be so soon, or were rolled back and are still there.
+    troubles
+        What is no longer recorded, though it is so still: one sentence for each namespace.
+    """
+
+    plan: BindingPlan
+    gangs: dict[GroupKey, GangRecord]
+    troubles: list[str] = field(default_factory=list)
 
 
 def recorded_before(
@@ -38,8 +64,8 @@ def recorded_before(
     record: Mapping[GroupKey, GangRecord],
     half_bound: Mapping[GroupKey, HalfBoundGang],
     now: datetime,
-) -> tuple[BindingPlan, dict[GroupKey, GangRecord]]:
-    """What is to be recorded before the first binding goes out.
+) -> RecordedPlan:
+    """Find what is to be recorded before the first binding goes out.
 
     Parameters
     ----------
@@ -49,38 +75,75 @@ def recorded_before(
         What earlier passes recorded, and what is half-bound of it.
     now
         When.
-
-    Returns
-    -------
-    BindingPlan
-        Without gangs for which the record has no room; most often the same one.
-    dict[GroupKey, GangRecord]
-        Gangs that are half-bound, may be so soon, or were rolled back and are still there.
     """
     known = {key: _kept(record[key], key in half_bound) for key in record if key in instance.groups}
     found = {key: each for key, each in known.items() if each is not None}
     nothing = Outcome(instance, Placement())
-    room = MOST_BYTES - sum(record_bytes(key, len(each.pods)) for key, each in found.items())
+    risky = [_may_stay_half_bound(instance, nothing, batch) for batch in plan.batches]
+    before, new = _sizes({key: len(each.pods) for key, each in found.items()}), Counter[str]()
+    for gangs in risky:
+        new.update(_sizes({key: len(uids) for key, uids in gangs.items()}))
+    share = _even_share(before + new, MOST_BYTES)
+    troubles = _forget_beyond(found, half_bound, share)
+    used = _sizes({key: len(each.pods) for key, each in found.items()})
     batches, dropped = [], dict(plan.dropped)
-    for batch in plan.batches:
-        risky = _may_stay_half_bound(instance, nothing, batch)
-        size = sum(record_bytes(key, len(uids)) for key, uids in risky.items())
-        if size > room:
+    for batch, gangs in zip(plan.batches, risky, strict=True):
+        needed = _sizes({key: len(uids) for key, uids in gangs.items()})
+        if any(used[namespace] + size > share for namespace, size in needed.items()):
             dropped |= dict.fromkeys(batch.gangs, "the record of gangs under way has no room for more in one pass")
             continue
-        room -= size
+        used.update(needed)
         batches.append(batch)
-        for key, uids in risky.items():
-            before = found.get(key, GangRecord(now))
-            found[key] = replace(before, pods=before.pods | digests(uids), until=None)
-    return replace(plan, batches=tuple(batches), dropped=dropped), found
+        for key, uids in gangs.items():
+            earlier = found.get(key, GangRecord(now))
+            pods = earlier.pods | digests(uids)
+            found[key] = replace(earlier, pods=pods, until=None, size=earlier.size or len(pods))
+    return RecordedPlan(replace(plan, batches=tuple(batches), dropped=dropped), found, troubles)
+
+
+def _sizes(pods: Mapping[GroupKey, int]) -> Counter[str]:
+    """What gangs with so many pods take of the record, by namespace."""
+    sizes = Counter[str]()
+    for key, count in pods.items():
+        sizes[key.namespace] += record_bytes(key, count)
+    return sizes
+
+
+def _even_share(wanted: Mapping[str, int], room: int) -> int:
+    """How much each may have so that all have the same who do not want less; no limit to speak of where all fits."""
+    left = room
+    for place, size in enumerate(sorted(wanted.values())):
+        share = left // (len(wanted) - place)
+        if size > share:
+            return share
+        left -= size
+    return room
+
+
+def _forget_beyond(
+    found: dict[GroupKey, GangRecord], half_bound: Mapping[GroupKey, HalfBoundGang], share: int
+) -> list[str]:
+    """Take out what is beyond the share of its namespace, how often gangs were rolled back first; the sentences."""
+    used, forgotten = Counter[str](), Counter[str]()
+    for key in sorted(found, key=lambda key: (key not in half_bound, found[key].since, key)):
+        size = record_bytes(key, len(found[key].pods))
+        if used[key.namespace] + size > share:
+            forgotten[key.namespace] += 1
+            del found[key]
+        else:
+            used[key.namespace] += size
+    return [
+        f"the record of gangs under way has no room for {counted(count, 'gang')} of namespace {namespace} that are"
+        " half-bound or were rolled back: they count as any other"
+        for namespace, count in sorted(forgotten.items())
+    ]
 
 
 def _kept(record: GangRecord, half_bound: bool) -> GangRecord | None:
     """What stays of a gang's record: all of it where it is half-bound, else how often it was rolled back."""
     if half_bound:
         return record
-    return replace(record, pods=frozenset()) if record.rolled_back else None
+    return replace(record, pods=frozenset(), size=0) if record.rolled_back else None
 
 
 def _may_stay_half_bound(instance: Instance, nothing: Outcome, batch: Batch) -> dict[GroupKey, list[str]]:
@@ -168,6 +231,15 @@ def next_to_go(
     others = sorted((key for key in over if key not in hopeless), key=urgency)
     stay = len(others) // 2
     return hopeless + others[stay:], others[:stay]
+
+
+def in_turn(gangs: Iterable[GroupKey]) -> list[GroupKey]:
+    """Order gangs so that namespaces take turns, each with its gangs in the order in which they come."""
+    turn, turns = Counter[str](), {}
+    for key in gangs:
+        turns[key] = turn[key.namespace]
+        turn[key.namespace] += 1
+    return sorted(turns, key=turns.__getitem__)
 
 
 def recorded_after(

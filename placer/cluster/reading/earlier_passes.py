@@ -4,7 +4,9 @@
 get a taint in the snapshot for some time, and so no new pods.
 
 **Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
-until they are complete, so they come first: in the snapshot they have the highest priority there is.
+until they are complete, so they come first: in the snapshot they have the highest priority there is. As many pods have
+it as the gang had when it was begun: what its owner adds meanwhile waits until it is complete, or nothing would be as
+urgent as what is added to a gang of which one pod cannot be bound.
 
 **Room that a pass has made by evictions** is held for the gang: as long as victims are on their way out, its pods are
 in the snapshot as another scheduler's that are nominated to their nodes; once all are gone it comes first, too.
@@ -17,7 +19,8 @@ Nothing of this is written to the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -66,6 +69,8 @@ class HalfBoundGang:
     ----------
     members
         Those of its bound pods that placer bound.
+    missing
+        Pods of it that wait and come first, as many as it lacks.
     since
         When it may have become half-bound.
     priority
@@ -75,6 +80,7 @@ class HalfBoundGang:
     members: tuple[Key, ...]
     since: datetime
     priority: int
+    missing: tuple[Key, ...] = ()
 
 
 class RoomState(Enum):
@@ -88,10 +94,10 @@ class RoomState(Enum):
 
 
 class BackOff(NamedTuple):
-    """That a pod is not tried yet: of which gang it is, until when, and why."""
+    """That a pod is not tried yet: of which gang it is, until when, and why; None: until its gang is complete."""
 
     group: GroupKey
-    until: datetime
+    until: datetime | None
     why: str
 
 
@@ -152,17 +158,15 @@ def prepared(
     waiting = _backing_off(instance, begun.keys() - half.keys(), begun, at)
     waiting |= _rejected(found, instance, rejected or {})
     room = _room_state(found, instance, held, at)
-    first = [*_with_room(instance, held, room), *_incomplete(instance, half)]
-    changes = _raised(instance, first) | {("Pod", key): backing_off for key in waiting}
+    first = _with_room(instance, held, room) | {key: each.missing for key, each in half.items()}
+    first = {key: pods for key, pods in first.items() if pods}
+    waiting = _added_since(instance, first) | waiting
+    changes = _raised(first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
     if not changes:
         return Prepared(found, instance, half, waiting, room)
     raised = changed(found, changes)
     return Prepared(raised, instance_in(raised), half, waiting, room)
-
-
-def _incomplete(instance: Instance, half: Iterable[GroupKey]) -> list[GroupKey]:
-    return [key for key in half if instance.groups[key].pending]
 
 
 def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, now: datetime) -> RoomState:
@@ -184,10 +188,13 @@ def _states(snapshot: Snapshot, instance: Instance, pods: Mapping[Key, str]) -> 
     return [instance.pods[key].state for key in there if key in instance.pods]
 
 
-def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> Iterator[GroupKey]:
-    """Groups that come first since the room that was made for them is free."""
-    keys = held.pods if held is not None and room is RoomState.FREE else ()
-    yield from sorted({instance.pods[key].group or GroupKey("", *key) for key in keys})
+def _with_room(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[GroupKey, tuple[Key, ...]]:
+    """Groups that come first since the room that was made for them is free, with the pods that it was made for."""
+    found: dict[GroupKey, tuple[Key, ...]] = {}
+    for key in sorted(held.pods) if held is not None and room is RoomState.FREE else ():
+        group = instance.pods[key].group or GroupKey("", *key)
+        found[group] = (*found.get(group, ()), key)
+    return found
 
 
 def _holding(instance: Instance, held: HeldRoom | None, room: RoomState) -> dict[tuple[str, Key], Change]:
@@ -206,16 +213,28 @@ def _nominated(node: str, pod: dict[str, Any]) -> None:
     pod["status"] = {**(pod.get("status") or {}), "nominatedNodeName": node}
 
 
-def _raised(instance: Instance, groups: Iterable[GroupKey]) -> dict[tuple[str, Key], Change]:
-    """What gives groups and their pending pods the highest priority.
+def _added_since(instance: Instance, first: Mapping[GroupKey, Collection[Key]]) -> dict[Key, BackOff]:
+    """Pending pods of gangs that come first which these did not have when they were begun."""
+    why = "its gang had fewer pods when it was begun, and is completed first"
+    return {
+        key: BackOff(group, None, why)
+        for group, pods in first.items()
+        for key in instance.groups[group].pending
+        if key not in pods
+    }
+
+
+def _raised(first: Mapping[GroupKey, Collection[Key]]) -> dict[tuple[str, Key], Change]:
+    """What gives groups and the pods of them that come first the highest priority.
 
     A PodGroup names none itself then, so that its pods' counts: a class that is made for it, anybody's could name.
     """
     changes: dict[tuple[str, Key], Change] = {}
-    for group in groups:
-        changes |= {("Pod", key): _raise_pod for key in instance.groups[group].pending}
-        changes["PodGroup", Key(group.namespace, group.name)] = _raise_group
-    return changes
+    apis: dict[Key, set[str]] = defaultdict(set)
+    for group, pods in first.items():
+        changes |= {("Pod", key): _raise_pod for key in pods}
+        apis[Key(group.namespace, group.name)].add(group.api_group)
+    return changes | {("PodGroup", key): partial(_raise_group, named) for key, named in apis.items()}
 
 
 def marked(
@@ -247,8 +266,19 @@ def _half_bound(
             pod for pod in group.bound if not recorded.pods.isdisjoint(digests([snapshot.identities[pod].uid]))
         )
         if ours:
-            found[key] = HalfBoundGang(ours, recorded.since, group.priority)
+            missing = _missing(snapshot, group.pending, recorded, len(ours))
+            found[key] = HalfBoundGang(ours, recorded.since, group.priority, missing)
     return found
+
+
+def _missing(snapshot: Snapshot, pending: Iterable[Key], recorded: GangRecord, bound: int) -> tuple[Key, ...]:
+    """Pending pods of a half-bound gang, as many as it lacks of what it had: those that were there then, first."""
+
+    def is_new(key: Key) -> bool:
+        return recorded.pods.isdisjoint(digests([snapshot.identities[key].uid]))
+
+    had = recorded.size or len(recorded.pods)
+    return tuple(sorted(pending, key=lambda key: (is_new(key), key))[: max(0, had - bound)])
 
 
 def _backing_off(
@@ -318,6 +348,8 @@ def _raise_pod(pod: dict[str, Any]) -> None:
     pod["spec"]["priority"] = _HIGHEST
 
 
-def _raise_group(group: dict[str, Any]) -> None:
-    own = ("priorityClassName", "priority")
-    group["spec"] = {key: value for key, value in (group.get("spec") or {}).items() if key not in own}
+def _raise_group(apis: Container[str], group: dict[str, Any]) -> None:
+    """Have the priority of its pods count for a PodGroup, if it is one of some APIs."""
+    if group["apiVersion"].rpartition("/")[0] in apis:
+        own = ("priorityClassName", "priority")
+        group["spec"] = {key: value for key, value in (group.get("spec") or {}).items() if key not in own}

@@ -59,7 +59,7 @@ T = TypeVar("T")
 #: Bytes that gangs may take of one ConfigMap (1 MiB), beside what is remembered of workloads and pods.
 MOST_BYTES = 650_000
 #: Bytes of a digest; and those of a gang beside its digests and its name, at most, when they are packed.
-_BYTES, _GANG_BYTES = 6, 16
+_BYTES, _GANG_BYTES = 6, 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,16 @@ class GangRecord:
         How often it was rolled back.
     until
         When it may be tried again after that; None: at once.
+    size
+        How many pods of it were to run when it was begun, no more of which come first while it is half-bound; 0: as
+        many as there are digests.
     """
 
     since: datetime
     pods: frozenset[bytes] = frozenset()
     rolled_back: int = 0
     until: datetime | None = None
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +269,8 @@ def packed(
 ) -> dict[str, str]:
     """``binaryData`` of the ConfigMap: all but digests as JSON, gzipped; the digests one behind the other."""
     told = [
-        _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until) for key, each in sorted(gangs.items())
+        _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until, each.size)
+        for key, each in sorted(gangs.items())
     ]
     rejected = [
         _ToldWorkload(key, dict(each.nodes), each.reason, each.times, each.until)
@@ -334,7 +339,7 @@ def _unpacked(data: Mapping[str, str]) -> dict[GroupKey, GangRecord]:
     pods = b64decode(data["pods"])
     ends = accumulate((each.pods * _BYTES for each in told), initial=0)
     return {
-        each.group: GangRecord(each.since, _split(pods[start:end]), each.rolled_back, each.until)
+        each.group: GangRecord(each.since, _split(pods[start:end]), each.rolled_back, each.until, each.size)
         for each, (start, end) in zip(told, pairwise(ends), strict=True)
     }
 
@@ -363,6 +368,7 @@ class _ToldGang(_Told):
     pods: _Count
     rolled_back: _Count
     until: _Time | None
+    size: _Count = 0
 
 
 class _ToldWorkload(_Told):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
-from placer.cluster.reading.client import Unanswered, Writer, pages
+from placer.cluster.reading.client import Unanswered, Writer, whole_list
 from placer.cluster.reading.earlier_passes import instance_in
 from placer.cluster.reading.field_filter import list_reader
 from placer.cluster.reading.snapshot import Snapshot
@@ -83,7 +83,7 @@ class _RollBack:
         """What of ours stands there now, with versions, and whether the gang is ready."""
         read = list_reader(BY_ATTRIBUTE["pods"], "v1").read
         path = f"/api/v1/namespaces/{quote(self._gang.key.namespace)}/pods"
-        pods = [item for page in pages(self._server.get, path, read) for item in page.items or ()]
+        pods = [item for page in whole_list(self._server.get, path, read) for item in page.items or ()]
         others = self._snapshot.without(("Pod",)).items
         now = replace(self._snapshot, items=(*others, *pods), versions={}, counts={})
         instance = instance_in(now)

@@ -44,7 +44,7 @@ from placer.codes import ConditionReason, EventReason
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Instance, Key
 from placer.instance.gangs import COSCHEDULING, UPSTREAM, VOLCANO
-from placer.legible import legible
+from placer.legible import legible, shown
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.result import Result
@@ -64,6 +64,8 @@ _WORKERS = 8
 _PATIENCE = 5.0
 #: Most characters of an Event's note.
 _NOTE = 1000
+#: Most characters of a condition's message: names that it quotes may be of any length.
+_MESSAGE = 4_000
 #: What an Event says was done; of all others it was to find a node.
 _ACTIONS: Mapping[EventReason, str] = {
     "Scheduled": "Binding",
@@ -116,7 +118,7 @@ class _WaitingReason:
     message: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", legible(self.message))
+        object.__setattr__(self, "message", shown(self.message, _MESSAGE))
 
 
 def write_status(
@@ -148,7 +150,7 @@ def write_status(
         Pods that were not tried, since their gang was rolled back or kubelets rejected their workload.
     """
     writer = _StatusWriter(server, scheduler_name, options.limit, stop)
-    waits = _waits(result, plan, gangs) | _backing_off(backing_off.values())
+    waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
     changed = writer.conditions(groups, waits) if options.conditions else set(waits)
@@ -196,7 +198,13 @@ def _backing_off(pods: Iterable[BackOff]) -> dict[GroupKey, _WaitingReason]:
     return {
         each.group: _WaitingReason("SchedulerError", f"{each.why}; tried again at {each.until:%H:%M:%S} UTC")
         for each in pods
+        if each.until is not None
     }
+
+
+def _held_back(pods: Iterable[BackOff]) -> dict[GroupKey, _WaitingReason]:
+    """Why pods of gangs wait of which others do not."""
+    return {each.group: _WaitingReason("SchedulerError", each.why) for each in pods if each.until is None}
 
 
 def _waits(result: Result, plan: BindingPlan, gangs: Iterable[GangOutcome]) -> dict[GroupKey, _WaitingReason]:
