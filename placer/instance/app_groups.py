@@ -9,7 +9,7 @@ groups the one under the group in use counts, and a finding names the others.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -162,8 +162,8 @@ class _AppGroupReader:
         return self.by_reference.get((ref.kind, ref.name)) or self.by_name.get(ref.name) or name
 
     def _note_twice(self) -> None:
-        names: Sequence[str] = [workload_name(each.workload) for each in self.listed]
-        for name in sorted({name for name in names if names.count(name) > 1}):
+        names = Counter(workload_name(each.workload) for each in self.listed)
+        for name in sorted(name for name, times in names.items() if times > 1):
             message = f"AppGroup {self.key} lists workload {name} more than once; its dependencies are taken together"
             self.findings.add("WorkloadTwice", f"AppGroup {self.key}", message)
 

@@ -111,6 +111,8 @@ class Gang:
     topology_keys: tuple[str, ...] = ()
 
 
+#: Most entries of ``subGroupPolicy``.
+_MOST_POLICIES = 200
 #: Where a pod is that is in no PodGroup.
 _NO_GANG = Gang(Group(GroupKey("", "", "")))
 
@@ -146,8 +148,11 @@ class GangReader:
         spec = written.spec or PodGroupSpec()
         subject = str(key)
         topology, invalid = self._topology(spec.network_topology, subject)
-        policies = []
-        for index, policy in enumerate(spec.sub_group_policy or ()):
+        policies, asked = [], spec.sub_group_policy or ()
+        if len(asked) > _MOST_POLICIES:  # each pod is held against all of them
+            most = f"at most {_MOST_POLICIES:,}"
+            asked, invalid = (), f"spec.subGroupPolicy: found {len(asked):,} entries, expected {most}"
+        for index, policy in enumerate(asked):
             read, wrong = self._policy(policy, f"spec.subGroupPolicy[{index}]", subject)
             policies.append(read)
             invalid = invalid or wrong
@@ -166,7 +171,7 @@ class GangReader:
         return Gang(
             group,
             self.priorities.of_class(named, subject) if named else None,
-            tuple(map(_splitter, spec.sub_group_policy or ())),
+            tuple(map(_splitter, asked)),
         )
 
     def of_coscheduling(self, written: CoschedulingPodGroupManifest) -> Gang:

@@ -9,7 +9,7 @@ objects refer to: an object called ``*`` stands for all of it.
 what cannot be read           what waits, or gets nothing new
 ============================  =========================================================================================
 pending Pod                   the groups whose names it bears, in its labels and annotations
-Pod on a node                 nothing where its requests can be read; else its node, on which it may take anything
+Pod on a node                 nothing where its requests can be read, or are beyond all bounds; else its node
 Node                          it is not there
 NodeResourceTopology          its node
 PodGroup, Queue,              groups that name it, through a parent queue too
@@ -139,6 +139,10 @@ class _Doubts:
             self._by_attribute.setdefault(each.attribute, []).append(each)
         self._queues_matter = "C11" not in rules_off
         self._named_by = {subject: target for target, subjects in findings.unread.items() for subject in subjects}
+        self._app_groups: dict[tuple[str, str], UnreadObject] = {}  # the first of a namespace, and of a name
+        for each in self._by_attribute.get("app_groups", ()):
+            self._app_groups.setdefault(("namespace", each.namespace), each)
+            self._app_groups.setdefault(("name", each.name), each)
         self._borne = dict(_names_borne(self._by_attribute.get("pods", ())))
         # One that can be read is in use then, and what another tenant writes beside it decides nothing.
         self._network = [] if objects.network_topologies else list(self._all("network_topologies"))
@@ -178,10 +182,10 @@ class _Doubts:
         labels = written.metadata.labels or {}
         if APP_GROUP_LABEL in labels:
             yield from self._kind("app_groups")
-        said = set(labels.values()) if pod.app_group is None else set()
-        for each in self._by_attribute.get("app_groups", ()):
-            if each.namespace == pod.namespace or each.name in said:
-                yield each.label
+        named = labels.get(APP_GROUP_LABEL, "") if pod.app_group is None else ""
+        for place in (("namespace", pod.namespace), ("name", named)):
+            if place in self._app_groups:
+                yield self._app_groups[place].label
         if pod.app_group is not None:
             yield from self._network
 

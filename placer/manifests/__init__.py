@@ -25,7 +25,7 @@ from placer.manifests.edits import edit
 from placer.manifests.faults import Faults
 from placer.manifests.files import read_texts
 from placer.manifests.raw_objects import SNAPSHOT, UNREADABLE, RawObject, from_documents, split
-from placer.manifests.syntax import Text
+from placer.manifests.syntax import Text, object_refusal
 from placer.manifests.validation import (
     NEVER_SET_ASIDE,
     Objects,
@@ -50,6 +50,7 @@ __all__ = [
     "from_documents",
     "held_pod",
     "load",
+    "object_refusal",
     "read_objects",
     "read_texts",
     "split",

@@ -44,6 +44,7 @@ __all__ = [
     "documents",
     "is_text",
     "looks_like_json",
+    "object_refusal",
     "place",
     "refusal",
     "scalar",
@@ -63,6 +64,11 @@ ALIAS_TEXT = 64 * 2**20
 def values_allowed(length: int) -> int:
     """Give the number of values that a JSON text of so many bytes may hold; compact kubectl output has one in 12."""
     return 1_000_000 + length // 6
+
+
+def object_values_allowed(length: int) -> int:
+    """Give the number of values that one object of so many bytes may hold; what a snapshot keeps has one in 12."""
+    return length // 6
 
 
 def yaml_values_allowed(length: int) -> int:
@@ -124,23 +130,37 @@ _STEP[list(b"{[")] = 1
 _STEP[list(b"}]")] = -1
 
 
-def refusal(text: bytes | bytearray) -> tuple[str, str, str] | None:
+def object_refusal(text: bytes) -> str:
+    """Say why an object must not be read on: ``found ..., expected ...``; empty if nothing speaks against it.
+
+    Objects that pass make a text that :func:`refusal` passes, however many they are.
+    """
+    if text.count(b",") + text.count(b"{") + text.count(b"[") <= min(DEEPEST, object_values_allowed(len(text))):
+        return ""  # as nearly all
+    why = refusal(text, object_values_allowed(len(text)))
+    return f"found {why[1]}, expected {why[2]}" if why is not None else ""
+
+
+def refusal(text: bytes | bytearray, values: int | None = None) -> tuple[str, str, str] | None:
     """Say why a JSON text must not be parsed.
 
     Parameters
     ----------
     text
         The whole text; need not be valid JSON.
+    values
+        Most values; None: as many as a text of that length may hold.
 
     Returns
     -------
     tuple of str, or None
         Place, what was found and what was expected; None if nothing speaks against parsing.
     """
-    if text.count(b",") + text.count(b"{") + text.count(b"[") > values_allowed(len(text)):  # strings may hold these too
+    most = values_allowed(len(text)) if values is None else values
+    if text.count(b",") + text.count(b"{") + text.count(b"[") > most:  # strings may hold these too
         number = sum(len(piece) for piece, _ in _outside_strings(text, _NOT_TOKEN))
-        if number > values_allowed(len(text)):
-            return "", f"{number} values in {len(text)} bytes", f"at most {values_allowed(len(text))} values"
+        if number > most:
+            return "", f"{number} values in {len(text)} bytes", f"at most {most} values"
     depth = 0
     for brackets, start in _outside_strings(text, _NOT_BRACKET):
         if brackets:

@@ -7,7 +7,7 @@ import hashlib
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -24,6 +24,7 @@ from placer.manifests import syntax
 from placer.manifests.faults import MOST, Faults, path_text, wrongs
 from placer.manifests.raw_objects import UNREADABLE, Identity, ObjectShape, Place, RawObject
 from placer.manifests.syntax import Text
+from placer.quantity import LIMIT_UNITS, parse
 
 if TYPE_CHECKING:
     from placer.kube import apps, core, policy, scheduling, volcano
@@ -56,6 +57,7 @@ NEVER_SET_ASIDE = frozenset({"policies"})
 _HELD_SPEC = frozenset(
     ("nodeName", "containers", "initContainers", "resources", "overhead", "hostNetwork", "schedulerName", "priority")
 )
+_AMOUNTS = frozenset(("requests", "limits", "overhead", "allocatedResources"))
 _HELD_METADATA = frozenset(("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"))
 #: Names of skipped objects that are kept.
 _SKIPPED_NAMES = 100_000
@@ -259,7 +261,9 @@ class _Origins:
         )
 
 
-def validate(raws: Iterable[RawObject], faults: Faults | None = None, *, lenient: bool = False) -> Objects:
+def validate(
+    raws: Iterable[RawObject], faults: Faults | None = None, *, lenient: bool = False, listed: bool = False
+) -> Objects:
     """Read every object into its type.
 
     Parameters
@@ -271,6 +275,8 @@ def validate(raws: Iterable[RawObject], faults: Faults | None = None, *, lenient
     lenient
         Set aside what has a field of a wrong type or value, as is done with objects out of a cluster's snapshot anyhow:
         what one tenant writes must not keep all others from being placed. A Policy is never set aside.
+    listed
+        The objects were listed by us, each within its limits: they are all read, however much memory they take.
 
     Returns
     -------
@@ -283,7 +289,7 @@ def validate(raws: Iterable[RawObject], faults: Faults | None = None, *, lenient
         With every fault of every object: a field that is missing or of a wrong type or value, an object that is there
         twice, a second Policy, a version that is not read.
     """
-    work = _Validation(Faults() if faults is None else faults, lenient)
+    work = _Validation(Faults() if faults is None else faults, lenient, listed)
     with no_collection():
         for raw in raws:
             work.take(raw)
@@ -311,8 +317,8 @@ class _Kind:
 class _Validation:
     """The state of one pass over all objects."""
 
-    def __init__(self, faults: Faults, lenient: bool) -> None:
-        self._faults, self._lenient = faults, lenient
+    def __init__(self, faults: Faults, lenient: bool, listed: bool) -> None:
+        self._faults, self._lenient, self._listed = faults, lenient, listed
         self._unread: list[UnreadObject] = []
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._seen: dict[tuple[str, str], _Seen] = {}
@@ -329,7 +335,7 @@ class _Validation:
             return
         if raw.snapshot and not raw.added:
             self._check_snapshot(raw)
-        if self._memory.is_exceeded(len(text)):
+        if not self._listed and self._memory.is_exceeded(len(text)):
             self._fault(raw, "", "an input that needs far more memory than its text", "fewer values in all")
             self._faults.enough = True
             return
@@ -474,6 +480,8 @@ def _known_wrong(text: bytes) -> str:
 def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
     """Read of a pod on a node only what takes room there; None where it has no node, or not even that can be read.
 
+    More of something than there can be is as much of it as there can be: that takes nothing else of the node.
+
     Parameters
     ----------
     info
@@ -489,11 +497,33 @@ def held_pod(info: KindInfo, text: bytes) -> PodManifest | None:
         "spec": {key: value for key, value in spec.items() if key in _HELD_SPEC},
         "metadata": {key: value for key, value in metadata.items() if key in _HELD_METADATA},
     }
+    for each in (reduced, _bounded(reduced)):
+        with suppress(Misfit):
+            read: PodManifest = info.read(msgspec.json.encode(each))
+            return read
+    return None
+
+
+def _bounded(value: Any) -> Any:
+    """The same with the most that there can be in place of amounts that cannot be read."""
+    if isinstance(value, list):
+        return [_bounded(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: {name: _amount(each) for name, each in inner.items()}
+        if key in _AMOUNTS and isinstance(inner, dict)
+        else _bounded(inner)
+        for key, inner in value.items()
+    }
+
+
+def _amount(written: Any) -> Any:
     try:
-        read: PodManifest = info.read(msgspec.json.encode(reduced))
-    except Misfit:
-        return None
-    return read
+        parse(str(written))
+    except ValueError:
+        return str(LIMIT_UNITS)
+    return written
 
 
 def memory_allowed(length: int) -> int:

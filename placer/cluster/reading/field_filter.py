@@ -22,7 +22,7 @@ from placer.instance.numa.node_resource_topology import UPDATED
 from placer.kube.base import Metadata
 from placer.kube.kinds import KindInfo
 from placer.kube.reader import Misfit, fields_of, is_closed, is_schema, without_none
-from placer.manifests import UNREADABLE
+from placer.manifests import UNREADABLE, object_refusal
 
 __all__ = ["ListReader", "essence", "is_kept", "list_reader", "readable"]
 
@@ -70,8 +70,8 @@ class ListReader:
     def read(self, text: bytes) -> Page[bytes]:
         """Read a page: JSON text of each object, with its apiVersion and kind.
 
-        Of an object in which a value has another type than the schema says only what it is called is kept, and the
-        annotation ``placer.dev/unreadable`` says what was found.
+        Of an object in which a value has another type than the schema says, or that has far more values than an object
+        of its length, only what it is called is kept, and the annotation ``placer.dev/unreadable`` says what was found.
 
         Raises
         ------
@@ -134,7 +134,9 @@ class ListReader:
                 kept[UPDATED] = max(times)
                 metadata.managedFields = msgspec.UNSET
             metadata.annotations = kept or msgspec.UNSET
-        return self._encode(item)
+        text: bytes = self._encode(item)
+        wrong = object_refusal(text)
+        return self._encode(self._name_of(text, wrong)) if wrong else text
 
 
 def _dict(value: object) -> dict[str, Any]:

@@ -176,7 +176,7 @@ class Snapshot:
         """
         text = BytesIO()
         self.write_text(text)
-        return validate(split([Text("cluster", text.getvalue())]))
+        return validate(split([Text("cluster", text.getvalue())]), listed=True)
 
 
 class Lists(Protocol):

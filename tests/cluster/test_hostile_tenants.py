@@ -1,0 +1,195 @@
+"""Objects of a tenant who means harm: none ends a pass, closes the nodes of others, or takes their time."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from placer import scheduling_pass
+from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.reading.client import Response
+from placer.cluster.writing.rolling_back import roll_back
+from placer.instance import GroupKey
+from placer.scheduling_pass import Pass, PassOptions
+from tests.cluster.caches import mine
+from tests.cluster.snapshots import ListServer, snapshot_of
+from tests.cluster.test_any_object import ALL_GOOD, Double, a_pass, good, good_ones
+from tests.cluster.things import live_pod
+from tests.support import Document, node, pod_group
+
+EVIL = "evil"
+NETWORK_TOPOLOGY = "networktopology.diktyo.x-k8s.io/v1alpha1"
+WORKLOAD = {"kind": "Deployment", "apiVersion": "apps/v1", "name": "p", "selector": "p"}
+
+
+def _affinity(terms: int) -> dict[str, Any]:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}] * terms}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+def _app_group(name: str) -> Document:
+    """An AppGroup that cannot be read."""
+    depends = [{"workload": WORKLOAD, "minBandwidth": "-1"}]
+    return {
+        "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
+        "kind": "AppGroup",
+        "metadata": {"name": name, "namespace": EVIL},
+        "spec": {"numMembers": 1, "topologySortingAlgorithm": "KahnSort"}
+        | {"workloads": [{"workload": WORKLOAD, "dependencies": depends}]},
+    }
+
+
+def _holding(resource: str, amount: str) -> list[Document]:
+    """Pods that run on both nodes of the others, where their author put them."""
+    containers = [{"name": "main", "resources": {"requests": {resource: amount}}}]
+    return [live_pod(f"on-{name}", namespace=EVIL, node=name, spec={"containers": containers}) for name in NODES]
+
+
+NODES = ("good-a", "good-b")
+HARM: dict[str, list[Document]] = {
+    "values without end in a pod": [live_pod("odd", namespace=EVIL, cpu=1, spec=_affinity(600_000))],
+    "values without end in a PodGroup": [
+        pod_group("odd", namespace=EVIL, minMember=1, subGroupPolicy=[{}] * 600_000),
+        live_pod("odd", namespace=EVIL, group="odd", cpu=1),
+    ],
+    "many objects with many values": [
+        live_pod(f"odd-{number}", namespace=EVIL, cpu=1, spec=_affinity(700)) for number in range(1_500)
+    ],
+    "policies for subgroups without end": [
+        pod_group(
+            "odd",
+            namespace=EVIL,
+            minMember=1,
+            subGroupPolicy=[{"name": f"part-{number}", "matchLabelKeys": ["a"]} for number in range(10_000)],
+        ),
+        *(live_pod(f"odd-{number}", namespace=EVIL, group="odd", cpu=1) for number in range(50)),
+    ],
+    "a pod on each node with more of what no node has than there can be": _holding("example.com/odd", "1e30"),
+}
+
+
+@pytest.mark.parametrize("case", HARM)
+def test_all_others_are_bound(case: str) -> None:
+    server, done = a_pass([*good(), *HARM[case]], [])
+    assert done.result is not None
+    assert good_ones(server) == ALL_GOOD
+
+
+def test_more_than_there_can_be_of_what_a_node_has_fills_it() -> None:
+    server, done = a_pass([*good(), *_holding("cpu", "1e30")], [])
+    assert done.result is not None
+    assert good_ones(server) == set()
+
+
+def test_an_app_group_that_cannot_be_read_keeps_back_who_names_it_and_nobody_who_bears_its_name_elsewhere() -> None:
+    named, bearing = good(), good()
+    for each in named:
+        if each["kind"] == "Pod":
+            each["metadata"]["labels"] = {"appgroup.diktyo.x-k8s.io": "web"}
+    for each in bearing:
+        if each["kind"] == "Pod":
+            each["metadata"]["labels"] = {"app": "web"}
+    assert good_ones(a_pass([*named, _app_group("web")], [])[0]) == set()
+    assert good_ones(a_pass([*bearing, _app_group("web")], [])[0]) == ALL_GOOD
+
+
+def test_policies_for_subgroups_beyond_what_is_looked_at_make_a_group_invalid() -> None:
+    _, done = a_pass([*good(), *HARM["policies for subgroups without end"]], [])
+    assert done.result is not None
+    (reason,) = done.result.reasons.values()
+    assert "spec.subGroupPolicy: found 10,000 entries, expected at most 200" in reason.message
+
+
+def test_names_of_any_length_are_told_in_short() -> None:
+    """Conditions quote what a pod names, which may have as many characters as an annotation."""
+    told: list[str] = []
+
+    class Listening(Double):
+        def send(self, method: str, path: str, body: Any = None, **options: Any) -> Response:
+            if path.endswith("/odd/status"):
+                told.append(body["status"]["conditions"][0]["message"])
+            return super().send(method, path, body, **options)
+
+    server = Listening([*good(), live_pod("odd", namespace=EVIL, group="x" * 200_000, cpu=1)], [])
+    done = Pass(PassOptions(method="greedy", time_limit=None))
+    scheduling_pass.run_pass(server, done, threading.Event())  # type: ignore[arg-type]
+    (message,) = told
+    assert len(message) < 4_100
+    assert message.startswith("InvalidGroup")
+
+
+# -------------------------------------------------------------------------------------------- thousands that go back
+
+
+def outcomes(*names: str) -> list[GangOutcome]:
+    keys = (GroupKey("scheduling.volcano.sh", *each.split("/")) for each in names)
+    return [GangOutcome(key, GangState.HALF_BOUND) for key in keys]
+
+
+def rolled_back(
+    monkeypatch: pytest.MonkeyPatch, done: Pass, seconds: float = 0.0, most: int | None = None
+) -> list[str]:
+    """The gangs that are rolled back in turn, where each takes so long, and the pass is to end after so many."""
+    went: list[str] = []
+    stop = threading.Event()
+
+    def go(_server: object, _snapshot: object, gang: GangOutcome) -> GangOutcome:
+        went.append(f"{gang.key.namespace}/{gang.key.name}")
+        if len(went) == most:
+            stop.set()
+        time.sleep(seconds)
+        return gang
+
+    monkeypatch.setattr(scheduling_pass, "roll_back", go)
+    server: Any = ListServer({})
+    keys = [gang.key for gang in done.gangs]
+    scheduling_pass._roll_back_in_turn(server, done, snapshot_of([node("n1")]), keys, stop)
+    return went
+
+
+def half(*names: str) -> Pass:
+    done = Pass(PassOptions())
+    done.gangs = outcomes(*names)
+    return done
+
+
+def test_thousands_of_one_namespace_do_not_hold_up_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling_pass, "_ROLLING_BACK", 0.2)
+    done = half(*(f"evil/{number:04d}" for number in range(1_000)), "other/a")
+    went = rolled_back(monkeypatch, done, seconds=0.09)
+    assert went[:2] == ["evil/0000", "other/a"]
+    assert len(went) < 6
+    left = [gang.reason for gang in done.gangs if gang.reason]
+    assert left == ["not rolled back: there was no time for it in this pass"] * (1_001 - len(went))
+
+
+def test_whether_we_may_is_asked_before_each_gang_that_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another pass may have begun to complete it."""
+    done, asked = half("a/1", "a/2", "a/3"), []
+
+    def lost() -> str | None:
+        asked.append(1)
+        return "the Lease is another's" if len(asked) > 1 else None
+
+    done.lost = lost
+    assert rolled_back(monkeypatch, done) == ["a/1"]
+    assert [gang.reason for gang in done.gangs[1:]] == ["not rolled back: the Lease is another's"] * 2
+
+
+def test_a_pass_that_is_to_end_rolls_no_further_gang_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rolled_back(monkeypatch, half("a/1", "a/2", "a/3"), most=2) == ["a/1", "a/2"]
+
+
+def test_a_list_that_was_forgotten_meanwhile_is_begun_again_where_a_gang_goes_back() -> None:
+    documents = [node("n1"), pod_group("a", minMember=2), mine("a-0", group="a"), mine("a-1", group="a")]
+    path = "/api/v1/namespaces/default/pods"
+    server = ListServer({path: [mine("a-0", group="a"), mine("a-1", group="a")]}, page=1)
+    server.first = [Response(410, json.dumps({"message": "forgotten"}).encode())]
+    key = GroupKey("scheduling.volcano.sh", "default", "a")
+    found = roll_back(server, snapshot_of(documents), GangOutcome(key, GangState.HALF_BOUND))  # type: ignore[arg-type]
+    assert (found.state, found.reason) == (GangState.ROLLED_BACK, "")
+    assert server.asked.count(path) == 4
