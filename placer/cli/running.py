@@ -21,6 +21,7 @@ from placer.version import __version__
 if TYPE_CHECKING:
     from placer.cluster import Client
     from placer.cluster.planning.gang_outcome import GangOutcome
+    from placer.instance import GroupKey
     from placer.metrics import LoopMetrics
     from placer.scheduling_pass import Pass, PassOptions
 
@@ -163,9 +164,7 @@ def _summary(done: Pass) -> dict[str, Any]:
         "overfull": [str(each) for each in done.overfull],
         "findings": dict(Counter(each.code for each in done.result.findings)) if done.result is not None else {},
         "unfinished": sorted(map(str, done.half_bound_before))[:SHOWN],  # half-bound when the pass began
-        "backingOff": _some(
-            {key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until, _why in done.backing_off.values() if until is not None}
-        ),
+        "backingOff": _some(_backing_off(done)),
         "coolingNodes": sorted(done.cooling)[:SHOWN],
         **_room(done),
         "inqueue": done.enqueued.count,
@@ -179,6 +178,12 @@ def _summary(done: Pass) -> dict[str, Any]:
         "notSaved": done.not_saved,
         "seconds": done.seconds,
     }
+
+
+def _backing_off(done: Pass) -> dict[GroupKey, str]:
+    """Until when gangs are not tried; those whose other pods wait for them to be complete have no such time."""
+    times = {key: until for key, until, _why in done.backing_off.values()}
+    return {key: f"{until:%Y-%m-%dT%H:%M:%SZ}" for key, until in times.items() if until is not None}
 
 
 def _room(done: Pass) -> dict[str, Any]:

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from placer.kube.policy import ProtectedLabels
 
 __all__ = [
+    "MOST_VALUES",
     "ConstraintsPool",
     "Requirements",
     "has_long_lists",
     "host_ports",
     "label_requirements",
+    "longer",
     "matches",
     "node_terms",
     "operating_systems",
@@ -36,7 +38,7 @@ __all__ = [
 
 #: Most entries of a field of a pod that every node is held against, and most values of labels in it. An object may be
 #: so large that one pod would keep a pass busy for minutes.
-_MOST_ENTRIES, _MOST_VALUES = 200, 5_000
+_MOST_ENTRIES, MOST_VALUES = 200, 5_000
 
 
 #: Requirements that must all hold; none at all takes everything.
@@ -179,15 +181,15 @@ def required_node_terms(spec: PodSpec) -> tuple[tuple[Term, ...], ...]:
 
 def too_long(spec: PodSpec) -> Iterator[str]:
     """Fields that say more of nodes than is looked at, as ``field: what``: each node is held against all of it."""
-    yield from _longer("spec.tolerations", "tolerations", len(spec.tolerations or ()), _MOST_ENTRIES)
-    yield from _longer("spec.nodeSelector", "labels", len(spec.node_selector or ()), _MOST_ENTRIES)
+    yield from longer("spec.tolerations", "tolerations", len(spec.tolerations or ()), _MOST_ENTRIES)
+    yield from longer("spec.nodeSelector", "labels", len(spec.node_selector or ()), _MOST_ENTRIES)
     required = _required(spec)
     if required is not None:
         terms = required.node_selector_terms
         asked = [each for term in terms for each in (*(term.match_expressions or ()), *(term.match_fields or ()))]
         field = "spec.affinity.nodeAffinity"
-        yield from _longer(field, "terms and expressions", len(terms) + len(asked), _MOST_ENTRIES)
-        yield from _longer(field, "values", sum(len(each.values or ()) for each in asked), _MOST_VALUES)
+        yield from longer(field, "terms and expressions", len(terms) + len(asked), _MOST_ENTRIES)
+        yield from longer(field, "values", sum(len(each.values or ()) for each in asked), MOST_VALUES)
 
 
 def has_long_lists(spec: PodSpec) -> bool:
@@ -195,7 +197,8 @@ def has_long_lists(spec: PodSpec) -> bool:
     return max(len(spec.tolerations or ()), len(spec.node_selector or ())) > _MOST_ENTRIES
 
 
-def _longer(field: str, what: str, count: int, most: int) -> Iterator[str]:
+def longer(field: str, what: str, count: int, most: int) -> Iterator[str]:
+    """Say that a field has more of something than is looked at, if it has."""
     if count > most:
         yield f"{field}: {count:,} {what}, of {most:,} at most"
 

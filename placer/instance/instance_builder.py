@@ -59,7 +59,7 @@ from placer.instance.gangs import (
     workload_gangs,
 )
 from placer.instance.keys import GroupKey, Key
-from placer.instance.neighbour_demand import NeighboursPool, read_namespaces
+from placer.instance.neighbour_demand import NeighboursPool, read_namespaces, too_many_neighbours
 from placer.instance.network_topologies import read_cost_lists, read_network
 from placer.instance.notices import (
     network_matters,
@@ -213,6 +213,7 @@ class PodReader:
         pending = state is PodState.PENDING
         app_group, workload, _ = self.members.get(entry.key) or (None, None, "")
         group = self._group(entry)
+        self._note_too_many(entry)
         return Pod(
             namespace=entry.key.namespace,
             name=entry.key.name,
@@ -237,6 +238,11 @@ class PodReader:
             protected=self.protection.reason(pod, state, entry.priority),
             never_preempts=pod.spec.preemption_policy == "Never",
         )
+
+    def _note_too_many(self, entry: PodEntry) -> None:
+        """Say of a pod that is on a node already that it asks for more of others than is looked at."""
+        for wrong in too_many_neighbours(entry.pod.spec) if entry.state is not PodState.PENDING else ():
+            self.findings.add("Unreadable", f"Pod {entry.key}", f"{wrong}; it keeps no other pod off")
 
     def _node(self, entry: PodEntry) -> str | None:
         """The node's name, as the node itself holds it; one that is not there is a finding of the pod that is on it."""

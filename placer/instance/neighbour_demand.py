@@ -11,7 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from placer.instance.domain_units import exclusive_units
-from placer.instance.eligibility import Requirements, label_requirements, required_node_terms, tolerations_of
+from placer.instance.eligibility import (
+    MOST_VALUES,
+    Requirements,
+    label_requirements,
+    longer,
+    required_node_terms,
+    tolerations_of,
+)
 from placer.instance.problem import (
     NO_NEIGHBOURS,
     AffinityTerm,
@@ -29,8 +36,10 @@ if TYPE_CHECKING:
     from placer.kube.core import NamespaceManifest
     from placer.kube.pod import PodAffinity, PodAffinityTerm, PodManifest, PodSpec, SpreadConstraint
 
-__all__ = ["NeighboursPool", "forbidding", "read_namespaces", "required_terms"]
+__all__ = ["NeighboursPool", "forbidding", "read_namespaces", "required_terms", "too_many_neighbours"]
 
+#: Most terms of pod affinity, as many of anti-affinity, and most spread constraints: each is a sum over all pods.
+_MOST_TERMS = 50
 #: Bears every taint.
 _EVERYTHING = (Toleration(operator="Exists"),)
 
@@ -55,6 +64,37 @@ def forbidding(spec: PodSpec) -> Iterator[tuple[int, SpreadConstraint]]:
             yield index, spread
 
 
+def too_many_neighbours(spec: PodSpec) -> Iterator[str]:
+    """Fields that say more of other pods than is looked at, as ``field: what``."""
+    if spec.affinity is None and spec.topology_spread_constraints is None:
+        return
+    spread = [each for _, each in forbidding(spec)]
+    attracting = required_terms(spec.affinity.pod_affinity) if spec.affinity is not None else ()
+    rivals = required_terms(spec.affinity.pod_anti_affinity) if spec.affinity is not None else ()
+    yield from longer("spec.affinity.podAffinity", "terms", len(attracting), _MOST_TERMS)
+    yield from longer("spec.affinity.podAntiAffinity", "terms", len(rivals), _MOST_TERMS)
+    yield from longer("spec.topologySpreadConstraints", "constraints", len(spread), _MOST_TERMS)
+    values = sum(map(_values_of_term, (*attracting, *rivals))) + sum(map(_values, spread))
+    yield from longer("spec", "names and values in what it says of other pods", values, MOST_VALUES)
+
+
+def _values_of_term(term: PodAffinityTerm) -> int:
+    """How many names and values a term holds."""
+    of_namespaces = _values_of_selector(term.namespace_selector) + len(term.namespaces or ())
+    return _values(term) + of_namespaces + len(term.mismatch_label_keys or ())
+
+
+def _values(said: PodAffinityTerm | SpreadConstraint) -> int:
+    return _values_of_selector(said.label_selector) + len(said.match_label_keys or ())
+
+
+def _values_of_selector(selector: LabelSelector | None) -> int:
+    if selector is None:
+        return 0
+    asked = selector.match_expressions or ()
+    return len(selector.match_labels or ()) + sum(1 + len(each.values or ()) for each in asked)
+
+
 class NeighboursPool:
     """Reads what pods ask of others; pods that ask for the same share one object."""
 
@@ -62,16 +102,23 @@ class NeighboursPool:
         self._known: dict[Neighbours, Neighbours] = {}
 
     def of(self, pod: PodManifest, units: tuple[DomainUnit, ...] = ()) -> Neighbours:
-        """Read what a pod asks of others; ``units`` are those that its group makes."""
+        """Read what a pod asks of others; ``units`` are those that its group makes.
+
+        Of one that asks for more than is looked at only its units are: where it waits, it is refused (C4).
+        """
         spec, units = pod.spec, units + exclusive_units(pod)
         if spec.affinity is None and spec.topology_spread_constraints is None and not units:
             return NO_NEIGHBOURS
         affinity = spec.affinity
-        made = Neighbours(
-            affinity=_terms(affinity.pod_affinity if affinity is not None else None, pod),
-            anti_affinity=_terms(affinity.pod_anti_affinity if affinity is not None else None, pod),
-            spread=_spread(pod),
-            units=units,
+        made = (
+            Neighbours(units=units)
+            if any(too_many_neighbours(spec))
+            else Neighbours(
+                affinity=_terms(affinity.pod_affinity if affinity is not None else None, pod),
+                anti_affinity=_terms(affinity.pod_anti_affinity if affinity is not None else None, pod),
+                spread=_spread(pod),
+                units=units,
+            )
         )
         return self._known.setdefault(made, made) if made else NO_NEIGHBOURS
 

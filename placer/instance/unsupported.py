@@ -17,7 +17,7 @@ from placer.instance.domain_units import unnamed_units
 from placer.instance.eligibility import has_long_lists, operating_systems, too_long
 from placer.instance.findings import Findings
 from placer.instance.keys import GroupKey, Key
-from placer.instance.neighbour_demand import forbidding, required_terms
+from placer.instance.neighbour_demand import forbidding, required_terms, too_many_neighbours
 from placer.instance.problem import DEFAULT_OS, OS_LABEL
 from placer.kube.base import NodeSelector, controller
 
@@ -197,6 +197,7 @@ def _own(pod: PodManifest) -> Iterator[str]:
     """Fields of the pod's own spec."""
     spec = pod.spec
     yield from too_long(spec)
+    yield from too_many_neighbours(spec)
     if spec.affinity is not None:
         yield from _keyless("spec.affinity.podAffinity", spec.affinity.pod_affinity, "affinity")
         yield from _keyless("spec.affinity.podAntiAffinity", spec.affinity.pod_anti_affinity, "anti-affinity")

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pytest
 
+from placer.cluster.writing.lease import LeaseOptions
 from tests.cluster.api import Api
 from tests.cluster.applied import Applied, Run
 from tests.cluster.binaries import Missing, program, programs, resource_definitions
@@ -158,6 +159,14 @@ def defrag(applied: Callable[[str], Applied]) -> Applied:
 @pytest.fixture
 def repair(applied: Callable[[str], Applied]) -> Applied:
     return applied("repair")
+
+
+@pytest.fixture
+def lasting_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have passes stay the leader for ten minutes without an answer: a server that starves for ten seconds, on a
+    machine with more to do than it can, ends a pass, as it is to, and says nothing of what the test is about.
+    """
+    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _: LeaseOptions(renew_deadline=600.0))
 
 
 @pytest.fixture

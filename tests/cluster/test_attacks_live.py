@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, evictions, full
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
 from tests.cluster.passes import bound, overfull
 from tests.cluster.proxy import Proxy
 from tests.support import Document, node
+
+pytestmark = pytest.mark.usefixtures("lasting_lease")
 
 EVICT = {"evict": "lower-priority"}
 GAINING = {"train-0", "train-1"}

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from placer.cluster.reading.client import Response
 from placer.cluster.reading.gang_record import RecordedGangs, read_record
 from tests.cluster.api import Api, Refused
@@ -14,6 +16,8 @@ from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
+
+pytestmark = pytest.mark.usefixtures("lasting_lease")
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
 

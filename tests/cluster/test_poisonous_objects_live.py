@@ -21,6 +21,8 @@ from tests.cluster.passes import Passes, bound, gang
 from tests.cluster.things import live_pod, numa_topology
 from tests.support import Document, hyper_node, node, pod_group, queue
 
+pytestmark = pytest.mark.usefixtures("lasting_lease")
+
 COSCHEDULING, APP_GROUP = "scheduling.x-k8s.io/v1alpha1", "appgroup.diktyo.x-k8s.io/v1alpha1"
 WORKLOAD = {"kind": "Deployment", "apiVersion": "apps/v1", "namespace": "default", "name": "p", "selector": "p"}
 LONG = f"{'a' * 60}.{'b' * 60}.{'c' * 60}.{'d' * 60}/{'e' * 60}"  #: of 305 characters: a prefix may have 253
@@ -69,6 +71,16 @@ def _many_terms(count: int) -> Mapping[str, Any]:
     terms = [{"matchExpressions": [{"key": "x", "operator": "In", "values": [f"v{at}"]}]} for at in range(count)]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {"affinity": {"nodeAffinity": required}}
+
+
+def _many_constraints(count: int) -> Mapping[str, Any]:
+    said = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    return {"topologySpreadConstraints": [{**said, "topologyKey": f"k{at}"} for at in range(count)]}
+
+
+def _many_rivals(count: int) -> Mapping[str, Any]:
+    terms = [{"topologyKey": f"k{at}", "labelSelector": {}} for at in range(count)]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
 #: What is created, and whether a pod named ``odd-0`` among it may be bound all the same.
@@ -147,6 +159,8 @@ POISON: dict[str, tuple[list[Document], bool]] = {
         True,
     ),
     "an affinity of ten thousand terms": ([live_pod("odd-0", spec=_many_terms(10_000))], False),
+    "three thousand spread constraints": ([live_pod("odd-0", spec=_many_constraints(3_000))], False),
+    "three thousand terms of anti-affinity": ([live_pod("odd-0", spec=_many_rivals(3_000))], False),
     "a DaemonSet whose pods no node can hold": ([_daemon_set(cpu=1000)], True),
     "a network without its ConfigMap": (
         [

@@ -16,6 +16,8 @@ from tests.cluster.passes import bound, overfull
 from tests.cluster.proxy import Proxy
 from tests.support import Document, node
 
+pytestmark = pytest.mark.usefixtures("lasting_lease")
+
 EVICT = {"evict": "lower-priority"}
 BOTH = {"evict": "lower-priority", "move": "fewest"}
 GAINING = {"train-0", "train-1"}

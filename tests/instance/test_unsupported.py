@@ -188,6 +188,42 @@ def test_a_pod_goes_to_nodes_of_its_operating_system() -> None:
     ]
 
 
+def affinity_terms(field: str, terms: int, values: int = 1) -> dict[str, Any]:
+    chosen = {"matchExpressions": [{"key": "app", "operator": "In", "values": [f"v{each}" for each in range(values)]}]}
+    asked = [{"topologyKey": f"k{number}", "labelSelector": chosen} for number in range(terms)]
+    return {"affinity": {field: {"requiredDuringSchedulingIgnoredDuringExecution": asked}}}
+
+
+def spread_of(constraints: int, when: str = "DoNotSchedule") -> dict[str, Any]:
+    asked = [{"maxSkew": 1, "topologyKey": f"k{at}", "whenUnsatisfiable": when} for at in range(constraints)]
+    return {"topologySpreadConstraints": asked}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (spread_of(50), ""),
+        (spread_of(51), "spec.topologySpreadConstraints: 51 constraints, of 50 at most"),
+        (spread_of(3_000, "ScheduleAnyway"), ""),
+        (affinity_terms("podAffinity", 50), ""),
+        (affinity_terms("podAffinity", 51), "spec.affinity.podAffinity: 51 terms, of 50 at most"),
+        (affinity_terms("podAntiAffinity", 51), "spec.affinity.podAntiAffinity: 51 terms, of 50 at most"),
+        (affinity_terms("podAntiAffinity", 1, 4_999), ""),
+        (
+            affinity_terms("podAntiAffinity", 1, 5_000),
+            "spec: 5,001 names and values in what it says of other pods, of 5,000 at most",
+        ),
+    ],
+)
+def test_what_every_pod_is_held_against_is_bounded(spec: dict[str, Any], said: str) -> None:
+    """A hundred pods of 3,000 spread constraints each kept a pass busy for more than four minutes."""
+    assert refused(pod("p", spec=spec)) == ((said,) if said else ())
+    there = instance_of(node("n1"), pod("p", node="n1", spec=spec))
+    found = [each.message for each in there.findings if each.code == "Unreadable"]
+    assert found == ([f"{said}; it keeps no other pod off"] if said else [])
+    assert bool(there.pods[Key("default", "p")].neighbours) == (not said and "ScheduleAnyway" not in str(spec))
+
+
 def node_affinity(terms: int, expressions: int = 1, values: int = 1) -> dict[str, Any]:
     asked = [
         [

@@ -76,29 +76,44 @@ def recorded_before(
     now
         When.
     """
-    known = {key: _kept(record[key], key in half_bound) for key in record if key in instance.groups}
-    found = {key: each for key, each in known.items() if each is not None}
+    found = _still_recorded(instance, record, half_bound)
     nothing = Outcome(instance, Placement())
     risky = [_may_stay_half_bound(instance, nothing, batch) for batch in plan.batches]
-    before, new = _sizes({key: len(each.pods) for key, each in found.items()}), Counter[str]()
-    for gangs in risky:
-        new.update(_sizes({key: len(uids) for key, uids in gangs.items()}))
-    share = _even_share(before + new, MOST_BYTES)
+    share = _even_share(sum((_sizes(_uids(gangs)) for gangs in risky), _sizes(_digests(found))), MOST_BYTES)
     troubles = _forget_beyond(found, half_bound, share)
-    used = _sizes({key: len(each.pods) for key, each in found.items()})
+    used = _sizes(_digests(found))
     batches, dropped = [], dict(plan.dropped)
     for batch, gangs in zip(plan.batches, risky, strict=True):
-        needed = _sizes({key: len(uids) for key, uids in gangs.items()})
+        needed = _sizes(_uids(gangs))
         if any(used[namespace] + size > share for namespace, size in needed.items()):
             dropped |= dict.fromkeys(batch.gangs, "the record of gangs under way has no room for more in one pass")
             continue
         used.update(needed)
         batches.append(batch)
-        for key, uids in gangs.items():
-            earlier = found.get(key, GangRecord(now))
-            pods = earlier.pods | digests(uids)
-            found[key] = replace(earlier, pods=pods, until=None, size=earlier.size or len(pods))
+        found |= {key: _begun(found.get(key, GangRecord(now)), uids) for key, uids in gangs.items()}
     return RecordedPlan(replace(plan, batches=tuple(batches), dropped=dropped), found, troubles)
+
+
+def _still_recorded(
+    instance: Instance, record: Mapping[GroupKey, GangRecord], half_bound: Mapping[GroupKey, HalfBoundGang]
+) -> dict[GroupKey, GangRecord]:
+    """What stays recorded of gangs that are still there."""
+    known = {key: _kept(record[key], key in half_bound) for key in record if key in instance.groups}
+    return {key: each for key, each in known.items() if each is not None}
+
+
+def _begun(earlier: GangRecord, uids: Iterable[str]) -> GangRecord:
+    """The record of a gang of which more pods are about to be bound."""
+    pods = earlier.pods | digests(uids)
+    return replace(earlier, pods=pods, until=None, size=earlier.size or len(pods))
+
+
+def _uids(gangs: Mapping[GroupKey, Sequence[str]]) -> dict[GroupKey, int]:
+    return {key: len(uids) for key, uids in gangs.items()}
+
+
+def _digests(gangs: Mapping[GroupKey, GangRecord]) -> dict[GroupKey, int]:
+    return {key: len(each.pods) for key, each in gangs.items()}
 
 
 def _sizes(pods: Mapping[GroupKey, int]) -> Counter[str]:

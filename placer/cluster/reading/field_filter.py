@@ -134,7 +134,10 @@ class ListReader:
                 kept[UPDATED] = max(times)
                 metadata.managedFields = msgspec.UNSET
             metadata.annotations = kept or msgspec.UNSET
-        text: bytes = self._encode(item)
+        return self._checked(self._encode(item))
+
+    def _checked(self, text: bytes) -> bytes:
+        """The text of an object, or only what it is called where it must not be read on."""
         wrong = object_refusal(text)
         return self._encode(self._name_of(text, wrong)) if wrong else text
 
