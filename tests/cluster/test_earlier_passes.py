@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import placer
-from placer.cluster.reading.earlier_passes import marked, prepared
-from placer.cluster.reading.gang_record import GangRecord, RejectedWorkload, digests
+from placer.cluster.reading.earlier_passes import RoomState, marked, prepared
+from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests
 from placer.cluster.reading.views import Workload
 from placer.instance import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
@@ -140,6 +140,22 @@ def test_pods_that_are_added_to_a_half_bound_gang_wait_until_it_is_complete() ->
     )
     why = "its gang had fewer pods when it was begun, and is completed first"
     assert made.backing_off == {Key("default", f"half-{number}"): (group, None, why) for number in (3, 4, 5)}
+
+
+def test_room_that_is_free_is_for_the_pods_for_which_it_was_made() -> None:
+    """Others of their gang wait: what its owner adds meanwhile would come before every PriorityClass."""
+    documents = [node("n1", cpu=100), *gang("train", 0, 4, least=2)]
+    pods = {Key("default", f"train-{number}"): (f"uid-train-{number}", "n1") for number in range(2)}
+    held = HeldRoom("earlier", pods, {}, NOW, NOW + timedelta(minutes=5))
+    made = prepared(snapshot_of(documents), (), {}, NOW, held=held)
+    assert made.room is RoomState.FREE
+    assert {each.key.name: each.priority for each in made.instance.pending} == {
+        "train-0": 2**31 - 1,
+        "train-1": 2**31 - 1,
+    }
+    why = "room was made for other pods of its gang, which come first"
+    group = GroupKey("scheduling.volcano.sh", "default", "train")
+    assert made.backing_off == {Key("default", f"train-{number}"): (group, None, why) for number in (2, 3)}
 
 
 def test_a_pod_that_is_made_again_under_another_uid_completes_its_gang() -> None:

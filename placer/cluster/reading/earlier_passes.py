@@ -160,7 +160,7 @@ def prepared(
     room = _room_state(found, instance, held, at)
     first = _with_room(instance, held, room) | {key: each.missing for key, each in half.items()}
     first = {key: pods for key, pods in first.items() if pods}
-    waiting = _added_since(instance, first) | waiting
+    waiting = _added_since(instance, first, half) | waiting
     changes = _raised(first) | {("Pod", key): backing_off for key in waiting}
     changes |= _holding(instance, held, room)
     if not changes:
@@ -213,11 +213,14 @@ def _nominated(node: str, pod: dict[str, Any]) -> None:
     pod["status"] = {**(pod.get("status") or {}), "nominatedNodeName": node}
 
 
-def _added_since(instance: Instance, first: Mapping[GroupKey, Collection[Key]]) -> dict[Key, BackOff]:
-    """Pending pods of gangs that come first which these did not have when they were begun."""
-    why = "its gang had fewer pods when it was begun, and is completed first"
+def _added_since(
+    instance: Instance, first: Mapping[GroupKey, Collection[Key]], half: Container[GroupKey]
+) -> dict[Key, BackOff]:
+    """Pending pods of gangs that come first which are no part of what is to be completed."""
+    begun = "its gang had fewer pods when it was begun, and is completed first"
+    room = "room was made for other pods of its gang, which come first"
     return {
-        key: BackOff(group, None, why)
+        key: BackOff(group, None, begun if group in half else room)
         for group, pods in first.items()
         for key in instance.groups[group].pending
         if key not in pods
