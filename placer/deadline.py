@@ -45,6 +45,20 @@ class Deadline:
         """Whether it has passed."""
         return self.left <= 0
 
+    def part(self, share: float) -> Deadline:
+        """When a share of the time that is left has passed; never where there is no limit.
+
+        Examples
+        --------
+        >>> 4.9 < Deadline.within(10.0).part(0.5).left <= 5.0, Deadline().part(0.5).at
+        (True, inf)
+        """
+        return Deadline.within(self.left * share if self.at < math.inf else None)
+
+    def not_before(self, seconds: float) -> Deadline:
+        """The same, or so many seconds from now where that is later."""
+        return Deadline(max(self.at, time.monotonic() + seconds))
+
     def each(self, items: Iterable[T]) -> Iterator[T]:
         """The items one after another until it is over."""
         for item in items:

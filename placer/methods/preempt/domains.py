@@ -35,8 +35,12 @@ from placer.verify import verify
 
 __all__ = ["DomainSearch", "disturbance"]
 
+#: Share of the time that is for what has to go wherever the group is.
+ANYWHERE_SHARE = 0.5
 #: Where a group may be on any node, a domain is made of nodes with room for so many times what it needs.
 GENEROUS = 3
+#: Seconds that carrying out has at least, also where a search took all of the time: what it found is else for nothing.
+CARRYING = 1.0
 
 
 def disturbance(values: Score) -> Score:
@@ -86,13 +90,13 @@ class DomainSearch:
 
     def run(self) -> Iterator[Placement]:
         """Look at domain after domain; yield every placement that is better than those before it."""
-        anywhere, _ = self._least(())
+        anywhere, _ = self._least((), self.deadline.part(ANYWHERE_SHARE))
         known: list[Score | None] = [anywhere]
         for moved, _, names in sorted(self._prospects(anywhere)):
             if self.best is not None and self._beaten(anywhere, moved, self.best[0]):
                 known.append(disturbance(self.best[0]))
                 break
-            found, plan = self._least(names)
+            found, plan = self._least(names, self.deadline)
             known.append(found)
             placement = None if plan is None else self._carried_out(names, plan)
             if placement is not None and self._offer(placement):
@@ -280,11 +284,11 @@ class DomainSearch:
             short -= requested
         return None if short > 0 else int(total)
 
-    def _least(self, names: Sequence[str]) -> tuple[Score | None, Placement | None]:
+    def _least(self, names: Sequence[str], until: Deadline) -> tuple[Score | None, Placement | None]:
         """What has to go in a domain at least, where that is proved; and what goes in its contraction."""
         small = self.contraction.of(names)
         lifted = lift(small, self.contraction.candidates & small.pods.keys(), self._unit_sizes(small))
-        options = SearchOptions(max(0.0, self.deadline.left), workers=1, seed=self.seed)
+        options = SearchOptions(max(0.0, until.left), workers=1, seed=self.seed)
         events: list[Event] = []
         search(replace(lifted, last="movedUnits"), options, events.append)
         found = [each.solution for each in events if isinstance(each, Improved)]
@@ -330,4 +334,5 @@ class DomainSearch:
         for key in self.group.pending:
             pods[key] = replace(pods[key], constraints=on_nodes(names, pods[key].constraints))
         dense = make_dense(replace(after, pods=pods))
-        return dict(dense.placement(greedy(dense, None, self.deadline)).node_of)
+        until = self.deadline.not_before(CARRYING)
+        return dict(dense.placement(greedy(dense, None, until)).node_of)

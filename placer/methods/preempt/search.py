@@ -28,10 +28,10 @@ from placer.verify import verify
 
 __all__ = ["Carried", "Known", "search"]
 
-#: Share of the time that is left which one group of several may take.
-SHARE = 0.5
-#: Seconds that nobody waits for.
-FOREVER = 1e9
+#: Share of the time that is left which groups have together where there are several; the rest is for what follows.
+SHARE = 0.8
+#: Seconds that each of them has at least; where there are too many for that, those of the lowest priorities have none.
+LEAST = 0.5
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,10 @@ class _Search:
             groups = self._missing()
             state = self._after(state, Placement(self.best[1].bindings), gone)
         alone = len(groups) == 1 and not keep
-        for group in groups:
-            until = self.deadline if len(groups) == 1 else Deadline.within(min(self.deadline.left * SHARE, FOREVER))
+        together = self.deadline if len(groups) == 1 else self.deadline.part(SHARE)
+        for number, group in together.each(enumerate(groups)):
+            # An even part of what is left: what one does not need is the others'.
+            until = together.part(1 / (len(groups) - number)).not_before(LEAST)
             placement = self._for_group(state, group, until, alone=alone)
             if placement is not None:
                 state = self._after(state, placement, gone)

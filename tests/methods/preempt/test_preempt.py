@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from placer.deadline import NEVER
+from placer.deadline import NEVER, Deadline
 from placer.disruption import Disruption
 from placer.instance import Instance, Key
 from placer.instance.disruptions import limited
 from placer.instance.problem import DisruptionBudget
-from placer.methods.events import SearchOptions
+from placer.methods.events import Event, SearchOptions
+from placer.methods.exact import disturbing
 from placer.methods.preempt.domains import DomainSearch, disturbance
-from placer.methods.preempt.lifting import may_be_disturbed, waiting
-from placer.methods.preempt.search import Carried, Known, search
+from placer.methods.preempt.lifting import Lifted, may_be_disturbed, waiting
+from placer.methods.preempt.search import Carried, Known, _Search, search
 from placer.placement import Placement, Score, better
 from placer.preempt import preempt
 from placer.result import Verdict
@@ -295,3 +297,25 @@ def test_one_lone_pod_after_another_gets_room(queue: str) -> None:
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     assert {key.name for key in placement.evictions} == {"a", "b"}
     assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
+
+
+def test_each_of_several_has_time_where_models_take_all_that_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model found is carried out although nothing is left of the time, and the last group has its part, too."""
+
+    def to_the_end(lifted: Lifted, options: SearchOptions, emit: Callable[[Event], None]) -> str:
+        until = Deadline.within(options.seconds)
+        ended = disturbing.search(lifted, options, emit)
+        time.sleep(max(0.0, until.left))
+        return ended
+
+    monkeypatch.setattr("placer.methods.preempt.domains.search", to_the_end)
+    monkeypatch.setattr(_Search, "_whole", lambda _: None)  # which would find it here
+    world, groups = World(), 4
+    for number in range(groups):
+        world.node(f"n{number}", 4)
+        world.running(f"old-{number}", f"n{number}", None, 4)
+        world.pods_of(f"new-{number}", world.gang(f"g-{number}", 1, topology=hard(1), priority=10), 4)
+    events: list[Carried | Known] = []
+    search(world.instance(), SearchOptions(5.0, workers=1), events.append)
+    placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
+    assert len(placement.node_of) == len(placement.evictions) == groups
