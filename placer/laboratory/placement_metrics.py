@@ -339,7 +339,8 @@ class Victims:
     units
         The units they are of (D1): who loses one of its pods that it cannot do without is lost as a whole.
     for_nothing
-        Pods on nodes that no group gets by them: none of those that become ready and keep their tier limits (C7).
+        Pods on nodes that neither a group gets by them, of those that become ready and keep their tier limits (C7), nor
+        what is moved.
     """
 
     pods: int
@@ -358,6 +359,7 @@ def victims(instance: Instance, placement: Placement, violations: Iterable[Viola
     disruption = Disruption(instance, placement)
     gaining = groups_gaining(disruption.outcome, violations)
     gained = {disruption.outcome.new[key] for group in gaining for key in disruption.outcome.added(group.pending)}
+    gained |= {move.node for move in placement.moves}  # by which something else makes room
     nodes = [instance.pods[key].node for key in disruption.evicted]
     return Victims(len(nodes), len(disruption.units), sum(node not in gained for node in nodes))
 

@@ -5,7 +5,7 @@ Each group sees what those before it have left: what they were given is not dist
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from placer.deadline import Deadline
@@ -116,11 +116,11 @@ class _Search:
 
     def _one_by_one(self, *, keep: bool) -> Placement:
         """Group after group, higher priority first; ``keep``: those that need nothing to go keep their places."""
-        state, gone = self.instance, set[Key]()
+        state, disturbed = self.instance, set[Key]()
         groups = waiting(self.instance)
         if keep and self.best is not None:
             groups = self._missing()
-            state = self._after(state, Placement(self.best[1].bindings), gone)
+            state = self._after(state, Placement(self.best[1].bindings), disturbed)
         alone = len(groups) == 1 and not keep
         together = self.deadline if len(groups) == 1 else self.deadline.part(SHARE)
         for number, group in together.each(enumerate(groups)):
@@ -128,9 +128,9 @@ class _Search:
             until = together.part(1 / (len(groups) - number)).not_before(LEAST)
             placement = self._for_group(state, group, until, alone=alone)
             if placement is not None:
-                state = self._after(state, placement, gone)
-        state = self._after(state, self._undisturbed(state), gone)
-        return self._plan(state, gone)
+                state = self._after(state, placement, disturbed)
+        state = self._after(state, self._undisturbed(state), disturbed)
+        return self._plan(state, disturbed)
 
     def _for_group(self, state: Instance, group: Group, until: Deadline, *, alone: bool) -> Placement | None:
         """What admits one group and disturbs least; None: nothing was found that does."""
@@ -143,16 +143,18 @@ class _Search:
         for found in domains.run():
             placement = found
             if alone:
-                self.offer(self._plan(self._after(state, found, gone := set[Key]()), gone), "domains")
+                self.offer(self._plan(self._after(state, found, disturbed := set[Key]()), disturbed), "domains")
         if alone and domains.bound is not None and len(waiting(self.instance)) == 1:
             self.emit(Known(domains.bound, "domains"))
         return placement if domains.best is not None else None
 
     @staticmethod
-    def _after(state: Instance, placement: Placement, gone: set[Key]) -> Instance:
-        """The instance once a placement is carried out; what was evicted is ``gone`` and waits no more."""
-        gone.update(placement.evictions)
+    def _after(state: Instance, placement: Placement, disturbed: set[Key]) -> Instance:
+        """The instance once a placement is carried out, in which what was evicted waits no more; what it evicts and
+        moves is added to what is ``disturbed``.
+        """
         outcome, moved = outcome_of(state, placement), Disruption(state, placement).gone
+        disturbed |= moved
         after = without(outcome.carried_out(), set(placement.evictions))
         pods = dict(after.pods)
         for key in outcome.new:
@@ -168,14 +170,17 @@ class _Search:
         groups = {key: each for key, each in after.groups.items() if each.pending or key.api_group}
         return replace(after, pods=pods, groups=groups, budgets=budgets, most_moves=left)
 
-    def _plan(self, state: Instance, gone: set[Key]) -> Placement:
-        """How the instance becomes what it is after several placements."""
+    def _plan(self, state: Instance, disturbed: Collection[Key]) -> Placement:
+        """How the instance becomes what it is after several placements.
+
+        A pod of a gang that is moved as one may be made again on the node that it was on.
+        """
         bound = {
             key: pod.node or ""
             for key, pod in state.pods.items()
-            if pod.state is PodState.BOUND and self.instance.pods[key].node != pod.node
+            if pod.state is PodState.BOUND and (key in disturbed or self.instance.pods[key].node != pod.node)
         }
-        return planned(self.instance, bound, gone)
+        return planned(self.instance, bound, set(disturbed) - state.pods.keys())
 
     def _equal(self) -> None:
         """Tell what is moved at least for several equal groups, where all of them are admitted by moves alone."""

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from placer.instance import Instance
+from placer.instance import Instance, Key
 from placer.laboratory.compare import compare
 from placer.laboratory.generate import generate
 from placer.laboratory.placement_metrics import Victims, victims
 from placer.laboratory.policies.mimicry import PREEMPTING, run
-from placer.placement import Placement
+from placer.placement import Binding, Placement, Step
 from placer.verify import verify
 from tests.support import Document, hyper_node, instance_of, node, pod, pod_group, queue
+from tests.world import World
 
 OWNED = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "job", "controller": True}]}
 
@@ -245,3 +246,18 @@ def test_compare_tells_victims_and_how_many_are_for_nothing() -> None:
     assert rows["volcano-preempt"].placed_groups == 1
     assert all(judged.bound is None for judged in rows["volcano-preempt"].objective)
     assert rows["volcano-preempt"].error is None
+
+
+def test_a_pod_is_not_evicted_for_nothing_where_another_is_moved_to_its_node() -> None:
+    """The gang has the node of the pod that is moved, and that one has the node of the pod that goes."""
+    world = World()
+    world.nodes("n0 n1", 2)
+    world.running("goes", "n0", None, 2)
+    world.running("moves", "n1", None, 2)
+    world.pods_of("new", world.gang("new", 1, priority=10), 2)
+    goes, moves, new = (Key("default", name) for name in ("goes", "moves", "new"))
+    room = Step((goes, moves), (new, moves))
+    placement = Placement((Binding(new, "n1"),), evictions=(goes,), moves=(Binding(moves, "n0"),), steps=(room,))
+    counted = victims(world.instance(), placement, ())
+    assert counted is not None
+    assert (counted.pods, counted.for_nothing) == (1, 0)

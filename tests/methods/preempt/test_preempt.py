@@ -319,3 +319,23 @@ def test_each_of_several_has_time_where_models_take_all_that_they_are_given(monk
     search(world.instance(), SearchOptions(5.0, workers=1), events.append)
     placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
     assert len(placement.node_of) == len(placement.evictions) == groups
+
+
+def test_a_gang_that_goes_as_one_is_moved_although_one_of_its_pods_finds_room_only_where_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_Search, "_whole", lambda _: None)  # which would find it here
+    world = World()
+    world.nodes("n0 n1", 4)
+    gang = world.gang("moves", 2)
+    for node in ("n0", "n1"):
+        world.running(f"on-{node}", node, gang, 2)
+    world.pods_of("new", world.gang("new", 1, priority=10), 4)
+    instance = world.instance()
+    events: list[Carried | Known] = []
+    search(instance, SearchOptions(workers=1), events.append)
+    placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
+    (node,) = placement.node_of.values()
+    assert [move.node for move in placement.moves] == 2 * [{"n0": "n1", "n1": "n0"}[node]]
+    assert not placement.evictions
+    assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
