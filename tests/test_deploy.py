@@ -328,6 +328,18 @@ def test_the_container_can_do_nothing_but_its_work() -> None:
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
+def test_the_pod_is_labelled_urgent_and_reached_by_nobody() -> None:
+    """Its labels are the kustomization's; the policy is for every pod of its namespace, in both directions."""
+    base = DEPLOY / "base"
+    (common,) = one(base / "kustomization.yaml", "Kustomization")["labels"]
+    assert (common["includeTemplates"], common["pairs"]["app.kubernetes.io/component"]) == (True, "pass")
+    urgent = one(base / "priority-class.yaml", "PriorityClass")
+    assert (template()["priorityClassName"], urgent["value"]) == (urgent["metadata"]["name"], 10**9)
+    spec = one(base / "network-policy.yaml", "NetworkPolicy")["spec"]
+    assert (spec["podSelector"], spec["policyTypes"], "ingress" in spec) == ({}, ["Ingress", "Egress"], False)
+    assert {port["port"] for each in spec["egress"] for port in each["ports"]} == {443, 6443, 53}
+
+
 def test_the_token_is_for_this_pod_alone() -> None:
     account = one(DEPLOY / "base" / "service-account.yaml", "ServiceAccount")
     assert account["automountServiceAccountToken"] is False
