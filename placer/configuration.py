@@ -129,6 +129,7 @@ class Configuration(BaseModel):
     max_evictions_per_hour: Annotated[int, Field(ge=0)] | None = None
     gone_within: Hour | None = None
     hold_room: Hour | None = None
+    controllers: Annotated[list[Literal["AppGroup", "NetworkTopology", "HyperNode"]], Field(min_length=1)] | None = None
     every: Duration | None = None
     metrics_bind_address: Address | None = None
     enforce: Literal["bind", "gates"] | None = None

@@ -39,6 +39,7 @@ from placer.cluster.reading.unanswered import RejectedSince, unanswered_after
 from placer.cluster.reading.views import Rejection, Workload
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.breaker import Breaker, PatientWriter
+from placer.cluster.writing.controllers import ControllerReport, write_controlled
 from placer.cluster.writing.gang_ledger import write_record
 from placer.cluster.writing.lease import LeaderElector, LeaseOptions
 from placer.cluster.writing.making_room import EvictionOptions
@@ -124,6 +125,8 @@ class PassOptions:
         Most pods that passes evict or move within an hour where the Policy has it so; 0: nothing is disturbed.
     hold
         Seconds for which room that was made is held for its gang.
+    controllers
+        Kinds of objects of which it writes what their controllers would.
     """
 
     scheduler_name: str = "placer"
@@ -146,6 +149,7 @@ class PassOptions:
     eviction: EvictionOptions = field(default_factory=EvictionOptions)
     evictions_per_hour: int = 0
     hold: float = 600.0
+    controllers: frozenset[str] = frozenset()
 
     @property
     def disturbs(self) -> bool:
@@ -183,6 +187,7 @@ class Pass:
     undecided: bool = False  #: whether a search for room ended before it was proved that there is none
     policy: Policy = field(default_factory=Policy)
     status_report: StatusReport = field(default_factory=StatusReport)
+    controlled: ControllerReport = field(default_factory=ControllerReport)
     enqueued: Enqueued = field(default_factory=Enqueued)
     saved: list[str] = field(default_factory=list)
     not_saved: str | None = None
@@ -330,6 +335,7 @@ def make_pass(
         add_up(done, *moved)  # nothing could be told of it before it was decided why the rest waits
         if not options.dry_run and done.lost() is None:
             _write_status(client, done, stop)
+            _write_controlled(client, done, stop)
     end_pass(client, done, stop)
 
 
@@ -612,6 +618,15 @@ def _write_status(client: Client, done: Pass, stop: threading.Event) -> None:
             stop,
             done.backing_off,
         )
+
+
+def _write_controlled(client: Client, done: Pass, stop: threading.Event) -> None:
+    """Write what controllers would, where that was asked for."""
+    options, result, snapshot = done.options, done.result, done.snapshot
+    if options.controllers and result is not None and snapshot is not None:
+        with done.step("controllers"):
+            kinds, limit = options.controllers, options.status.limit
+            done.controlled = write_controlled(patient(client), kinds, snapshot, result.instance, limit, stop)
 
 
 def patient(client: Client) -> PatientWriter:

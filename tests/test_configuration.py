@@ -50,6 +50,7 @@ VALUES: dict[str, Any] = {
     "max_evictions_per_hour": 9,
     "gone_within": 20.0,
     "hold_room": 700.0,
+    "controllers": ["AppGroup", "HyperNode"],
     "every": "30s",
     "metrics_bind_address": ":8080",
     "enforce": "gates",

@@ -186,6 +186,14 @@ def test_what_may_be_read_is_what_a_snapshot_asks_and_what_is_watched() -> None:
         ),
         ("base/rbac-rollback.yaml", {("", "pods", "delete")}),
         ("overlays/inqueue/rbac-inqueue.yaml", {("batch.volcano.sh", "jobs", "list")}),
+        (
+            "overlays/controllers/rbac-controllers.yaml",
+            {
+                ("appgroup.diktyo.x-k8s.io", "appgroups", "patch"),
+                ("networktopology.diktyo.x-k8s.io", "networktopologies", "patch"),
+                ("topology.volcano.sh", "hypernodes/status", "patch"),
+            },
+        ),
         ("overlays/disruption/rbac-disruption.yaml", {("", "pods/eviction", "create")}),
         ("bandwidth/rbac-bandwidth.yaml", {("", "nodes/status", "patch")}),
         (
@@ -375,6 +383,7 @@ def overlay_arguments(folder: str) -> list[str]:
         ("inqueue", "inqueue", True),
         ("beside-volcano", "no_group_status", True),
         ("disruption", "max_evictions_per_hour", 60),
+        ("controllers", "controllers", ["AppGroup", "NetworkTopology", "HyperNode"]),
     ],
 )
 def test_an_overlay_sets_one_option(folder: str, option: str, value: object, parsed: Callable[..., Any]) -> None:
@@ -384,7 +393,7 @@ def test_an_overlay_sets_one_option(folder: str, option: str, value: object, par
 
 def test_every_overlay_is_tried() -> None:
     folders = {path.parent.name for path in KUSTOMIZATIONS if path.parent.parent.name == "overlays"}
-    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano", "disruption", "deployment"}
+    assert folders == {"dry-run", "rollback", "inqueue", "beside-volcano", "disruption", "controllers", "deployment"}
 
 
 def test_the_deployment_runs_what_the_cron_job_runs_pass_after_pass() -> None:

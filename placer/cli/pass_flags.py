@@ -220,6 +220,12 @@ def _add_telling(group: Any) -> None:
         help="most seconds for all of this; the next pass tells what is left (default 20)",
     )
     group.add_argument(
+        "--controllers",
+        type=_names,
+        metavar="KIND,...",
+        help="write what controllers of AppGroup, NetworkTopology and HyperNode would (default: of none)",
+    )
+    group.add_argument(
         "--save", metavar="FOLDER", help="keep the snapshot and the Placement of the pass there, for `placer solve`"
     )
     group.add_argument("--save-keep", type=int, metavar="N", help="most passes that are kept there (default: all)")
@@ -282,6 +288,7 @@ def pass_options(options: argparse.Namespace) -> PassOptions:
         eviction=EvictionOptions(min(EvictionOptions().grace, options.gone_within), options.gone_within),
         evictions_per_hour=options.max_evictions_per_hour,
         hold=options.hold_room,
+        controllers=frozenset(options.controllers or ()),
     )
 
 

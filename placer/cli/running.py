@@ -174,6 +174,12 @@ def _summary(done: Pass) -> dict[str, Any]:
             "groups": done.status_report.groups,
             "troubles": [*done.troubles, *done.enqueued.troubles, *done.status_report.troubles][:SHOWN],
         },
+        "controllers": {
+            "written": done.controlled.written,
+            "left": done.controlled.left[:SHOWN],
+            "findings": done.controlled.findings[:SHOWN],
+            "troubles": done.controlled.troubles[:SHOWN],
+        },
         "saved": done.saved,
         "notSaved": done.not_saved,
         "seconds": done.seconds,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from placer.cluster.reading.access import Right
 from placer.cluster.reading.snapshot import LISTED
+from placer.cluster.writing.controllers import CONTROLLED
 from placer.instance.gangs import UPSTREAM, VOLCANO
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 
@@ -59,7 +60,7 @@ def needed_rights(options: PassOptions) -> list[NeededRight]:
     """
     found = [*_reading(options), *_binding(options)]
     if not options.dry_run:
-        found += [*_telling(options), *_leading(options)]
+        found += [*_telling(options), *_controlling(options), *_leading(options)]
     if options.disturbs:
         found.append(_disturbing())
     return list({each.right: each for each in reversed(found)}.values())[::-1]
@@ -116,6 +117,12 @@ def _telling(options: PassOptions) -> Iterator[NeededRight]:
         yield NeededRight(Right(VOLCANO, "podgroups", "patch"), purpose)
     if options.enqueue:
         yield NeededRight(Right(VOLCANO, "podgroups", "patch"), "PodGroups are let in (--inqueue)")
+
+
+def _controlling(options: PassOptions) -> Iterator[NeededRight]:
+    for kind in sorted(options.controllers):
+        purpose = f"what a controller of {kind} would write is written (--controllers)"
+        yield NeededRight(Right(*CONTROLLED[kind], "patch"), purpose, "deploy/overlays/controllers")
 
 
 def _leading(options: PassOptions) -> Iterator[NeededRight]:

@@ -26,6 +26,7 @@ OVERLAYS = (
     "overlays/rollback",
     "overlays/inqueue",
     "overlays/beside-volcano",
+    "overlays/controllers",
     "overlays/deployment",
 )
 #: Definitions of Volcano that another test may have left, and none of ``deploy/crds``.

@@ -101,6 +101,7 @@ ROLES = {
     "overlays/inqueue": {READ, WRITE, ROLLBACK, "overlays/inqueue/rbac-inqueue.yaml"},
     "overlays/beside-volcano": {READ, WRITE, ROLLBACK},
     "overlays/disruption": {READ, WRITE, ROLLBACK, "overlays/disruption/rbac-disruption.yaml"},
+    "overlays/controllers": {READ, WRITE, ROLLBACK, "overlays/controllers/rbac-controllers.yaml"},
     "overlays/deployment": {READ, WRITE, ROLLBACK, "overlays/deployment/rbac-watch.yaml"},
 }
 

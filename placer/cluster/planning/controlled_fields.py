@@ -1,0 +1,103 @@
+"""Which fields of an object a controller writes: those that no other field manager owns, and only where one changes.
+
+Who owns a field, the API server keeps in ``metadata.managedFields`` (Kubernetes, "Server-Side Apply"). A list that the
+definition does not say to be a map is one field with all that is in it, as ``spec.weights`` of a NetworkTopology is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["FIELD_MANAGER", "FieldUpdate", "field_update"]
+
+#: Who owns the fields that are written.
+FIELD_MANAGER = "placer-controllers"
+
+Document = Mapping[str, Any]
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldUpdate:
+    """What is to be applied.
+
+    Parameters
+    ----------
+    document
+        The apply configuration, of the version that was read; None: everything is so already.
+    left
+        Fields that should say something else and that others own, as ``PATH (MANAGER)``.
+    """
+
+    document: dict[str, Any] | None
+    left: tuple[str, ...] = ()
+
+
+def field_update(stored: Document, wanted: Mapping[Path, Any]) -> FieldUpdate:
+    """Compare what fields should say with what they say.
+
+    Parameters
+    ----------
+    stored
+        The object as it stands, with its managed fields.
+    wanted
+        Path of every field that the controller may write to its value; None: it should not be there.
+
+    Returns
+    -------
+    FieldUpdate
+        A field that equals what is wanted is left to whom it belongs, and nothing is said of it. One that should not be
+        there goes where the controller alone owns it.
+    """
+    owners = {path: frozenset(_owners(stored, path)) for path in wanted}
+    free = {path for path, found in owners.items() if found <= {_OURS}}
+    there = {path: value for path, value in wanted.items() if value is not None}
+    differs = {path for path, value in there.items() if _value(stored, path) != value}
+    given = {path: there[path] for path in there if path in free}
+    left = tuple(_told(path, owners[path] - {_OURS}) for path in wanted if path in differs - free)
+    is_kept = differs.isdisjoint(free) and _owned(owners) <= given.keys()
+    return FieldUpdate(None if is_kept else _configuration(stored, given), left)
+
+
+def _owned(owners: Mapping[Path, frozenset[tuple[str, str]]]) -> set[Path]:
+    """Fields that the controller owns, alone or with others."""
+    return {path for path, found in owners.items() if _OURS in found}
+
+
+def _told(path: Path, owners: Iterable[tuple[str, str]]) -> str:
+    return f"{'.'.join(path)} ({', '.join(sorted(name for name, _ in owners))})"
+
+
+#: Name and operation: what somebody updates under our name is not ours to apply.
+_OURS = (FIELD_MANAGER, "Apply")
+
+
+def _owners(stored: Document, path: Path) -> Iterator[tuple[str, str]]:
+    """Managers that own a field, or something in it."""
+    for entry in stored["metadata"].get("managedFields") or ():
+        fields: Any = entry.get("fieldsV1") or {}
+        for name in path:
+            fields = fields.get(f"f:{name}") if fields is not None else None
+        if fields is not None:
+            yield entry.get("manager", ""), entry.get("operation", "")
+
+
+def _value(stored: Document, path: Path) -> Any:
+    found: Any = stored
+    for name in path:
+        found = (found or {}).get(name)
+    return found
+
+
+def _configuration(stored: Document, given: Mapping[Path, Any]) -> dict[str, Any]:
+    names = ("name", "namespace", "resourceVersion")
+    metadata = {name: stored["metadata"][name] for name in names if name in stored["metadata"]}
+    document: dict[str, Any] = {"apiVersion": stored["apiVersion"], "kind": stored["kind"], "metadata": metadata}
+    for (*above, name), value in given.items():
+        inside = document
+        for each in above:
+            inside = inside.setdefault(each, {})
+        inside[name] = value
+    return document

@@ -1,0 +1,85 @@
+"""Status of a HyperNode: how many nodes are in it, and whether it is as it was meant.
+
+Where this differs from the shipped controller (Volcano 1.15.1, ``pkg/controllers/hypernode``):
+
+* ``nodeCount`` is what the field's description says, the nodes that are in the HyperNode, at any depth. The controller
+  counts names of members: of a HyperNode of HyperNodes those, and nodes that do not exist too.
+* There is a condition; the controller never writes one. A HyperNode that is left out of the tree has no count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from placer.controllers.times import timestamp
+from placer.instance import Finding, Instance
+
+__all__ = ["CONSISTENT", "hyper_node_statuses"]
+
+#: Type of the condition.
+CONSISTENT = "placer.dev/Consistent"
+#: Most characters of its message.
+_MESSAGE = 1000
+
+Document = Mapping[str, Any]
+
+
+def hyper_node_statuses(written: Iterable[Document], instance: Instance, now: datetime) -> dict[str, dict[str, Any]]:
+    """Make the status of HyperNodes.
+
+    Parameters
+    ----------
+    written
+        The objects as they stand, in the form of their JSON.
+    instance
+        What they were read into.
+    now
+        The time, with a time zone.
+
+    Returns
+    -------
+    dict
+        Name to status.
+
+        ``nodeCount``
+            Existing nodes in it and in what is below it; left out where it is not in the tree.
+        ``conditions``
+            One, ``placer.dev/Consistent``: False with the code of the first finding about it as reason, or
+            ``BrokenBelow`` where it is left out for what is below it. Its time is kept as long as its status is.
+    """
+    tree, counts = instance.topology, Counter[str]()
+    for each in tree.hyper_nodes.values():
+        counts.update(dict.fromkeys(tree.paths[each.name], len(each.nodes)))
+    found: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in sorted(instance.findings):
+        found[finding.object].append(finding)
+    statuses: dict[str, dict[str, Any]] = {}
+    for document in written:
+        name = document["metadata"]["name"]
+        count = {"nodeCount": counts[name]} if name in tree.hyper_nodes else {}
+        condition = _condition(found[f"HyperNode {name}"], is_whole=bool(count))
+        statuses[name] = count | {"conditions": [_with_time(condition, document, now)]}
+    return statuses
+
+
+def _condition(findings: Iterable[Finding], *, is_whole: bool) -> dict[str, str]:
+    """What the condition says, but for the time."""
+    said, reason = list(findings), ""
+    if said:
+        reason, message = said[0].code, "; ".join(each.message for each in said)[:_MESSAGE]
+    elif not is_whole:
+        reason, message = "BrokenBelow", "left out of the tree with a HyperNode below it, whose condition says why"
+    else:
+        return {"type": CONSISTENT, "status": "True", "reason": "Consistent", "message": ""}
+    return {"type": CONSISTENT, "status": "False", "reason": reason, "message": message}
+
+
+def _with_time(condition: dict[str, str], written: Document, now: datetime) -> dict[str, str]:
+    conditions = (written.get("status") or {}).get("conditions") or ()
+    before = next((each for each in conditions if each["type"] == CONSISTENT), None)
+    kept = before is not None and before["status"] == condition["status"]
+    since = before["lastTransitionTime"] if before is not None and kept else timestamp(now)
+    return {**condition, "lastTransitionTime": since}

@@ -1,0 +1,213 @@
+"""``run --controllers`` against a real API server, with the rights of ``deploy/overlays/controllers``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placer.cli import main
+from placer.cluster.reading.client import APPLY
+from tests.cluster.api import Api
+from tests.cluster.deployed import Deployed
+from tests.cluster.things import live_pod
+from tests.support import Document, hyper_node, node
+
+REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+APP_GROUP = "/apis/appgroup.diktyo.x-k8s.io/v1alpha1/namespaces/default/appgroups/shop"
+NETWORK = "/apis/networktopology.diktyo.x-k8s.io/v1alpha1/namespaces/default/networktopologies/nt"
+HYPER_NODE = "/apis/topology.volcano.sh/v1alpha1/hypernodes/leaf"
+PATHS = (APP_GROUP, NETWORK, HYPER_NODE)
+Pass = Callable[..., dict[str, Any]]
+
+USER_LIST = {"name": "UserDefined", "topologyList": []}
+NETWORK_TOPOLOGY: Document = {
+    "apiVersion": "networktopology.diktyo.x-k8s.io/v1alpha1",
+    "kind": "NetworkTopology",
+    "metadata": {"name": "nt", "namespace": "default"},
+    "spec": {"configmapName": "measured", "weights": [USER_LIST]},
+}
+
+
+def reference(name: str) -> dict[str, str]:
+    return {"kind": "Deployment", "name": f"{name}-deployment", "selector": name}
+
+
+def measured(**data: str) -> Document:
+    metadata = {"name": "measured", "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def key(origin: str, destination: str) -> str:
+    return f"netperf.p90.latency.milliseconds.origin.{origin}.destination.{destination}"
+
+
+@pytest.fixture
+def shop(deployed: Deployed) -> Api:
+    """Two zones, a shop of two workloads of which the web calls the db, and what describes the network."""
+    deployed.apply("crds", "overlays/controllers", "measurements")
+    calls = {"workload": reference("db"), "minBandwidth": "100M", "maxNetworkCost": 50}
+    app_group = {
+        "apiVersion": "appgroup.diktyo.x-k8s.io/v1alpha1",
+        "kind": "AppGroup",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "numMembers": 2,
+            "topologySortingAlgorithm": "KahnSort",
+            "workloads": [{"workload": reference("db")}, {"workload": reference("web"), "dependencies": [calls]}],
+        },
+    }
+    deployed.api.create(
+        *(node(f"n{each}", {REGION: "eu", ZONE: f"z{each}"}) for each in (1, 2)),
+        measured(**{key("n1", "n2"): "7", key("n2", "n1"): "7"}),
+        app_group,
+        NETWORK_TOPOLOGY,
+        hyper_node("leaf", 1, nodes=("n1", "n2", "n3")),
+    )
+    for name, where in (("db", "n1"), ("web", "n2")):
+        pod = live_pod(name, cpu=1)
+        labels = {"appgroup.diktyo.x-k8s.io": "shop", "appgroup.diktyo.x-k8s.io.workload": name}
+        pod["metadata"]["labels"] = labels
+        deployed.api.create(pod)
+        deployed.api.bind("default", name, where)
+        deployed.api.call(
+            "PATCH",
+            f"/api/v1/namespaces/default/pods/{name}/status",
+            {"status": {"phase": "Running"}},
+            "application/merge-patch+json",
+        )
+    return deployed.api
+
+
+@pytest.fixture
+def run(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> Pass:
+    """Make a pass with the account's rights; what its line says of controllers."""
+
+    def work(kinds: str = "AppGroup,NetworkTopology,HyperNode") -> dict[str, Any]:
+        capsys.readouterr()
+        words = ["--settle=0", "--method=greedy", "--controllers", kinds]
+        code = main(["run", "--kubeconfig", deployed.kubeconfig("placer"), *words])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        told: dict[str, Any] = json.loads(printed.out)["controllers"]
+        return told
+
+    return work
+
+
+def versions(api: Api) -> list[str]:
+    return [api.get(path)["metadata"]["resourceVersion"] for path in PATHS]
+
+
+def hand_over(api: Api) -> None:
+    """As ``deploy/README.md`` has it: with a list that is new, since who applies what is so already shares it only."""
+    weights = [USER_LIST, {"name": "NetperfCosts", "topologyList": []}]
+    document = {**NETWORK_TOPOLOGY, "spec": {**NETWORK_TOPOLOGY["spec"], "weights": weights}}
+    api.call("PATCH", f"{NETWORK}?fieldManager=placer-controllers&force=true", document, APPLY)
+
+
+def test_a_pass_writes_what_controllers_would_and_the_next_one_nothing(shop: Api, run: Pass) -> None:
+    told = run()
+    assert (told["written"], told["troubles"]) == (3, [])
+    status = shop.get(APP_GROUP)["status"]
+    assert status["runningWorkloads"] == 2
+    assert status["scheduleStartTime"]
+    order = {each["workload"]["selector"]: each["index"] for each in status["topologyOrder"]}
+    assert order == {"web": 1, "db": 2}
+    assert shop.get(NETWORK)["status"] == {"nodeCount": 2}  # no time of costs that are not written
+    status = shop.get(HYPER_NODE)["status"]
+    assert status["nodeCount"] == 2  # of three names, two are there
+    before = versions(shop)
+    again = run()
+    assert (again["written"], again["troubles"]) == (0, [])
+    assert versions(shop) == before
+
+
+def test_costs_are_written_once_the_field_was_handed_over(shop: Api, run: Pass) -> None:
+    left = run("NetworkTopology")["left"]
+    assert len(left) == 1
+    assert left[0].startswith("NetworkTopology default/nt: spec.weights (")
+    assert shop.get(NETWORK)["spec"]["weights"] == [USER_LIST]
+    hand_over(shop)
+    told = run("NetworkTopology")
+    assert (told["written"], told["left"], told["troubles"]) == (1, [], [])
+    spec = shop.get(NETWORK)["spec"]
+    assert spec["configmapName"] == "measured"
+    user, costs = spec["weights"]
+    assert user == USER_LIST
+    assert costs["name"] == "NetperfCosts"
+    (zones,) = costs["topologyList"]
+    found = {each["origin"]: each["costList"] for each in zones["originList"]}
+    assert found["z2"] == [{"destination": "z1", "networkCost": 7, "bandwidthAllocated": "100000000"}]
+    assert found["z1"] == [{"destination": "z2", "networkCost": 7, "bandwidthAllocated": "0"}]
+    before = shop.get(NETWORK)["metadata"]["resourceVersion"]
+    assert run("NetworkTopology")["written"] == 0
+    assert shop.get(NETWORK)["metadata"]["resourceVersion"] == before
+
+
+def test_a_field_of_another_manager_is_left_and_that_is_said(shop: Api, run: Pass) -> None:
+    theirs = {"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode", "metadata": {"name": "leaf"}}
+    document = {**theirs, "status": {"nodeCount": 3}}
+    shop.call("PATCH", f"{HYPER_NODE}/status?fieldManager=vc-controller-manager", document, APPLY)
+    told = run("HyperNode")
+    assert told["left"] == ["HyperNode leaf: status.nodeCount (vc-controller-manager)"]
+    assert (told["written"], told["troubles"]) == (1, [])
+    status = shop.get(HYPER_NODE)["status"]
+    assert status["nodeCount"] == 3
+    assert [each["type"] for each in status["conditions"]] == ["placer.dev/Consistent"]
+    assert run("HyperNode")["written"] == 0
+
+
+@pytest.mark.parametrize(
+    ("resource", "subject"),
+    [
+        ("appgroups", "AppGroup default/shop"),
+        ("networktopologies", "NetworkTopology default/nt"),
+        ("hypernodes/status", "HyperNode leaf"),
+    ],
+)
+def test_one_right_less_is_told_and_the_others_are_used(
+    resource: str, subject: str, shop: Api, run: Pass, deployed: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = "/apis/rbac.authorization.k8s.io/v1/clusterroles/placer-controllers"
+    rules = [each for each in shop.get(where)["rules"] if each["resources"] != [resource]]
+    assert len(rules) == 2
+    shop.call("PATCH", where, {"rules": rules}, "application/merge-patch+json")
+    told = run()
+    assert told["written"] == 2
+    (trouble,) = told["troubles"]
+    assert trouble.startswith(f"{subject}: 403 ")
+    assert trouble.endswith("; deploy/overlays/controllers gives the right")
+    arguments = ["check", "--json", "--kubeconfig", deployed.kubeconfig("placer")]
+    assert main([*arguments, "--controllers", "AppGroup,NetworkTopology,HyperNode"]) == 6
+    failed = [each for each in json.loads(capsys.readouterr().out)["checks"] if each["state"] == "failed"]
+    assert [each["object"].split(".")[0] for each in failed] == [f"patch {resource}"]
+    assert main(arguments) == 0  # a pass without controllers needs none of it
+
+
+def test_measurements_that_cannot_be_used_are_findings_and_end_nothing(shop: Api, run: Pass) -> None:
+    hand_over(shop)
+    data = {key("n1", "n2"): "seven", key("n2", "n1"): "7"}
+    shop.call(
+        "PATCH",
+        "/api/v1/namespaces/default/configmaps/measured",
+        {"data": data},
+        "application/merge-patch+json",
+    )
+    told = run()
+    assert told["troubles"] == []
+    assert any(each.startswith("NetperfValue") for each in told["findings"])
+    assert shop.get(HYPER_NODE)["status"]["nodeCount"] == 2
+
+
+def test_a_dry_run_writes_nothing(
+    shop: Api, deployed: Deployed, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before = versions(shop)
+    words = ["--dry-run", "--controllers", "HyperNode", "--save", str(tmp_path)]
+    assert main(["run", "--kubeconfig", deployed.kubeconfig("placer"), *words]) == 0
+    assert json.loads(capsys.readouterr().out)["controllers"]["written"] == 0
+    assert versions(shop) == before
