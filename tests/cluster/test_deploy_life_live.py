@@ -28,7 +28,8 @@ def rights(cluster: Api) -> set[str]:
 
 def pruning() -> list[str]:
     """The arguments of ``kubectl apply`` that the page has for switching, but for the folder."""
-    (command,) = re.findall(r"kubectl apply --prune (.*?) -k", (DEPLOY / "README.md").read_text(), re.DOTALL)
+    page = (DEPLOY.parent / "docs" / "operating.md").read_text()
+    (command,) = set(re.findall(r"kubectl apply --prune (.*?) -k", page, re.DOTALL))  # in two places, the same
     return ["apply", "--prune", *command.replace("\\\n", " ").split()]
 
 
@@ -43,6 +44,19 @@ def test_switching_back_leaves_no_right_behind(deployed: Deployed, cluster: Api)
     assert not rights(cluster) & {"placer-write", "placer-lease", "placer-rollback"}
     bindings = {each["metadata"]["name"] for each in cluster.items(f"{RBAC}/clusterrolebindings")}
     assert {each for each in bindings if each.startswith("placer")} == {"placer-read", "placer-discover"}
+
+
+def test_of_two_ways_of_running_one_stays(deployed: Deployed, cluster: Api) -> None:
+    def running() -> list[str]:
+        found = (cluster.items(f"/apis/{each}") for each in ("batch/v1/cronjobs", "apps/v1/deployments"))
+        return [f"{each['metadata']['name']}: {'schedule' in each['spec']}" for items in found for each in items]
+
+    deployed.apply("base")
+    assert running() == ["placer: True"]
+    deployed.kubectl(*pruning(), "-k", str(DEPLOY / "overlays" / "deployment"))
+    assert running() == ["placer: False"]
+    deployed.kubectl(*pruning(), "-k", str(DEPLOY / "base"))
+    assert running() == ["placer: True"]
 
 
 def test_a_release_of_the_chart_takes_away_what_its_values_no_longer_name(deployed: Deployed, cluster: Api) -> None:
