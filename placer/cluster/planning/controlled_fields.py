@@ -53,12 +53,21 @@ def field_update(stored: Document, wanted: Mapping[Path, Any]) -> FieldUpdate:
     """
     owners = {path: frozenset(_owners(stored, path)) for path in wanted}
     free = {path for path, found in owners.items() if found <= {_OURS}}
-    there = {path: value for path, value in wanted.items() if value is not None}
-    differs = {path for path, value in there.items() if _value(stored, path) != value}
-    given = {path: there[path] for path in there if path in free}
-    left = tuple(_told(path, owners[path] - {_OURS}) for path in wanted if path in differs - free)
-    is_kept = differs.isdisjoint(free) and _owned(owners) <= given.keys()
+    given = _given({path: wanted[path] for path in wanted if path in free})
+    differs = _differing(stored, wanted)
+    left = tuple(_told(path, owners[path] - {_OURS}) for path in differs if path not in free)
+    is_kept = free.isdisjoint(differs) and _owned(owners) <= given.keys()
     return FieldUpdate(None if is_kept else _configuration(stored, given), left)
+
+
+def _given(wanted: Mapping[Path, Any]) -> dict[Path, Any]:
+    """Fields that should be there."""
+    return {path: value for path, value in wanted.items() if value is not None}
+
+
+def _differing(stored: Document, wanted: Mapping[Path, Any]) -> list[Path]:
+    """Fields that should say something else than they do."""
+    return [path for path, value in _given(wanted).items() if _value(stored, path) != value]
 
 
 def _owned(owners: Mapping[Path, frozenset[tuple[str, str]]]) -> set[Path]:

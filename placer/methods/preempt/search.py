@@ -5,6 +5,7 @@ Each group sees what those before it have left: what they were given is not dist
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
@@ -30,7 +31,7 @@ __all__ = ["Carried", "Known", "search"]
 
 #: Share of the time that is left which groups have together where there are several; the rest is for what follows.
 SHARE = 0.8
-#: Seconds that each of them has at least; where there are too many for that, those of the lowest priorities have none.
+#: Seconds that each of them has at least at first; where there are too many for that, the last ones have none.
 LEAST = 0.5
 
 
@@ -122,11 +123,15 @@ class _Search:
             groups = self._missing()
             state = self._after(state, Placement(self.best[1].bindings), disturbed)
         alone = len(groups) == 1 and not keep
+        least = LEAST
         together = self.deadline if len(groups) == 1 else self.deadline.part(SHARE)
         for number, group in together.each(enumerate(groups)):
             # An even part of what is left: what one does not need is the others'.
-            until = together.part(1 / (len(groups) - number)).not_before(LEAST)
+            until = together.part(1 / (len(groups) - number)).not_before(least)
+            began = time.monotonic()
             placement = self._for_group(state, group, until, alone=alone)
+            if placement is None and until.over:  # too little to find anything: fewer groups have more
+                least = 2 * (time.monotonic() - began)
             if placement is not None:
                 state = self._after(state, placement, disturbed)
         state = self._after(state, self._undisturbed(state), disturbed)

@@ -339,3 +339,25 @@ def test_a_gang_that_goes_as_one_is_moved_although_one_of_its_pods_finds_room_on
     assert [move.node for move in placement.moves] == 2 * [{"n0": "n1", "n1": "n0"}[node]]
     assert not placement.evictions
     assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
+
+
+def test_where_the_parts_of_many_groups_are_too_short_for_any_fewer_have_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A model that says nothing within 0.8 s, and eight groups that have 0.6 s each."""
+
+    def slow(lifted: Lifted, options: SearchOptions, emit: Callable[[Event], None]) -> str:
+        time.sleep(min(options.seconds or 0.0, 0.8))
+        return disturbing.search(lifted, options, emit) if (options.seconds or 0.0) >= 0.8 else "time"
+
+    monkeypatch.setattr("placer.methods.preempt.domains.search", slow)
+    monkeypatch.setattr(_Search, "_whole", lambda _: None)  # which would find it here
+    world = World()
+    for number in range(8):
+        world.node(f"n{number}", 4)
+        world.running(f"old-{number}", f"n{number}", None, 4)
+        world.pods_of(f"new-{number}", world.gang(f"g-{number}", 1, topology=hard(1), priority=10), 4)
+    events: list[Carried | Known] = []
+    search(world.instance(), SearchOptions(6.0, workers=1), events.append)
+    placement = next(each for each in reversed(events) if isinstance(each, Carried)).placement
+    assert len(placement.node_of) == len(placement.evictions) > 0
