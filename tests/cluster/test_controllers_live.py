@@ -203,6 +203,21 @@ def test_measurements_that_cannot_be_used_are_findings_and_end_nothing(shop: Api
     assert shop.get(HYPER_NODE)["status"]["nodeCount"] == 2
 
 
+def test_objects_without_a_spec_are_findings_and_end_nothing(shop: Api, run: Pass) -> None:
+    """The definitions of all three kinds let them be so."""
+    kinds = {
+        "AppGroup": "appgroup.diktyo.x-k8s.io/v1alpha1",
+        "NetworkTopology": "networktopology.diktyo.x-k8s.io/v1alpha1",
+        "HyperNode": "topology.volcano.sh/v1alpha1",
+    }
+    for kind, version in kinds.items():
+        shop.create({"apiVersion": version, "kind": kind, "metadata": {"name": "empty"}})
+    told = run()
+    assert told["troubles"] == []
+    assert "NetworkTopology default/empty: spec.configmapName is missing: nothing is written" in told["findings"]
+    assert told["written"] >= len(PATHS)
+
+
 def test_a_dry_run_writes_nothing(
     shop: Api, deployed: Deployed, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

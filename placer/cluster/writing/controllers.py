@@ -84,8 +84,11 @@ def _network_topologies(stored: Iterable[Document], read: _Read) -> Iterator[tup
     maps = {Key(each.namespace, each.name): each for each in read.objects.config_maps}
     taken = allocated_bandwidth(read.instance)
     for each in stored:
-        name = each["spec"].get("configmapName")
-        measured = maps.get(Key(_key(each).namespace, name or ""))
+        name = (each.get("spec") or {}).get("configmapName")
+        if not name:  # its definition asks for a name where there is a spec, and for no spec
+            read.findings.append(f"NetworkTopology {_key(each)}: spec.configmapName is missing: nothing is written")
+            continue
+        measured = maps.get(Key(_key(each).namespace, name))
         nodes = read.instance.nodes
         made = network_topology_update(each, nodes=nodes, config_map=measured, allocated=taken, now=read.now)
         read.findings.extend(map(str, made.findings))
