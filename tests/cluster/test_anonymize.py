@@ -454,20 +454,21 @@ def test_keys_are_names_too() -> None:
 
 
 def test_keys_that_mean_something_to_a_rule_are_well_known() -> None:
-    """Every key that stands in the code of what reads objects, but for annotations and API versions."""
+    """Every key that stands in the code of what reads objects, but for annotations, conditions and API versions."""
     written = re.compile(r'"((?:[a-z0-9-]+\.)+[a-z]+/[A-Za-z0-9._-]+)"')
     folders = [Path(placer.__file__).parent / name for name in ("instance", "kube", "controllers")]
     texts = [path.read_text() for folder in folders for path in folder.rglob("*.py")]
     found = {key for text in texts for key in written.findall(text)}
     found = {key for key in found if not re.search(r"/v[0-9]\w*$", key)}
-    annotations = {
+    others = {
+        "placer.dev/Consistent",
         *("kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/config.mirror"),
         *("kubernetes.io/egress-bandwidth", "kubernetes.io/ingress-bandwidth", "placer.dev/hold", "placer.dev/updated"),
         *("topology.node.k8s.io/fingerprint", "volcano.sh/numa-topology-policy", "volcano.sh/cooldown-time"),
         *("volcano.sh/jdb-max-unavailable", "volcano.sh/jdb-min-available", "volcano.sh/revocable-zone"),
     }
     assert len(found) > 20
-    assert found - annotations - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()
+    assert found - others - WELL_KNOWN_KEYS - WELL_KNOWN_RESOURCES == set()
 
 
 def test_gangs_of_kubernetes_are_named_otherwise_too() -> None:
