@@ -252,6 +252,12 @@ class GangRelaxation:
         """Classes of the relaxed instance whose pods are shadows."""
         return range(len(self.kept) + len(self.merged), len(self.dense.classes))
 
+    @property
+    def is_tied(self) -> bool:
+        """Whether pods that are placed one by one ask something of others, or others of them."""
+        neighbours, pooled = self.dense.neighbours, range(len(self.kept), len(self.dense.classes))
+        return neighbours is not None and not all(each.isdisjoint(pooled) for each in neighbours.components)
+
     def without_shadows(self, solution: Solution) -> Solution:
         """The pods of a solution of the relaxed instance that there are."""
         return solution.only(lambda index, _: index < self.shadows.start)

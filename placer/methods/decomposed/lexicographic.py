@@ -296,6 +296,9 @@ class DecomposedSearch(ExactSearch):
         steps = LargeNeighbourhoodSearch(
             relaxation.dense, last, start, self.options.seed, self.chance, self.pool, relaxation.shadows
         )
+        if relaxation.is_tied:
+            # All pods placed one by one are one group: what is tied to it, nearly all that waits, is locked by a step.
+            steps.most_running = 1
         if former is not None:
             steps.learn_from(former[1])
         self.relaxed[criterion] = relaxation, steps

@@ -262,9 +262,10 @@ class NeighbourRooms:
         for number, owns, meant in self._repulsions.get(self._of_kind[kind], ()):
             held, key = self._repelling[number], self.neighbours.repulsions[number].key
             blocked: BoolArray = ((held.matched > 0) & owns) | ((held.owners > 0) & meant)
-            domain = self.neighbours.domain[key][nodes]
-            closed = (domain >= 0) & blocked[domain]
-            found = closed if found is None else found | closed
+            if blocked.any():  # there is no domain at all where no node has the key
+                domain = self.neighbours.domain[key][nodes]
+                closed = (domain >= 0) & blocked[domain]
+                found = closed if found is None else found | closed
         return found
 
     @cached_property

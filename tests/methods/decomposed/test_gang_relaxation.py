@@ -13,6 +13,7 @@ import pytest
 from placer.dense import Dense, Solution, beats, score_solution
 from placer.dense.dense_builder import make_dense
 from placer.instance import Instance, SubGroupPolicy
+from placer.instance.problem import NO_NEIGHBOURS
 from placer.laboratory.generate import generate
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.incumbent_state import IncumbentState
@@ -117,6 +118,24 @@ def test_steps_that_are_under_way_at_once_all_build_the_gangs(small_steps: None)
     parts = [each.subproblem for each in steps.under_way.values()]
     assert [part.dense.classes[0].size for part in parts] == [6, 6]
     assert set(parts[0].nodes) & set(parts[1].nodes) == set()
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_steps_wait_for_each_other_where_pods_placed_one_by_one_ask_something_of_others(
+    tied: bool, small_steps: None
+) -> None:
+    """Each locks what its pods are tied to: beside it a step would find next to nothing, and lock that for the next."""
+    del small_steps
+    world = pieces()
+    for number in range(4):
+        world.pod(f"p{number}", labels={"app": "x"}, asks=apart("host", app="x") if tied else NO_NEIGHBOURS)
+    search = DecomposedSearch(
+        make_dense(world.instance()), SearchOptions(workers=2, hint=Solution()), lambda _: None, NeverDone("inline", 2)
+    )
+    relaxation, steps = search._relaxed_steps(0, shadows=False)
+    assert relaxation.is_tied == tied
+    steps._fill(lambda _: (600.0, 1.0))
+    assert len(steps.under_way) == (1 if tied else 2)
 
 
 def test_of_a_pod_that_two_steps_have_placed_one_place_is_kept() -> None:
