@@ -100,6 +100,8 @@ class UnitRooms:
     def _excluding(self, index: int, where: slice | IntArray) -> Iterator[BoolArray]:
         """C15: domains that other units have."""
         for number, unit in self._exclusions.get(index, ()):
+            if not len(self._holder[number]):
+                continue  # no node has the key: whoever needs it is kept off all of them already
             domain = self._rows.domain[self._rows.exclusions[number].key][where]
             holder = self._holder[number][domain]
             yield (domain >= 0) & (holder >= 0) & (holder != unit)
