@@ -160,3 +160,8 @@ def test_a_goal_without_all_its_figures_is_not_reached() -> None:
     assert "| all | rules broken, most | ≤ 0 | - | 2 |  |" in tables(
         [line(family="one", nodes=64, seed=2, method=OURS), failed]
     )
+
+
+def test_the_page_has_the_tables_of_the_lines_that_are_kept() -> None:
+    page = (ROOT / "models" / "benchmarks.md").read_text(encoding="utf-8")
+    assert tables([*victims.lines_of(ROOT / "models" / "victims.jsonl").values()]) in page
