@@ -7,10 +7,13 @@ module           what it does
 ``plans``        from a solution of that instance to evictions, moves and steps
 ``contraction``  a domain as it is, and all beyond it as one node: what must go there is a bound
 ``domains``      one group, domain by domain: victims, what carries them out, and the least over domains
+``group_domains`` nodes of each domain that a group could be in
+``least_evicted`` what several groups cost at least, by counting on each resource
 ``knapsack``     the most that a domain gains by evictions of no more than so much in all
 ``equal_groups`` several equal groups, each in a domain of its own: the least by counting
 ``emptying``     domains of a tier that are to be empty: which, cheapest first, or the whole model
-``search``       all groups that wait: without disturbing, then group by group, then the whole model where it is small
+``victim_greedy`` several groups without a search: the cheapest domain of each, cheapest units first
+``search``       all groups that wait: without disturbing, by the greedy, group by group, by the whole model if small
 ===============  ================================================================================================
 
 The model that decides is in :mod:`placer.methods.exact.disturbing`. Does not belong here: judging (``verify``,

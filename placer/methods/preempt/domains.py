@@ -14,9 +14,6 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
-
 from placer.deadline import Deadline
 from placer.dense import Dense
 from placer.dense.dense_builder import make_dense
@@ -26,6 +23,7 @@ from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact.disturbing import search
 from placer.methods.greedy.multi_start import greedy
 from placer.methods.preempt.contraction import Contraction
+from placer.methods.preempt.group_domains import group_domains, index_of, is_confined
 from placer.methods.preempt.knapsack import Victim, most_gained
 from placer.methods.preempt.lifting import lift, may_be_disturbed, on_nodes, unit_priority
 from placer.methods.preempt.plans import plan_of, planned
@@ -88,9 +86,15 @@ class DomainSearch:
         own = frozenset(self.group.bound)
         return own if own <= self.contraction.candidates else frozenset()
 
-    def run(self) -> Iterator[Placement]:
-        """Look at domain after domain; yield every placement that is better than those before it."""
-        anywhere, _ = self._least((), self.deadline.part(ANYWHERE_SHARE))
+    def run(self, *, bounded: bool = True) -> Iterator[Placement]:
+        """Look at domain after domain; yield every placement that is better than those before it.
+
+        Parameters
+        ----------
+        bounded
+            Whether to find a bound for a group that may be anywhere; for others it also says where to end.
+        """
+        anywhere = self._anywhere(bounded=bounded)
         known: list[Score | None] = [anywhere]
         for moved, _, names in sorted(self._prospects(anywhere)):
             if self.best is not None and self._beaten(anywhere, moved, self.best[0]):
@@ -105,6 +109,12 @@ class DomainSearch:
                 known.append(None)
                 break
         self.bound = self._bound(known[1:]) if self.confined else anywhere
+
+    def _anywhere(self, *, bounded: bool) -> Score | None:
+        """What has to go wherever the group is; None: that is not proved, or not asked."""
+        if not bounded and not self.confined:
+            return None
+        return self._least((), self.deadline.part(ANYWHERE_SHARE))[0]
 
     def _bound(self, known: Sequence[Score | None]) -> Score | None:
         """The least over domains; None where that of one is not known."""
@@ -130,52 +140,19 @@ class DomainSearch:
     @cached_property
     def _index(self) -> int | None:
         """The group in the arrays; None where nothing of it can be placed whatever goes."""
-        keys = [group.key for group in self.dense.groups]
-        return keys.index(self.group.key) if self.group.key in keys else None
+        return index_of(self.dense, self.group.key)
 
     @cached_property
     def confined(self) -> bool:
         """Whether the group has to be in one domain."""
-        if self._index is None:
-            return False
-        return bool(self._label_keys) or self.dense.limit_domains(self.dense.groups[self._index].scope) is not None
-
-    @cached_property
-    def _label_keys(self) -> list[str]:
-        pods = (self.instance.pods[key] for key in self.group.pending)
-        return sorted({unit.topology_key for pod in pods for unit in pod.neighbours.units})
+        return self._index is not None and is_confined(self.instance, self.dense, self._index)
 
     def domains(self) -> Iterator[list[str]]:
         """Nodes of each domain that the group may be in, those that some pod of it may be on or runs on."""
         if self._index is None:
             return
-        dense, scope = self.dense, self.dense.groups[self._index].scope
-        able = self._able(self._index)
-        tops = dense.limit_domains(scope)
-        if tops is None and not self._label_keys:
-            yield self._cheapest([dense.nodes[node] for node in np.flatnonzero(able)])
-            return
-        tree = dense.domains
-        for top in (tree.root,) if tops is None else tops:
-            names = [dense.nodes[node] for node in range(tree.begin[top], tree.end[top]) if able[node]]
-            yield from self._by_label(names)
-
-    def _able(self, index: int) -> npt.NDArray[np.bool_]:
-        """Per node whether a pod of the group may be on it or runs there."""
-        masks = sorted({self.dense.classes[each].mask for each in self.dense.groups[index].classes})
-        homes = {self.instance.pods[key].node for key in self.group.bound}
-        able: npt.NDArray[np.bool_] = np.asarray(self.dense.masks[masks].any(axis=0), bool)
-        able |= [name in homes for name in self.dense.nodes]
-        return able
-
-    def _by_label(self, names: Sequence[str]) -> Iterator[list[str]]:
-        """The nodes by the labels that all of the group's pods must have in common."""
-        found: dict[tuple[str, ...], list[str]] = {}
-        for name in names:
-            labels = self.instance.nodes[name].labels
-            if all(key in labels for key in self._label_keys):
-                found.setdefault(tuple(labels[key] for key in self._label_keys), []).append(name)
-        yield from found.values()
+        for names in group_domains(self.instance, self.dense, self._index):
+            yield names if self.confined else self._cheapest(names)
 
     def _cheapest(self, names: Sequence[str]) -> list[str]:
         """Nodes on which least goes for each pod, as many as leave a choice."""

@@ -5,23 +5,28 @@ Each group sees what those before it have left: what they were given is not dist
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from placer.deadline import Deadline
 from placer.dense import Solution
 from placer.dense.dense_builder import make_dense
-from placer.disruption import Disruption, outcome_of, without
+from placer.disruption import Disruption, outcome_of, released, without
 from placer.instance import Group, Instance, Key, PodState
 from placer.methods.events import Event, Improved, SearchOptions
 from placer.methods.exact import disturbing
 from placer.methods.exact.search import MOST_VARIABLES
 from placer.methods.greedy.multi_start import greedy
-from placer.methods.preempt.domains import DomainSearch, disturbance
+from placer.methods.numa.binding_order import aligned
+from placer.methods.preempt.domains import CARRYING, DomainSearch, disturbance
 from placer.methods.preempt.equal_groups import least_for_equal
+from placer.methods.preempt.least_evicted import least_evicted
 from placer.methods.preempt.lifting import Lifted, lift, may_be_disturbed, moved_key, waiting
 from placer.methods.preempt.plans import plan_of, planned
+from placer.methods.preempt.victim_greedy import cheapest_evictions
 from placer.outcome import Outcome
 from placer.placement import Placement, Score, Value, better
 from placer.score import score
@@ -33,6 +38,10 @@ __all__ = ["Carried", "Known", "search"]
 SHARE = 0.8
 #: Seconds that each of them has at least at first; where there are too many for that, the last ones have none.
 LEAST = 0.5
+#: Share of the time in which units that the greedy of victims chose stay one by one.
+VICTIMS_SHARE = 0.3
+#: So many times in a row that may find nothing better.
+VICTIM_ROUNDS = 60
 
 
 @dataclass(frozen=True)
@@ -82,13 +91,23 @@ class _Search:
         groups, missing = waiting(self.instance), self._missing()
         if not missing:
             return "finished"
+        assert self.best is not None, "placing nothing is always allowed"
+        undisturbed = Placement(self.best[1].bindings)
         self._placeable()
-        for first in dict.fromkeys((len(groups) > len(missing), False)):
-            if self._missing() and not self.deadline.over:
-                self.offer(self._one_by_one(keep=first), "domains")
+        self._must_be_lost(groups)
+        if len(missing) > 1 and not self.instance.moves_only:
+            self._cheapest(undisturbed, missing)
+        self._in_turn(undisturbed, groups, missing)
         self._equal()
         self._whole()
         return "time" if self.deadline.over else "finished"
+
+    def _in_turn(self, undisturbed: Placement, groups: Sequence[Group], missing: Sequence[Group]) -> None:
+        """Group after group: first beside those that need nothing to go, and where that is not enough all of them."""
+        kept = undisturbed if len(groups) > len(missing) else Placement()
+        self.offer(self._one_by_one(kept, missing if kept.bindings else groups), "domains")
+        if kept.bindings and self._missing() and not self.deadline.over:
+            self.offer(self._one_by_one(Placement(), groups), "domains")
 
     def offer(self, placement: Placement, by: str) -> None:
         """Take and tell a placement that keeps all rules and is better than the best."""
@@ -111,18 +130,27 @@ class _Search:
                 most = sum(group.need_weight for group in dense.groups if group.priority == priority)
                 self.emit(Known((Value(name, most, priority),), "counting"))
 
+    def _must_be_lost(self, groups: Sequence[Group]) -> None:
+        """Tell what is evicted at least where all groups are admitted, by counting."""
+        least = least_evicted(self.instance, groups)
+        if least is not None:
+            needs = self.instance.need_weights
+            admitted = [
+                Value(name, sum(needs[group.key] for group in groups if group.priority == priority), priority)
+                for name, priority in make_dense(self.instance).criteria
+                if name == "admitted"
+            ]
+            self.emit(Known((*admitted, *least), "volume"))
+
     def _undisturbed(self, instance: Instance) -> Placement:
         dense = make_dense(instance)
         return planned(instance, dense.placement(greedy(dense, None, self.deadline)).node_of, ())
 
-    def _one_by_one(self, *, keep: bool) -> Placement:
-        """Group after group, higher priority first; ``keep``: those that need nothing to go keep their places."""
-        state, disturbed = self.instance, set[Key]()
-        groups = waiting(self.instance)
-        if keep and self.best is not None:
-            groups = self._missing()
-            state = self._after(state, Placement(self.best[1].bindings), disturbed)
-        alone = len(groups) == 1 and not keep
+    def _one_by_one(self, kept: Placement, groups: Sequence[Group]) -> Placement:
+        """Group after group, higher priority first, beside those that need nothing to go and keep their places."""
+        disturbed = set[Key]()
+        state = self._after(self.instance, kept, disturbed) if kept.bindings else self.instance
+        alone = len(groups) == 1 and not kept.bindings
         least = LEAST
         together = self.deadline if len(groups) == 1 else self.deadline.part(SHARE)
         for number, group in together.each(enumerate(groups)):
@@ -137,6 +165,60 @@ class _Search:
         state = self._after(state, self._undisturbed(state), disturbed)
         return self._plan(state, disturbed)
 
+    def _cheapest(self, undisturbed: Placement, missing: Sequence[Group]) -> None:
+        """What the greedy of victims finds; then some units stay, where others do, and groups come in other orders."""
+        self.offer(self._by_victims(undisturbed, missing, ()), "victims")
+        until, source = self.deadline.part(VICTIMS_SHARE), random.Random(self.options.seed)
+        stay, tried, failed = frozenset[Key](), set[frozenset[Key]](), 0
+        while self.best is not None and not until.over and failed < VICTIM_ROUNDS:
+            units = self._evicted(self.best[1])
+            new = [unit for unit in units if unit not in tried][:1]
+            more = new or source.sample(units, min(len(units), source.randint(1, 3)))
+            tried.update(more)
+            before, kept = self.best, stay.union(*more)
+            self.offer(self._by_victims(undisturbed, missing if new else _shuffled(missing, source), kept), "victims")
+            better_now = self.best is not before
+            stay, failed = (kept, 0) if better_now else (stay, failed + 1)
+
+    def _evicted(self, placement: Placement) -> list[frozenset[Key]]:
+        """The units that it evicts, heaviest first."""
+        evicted = set(placement.evictions)
+        units = (frozenset(unit.pods) for unit in Disruption(self.instance, placement).units)
+        return sorted(
+            (unit for unit in units if unit <= evicted),
+            key=lambda unit: (-sum(self._weights[key] for key in unit), min(unit)),
+        )
+
+    @cached_property
+    def _weights(self) -> Mapping[Key, int]:
+        """What each pod that runs weighs."""
+        return self.instance.weights_of(pod for pod in self.instance.pods.values() if pod.state is PodState.BOUND)
+
+    def _by_victims(self, undisturbed: Placement, missing: Sequence[Group], stay: Collection[Key]) -> Placement:
+        """What the greedy of victims answers, carried out: what goes has another place, or is evicted."""
+        disturbed = set[Key]()
+        state = self._after(self.instance, undisturbed, disturbed) if undisturbed.bindings else self.instance
+        bound, gone = cheapest_evictions(state, [state.groups[group.key] for group in missing], stay)
+        for fixed in (bound, {}):
+            placement = self._carried_out(state, fixed, frozenset[Key]().union(*gone))
+            if not verify(state, placement):
+                state = self._after(state, placement, disturbed)
+                break
+        state = self._after(state, self._undisturbed(state), disturbed)
+        return self._plan(state, disturbed)
+
+    def _carried_out(self, state: Instance, bound: Mapping[Key, str], gone: Collection[Key]) -> Placement:
+        """Some pods go, some that wait are bound, and the greedy places the others and what has gone."""
+        units = [frozenset(each.pods) for each in Disruption(state, Placement(evictions=tuple(sorted(gone)))).units]
+        waits = released(state, frozenset[Key]().union(*units))
+        dense = make_dense(Outcome(waits, aligned(waits, Placement.of(bound))).carried_out())
+        placed = {**bound, **dense.placement(greedy(dense, None, self.deadline.not_before(CARRYING))).node_of}
+        back = {unit for unit in units if all(placed.get(key) == state.pods[key].node for key in unit)}
+        moved = _moved([unit for unit in units if unit not in back and unit <= placed.keys()], state.most_moves)
+        not_moved = frozenset[Key]().union(*units) - moved
+        bound_now = {key: node for key, node in placed.items() if key not in not_moved}
+        return planned(state, bound_now, not_moved.difference(*back))
+
     def _for_group(self, state: Instance, group: Group, until: Deadline, *, alone: bool) -> Placement | None:
         """What admits one group and disturbs least; None: nothing was found that does."""
         others = {pod.key for pod in state.pending if pod.group != group.key}
@@ -145,7 +227,7 @@ class _Search:
         if Outcome(only, placement).ready(only.groups[group.key]):
             return placement
         domains = DomainSearch(only, group, until, self.options.seed)
-        for found in domains.run():
+        for found in domains.run(bounded=alone):
             placement = found
             if alone:
                 self.offer(self._plan(self._after(state, found, disturbed := set[Key]()), disturbed), "domains")
@@ -214,6 +296,20 @@ class _Search:
         elif event.criterion is not None:
             values = zip(lifted.dense.criteria, (*event.context, event.bound), strict=False)
             self.emit(Known(tuple(Value(name, value, priority) for (name, priority), value in values), event.by))
+
+
+def _moved(units: Iterable[frozenset[Key]], most: int | None) -> frozenset[Key]:
+    """The pods of units that are moved, of which there are no more than so many; None: there is no limit."""
+    found = frozenset[Key]()
+    for unit in units:
+        if most is None or len(found) + len(unit) <= most:
+            found |= unit
+    return found
+
+
+def _shuffled(groups: Sequence[Group], source: random.Random) -> list[Group]:
+    """The groups in another order, higher priorities first."""
+    return sorted(source.sample(groups, len(groups)), key=lambda group: -group.priority)
 
 
 def _hint(lifted: Lifted, placement: Placement) -> Solution | None:
