@@ -102,6 +102,8 @@ class Gang:
         What of it is not modelled, so that none of its pods is bound (C4); empty: nothing.
     topology_keys
         Node labels of each of which one domain must hold all of its pods (C7 by label).
+    never_preempts
+        Whether its ``preemptionPolicy`` is Never; None where its pods decide.
     """
 
     group: Group
@@ -109,6 +111,7 @@ class Gang:
     splitters: tuple[SubGroupSplitter, ...] = ()
     unsupported: str = ""
     topology_keys: tuple[str, ...] = ()
+    never_preempts: bool | None = None
 
 
 #: Most entries of ``subGroupPolicy``.
@@ -211,6 +214,7 @@ class GangReader:
             spec.priority if value is None else value,
             unsupported=_not_modelled(spec),
             topology_keys=tuple(each.key for each in (constraints and constraints.topology) or ()),
+            never_preempts=self.priorities.never_preempts(spec.preemption_policy, named),
         )
 
     def of_workload(self, written: WorkloadManifest, keys: Iterable[GroupKey]) -> Iterator[Gang]:

@@ -201,6 +201,7 @@ class PodReader:
     refusals: Refusals
     findings: Findings
     protection: Protection
+    priorities: Priorities
     demands: DemandPool | None = None
     pool: ConstraintsPool = field(default_factory=ConstraintsPool)
     neighbours: NeighboursPool = field(default_factory=NeighboursPool)
@@ -236,8 +237,16 @@ class PodReader:
             neighbours=self.neighbours.of(pod, self._units(group)),
             unsupported=self.refusals.of(pod, group) if state in (PodState.PENDING, PodState.BOUND) else (),
             protected=self.protection.reason(pod, state, entry.priority),
-            never_preempts=pod.spec.preemption_policy == "Never",
+            never_preempts=self._never_preempts(entry, group),
         )
+
+    def _never_preempts(self, entry: PodEntry, group: GroupKey | None) -> bool:
+        """Whether nothing goes for a pod: its group says, as it does of the priority, else the pod, else its class."""
+        gang = self.gangs.get(group) if group is not None else None
+        if gang is not None and gang.never_preempts is not None:
+            return gang.never_preempts
+        spec = entry.pod.spec
+        return bool(self.priorities.never_preempts(spec.preemption_policy, spec.priority_class_name))
 
     def _note_too_many(self, entry: PodEntry) -> None:
         """Say of a pod that is on a node already that it asks for more of others than is looked at."""
@@ -332,7 +341,9 @@ def make_instance(
     namespaces = read_namespaces(objects.namespaces)
     protection = Protection(objects.policies, namespaces)
     zoned = demands if zones else None
-    reads = PodReader(nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, zoned)
+    reads = PodReader(
+        nodes, gangs, groups, sub_groups, members, queues, refusals, findings, protection, priorities, zoned
+    )
     pods = {entry.key: reads.read(entry) for entry in present}
     groups |= {group.key: group for group in map(group_of_one, pods.values()) if group is not None}
     groups = hold_back(groups, pods, present, queues.by_name, objects, findings, policy.rules_off)

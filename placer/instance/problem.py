@@ -480,7 +480,8 @@ class Pod:
     protected
         Why it is never disturbed, whatever would be gained (D2), of a bound pod; empty where it may be.
     never_preempts
-        ``preemptionPolicy: Never``; no rule looks at it. Other schedulers do (``policies``), and passes that make room.
+        ``preemptionPolicy: Never`` of its upstream PodGroup, else of the pod; no rule looks at it.
+        Other schedulers do (``policies``), and passes that make room.
     """
 
     namespace: str

@@ -114,7 +114,13 @@ class Priorities:
         self._values = _BUILT_IN | {each.name: each.value for each in classes}
         # Of several global defaults Kubernetes takes the lowest.
         self._default = min((each.value for each in classes if each.global_default), default=0)
+        self._policies = {each.name: each.preemption_policy for each in classes}
         self._findings = findings
+
+    def never_preempts(self, stated: str | None, name: str | None) -> bool | None:
+        """Whether a ``preemptionPolicy`` is Never: the one that is stated, else that of a class; None: neither says."""
+        policy = stated or self._policies.get(name or "")
+        return None if policy is None else policy == "Never"
 
     def of_class(self, name: str, subject: str) -> int | None:
         """Value of the class that ``subject`` names; None, and a finding, where there is none of that name."""

@@ -132,3 +132,4 @@ class PriorityClassManifest(ObjectBase, frozen=True, kw_only=True):
 
     value: Annotated[int, Meta(ge=-(2**31), lt=2**31)]
     global_default: bool | None = None
+    preemption_policy: str | None = None

@@ -68,6 +68,7 @@ class UpstreamPodGroupSpec(Schema, frozen=True, kw_only=True):
     scheduling_constraints: UpstreamSchedulingConstraints | None = None
     priority_class_name: str | None = None
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    preemption_policy: str | None = None
     disruption_mode: str | DisruptionMode | None = None
     parent_composite_pod_group_name: str | None = None
 

@@ -67,6 +67,38 @@ def test_a_pod_group_is_placed_whole_or_not_at_all(version: str) -> None:
     assert instance.findings == ()
 
 
+@pytest.mark.parametrize(
+    ("group", "of_class", "of_pod", "never"),
+    [
+        ({}, None, None, False),
+        ({}, None, "Never", True),
+        ({"preemptionPolicy": "Never"}, None, None, True),
+        ({"preemptionPolicy": "Never"}, None, "PreemptLowerPriority", True),
+        ({"preemptionPolicy": "PreemptLowerPriority"}, "Never", "Never", False),
+        ({"priorityClassName": "batch"}, "Never", "PreemptLowerPriority", True),
+        ({"priorityClassName": "batch"}, None, "Never", True),
+        ({"priorityClassName": "gone"}, "Never", None, False),
+    ],
+)
+def test_who_preempts_nothing_the_group_says_else_its_class_else_the_pods(
+    group: Document, of_class: str | None, of_pod: str | None, never: bool
+) -> None:
+    batch = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "batch"}, "value": 5}
+    if of_class is not None:
+        batch["preemptionPolicy"] = of_class
+    spec = {"schedulingGroup": {"podGroupName": "g"}} | ({"preemptionPolicy": of_pod} if of_pod is not None else {})
+    made = instance_of(node("n1", cpu=10), batch, upstream(**gang(1, **group)), pod("p", spec=spec))
+    assert [each.never_preempts for each in made.pending] == [never]
+
+
+def test_a_pod_that_says_nothing_preempts_as_its_class_says() -> None:
+    batch = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "batch"}, "value": 5}
+    patient = batch | {"preemptionPolicy": "Never"}
+    said = {"priorityClassName": "batch", "preemptionPolicy": "PreemptLowerPriority"}
+    made = instance_of(node("n1"), patient, pod("a", spec={"priorityClassName": "batch"}), pod("b", spec=said))
+    assert {each.name: each.never_preempts for each in made.pending} == {"a": True, "b": False}
+
+
 def test_pods_of_a_basic_group_are_optional() -> None:
     instance = instance_of(
         node("n1", cpu=5), upstream(schedulingPolicy={"basic": {}}), member("a", cpu=5), member("b", cpu=5)
