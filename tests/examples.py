@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import HealthCheck, settings
 
-__all__ = ["examples", "exhaustive", "register_profiles", "seed_blocks"]
+__all__ = ["every", "examples", "exhaustive", "register_profiles", "seed_blocks"]
 
 
 def register_profiles() -> None:
@@ -43,6 +45,14 @@ def examples(number: int, *, derandomize: bool = False) -> settings:
 def exhaustive(*values: object) -> list[object]:
     """Values for ``parametrize`` that the test command leaves out."""
     return [pytest.param(value, marks=pytest.mark.exhaustive) for value in values]
+
+
+def every(step: int, values: Iterable[object], first: int = 0) -> list[object]:
+    """Values for ``parametrize`` of which the test command tries every ``step``-th, beginning with the ``first``."""
+    return [
+        pytest.param(value, marks=[] if (at - first) % step == 0 else pytest.mark.exhaustive)
+        for at, value in enumerate(values)
+    ]
 
 
 def seed_blocks(seeds: int, size: int, *, quick: int = 1) -> list[object]:

@@ -68,6 +68,7 @@ def test_online_boutique_is_placed_whole(tmp_path: Path, capsys: Capture) -> Non
     assert main(["verify", str(INSTANCES / "online-boutique"), str(target)]) == 0
 
 
+@pytest.mark.exhaustive
 def test_the_lingjun_fabric_is_verified_and_never_below_greedy() -> None:
     """847 hosts, a queue for 95 % of the GPUs: a bound may be unknown at this size, the answer may not be worse."""
     instance = read(INSTANCES / "lingjun" / "lingjun.json.gz")

@@ -96,6 +96,7 @@ def test_all_assignments_in_all_orders_have_the_same_optimum() -> None:
     assert tried >= 30
 
 
+@pytest.mark.exhaustive
 def test_the_optimum_is_put_into_an_order_that_works_with_the_zones_of_the_second_reading() -> None:
     one_by_one = 0
     for seed in SEEDS:

@@ -468,6 +468,7 @@ def _refusals(
         systems=frozenset(node.labels.get(OS_LABEL, DEFAULT_OS) for node in nodes.values()),
         scheduled_jobs=scheduled_jobs(objects.jobs),
         gangs=gangs,
+        ending=frozenset(each.name for each in objects.namespaces if each.metadata.deletion_timestamp is not None),
     )
 
 

@@ -131,13 +131,15 @@ class Refusals:
     """Everything that can make a pending pod one that is never bound.
 
     ``systems`` are the operating systems of the nodes; ``scheduled_jobs`` those batch Jobs whose ``spec.scheduling``
-    makes their pods a gang; ``gangs`` those of which something is not modelled, and what.
+    makes their pods a gang; ``gangs`` those of which something is not modelled, and what; ``ending`` namespaces that
+    are being deleted: a server lets nothing be made in them, neither bindings nor pods that a controller makes again.
     """
 
     volumes: Volumes
     systems: frozenset[str] = frozenset({DEFAULT_OS})
     scheduled_jobs: frozenset[Key] = frozenset()
     gangs: Mapping[GroupKey, str] = field(default_factory=dict)
+    ending: frozenset[str] = frozenset()
 
     def of(self, pod: PodManifest, group: GroupKey | None = None) -> tuple[str, ...]:
         """List what keeps a pending pod of a PodGroup, if it is in one, from being bound at all, as ``field: what``;
@@ -146,6 +148,8 @@ class Refusals:
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
         of_gang = (f"{group}: {wanting}",) if wanting else ()
+        if pod.namespace in self.ending:
+            of_gang += (f"metadata.namespace: {pod.namespace}, which is being deleted",)
         if self._is_plain(pod):
             return *of_gang, *exclusive
         return *of_gang, *exclusive, *self._own(pod, group), *self.volumes.refusals(pod)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import exhaustive
 from tests.support import node, pod
 from tests.waiting import interrupt, started
 
@@ -276,7 +277,7 @@ def test_an_interrupt_after_the_answer_leaves_no_traceback(cluster: Path, tmp_pa
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, *exhaustive(signal.SIGTERM)], ids=lambda number: number.name)
 @pytest.mark.parametrize(
     "words",
     [["solve", "{fifo}"], ["verify", "--json", "{fifo}", "{fifo}"], ["compare", "{fifo}"]],

@@ -17,6 +17,7 @@ from placer.cluster import Client
 from placer.cluster.reading.access import Right, allows
 from placer.preflight.rights import needed_rights
 from tests.cluster.deployed import Deployed
+from tests.examples import every
 from tests.test_deploy import DEPLOY
 from tests.waiting import wait_until
 
@@ -85,7 +86,7 @@ def test_what_an_overlay_grants_is_asked_for_and_nothing_else(folder: str, deplo
     assert {each.right for each in needed_rights(options)} == granted(documents)
 
 
-@pytest.mark.parametrize("folder", OVERLAYS)
+@pytest.mark.parametrize("folder", every(4, OVERLAYS))
 def test_the_account_of_an_overlay_has_what_it_needs(
     folder: str, deployed: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from tests.cluster.binaries import CRDS, resource_definitions
 from tests.cluster.conftest import _found
 from tests.cluster.deployed import Deployed, refused
 from tests.cluster.things import live_pod, numa_topology
+from tests.examples import every
 from tests.support import hyper_node, node, pod_group, queue
 from tests.test_deploy import DEPLOY, arguments, copies, one, rights
 from tests.test_schemas import POLICY
@@ -106,7 +107,7 @@ ROLES = {
 }
 
 
-@pytest.mark.parametrize("folder", ROLES)
+@pytest.mark.parametrize("folder", every(3, ROLES))
 def test_the_account_has_the_rights_that_are_written_down_and_no_others(folder: str, deployed: Deployed) -> None:
     deployed.apply(folder)
     make_nobody(deployed)

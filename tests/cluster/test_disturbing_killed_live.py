@@ -14,6 +14,7 @@ from tests.cluster.controllers import PODS, Controllers, owned
 from tests.cluster.passes import Passes, bound, overfull
 from tests.cluster.proxy import Proxy, Spoil
 from tests.cluster.server import ControlPlane
+from tests.examples import every, exhaustive
 from tests.waiting import wait_until
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/placer/leases/placer"
@@ -77,8 +78,8 @@ def still_run(cluster: Api) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("hourly", [2, pytest.param(20, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("point", every(4, POINTS, 2))
+@pytest.mark.parametrize("hourly", [2, *exhaustive(20)])
 def test_a_pass_goes_on_with_what_a_killed_one_began(
     point: str, hourly: int, cluster: Api, run: Run, killed: Killed, proxy: Proxy
 ) -> None:
@@ -102,7 +103,7 @@ def test_a_pass_goes_on_with_what_a_killed_one_began(
     assert run(hourly=hourly)["room"] == "none"
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", every(4, POINTS, 1))
 def test_a_pass_that_may_not_disturb_tells_what_a_killed_call_left(
     point: str, cluster: Api, passes: Passes, run: Run, killed: Killed
 ) -> None:
@@ -121,7 +122,7 @@ def test_a_pass_that_may_not_disturb_tells_what_a_killed_call_left(
     assert passes()["room"] == "none"
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", every(4, POINTS, 3))
 def test_who_asks_again_goes_on(point: str, cluster: Api, preempt: Applied, killed: Killed) -> None:
     controllers = Controllers(cluster, full(cluster))
     killed(point, "preempt", "--apply", "--workers", "1")
@@ -138,7 +139,7 @@ def test_who_asks_again_goes_on(point: str, cluster: Api, preempt: Applied, kill
     assert nominated(cluster) == {}
 
 
-@pytest.mark.parametrize("point", ["before the first", "with the last"])
+@pytest.mark.parametrize("point", ["with the last", *exhaustive("before the first")])
 def test_moved_pods_get_their_room_though_the_pass_was_killed(
     point: str, cluster: Api, run: Run, killed: Killed
 ) -> None:
@@ -162,7 +163,7 @@ def test_moved_pods_get_their_room_though_the_pass_was_killed(
     assert run()["reserved"] == 0
 
 
-@pytest.mark.parametrize("point", ["with the first", "after the first"])
+@pytest.mark.parametrize("point", ["after the first", *exhaustive("with the first")])
 def test_all_run_again_where_a_gang_was_half_moved(point: str, cluster: Api, run: Run, killed: Killed) -> None:
     """One pod of ``eval0`` runs on: the next pass completes the gang, and moves anew what is then in the way."""
     running = [*full(cluster, spare=2), steal_spec("filler", "n1")]

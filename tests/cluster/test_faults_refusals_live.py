@@ -8,6 +8,7 @@ from tests.cluster.api import Api
 from tests.cluster.passes import Passes, bound, gang
 from tests.cluster.proxy import Proxy, Rule, Spoil
 from tests.cluster.things import live_pod
+from tests.examples import exhaustive
 from tests.support import node
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
@@ -46,7 +47,9 @@ def test_a_group_that_there_was_no_time_for_is_written_when_the_server_says(
     assert proxy.asked["PATCH", f"{GROUPS}/late"] == (4 if flags else 3)
 
 
-@pytest.mark.parametrize("spoil", [Spoil(503), Spoil(429, headers=(("Retry-After", "1"),)), Spoil(0), Spoil(401)])
+@pytest.mark.parametrize(
+    "spoil", [Spoil(503), *exhaustive(Spoil(429, headers=(("Retry-After", "1"),)), Spoil(0), Spoil(401))]
+)
 def test_a_server_that_takes_no_binding_is_left_alone(spoil: Spoil, cluster: Api, passes: Passes, proxy: Proxy) -> None:
     """Each of 40 pods would cost the grace of a gang; after the first few nothing more is tried."""
     cluster.create(node("n1", cpu=100), *(live_pod(f"p-{number:02d}", cpu=1) for number in range(40)))

@@ -15,6 +15,7 @@ from tests.cluster.faults import steal
 from tests.cluster.passes import Passes, bound, gang, overfull
 from tests.cluster.proxy import Proxy, Rule, Spoil
 from tests.cluster.things import live_pod
+from tests.examples import exhaustive
 from tests.support import hyper_node, node
 
 TREE = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
@@ -47,7 +48,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("placer.cluster.reading.watch._LISTING", 1.0)
 
 
-@pytest.mark.parametrize("few", [500, 0])
+@pytest.mark.parametrize("few", [500, *exhaustive(0)])
 @pytest.mark.parametrize("theirs", ["pods", "nodes"])
 def test_what_a_silent_watch_kept_back_is_asked_for(
     few: int, theirs: str, cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, impatient: None

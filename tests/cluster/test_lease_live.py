@@ -104,6 +104,7 @@ def test_lost_in_the_middle_the_gang_under_way_is_completed_and_no_other_begun(
     assert cluster.get(f"{LEASES}/placer")["spec"]["holderIdentity"] == "thief"  # what is another's is not released
 
 
+@pytest.mark.exhaustive
 def test_renewals_that_are_refused_end_a_pass_before_another_begins(
     cluster: Api, passes: Passes, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,6 +65,7 @@ def typed(block: Block, folder: Path, control_plane: ControlPlane) -> str:
     return done.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_new_operator_follows_the_page_from_the_first_command_to_the_last(
     empty: ControlPlane, tmp_path: Path
 ) -> None:

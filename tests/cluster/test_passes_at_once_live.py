@@ -71,7 +71,7 @@ def delayed(seed: int) -> Callable[[str, str, int], Spoil | None]:
     return rule
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(20, 5))
+@pytest.mark.parametrize("seeds", seed_blocks(20, 1))
 def test_of_two_passes_at_once_one_decides(
     seeds: range, cluster: Api, passes: Passes, proxy: Proxy, control_plane: ControlPlane
 ) -> None:

@@ -19,6 +19,7 @@ from tests.cluster.api import Api
 from tests.cluster.faults import PODS
 from tests.cluster.passes import Passes, bound, gang
 from tests.cluster.things import live_pod, numa_topology
+from tests.examples import every
 from tests.support import Document, hyper_node, node, pod_group, queue
 
 pytestmark = pytest.mark.usefixtures("lasting_lease")
@@ -182,7 +183,7 @@ def _says_why(pod: Document) -> bool:
     return any(each["type"] == "PodScheduled" and each["message"] for each in conditions)
 
 
-@pytest.mark.parametrize("case", POISON)
+@pytest.mark.parametrize("case", every(4, POISON))
 def test_all_others_are_bound(case: str, cluster: Api, passes: Passes, install: Callable[[str], None]) -> None:
     poison, may_go = POISON[case]
     for whose in ("scheduler-plugins", "noderesourcetopology"):

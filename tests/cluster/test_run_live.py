@@ -13,7 +13,7 @@ import placer
 from placer.cli import main
 from placer.cluster.reading.snapshot import Snapshot
 from placer.read import read_placement
-from tests.cluster.api import Api
+from tests.cluster.api import Api, Refused
 from tests.cluster.deployed import Deployed
 from tests.cluster.kubelets import Kubelets
 from tests.cluster.passes import Passes, bound, gang, leaves, overfull
@@ -356,3 +356,25 @@ def test_telling_ends_in_time_and_the_next_pass_tells_the_rest(small: Api, passe
     assert (told["conditions"], told["events"], told["groups"]) == (0, 0, 0)
     assert told["troubles"] == ["there was no time to tell everything; the next pass tells the rest"]
     assert passes()["told"]["conditions"] > 0
+
+
+def test_a_namespace_that_is_being_deleted_gets_nothing(cluster: Api, passes: Passes) -> None:
+    """The server refuses a binding in it; a pass does not try one, says why, and binds what is elsewhere."""
+    home = "/api/v1/namespaces/that-ends"
+    cluster.create(node("n1"), live_pod("here"), live_pod("there", namespace="that-ends"))
+    cluster.delete(home)
+    try:
+        told = passes()
+        assert (told["pending"], told["bound"]) == (2, 1)
+        (said,) = cluster.get(f"{home}/pods/there")["status"]["conditions"]
+        assert said["message"] == "Unsupported: metadata.namespace: that-ends, which is being deleted"
+        assert bound(cluster) == {"here": "n1"}
+        with pytest.raises(Refused, match="being terminated"):
+            cluster.call(
+                "POST",
+                f"{home}/pods/there/binding",
+                {"metadata": {"name": "there"}, "target": {"kind": "Node", "name": "n1"}},
+            )
+    finally:
+        cluster.wipe()
+        cluster.call("PUT", f"{home}/finalize", {"metadata": {"name": "that-ends"}, "spec": {"finalizers": []}})

@@ -65,6 +65,14 @@ def read(page: Path) -> Read:
     return Read(page.read_text(encoding="utf-8"))
 
 
+@cache
+def target_of(folder: Path, path: str) -> Path | None:
+    """The page or file that a link in a page of a folder leads to; None: there is none."""
+    target = (folder / path).resolve()
+    target = target / "index.html" if target.is_dir() else target
+    return target if target.exists() else None
+
+
 def pages(site: Path) -> list[Path]:
     return sorted(site.rglob("*.html"))
 
@@ -91,9 +99,8 @@ def test_every_link_and_anchor_leads_somewhere(site: Path) -> None:
             parts = urlsplit(link)
             if parts.scheme or page.name == "404.html":
                 continue
-            target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
-            target = target / "index.html" if target.is_dir() else target
-            assert target.exists(), f"{page.relative_to(site)} links to {link}"
+            target = target_of(page.parent, unquote(parts.path)) if parts.path else page
+            assert target is not None, f"{page.relative_to(site)} links to {link}"
             assert target.is_relative_to(site), f"{page.relative_to(site)} links to {link}"
             if parts.fragment and target.suffix == ".html":
                 known = read(target).anchors | {"", "__skip"}

@@ -29,6 +29,7 @@ from placer.methods.numa.binding_order import aligned
 from placer.outcome import Outcome
 from placer.placement import Placement
 from placer.verify import verify
+from tests.examples import every
 from tests.explain.hand_made import CASES, ZONE, HandMade
 from tests.methods.greedy.test_greedy import carried_out
 from tests.oracle import placements
@@ -47,6 +48,10 @@ def explained(at: int) -> tuple[Explanation, GroupKey]:
     return found, key
 
 
+#: The reasons of half of the cases are enough for the test command.
+each_case = pytest.mark.parametrize("at", every(2, range(len(CASES))), ids=[each.name for each in CASES])
+
+
 def fits(instance: Instance, key: GroupKey, lifted: Iterable[str]) -> bool:
     """Whether brute force places the group alone with the rules of some causes switched off."""
     return any(True for _ in ready_placements(instance, key, lifted))
@@ -62,7 +67,7 @@ def ready_placements(instance: Instance, key: GroupKey, lifted: Iterable[str]) -
     return (each for each in placements(lone) if Outcome(lone, each).ready(lone.groups[key]))
 
 
-@pytest.mark.parametrize("at", range(len(CASES)), ids=[each.name for each in CASES])
+@each_case
 def test_causes(at: int) -> None:
     (found, key), made = explained(at), CASES[at]
     instance = case_of(made).instance
@@ -80,7 +85,7 @@ def test_causes(at: int) -> None:
             assert not fits(instance, key, codes - {code}), f"it fits with {code} kept"
 
 
-@pytest.mark.parametrize("at", range(len(CASES)), ids=[each.name for each in CASES])
+@each_case
 def test_changes(at: int) -> None:
     (found, _), made = explained(at), CASES[at]
     messages = [each.change.message for each in found.changes]

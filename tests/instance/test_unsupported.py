@@ -277,6 +277,11 @@ def job_pod() -> tuple[Document, Document]:
 
 KEYLESS = {"labelSelector": {}}
 #: Field, as the page of what is refused names it, to objects with a pod ``p`` that it keeps from being bound.
+ENDING = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+}
 REFUSED: dict[str, tuple[Document, ...]] = {
     "spec.volumes.persistentVolumeClaim": (pod("p", spec=DATA),),
     "spec.volumes.ephemeral": (pod("p", spec=EPHEMERAL),),
@@ -297,6 +302,7 @@ REFUSED: dict[str, tuple[Document, ...]] = {
         pod("p", spec={"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}]}),
     ),
     "spec.affinity.nodeAffinity": (pod("p", spec=node_affinity(101)),),
+    "metadata.namespace": (ENDING, pod("p")),
     "spec.nodeSelector": (pod("p", spec={"nodeSelector": {f"k{at}": "v" for at in range(201)}}),),
     "spec.tolerations": (pod("p", spec={"tolerations": [{"key": f"k{at}"} for at in range(201)]}),),
 }
@@ -320,3 +326,15 @@ def test_what_the_page_lists_is_refused_and_the_field_is_named(field: str) -> No
     assert "C4" in {each.rule for each in verify(instance, bad)}
     assert solve(instance, method="greedy").placement.bindings == ()
     assert {reason.code for reason in solve(instance, method="greedy").reasons.values()} == {"Unsupported"}
+
+
+def test_nothing_is_bound_in_a_namespace_that_is_being_deleted_nor_moved_there() -> None:
+    """The server refuses a binding in it, and its controllers make no pod again."""
+    stays = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    runs = pod("runs", node="n1")
+    said = ("metadata.namespace: default, which is being deleted",)
+    assert refused(ENDING, pod("p"), runs) == said
+    assert refused(ENDING, pod("p"), runs, name="runs") == said
+    assert refused(stays, pod("p"), runs) == ()
+    result = solve(instance_of(*NODES, ENDING, pod("p")), method="greedy")
+    assert [reason.code for reason in result.reasons.values()] == ["Unsupported"]
