@@ -166,6 +166,7 @@ def causes_that_say(said: str) -> list[tuple[int, frozenset[str], str]]:
     ]
 
 
+@pytest.mark.exhaustive
 def test_room_is_short_where_the_other_rules_allow_the_pods_as_a_message_says() -> None:
     told = causes_that_say("where the other rules allow")
     assert len(told) >= 10
@@ -187,6 +188,7 @@ def test_room_is_short_where_the_other_rules_allow_the_pods_as_a_message_says() 
             assert sum(room_on(instance, key, node) for node in names) == int(room), message
 
 
+@pytest.mark.exhaustive
 def test_nodes_in_no_hyper_node_have_room_as_a_message_says() -> None:
     told = causes_that_say("in no HyperNode of tier")
     assert len(told) >= 2
@@ -214,6 +216,7 @@ def room_on(instance: Instance, key: GroupKey, node: str) -> int:
     return len(pods)
 
 
+@pytest.mark.exhaustive
 def test_nodes_refuse_pods_as_a_message_says() -> None:
     told = causes_that_say("nodes that refuse them")
     assert len(told) >= 6
