@@ -55,6 +55,7 @@ def test_it_says_what_its_text_says(notebook: Any) -> None:
     assert (kinds.count("text/html"), kinds.count("image/png")) == (1, 2)
 
 
+@pytest.mark.exhaustive
 def test_it_draws_and_stays_small(notebook: Any) -> None:
     for each in (notebook, KEPT):
         pictures = [base64.b64decode(text) for kind, text in outputs(each) if kind == "image/png"]

@@ -80,6 +80,7 @@ def reasons(cluster: Api) -> list[str]:
     return [each["reason"] for each in cluster.items("/apis/events.k8s.io/v1/events")]
 
 
+@pytest.mark.exhaustive
 def test_two_that_hold_each_others_room_do_not_do_so_for_ever(cluster: Api, passes: Passes, proxy: Proxy) -> None:
     cluster.create(node("n1", cpu=4), node("n2", cpu=4), node("n3", cpu=4), node("n4", cpu=4))
     cluster.create(*gang("a", 2, cpu=4), *gang("b", 2, cpu=4))
@@ -125,6 +126,7 @@ def test_what_earlier_passes_bound_goes_too(cluster: Api, passes: Passes, proxy:
     assert set(bound(cluster)) == {"lone"}
 
 
+@pytest.mark.exhaustive
 def test_one_whose_missing_pod_is_gone_is_still_told(cluster: Api, passes: Passes, proxy: Proxy) -> None:
     cluster.create(node("n1"), *gang("train", 3))
     proxy.rule = refusing("train-2")

@@ -60,6 +60,7 @@ def test_what_it_does_itself_begins_no_pass(cluster: Api, control_plane: Control
         assert [len(each.plan.batches) for each in loop.passes] == [1, 1]
 
 
+@pytest.mark.exhaustive
 def test_at_the_latest_a_pass_begins_after_the_period_and_what_is_the_same_is_not_solved_again(
     cluster: Api, control_plane: ControlPlane, volcano: None
 ) -> None:
@@ -104,6 +105,7 @@ def test_one_beside_it_stands_by_and_takes_over(cluster: Api, control_plane: Con
         assert cluster.get(LEASE)["spec"]["holderIdentity"] != holder
 
 
+@pytest.mark.exhaustive
 def test_a_pause_holds_between_passes(cluster: Api, control_plane: ControlPlane, volcano: None) -> None:
     cluster.create(node("n1", cpu=8))
     with looping(control_plane, 1.0) as loop:

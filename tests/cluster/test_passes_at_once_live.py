@@ -106,6 +106,7 @@ def test_of_two_passes_at_once_one_decides(
 @pytest.mark.parametrize(
     ("gangs", "size"), [pytest.param(2, 3), pytest.param(20, 3, marks=pytest.mark.exhaustive)], ids=["2", "20"]
 )
+@pytest.mark.exhaustive
 def test_placer_is_killed_after_each_of_its_bindings(
     cluster: Api, passes: Passes, proxy: Proxy, control_plane: ControlPlane, gangs: int, size: int
 ) -> None:

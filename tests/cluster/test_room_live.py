@@ -94,6 +94,7 @@ def test_what_is_moved_is_placed_where_the_plan_says(renamed: bool, cluster: Api
     assert (there["train-0"], there["train-1"]) == ("n0", "n0")
 
 
+@pytest.mark.exhaustive
 def test_room_is_held_until_the_victims_are_gone(cluster: Api, run: Run) -> None:
     """A pod of the same priority that comes meanwhile does not get it, though it has a place as soon as one is gone."""
     controllers = Controllers(cluster, full(cluster))
@@ -117,6 +118,7 @@ def test_room_is_held_until_the_victims_are_gone(cluster: Api, run: Run) -> None
     assert run("--gone-within", "1")["room"] == "none"  # what goes for the late one has no kubelet that ends it
 
 
+@pytest.mark.exhaustive
 def test_room_that_takes_too_long_is_given_to_others(cluster: Api, run: Run) -> None:
     full(cluster)
     allowed(cluster, **EVICT)

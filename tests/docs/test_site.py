@@ -234,6 +234,7 @@ def wait(browser: Any, condition: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", *exhaustive("dark")])
+@pytest.mark.exhaustive
 def test_no_page_is_wider_than_its_screen(opened: Any, scheme: str) -> None:
     for screen in (LAPTOP, PHONE):
         for name in KINDS:

@@ -106,6 +106,7 @@ def test_two_calls_run_at_once_in_two_other_processes(cluster: Cluster, tmp_path
     assert os.getpid() not in found
 
 
+@pytest.mark.exhaustive
 def test_the_same_sweep_gives_the_same_lines(cluster: Cluster, instance: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(instance.parent)
     words = ["planted --nodes 4 --gpus 2 --pod-sizes 1", "cluster.json", "nowhere.json"]
@@ -131,6 +132,7 @@ def test_as_users_type_it_and_resumed(cluster: Cluster, instance: Path, capsys: 
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_worker_that_is_killed_costs_no_line(cluster: Cluster, instance: Path) -> None:
     """Its run is given to another one."""
     more = cluster.worker()

@@ -219,6 +219,7 @@ def test_a_broken_instance_is_a_line_and_exit_1(tmp_path: Path, capsys: Capture)
     assert len(lines_of(target)) == 4
 
 
+@pytest.mark.exhaustive
 def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "lines.jsonl"
     words = ["sweep", "planted --nodes 4 --gpus 2 --pod-sizes 1", "--seeds", "1-3", "--policies", "greedy"]

@@ -416,6 +416,7 @@ def test_a_worker_that_dies_loses_its_step_and_nothing_else(monkeypatch: pytest.
     assert not beats(dense, score_solution(dense, hint), steps.incumbent.values)
 
 
+@pytest.mark.exhaustive
 def test_workers_that_always_die_end_the_search_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = odd_sizes(60, 1)
     pool = crew_with(monkeypatch, always_aborts)

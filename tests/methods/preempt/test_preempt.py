@@ -299,6 +299,7 @@ def test_one_lone_pod_after_another_gets_room(queue: str) -> None:
     assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
 
 
+@pytest.mark.exhaustive
 def test_each_of_several_has_time_where_models_take_all_that_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model found is carried out although nothing is left of the time, and the last group has its part, too."""
 
@@ -341,6 +342,7 @@ def test_a_gang_that_goes_as_one_is_moved_although_one_of_its_pods_finds_room_on
     assert score(instance, placement, disturbing=True) == best_preempting(instance)[0]
 
 
+@pytest.mark.exhaustive
 def test_where_the_parts_of_many_groups_are_too_short_for_any_fewer_have_enough(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
