@@ -147,7 +147,7 @@ class Refusals:
         """
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
-        of_gang = (f"{group}: {wanting}",) if wanting else ()
+        of_gang: tuple[str, ...] = (f"{group}: {wanting}",) if wanting else ()
         if pod.namespace in self.ending:
             of_gang += (f"metadata.namespace: {pod.namespace}, which is being deleted",)
         if self._is_plain(pod):
