@@ -76,7 +76,7 @@ def image(tmp_path: Path) -> Iterator[Image]:
     build = Builder(require("buildah", "apt-get install buildah"), tmp_path / "store")
     require("mmdebstrap", "apt-get install mmdebstrap")
     able = build("from", "scratch")
-    if os.geteuid() or able.returncode:
+    if os.geteuid() or able.returncode:  # no tool is missing: a sandbox may forbid what building takes, whoever asks
         pytest.skip(f"buildah cannot build here, as root in a container it can: {able.stderr.strip()[-300:]}")
     try:
         build.done(
@@ -110,7 +110,7 @@ def base(build: Builder) -> str:
         text=True,
         check=False,
     )
-    if made.returncode:
+    if made.returncode:  # no tool is missing: without a registry and a mirror there is nothing to build from
         pytest.skip(f"neither {name} nor packages of Debian {release} can be had here: {made.stderr.strip()[-300:]}")
     container = build.done("from", "scratch")
     build.done("add", "--quiet", container, str(packed), "/")

@@ -147,12 +147,12 @@ class Refusals:
         """
         wanting = self.gangs.get(group) if group is not None else None
         exclusive = tuple(unnamed_units(pod))
-        of_gang: tuple[str, ...] = (f"{group}: {wanting}",) if wanting else ()
-        if pod.namespace in self.ending:
-            of_gang += (f"metadata.namespace: {pod.namespace}, which is being deleted",)
+        of_gang = (f"{group}: {wanting}",) if wanting else ()
+        ending = pod.namespace in self.ending
+        of_namespace = (f"metadata.namespace: {pod.namespace}, which is being deleted",) if ending else ()
         if self._is_plain(pod):
-            return *of_gang, *exclusive
-        return *of_gang, *exclusive, *self._own(pod, group), *self.volumes.refusals(pod)
+            return *of_gang, *of_namespace, *exclusive
+        return *of_gang, *of_namespace, *exclusive, *self._own(pod, group), *self.volumes.refusals(pod)
 
     def _is_plain(self, pod: PodManifest) -> bool:
         """Whether a pod has no field at all that could keep it, and nothing else does; most pods are like that."""

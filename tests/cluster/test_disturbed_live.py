@@ -88,7 +88,7 @@ def faults(seed: int, cluster: Api, proxy: Proxy, run: Run, applied: Callable[[s
     return [f"seed {seed}, {calls.command}: {each}" for each in (*found, *calls.limits_broken())], world.evicted.total()
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(40, 1))
+@pytest.mark.parametrize("seeds", seed_blocks(40, 4, quick=0))
 def test_evictions_that_go_wrong_at_random(
     seeds: range, cluster: Api, proxy: Proxy, run: Run, applied: Callable[[str], Applied]
 ) -> None:

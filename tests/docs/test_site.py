@@ -18,7 +18,6 @@ from placer.cli import program
 from placer.codes import CONDITIONS, EVENTS, FINDINGS, REASONS
 from placer.verify import RULES
 from tests.browsers import COLOURS
-from tests.examples import exhaustive
 
 ROOT = Path(__file__).parents[2]
 #: What stands for each kind of page.
@@ -233,8 +232,8 @@ def wait(browser: Any, condition: str) -> None:
     WebDriverWait(browser, 30).until(lambda _: browser.execute_script(f"return {condition}"), condition)
 
 
-@pytest.mark.parametrize("scheme", ["light", *exhaustive("dark")])
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_is_wider_than_its_screen(opened: Any, scheme: str) -> None:
     for screen in (LAPTOP, PHONE):
         for name in KINDS:

@@ -276,12 +276,12 @@ def job_pod() -> tuple[Document, Document]:
 
 
 KEYLESS = {"labelSelector": {}}
-#: Field, as the page of what is refused names it, to objects with a pod ``p`` that it keeps from being bound.
 ENDING = {
     "apiVersion": "v1",
     "kind": "Namespace",
     "metadata": {"name": "default", "deletionTimestamp": "2026-01-01T00:00:00Z"},
 }
+#: Field, as the page of what is refused names it, to objects with a pod ``p`` that it keeps from being bound.
 REFUSED: dict[str, tuple[Document, ...]] = {
     "spec.volumes.persistentVolumeClaim": (pod("p", spec=DATA),),
     "spec.volumes.ephemeral": (pod("p", spec=EPHEMERAL),),

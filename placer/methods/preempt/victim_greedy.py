@@ -10,7 +10,7 @@ Only room, eligibility, tiers, labels in common and budgets are looked at: who c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import add, ge, sub
 from typing import NamedTuple
@@ -204,9 +204,9 @@ class _VictimGreedy:
         for budget, count in unit.budgets.items():
             self.left[budget] += count
 
-    def _change(self, there: Mapping[str, _Amounts], how: object) -> None:
+    def _change(self, there: Mapping[str, _Amounts], how: Callable[[int, int], int]) -> None:
         for name, amounts in there.items():
-            self.free[name] = [*map(how, self.free[name], amounts)]  # type: ignore[call-overload]
+            self.free[name] = [*map(how, self.free[name], amounts)]
             self.changes[name] += 1
 
     # One group

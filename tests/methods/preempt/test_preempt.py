@@ -31,7 +31,7 @@ from tests.shrink import describe
 from tests.tiny_disruption import tiny_disruption
 from tests.world import World, apart, both, hard, near
 
-blocks = pytest.mark.parametrize("seeds", seed_blocks(608, 8))
+blocks = pytest.mark.parametrize("seeds", seed_blocks(608, 16))
 
 
 @cache
@@ -65,7 +65,7 @@ def within_limits(seed: int) -> Instance:
     return replace(instance, may_evict=seed % 3 != 0, may_move=seed % 3 != 1, budgets=budgets)
 
 
-@pytest.mark.parametrize("seeds", seed_blocks(64, 4))
+@pytest.mark.parametrize("seeds", seed_blocks(64, 8))
 def test_the_least_within_the_limits_of_a_policy_is_found(seeds: range) -> None:
     for seed in seeds:
         instance = within_limits(seed)
