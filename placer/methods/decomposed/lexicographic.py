@@ -16,6 +16,7 @@ from placer.methods.decomposed.destroy import bins_of
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
 from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
+from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed
 from placer.methods.events import Emit, SearchOptions
 from placer.methods.exact.search import ExactSearch
 from placer.methods.greedy.multi_start import complete
@@ -45,6 +46,9 @@ IDLE_ASSIGNMENTS = 6
 
 #: Share of what is left that column generation may take.
 FILLING_SHARE = 0.5
+
+#: Share of what is left that packing by relax and fix may take.
+PACKING_SHARE = 0.4
 
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0
@@ -98,7 +102,7 @@ class DecomposedSearch(ExactSearch):
         self.relaxed: dict[int, tuple[GangRelaxation, LargeNeighbourhoodSearch]] = {}
         self.tree = TreeMaster(dense)
         self.bins = len(dense.nodes) * bins_of(dense)
-        self.chains = 0
+        self.chains = self.packings = 0
         self.priorities_filled: set[int] = set()
         network = dense.network
         self.areas = None if network is None else AreaAssignment(dense, network, self.chance)
@@ -112,6 +116,7 @@ class DecomposedSearch(ExactSearch):
             self.refill,
             self.laid_out,
             self.assigned,
+            self.packed,
             self.gangs_relaxed,
             self.neighbourhoods,
             self.solve,
@@ -220,6 +225,34 @@ class DecomposedSearch(ExactSearch):
             if self.met(criterion) or used > FOREMOST * budget:
                 break
         return self.met(criterion)
+
+    def packed(self, criterion: int, _: float) -> bool:
+        """Pack gangs of a priority, and of higher ones, leaf by leaf; say whether the value is proved then."""
+        (name, priority), former = self.dense.criteria[criterion], self.solution
+        if name != "admitted" or priority is None or not all(each in MAXIMISED for each, _ in self._to(criterion)):
+            return False
+        lower = self._lower(criterion)
+        stays = [number for number, group in enumerate(self.dense.groups) if group.priority < priority]
+        seconds, work = PACKING_SHARE * self.limits.seconds, PACKING_SHARE * self.limits.work
+        self.packings += 1
+        found, spent = relaxed_and_fixed(
+            self.dense,
+            self.solution,
+            priority,
+            [number for number in stays if number not in lower],
+            seconds,
+            work,
+            self.options.workers,
+            self.options.seed + self.packings,
+        )
+        self.limits.spent += spent
+        if found is not None:
+            self.offer(complete(self.dense, found, self.limits.deadline, former), name)
+        return self.met(criterion)
+
+    def _to(self, criterion: int) -> tuple[tuple[str, int | None], ...]:
+        """The values up to one, that one included."""
+        return self.dense.criteria[: criterion + 1]
 
     def gangs_relaxed(self, criterion: int, budget: float) -> bool:
         """Search a few leaves at a time where gangs may have a part of their pods; say whether the value is proved.
@@ -330,7 +363,7 @@ class DecomposedSearch(ExactSearch):
         Pods that others may call (C8), beside which kubelets admitted others (C10), or that others asked for (C12,
         C14) stay.
         """
-        dense, counted = self.dense, self.dense.criteria[: criterion + 1]
+        dense, counted = self.dense, self._to(criterion)
         if dense.criteria[0][0] != "admitted" or any(name not in MAXIMISED for name, _ in counted):
             return frozenset()
         lowest = min((-math.inf if priority is None else priority) for _, priority in counted)

@@ -32,8 +32,8 @@ __all__ = ["NodeSet", "Request", "make_node_sets", "raw_fits"]
 #: How many pods that ask for nothing a node holds: more than there are.
 UNLIMITED = 2**31
 
-#: Fillings of nodes are listed where there are no more, of no more requests, and after so many steps at most.
-MOST_FILLINGS, MOST_REQUESTS, FILLING_STEPS = 128, 16, 4096
+#: Fillings of nodes are listed where there are no more, of no more requests, and after so many steps for each at most.
+MOST_FILLINGS, MOST_REQUESTS, FILLING_STEPS = 128, 16, 32
 
 #: What a pod asks for, per resource.
 Request: TypeAlias = tuple[int, ...]
@@ -205,8 +205,10 @@ class _CountableNodes:
 
 
 @lru_cache(maxsize=4096)
-def maximal_fillings(room: Request, requests: tuple[Request, ...]) -> tuple[tuple[int, ...], ...]:
-    """List the multisets of requests that fit into some room and leave none for another one; none where they are many.
+def maximal_fillings(
+    room: Request, requests: tuple[Request, ...], most: int = MOST_FILLINGS
+) -> tuple[tuple[int, ...], ...]:
+    """List the multisets of requests that fit into some room and leave none for another one; none where they are more.
 
     Examples
     --------
@@ -223,16 +225,16 @@ def maximal_fillings(room: Request, requests: tuple[Request, ...]) -> tuple[tupl
         if len(counts) == len(requests):
             if not any(all(map(le, request, left)) for request in requests):
                 found.append(counts)
-            return len(found) <= MOST_FILLINGS
+            return len(found) <= most
         request = requests[len(counts)]
-        most = min(b // a for a, b in zip(request, left, strict=True) if a)
-        least = most if len(counts) == len(requests) - 1 else 0  # with fewer of the last one more would fit
-        return steps <= FILLING_STEPS and all(
+        many_fit = min(b // a for a, b in zip(request, left, strict=True) if a)
+        least = many_fit if len(counts) == len(requests) - 1 else 0  # with fewer of the last one more would fit
+        return steps <= most * FILLING_STEPS and all(
             choose((*counts, many), tuple(b - many * a for a, b in zip(request, left, strict=True)))
-            for many in range(most, least - 1, -1)
+            for many in range(many_fit, least - 1, -1)
         )
 
-    return tuple(found) if 0 < len(requests) <= MOST_REQUESTS and choose((), room) else ()
+    return tuple(found) if 0 < len(requests) <= MOST_REQUESTS * most // MOST_FILLINGS and choose((), room) else ()
 
 
 def _meeting(dense: Dense) -> BoolArray:

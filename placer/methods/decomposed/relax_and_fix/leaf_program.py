@@ -1,0 +1,427 @@
+"""The integer program of a step: a few leaves exactly, and everything else as one pool.
+
+In the leaves it is decided which items they hold and how each of their nodes is filled. All other nodes are a *pool*:
+nodes that may be filled alike are counted together, and items that are not fixed yet are there as if their pods were
+loose. So a step sees whether all that is left has room, to the last pod, while it fixes the items of a few leaves.
+
+============================================ =====================================================================
+variable                                     meaning
+============================================ =====================================================================
+``filled[r, k, f]``                          nodes of kind k in region r of the pool with filling f
+``filled[l, k, f]``                          the same in a leaf l of the step
+``items[l, i]``                              items of kind i in leaf l
+``spare[l, s]``                              loose pods of shape s that leaf l has room for beside them
+``home[p, d]``                               0/1: part p, of which nothing is fixed, has its home in domain d
+``packed[b]``                                gangs of bundle b that are packed, where not all have to be
+============================================ =====================================================================
+
+==================================================================================== ================================
+row                                                                                  for
+==================================================================================== ================================
+sum over f of ``filled`` = nodes of the kind                                         each region or leaf, each kind
+sum of f[s] filled >= spare[l, s] + sum of i[s] items                                each leaf and shape
+sum of f[s] filled in the pool + spare + sum of i[s] items >= pods of s that are left each shape
+the same over the pool and the leaves of a domain >= what has its home there         each domain and shape
+items[l, i] <= items of the kind that are left; 0 where the part's home is elsewhere  each leaf and kind
+==================================================================================== ================================
+
+Source of the method, *relax and fix*: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006),
+section 3.6; there the variables that are not fixed yet are continuous, here they are counts of a smaller program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model import IntVar, LinearExpr
+
+from placer.methods.decomposed.relax_and_fix.packing_problem import ANYWHERE, Content, Filling, Gang, ItemKind, Part
+from placer.methods.decomposed.relax_and_fix.packing_state import PackingState
+
+__all__ = ["PackingProgram"]
+
+#: How much more an item counts whose gang has a home, since it may be in few leaves only; and has to be packed besides.
+HOMED, HOMED_AND_REQUIRED = 3, 5
+
+#: Steps end when they are this near to their optimum; those that decide anew what was fixed before have to be nearer.
+GAP, HINTED_GAP = 0.1, 0.01
+
+
+class _Terms:
+    """A sum of coefficient times variable per shape."""
+
+    def __init__(self) -> None:
+        self._variables: dict[int, list[IntVar]] = defaultdict(list)
+        self._coefficients: dict[int, list[int]] = defaultdict(list)
+
+    def add(self, content: Iterable[tuple[int, int]], variable: IntVar, factor: int = 1) -> None:
+        """Add a variable, so often for each shape as a content says."""
+        for shape, count in content:
+            self._variables[shape].append(variable)
+            self._coefficients[shape].append(factor * count)
+
+    def of(self, shape: int) -> LinearExpr:
+        """The sum for a shape."""
+        return LinearExpr.weighted_sum(self._variables[shape], self._coefficients[shape])
+
+
+class PackingProgram:
+    """One program.
+
+    Parameters
+    ----------
+    state
+        What is fixed.
+    gangs
+        Whose items and loose pods are to be packed.
+    leaves
+        The leaves of the step; none: everything is in the pool.
+    optional
+        Whether gangs that are not required may be left out.
+    blamed
+        How often items of a content were left before: by so much more they count.
+    only
+        Contents of the items that may be fixed; None: of any.
+    """
+
+    def __init__(
+        self,
+        state: PackingState,
+        gangs: Sequence[Gang],
+        leaves: Sequence[int] = (),
+        *,
+        optional: bool = False,
+        blamed: Mapping[Content, int] | None = None,
+        only: Collection[Content] | None = None,
+    ) -> None:
+        self._blamed, self._only = blamed or {}, only
+        self.state, self.gangs, self.leaves = state, gangs, tuple(leaves)
+        self.model = cp_model.CpModel()
+        self._problem = state.problem
+        self._left = self._items_left()
+        self._homes = {part.scope: self._open_homes(part) for gang in gangs for part in gang.homed}
+        self._home = {
+            (scope, home): self.model.new_bool_var("")
+            for scope, homes in self._homes.items()
+            for home in homes
+            if len(homes) > 1 or (optional and not self._problem.homed[scope][1].required)
+        }
+        self._region = self._regions()
+        self._filled: dict[tuple[int, int], list[tuple[Filling, IntVar]]] = {}
+        self._in_region: dict[int, _Terms] = defaultdict(_Terms)
+        self._in_leaf: dict[int, _Terms] = {leaf: _Terms() for leaf in leaves}
+        self.items: dict[tuple[int, ItemKind], IntVar] = {}
+        self._pool()
+        for leaf in leaves:
+            self._leaf(leaf)
+        self._no_more_than_left()
+        self._packed = self._choices(optional)
+        self._rows()
+
+    def _items_left(self) -> Counter[ItemKind]:
+        """Kinds of items of these gangs that are not fixed: all of theirs less what is."""
+        fixed = Counter(item.kind for items in self.state.fixed.values() for item in items)
+        mine = Counter(kind for gang in self.gangs for kind, _ in gang.items)
+        return mine - fixed
+
+    def _open_homes(self, part: Part) -> tuple[int, ...]:
+        home = self.state.home.get(part.scope)
+        return part.homes if home is None else (home,)
+
+    def _regions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Per node the smallest domain that may be somebody's home, or the virtual root."""
+        tree = self._problem.dense.domains
+        wanted = {home for homes in self._homes.values() for home in homes}
+        region = np.full(len(self._problem.dense.nodes), tree.root, dtype=np.int64)
+        for domain in sorted(wanted, key=lambda domain: int(tree.begin[domain] - tree.end[domain])):
+            region[tree.begin[domain] : tree.end[domain]] = domain
+        return region
+
+    def _pool(self) -> None:
+        apart = {node for leaf in self.leaves for node in self._problem.leaves[leaf]}
+        nodes: dict[int, list[int]] = defaultdict(list)
+        for node in self.state.kind_of:
+            if node not in apart:
+                nodes[int(self._region[node])].append(node)
+        for region in sorted(nodes):
+            self._fill(region, nodes[region], self._in_region[region])
+
+    def _fill(self, where: int, nodes: Iterable[int], terms: _Terms) -> None:
+        """Say how nodes of a region, or of a leaf (by its negative number), are filled."""
+        for kind, many in sorted(self.state.count(nodes).items()):
+            fillings = self.state.fillings[kind]
+            if fillings == ((),):
+                continue
+            columns = [(filling, self.model.new_int_var(0, many, "")) for filling in fillings]
+            self.model.add(LinearExpr.sum([column for _, column in columns]) == many)
+            for filling, column in columns:
+                terms.add(filling, column)
+            self._filled[where, kind] = columns
+
+    def _leaf(self, leaf: int) -> None:
+        """Say what a leaf of the step holds."""
+        nodes, room = self._problem.leaves[leaf], _Terms()
+        self._fill(~leaf, nodes, room)
+        most = Counter[int]()
+        for number, many in self.state.count(nodes).items():
+            for shape, count in self._most(number).items():
+                most[shape] += many * count
+        held = _Terms()
+        for kind, left in self._left.items():
+            many = min([left, *(most[shape] // count for shape, count in kind.content)])
+            if self._only is not None and kind.content not in self._only:
+                continue
+            if many and (kind.scope == ANYWHERE or self._may_be(kind.scope, leaf)):
+                self.items[leaf, kind] = column = self.model.new_int_var(0, many, "")
+                held.add(kind.content, column)
+                self._at_home(kind.scope, leaf, column, many)
+        for shape, count in most.items():
+            spare = self.model.new_int_var(0, count, "")
+            self._in_leaf[leaf].add([(shape, 1)], spare)
+            room.add([(shape, -1)], spare)
+            self.model.add(room.of(shape) >= held.of(shape))
+
+    def _no_more_than_left(self) -> None:
+        """No more items of a kind are in leaves than are left."""
+        columns: dict[ItemKind, list[IntVar]] = defaultdict(list)
+        for (_, kind), column in self.items.items():
+            columns[kind].append(column)
+        for kind, mine in columns.items():
+            self.model.add(LinearExpr.sum(mine) <= self._left[kind])
+
+    def _most(self, kind: int) -> Counter[int]:
+        """Shape to how many of them a node of a kind holds at most."""
+        most = Counter[int]()
+        for filling in self.state.fillings[kind]:
+            most |= Counter(dict(filling))
+        return most
+
+    def _may_be(self, scope: int, leaf: int) -> bool:
+        return any(self._problem.within(leaf, home) for home in self._homes[scope])
+
+    def _at_home(self, scope: int, leaf: int, column: IntVar, many: int) -> None:
+        """Only where the home of a part is may its items be."""
+        for home in self._homes.get(scope, ()):
+            if (scope, home) in self._home and self._problem.within(leaf, home):
+                self.model.add(column <= many * self._home[scope, home])
+
+    def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[Gang, ...]]]:
+        """How many gangs of a bundle are packed, by number of the bundle; what has to be packed gets one home."""
+        found: dict[int, tuple[IntVar, tuple[Gang, ...]]] = {}
+        bundles: dict[object, list[Gang]] = defaultdict(list)
+        groups = self._problem.dense.groups
+        for gang in self.gangs:
+            if not optional or gang.required:
+                for homes in self._home_columns(gang):
+                    self.model.add_exactly_one(homes)
+                continue
+            alone = gang.group if gang.homed else ANYWHERE
+            key = alone, tuple(sorted(gang.demand.items())), groups[gang.group].need_weight, self._in_queues(gang)
+            bundles[key].append(gang)
+        for number, bundle in enumerate(bundles.values()):
+            packed = self.model.new_int_var(0, len(bundle), "")
+            found[number] = packed, tuple(bundle)
+            for homes in self._home_columns(bundle[0]):
+                self.model.add(LinearExpr.sum(homes) == packed)
+        if optional:
+            self._queue_rows(found)
+        return found
+
+    def _home_columns(self, gang: Gang) -> list[list[IntVar]]:
+        """Per part of a gang whose home is open, a variable for each home."""
+        found = ([self._home.get((part.scope, home)) for home in part.homes] for part in gang.homed)
+        columns = ([column for column in each if column is not None] for each in found)
+        return [each for each in columns if each]
+
+    def _in_queues(self, gang: Gang) -> tuple[int, ...]:
+        """What a gang takes of each capability (C11)."""
+        dense = self._problem.dense
+        taken = [0] * len(dense.queue_rows)
+        for index in dense.groups[gang.group].classes:
+            for row, amount in dense.rows_of[index]:
+                taken[row] += amount * dense.classes[index].size
+        return tuple(taken)
+
+    def _queue_rows(self, found: Mapping[int, tuple[IntVar, tuple[Gang, ...]]]) -> None:
+        dense = self._problem.dense
+        held = [0] * len(dense.queue_rows)
+        for (index, _), count in self._problem.held.items():
+            for number, amount in dense.rows_of[index]:
+                held[number] += amount * count
+        required = [self._in_queues(gang) for gang in self.gangs if gang.required]
+        for number, row in enumerate(dense.queue_rows):
+            taken = held[number] + sum(each[number] for each in required)
+            columns = [packed for packed, _ in found.values()]
+            amounts = [self._in_queues(bundle[0])[number] for _, bundle in found.values()]
+            if any(amounts):
+                self.model.add(LinearExpr.weighted_sum(columns, amounts) <= row.room - taken)
+
+    def _rows(self) -> None:
+        """What is left has room, everywhere together and in every home."""
+        chosen = {gang.group for _, bundle in self._packed.values() for gang in bundle}
+        everywhere, asked = Counter[int](), _Terms()
+        for gang in self.gangs:
+            if gang.group not in chosen:
+                everywhere.update(gang.loose)
+        if self._packed:
+            # Nothing is fixed yet: a gang asks for all of its pods, or for none.
+            everywhere.update({shape: count for gang in self.gangs if gang.required for shape, count in _items(gang)})
+            for packed, bundle in self._packed.values():
+                asked.add(bundle[0].demand.items(), packed)
+        else:
+            for kind, left in self._left.items():
+                everywhere.update({shape: left * count for shape, count in kind.content})
+        terms = [*self._in_region.values(), *self._in_leaf.values(), self._held()]
+        for shape in range(len(self._problem.shapes)):
+            room = LinearExpr.sum([each.of(shape) for each in terms])
+            self.model.add(room >= everywhere[shape] + asked.of(shape))
+        for domain in sorted({home for homes in self._homes.values() for home in homes}):
+            self._home_rows(domain)
+
+    def _held(self, domain: int | None = None) -> _Terms:
+        """Pods of the items in leaves of the step: of all, or in a domain of gangs that have their home there."""
+        held = _Terms()
+        for (leaf, kind), column in self.items.items():
+            if domain is None or (kind.scope != ANYWHERE and self._problem.within(leaf, domain)):
+                held.add(kind.content, column)
+        return held
+
+    def _home_rows(self, domain: int) -> None:
+        """What has its home in a domain has room there."""
+        within = self._problem.within
+        certain, open_to = Counter[int](), _Terms()
+        beside, beside_open, most = Counter[int](), _Terms(), Counter[int]()
+        for scope, homes in self._homes.items():
+            asked, not_fixed = self._asked(self._problem.homed[scope][0])
+            most.update(not_fixed)
+            for home in (home for home in homes if within(home, domain)):
+                if (scope, home) in self._home:
+                    open_to.add(asked.items(), self._home[scope, home])
+                    beside_open.add(not_fixed.items(), self._home[scope, home])
+                else:
+                    certain.update(asked)
+                    beside.update(not_fixed)
+        pool = [terms for region, terms in self._in_region.items() if within(region, domain)]
+        leaves = [terms for leaf, terms in self._in_leaf.items() if within(leaf, domain)]
+        held = self._held(domain)
+        for shape in range(len(self._problem.shapes)):
+            parts = [each.of(shape) for each in pool]
+            if leaves:
+                # Leaves of the step hold items that are fixed in it, and what is loose; not items that are left.
+                here = self.model.new_int_var(0, most[shape], "")
+                self.model.add(here <= LinearExpr.sum([each.of(shape) for each in leaves]))
+                self.model.add(here <= beside[shape] + beside_open.of(shape))
+                parts += [here, held.of(shape)]
+            self.model.add(LinearExpr.sum(parts) >= certain[shape] + open_to.of(shape))
+
+    def _asked(self, part: Part) -> tuple[Counter[int], Counter[int]]:
+        """Pods of a part that have no place, and those of them that the step does not fix, by shape."""
+        asked, not_fixed = Counter(part.loose), Counter(part.loose)
+        for kind in dict.fromkeys(kind for kind, _ in part.items):
+            pods = {shape: self._left[kind] * count for shape, count in kind.content}
+            asked.update(pods)
+            if self._only is not None and kind.content not in self._only:
+                not_fixed.update(pods)
+        return asked, not_fixed
+
+    def solve(
+        self, seconds: float, work: float, seed: int, hint: Mapping[int, Counter[ItemKind]] | None = None
+    ) -> bool:
+        """Look for the most items in the leaves of the step, or the weightiest gangs; say whether there is a solution.
+
+        Parameters
+        ----------
+        seconds, work
+            What it may take; ``work`` is deterministic time.
+        seed
+            Of the solver.
+        hint
+            Leaf to what it had.
+        """
+        for (leaf, kind), column in self.items.items():
+            if hint is not None:
+                self.model.add_hint(column, min(hint[leaf][kind], self._left[kind]))
+        if self._packed:
+            groups = self._problem.dense.groups
+            weights = [groups[bundle[0].group].need_weight for _, bundle in self._packed.values()]
+            columns = [packed for packed, _ in self._packed.values()]
+        else:
+            columns = list(self.items.values())
+            weights = [self._worth(kind) for _, kind in self.items]
+        if columns:
+            self.model.maximize(LinearExpr.weighted_sum(columns, weights))
+        self._solver = cp_model.CpSolver()
+        parameters = self._solver.parameters
+        parameters.num_workers, parameters.random_seed, parameters.linearization_level = 1, seed, 2
+        parameters.relative_gap_limit = self._gap(hint is not None)
+        if seconds < math.inf:
+            parameters.max_time_in_seconds = max(0.01, seconds)
+        parameters.max_deterministic_time = max(1e-6, work)
+        return self._solver.solve(self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+
+    def _gap(self, hinted: bool) -> float:
+        """How near to the optimum the solver ends."""
+        if self._packed or self._only is not None:
+            return 0.0
+        return HINTED_GAP if hinted else GAP
+
+    def _worth(self, kind: ItemKind) -> int:
+        factor = 1
+        if kind.scope != ANYWHERE:
+            factor = HOMED_AND_REQUIRED if self._problem.homed[kind.scope][1].required else HOMED
+        return factor * (1 + self._blamed.get(kind.content, 0)) * self._problem.worth_of(kind)
+
+    @property
+    def spent(self) -> float:
+        """Deterministic time that the solver took."""
+        return float(self._solver.response_proto.deterministic_time)
+
+    def chosen(self) -> list[Gang]:
+        """Gangs that are packed, older ones of a bundle first."""
+        optional = {gang.group for _, bundle in self._packed.values() for gang in bundle}
+        found = [gang for gang in self.gangs if gang.group not in optional]
+        for packed, bundle in self._packed.values():
+            found += bundle[: self._solver.value(packed)]
+        return sorted(found, key=lambda gang: gang.group)
+
+    def homes(self) -> dict[int, int]:
+        """Scope to its home, of all parts that have one."""
+        found = {scope: homes[0] for scope, homes in self._homes.items() if (scope, homes[0]) not in self._home}
+        found.update({scope: home for (scope, home), column in self._home.items() if self._solver.value(column)})
+        return found
+
+    def fix(self) -> None:
+        """Fix in the state what the leaves of the step hold."""
+        for leaf in self.leaves:
+            many = {kind: self._solver.value(column) for (at, kind), column in self.items.items() if at == leaf}
+            items = [kind for kind, count in many.items() for _ in range(count)]
+            self.state.fix(leaf, items, list(self._nodes_filled(~leaf, self._problem.leaves[leaf])))
+
+    def filled(self) -> Iterator[tuple[int, Filling]]:
+        """How each node of the pool is filled, in tree order within a region and kind."""
+        nodes: dict[int, list[int]] = defaultdict(list)
+        for node in self.state.kind_of:
+            nodes[int(self._region[node])].append(node)
+        for region in sorted(nodes):
+            yield from self._nodes_filled(region, nodes[region])
+
+    def _nodes_filled(self, where: int, nodes: Iterable[int]) -> Iterator[tuple[int, Filling]]:
+        by_kind: dict[int, list[int]] = defaultdict(list)
+        for node in sorted(nodes, reverse=True):
+            by_kind[self.state.kind_of[node]].append(node)
+        for kind, waiting in by_kind.items():
+            for filling, column in self._filled.get((where, kind), ()):
+                for _ in range(self._solver.value(column)):
+                    yield waiting.pop(), filling
+
+
+def _items(gang: Gang) -> list[tuple[int, int]]:
+    """Shape to how many pods the items of a gang have."""
+    counts = Counter[int]()
+    for kind, _ in gang.items:
+        counts.update(dict(kind.content))
+    return list(counts.items())

@@ -1,0 +1,362 @@
+"""What relax and fix packs: items, which one leaf must hold, and loose pods, which may be anywhere.
+
+Most pods of a queue are tied to nothing but their gang: which of its pods are where is all the same as long as every
+one has a place. Such pods are *loose*; of a shape they are the same to every node. What a tier limit keeps in one leaf,
+a small gang or a subgroup, is an *item*, and the content of an item is how many pods of each shape it has. A gang that
+a limit keeps in a larger domain has a *home*: one of the domains that its limit allows; so has a subgroup.
+
+Example: a gang without a limit of two subgroups, each of three pods of two GPUs that have to share a leaf, beside a
+server that may be anywhere, is two items of equal content and one loose pod.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from operator import le
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from placer.dense import Dense, Solution
+from placer.methods.exact.node_sets import Request, maximal_fillings
+
+__all__ = ["ANYWHERE", "Content", "Filling", "Gang", "ItemKind", "PackingProblem", "Part", "make_packing_problem"]
+
+#: More shapes than this have too many fillings.
+MOST_SHAPES = 48
+
+#: More fillings of a node than this are not listed.
+MOST_FILLINGS = 512
+
+#: How many pods of each shape there are: pairs of shape and count, ascending.
+Content: TypeAlias = tuple[tuple[int, int], ...]
+
+#: What one node may hold, beside which nothing more fits: a :data:`Content`.
+Filling: TypeAlias = Content
+
+#: The scope of what has no home.
+ANYWHERE = -1
+
+
+class ItemKind(NamedTuple):
+    """Items that are interchangeable: those without a home by content, others by whose home it is, too.
+
+    ``scope`` is that of the part, an index into ``Dense.scopes``, or :data:`ANYWHERE`.
+    """
+
+    scope: int
+    content: Content
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pods of a gang that have one home, or none.
+
+    Parameters
+    ----------
+    scope
+        Index into ``Dense.scopes`` of what has the home; :data:`ANYWHERE`: nothing.
+    homes
+        Domains of which one must hold all of it; none where it may be anywhere.
+    items
+        Its items: kind, and the classes of its pods.
+    loose
+        Shape to how many loose pods.
+    loose_classes
+        Their classes.
+    """
+
+    scope: int
+    homes: tuple[int, ...]
+    items: tuple[tuple[ItemKind, tuple[int, ...]], ...]
+    loose: Mapping[int, int]
+    loose_classes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Gang:
+    """A group that is packed whole or not at all.
+
+    Parameters
+    ----------
+    group
+        Index into ``Dense.groups``.
+    parts
+        Its pods by what home they have.
+    required
+        Whether it has to be packed: it is of a higher priority, and placed.
+    """
+
+    group: int
+    parts: tuple[Part, ...]
+    required: bool
+
+    @cached_property
+    def items(self) -> tuple[tuple[ItemKind, tuple[int, ...]], ...]:
+        """Items of all parts."""
+        return tuple(item for part in self.parts for item in part.items)
+
+    @cached_property
+    def homed(self) -> tuple[Part, ...]:
+        """Parts that have a home."""
+        return tuple(part for part in self.parts if part.homes)
+
+    @cached_property
+    def loose(self) -> Counter[int]:
+        """Shape to how many loose pods."""
+        return sum((Counter(part.loose) for part in self.parts), Counter())
+
+    @cached_property
+    def demand(self) -> Counter[int]:
+        """Shape to how many pods, items and loose ones."""
+        total = Counter(self.loose)
+        for kind, _ in self.items:
+            for shape, count in kind.content:
+                total[shape] += count
+        return total
+
+
+@dataclass(frozen=True)
+class PackingProblem:
+    """Gangs to be packed, and the nodes with what others leave of them.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    gangs
+        Those that are packed anew.
+    held
+        All other pods that are placed; they stay.
+    shapes
+        What a pod of each shape asks for, and the row of ``Dense.masks`` that says where it may go.
+    shape_of
+        Class to shape.
+    room
+        Per node what it has for gangs; of nodes on which no pod of any shape fits nothing.
+    volume
+        Per shape how large it is beside the others, at least 1: its share of the scarcest resource.
+    """
+
+    dense: Dense
+    gangs: tuple[Gang, ...]
+    held: Solution
+    shapes: tuple[tuple[Request, int], ...]
+    shape_of: Mapping[int, int]
+    room: Mapping[int, Request]
+    volume: tuple[int, ...]
+
+    @cached_property
+    def leaves(self) -> dict[int, tuple[int, ...]]:
+        """Leaf domain to its nodes with room, in tree order."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for node in sorted(self.room):
+            found[int(self.dense.leaf[node])].append(node)
+        return {leaf: tuple(nodes) for leaf, nodes in found.items()}
+
+    @cached_property
+    def homed(self) -> dict[int, tuple[Part, Gang]]:
+        """Scope to the part that has a home, and its gang."""
+        return {part.scope: (part, gang) for gang in self.gangs for part in gang.homed}
+
+    @cached_property
+    def _open(self) -> dict[int, tuple[int, ...]]:
+        """Node to the shapes that may be there, whatever room there is."""
+        masks = np.array([mask for _, mask in self.shapes])
+        return {node: tuple(np.flatnonzero(self.dense.masks[masks, node]).tolist()) for node in self.room}
+
+    def fillings(self, node: int, room: Request) -> tuple[Filling, ...] | None:
+        """What a node may hold where so much room is left; None where there are too many ways to list."""
+        return _fillings(room, tuple((shape, self.shapes[shape][0]) for shape in self._open[node]))
+
+    @cached_property
+    def worth(self) -> tuple[int, ...]:
+        """Per shape what fixing a pod of an item is worth: its volume, and more the fewer loose pods are like it.
+
+        Pods of which all are in items have to be fixed where just they fit; of others a loose one takes any such place.
+        """
+        tied, total = Counter[int](), Counter[int]()
+        for gang in self.gangs:
+            total.update(gang.demand)
+            tied.update({shape: count - gang.loose.get(shape, 0) for shape, count in gang.demand.items()})
+        most = max(self.volume)
+        return tuple(volume + most * tied[shape] // max(1, total[shape]) for shape, volume in enumerate(self.volume))
+
+    def worth_of(self, kind: ItemKind) -> int:
+        """What fixing an item is worth."""
+        return sum(self.worth[shape] * count for shape, count in kind.content)
+
+    def within(self, domain: int, other: int) -> bool:
+        """Whether a domain is another one, or lies below it."""
+        tree = self.dense.domains
+        return bool(tree.begin[other] <= tree.begin[domain] and tree.end[domain] <= tree.end[other])
+
+
+@lru_cache(maxsize=65536)
+def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[Filling, ...] | None:
+    fitting = sorted(((shape, request) for shape, request in open_to if all(map(le, request, room))), key=_largest)
+    if not fitting:
+        return ((),)
+    found = maximal_fillings(room, tuple(request for _, request in fitting), MOST_FILLINGS)
+    numbers = [shape for shape, _ in fitting]
+    named = (sorted((shape, count) for shape, count in zip(numbers, each, strict=True) if count) for each in found)
+    return tuple(sorted(tuple(each) for each in named)) or None
+
+
+def _largest(shape: tuple[int, Request]) -> tuple[int, ...]:
+    """Sort key: large requests first."""
+    return tuple(-amount for amount in shape[1])
+
+
+def make_packing_problem(
+    dense: Dense, solution: Solution, priority: int, stays: Iterable[int]
+) -> PackingProblem | None:
+    """Free every gang of a priority, and those of higher ones that are placed, as far as they can be packed.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    solution
+        Keeps all rules.
+    priority
+        Whose gangs are to be packed.
+    stays
+        Groups of lower priorities that must stay where they are.
+
+    Returns
+    -------
+    PackingProblem | None
+        None where pods are of too many shapes, or nothing that waits can be packed.
+    """
+    placed = Counter[int]()
+    for (index, _), count in solution.items():
+        placed[index] += count
+    reader, kept = _GangReader(dense), set(stays)
+    gangs: list[Gang] = []
+    for number, group in enumerate(dense.groups):
+        whole = all(placed[index] == dense.classes[index].size for index in group.classes)
+        if group.priority < priority or (group.priority > priority and not whole):
+            continue
+        gang = reader.gang(number, required=group.priority > priority)
+        if gang is not None and (whole or not any(placed[index] for index in group.classes)):
+            gangs.append(gang)
+    packed = {gang.group for gang in gangs}
+    waiting = any(not placed[index] for gang in gangs for index in dense.groups[gang.group].classes)
+    if not waiting or len(reader.shapes) > MOST_SHAPES:
+        return None
+    held = solution.only(
+        lambda index, _: (
+            (group := dense.classes[index].group) not in packed
+            and (dense.groups[group].priority >= priority or group in kept)
+        )
+    )
+    shapes = tuple(reader.shapes)
+    volume = _volumes(dense, gangs, shapes)
+    return PackingProblem(dense, tuple(gangs), held, shapes, reader.shape_of, _room(dense, held, shapes), volume)
+
+
+def _room(dense: Dense, held: Solution, shapes: tuple[tuple[Request, int], ...]) -> dict[int, Request]:
+    """Node to what it has beside what is held, where a pod of some shape fits."""
+    free = dense.free.copy()
+    for (index, node), count in held.items():
+        free[node] -= count * dense.classes[index].request
+    fits = np.zeros(len(dense.nodes), dtype=bool)
+    for request, mask in shapes:
+        fits |= dense.masks[mask] & (free >= np.array(request)).all(axis=1)
+    return {int(node): tuple(free[node].tolist()) for node in np.flatnonzero(fits)}
+
+
+def _volumes(dense: Dense, gangs: Iterable[Gang], shapes: tuple[tuple[Request, int], ...]) -> tuple[int, ...]:
+    """Per shape how much of the scarcest resource it asks for, in parts that are at least 1."""
+    asked = np.zeros(len(dense.resources), dtype=np.int64)
+    for gang in gangs:
+        for shape, count in gang.demand.items():
+            asked += count * np.array(shapes[shape][0])
+    there = np.maximum(1, dense.free[dense.masks.any(axis=0)].sum(axis=0))
+    scarcest = int(np.argmax(asked / there))
+    amounts = [request[scarcest] for request, _ in shapes]
+    least = max(1, max(amounts) // 64)
+    return tuple(1 + amount // least for amount in amounts)
+
+
+class _GangReader:
+    """Which groups can be packed, and as what."""
+
+    def __init__(self, dense: Dense) -> None:
+        self._dense = dense
+        self.shapes: dict[tuple[Request, int], int] = {}
+        self.shape_of: dict[int, int] = {}
+        tree = dense.domains
+        below = set(range(len(tree.names))) - set(tree.parent.tolist())
+        leaves = set(dense.leaf.tolist())
+        # All leaves, where nodes are in leaves alone; else no domain counts as one.
+        self._leaves = leaves if leaves <= below else set[int]()
+
+    def gang(self, number: int, *, required: bool) -> Gang | None:
+        """A group as a gang; None where pods of it may be left or run, or more than room and the tree ties them."""
+        dense, group = self._dense, self._dense.groups[number]
+        scopes = [group.scope, *(dense.sub_groups[sub].scope for sub in group.sub_groups)]
+        plain = all(map(self._plain, group.classes)) and self._needs_all(number)
+        if not plain or any(dense.scopes[scope].bound or dense.scopes[scope].lost_leaves for scope in scopes):
+            return None
+        homes = dense.limit_domains(group.scope)
+        if homes is not None and self._are_leaves(homes):
+            return Gang(number, (self._part(ANYWHERE, (), (group.classes,), ()),), required)
+        items: list[tuple[int, ...]] = []
+        parts: list[Part] = []
+        for sub in (dense.sub_groups[sub] for sub in group.sub_groups):
+            inner = dense.limit_domains(sub.scope)
+            if inner is None:
+                continue
+            if self._are_leaves(inner):
+                items.append(sub.classes)
+            elif homes is None and inner:
+                parts.append(self._part(sub.scope, inner, (), sub.classes))
+            else:
+                return None  # a home within a home, or nowhere
+        inside = {index for classes in items for index in classes}
+        inside.update(index for part in parts for index in part.loose_classes)
+        loose = tuple(index for index in group.classes if index not in inside)
+        parts.append(self._part(ANYWHERE if homes is None else group.scope, homes or (), items, loose))
+        return None if homes == () else Gang(number, tuple(parts), required)
+
+    def _part(
+        self, scope: int, homes: tuple[int, ...], items: Iterable[tuple[int, ...]], loose: tuple[int, ...]
+    ) -> Part:
+        """A part, of which an item of one pod is a loose one."""
+        mine: list[tuple[ItemKind, tuple[int, ...]]] = []
+        for classes in items:
+            content = self._content(classes)
+            if sum(count for _, count in content) > 1:
+                mine.append((ItemKind(scope, content), classes))
+            else:
+                loose += classes
+        return Part(scope, homes, tuple(mine), dict(self._content(loose)), loose)
+
+    def _are_leaves(self, domains: tuple[int, ...]) -> bool:
+        """Whether domains of which one must hold a scope are all the leaves there are."""
+        return bool(self._leaves) and self._leaves == set(domains)
+
+    def _plain(self, index: int) -> bool:
+        """Whether room, eligibility and the tree are all that concerns pods of a class."""
+        one = self._dense.classes[index]
+        tied = one.host_ports or one.zones >= 0 or one.neighbours >= 0 or index in self._dense.workload_of
+        return not tied and bool(one.request.any())
+
+    def _needs_all(self, number: int) -> bool:
+        dense, group = self._dense, self._dense.groups[number]
+        classes = (dense.classes[index] for index in group.classes)
+        return group.need_weight == sum(one.weight * one.size for one in classes)
+
+    def _content(self, classes: Iterable[int]) -> Content:
+        counts = Counter[int]()
+        for index in classes:
+            one = self._dense.classes[index]
+            shape = self.shapes.setdefault((tuple(one.request.tolist()), one.mask), len(self.shapes))
+            self.shape_of[index] = shape
+            counts[shape] += one.size
+        return tuple(sorted(counts.items()))

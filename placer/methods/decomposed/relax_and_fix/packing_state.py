@@ -1,0 +1,196 @@
+"""What is fixed so far: items in leaves, and the room that they leave of their nodes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+from placer.methods.decomposed.relax_and_fix.packing_problem import (
+    ANYWHERE,
+    Filling,
+    Gang,
+    ItemKind,
+    PackingProblem,
+)
+from placer.methods.exact.node_sets import Request
+
+__all__ = ["FixedItem", "PackingState", "TooManyFillings"]
+
+
+class TooManyFillings(Exception):
+    """There are too many ways to fill some node to list them all."""
+
+
+@dataclass(frozen=True)
+class FixedItem:
+    """An item that has its place: ``places`` are its pods as (node, shape, count)."""
+
+    kind: ItemKind
+    places: tuple[tuple[int, int, int], ...]
+
+
+class PackingState:
+    """Which items are fixed where, which are left, and how nodes may still be filled.
+
+    Parameters
+    ----------
+    problem
+        The instance.
+    gangs
+        Those of its gangs that are to be packed.
+
+    Attributes
+    ----------
+    left
+        Kind to how many items are not fixed.
+    fixed
+        Leaf to the items that are.
+    home
+        Scope to its home, for parts of which an item is fixed.
+    fillings
+        Per number of a kind of nodes what one of them may hold; nodes of a kind may hold the same.
+    kind_of
+        Node to its kind.
+
+    Raises
+    ------
+    TooManyFillings
+        The fillings of a node cannot be listed.
+    """
+
+    def __init__(self, problem: PackingProblem, gangs: Iterable[Gang]) -> None:
+        self.problem, self.gangs = problem, tuple(gangs)
+        self.left = Counter(kind for gang in self.gangs for kind, _ in gang.items)
+        self.fixed: dict[int, tuple[FixedItem, ...]] = {}
+        self.home: dict[int, int] = {}
+        self.fillings: list[tuple[Filling, ...]] = []
+        self._numbers: dict[tuple[Filling, ...], int] = {}
+        self._room: dict[int, Request] = dict(problem.room)
+        self.kind_of = {node: self._kind(node) for node in problem.room}
+
+    def _kind(self, node: int) -> int:
+        """Number of what a node may hold now."""
+        found = self.problem.fillings(node, self._room[node])
+        if found is None:
+            raise TooManyFillings
+        if found not in self._numbers:
+            self._numbers[found] = len(self.fillings)
+            self.fillings.append(found)
+        return self._numbers[found]
+
+    def count(self, nodes: Iterable[int]) -> Counter[int]:
+        """Kind to how many of some nodes are of it."""
+        return Counter(self.kind_of[node] for node in nodes)
+
+    def fix(self, leaf: int, items: Sequence[ItemKind], filled: Iterable[tuple[int, Filling]]) -> None:
+        """Fix items in a leaf.
+
+        Parameters
+        ----------
+        leaf
+            Where.
+        items
+            What.
+        filled
+            How nodes of the leaf are filled, items and loose pods: each node once, the fillings of its kind.
+        """
+        wanted = Counter[int]()
+        for kind in items:
+            for shape, count in kind.content:
+                wanted[shape] += count
+        slots: dict[int, list[int]] = defaultdict(list)
+        for node, shape, count in self._dealt(filled, wanted):
+            slots[shape] += [node] * count
+        found = list(self.fixed.get(leaf, ()))
+        for kind in items:
+            places = Counter((slots[shape].pop(), shape) for shape, count in kind.content for _ in range(count))
+            found.append(FixedItem(kind, tuple((node, shape, count) for (node, shape), count in places.items())))
+            self.left[kind] -= 1
+            if kind.scope != ANYWHERE:
+                self.home[kind.scope] = self._home_of(kind.scope, leaf)
+            self._take(found[-1], 1)
+        self.fixed[leaf] = tuple(found)
+
+    def _home_of(self, scope: int, leaf: int) -> int:
+        part, _ = self.problem.homed[scope]
+        return next(home for home in part.homes if self.problem.within(leaf, home))
+
+    def _dealt(self, filled: Iterable[tuple[int, Filling]], wanted: Counter[int]) -> Iterator[tuple[int, int, int]]:
+        """Deal pods of items out to nodes, to as few as can be: what a node has room for beside them stays open."""
+        volume, nodes = self.problem.volume, dict(filled)
+        wanted = +wanted
+
+        def taken(node: int) -> int:
+            return sum(min(count, wanted[shape]) * volume[shape] for shape, count in nodes[node])
+
+        while wanted:
+            node = max(nodes, key=taken)
+            for shape, count in nodes.pop(node):
+                if some := min(count, wanted[shape]):
+                    yield node, shape, some
+                    wanted[shape] -= some
+            wanted = +wanted
+
+    def _take(self, item: FixedItem, sign: int) -> None:
+        """Take the room of an item (1), or give it back (-1)."""
+        for node, shape, count in item.places:
+            request = self.problem.shapes[shape][0]
+            room = zip(self._room[node], request, strict=True)
+            self._room[node] = tuple(left - sign * count * amount for left, amount in room)
+            self.kind_of[node] = self._kind(node)
+
+    def free(self, leaves: Iterable[int]) -> dict[int, Counter[ItemKind]]:
+        """Give back the items that are fixed in some leaves; return leaf to what it had."""
+        had = {}
+        for leaf in leaves:
+            items = self.fixed.pop(leaf, ())
+            for item in items:
+                self.left[item.kind] += 1
+                self._take(item, -1)
+            had[leaf] = Counter(item.kind for item in items)
+        self._forget_homes()
+        return had
+
+    def free_part(self, scope: int) -> None:
+        """Give back all items of a part that has a home."""
+        for leaf, items in list(self.fixed.items()):
+            mine = [item for item in items if item.kind.scope == scope]
+            for item in mine:
+                self.left[item.kind] += 1
+                self._take(item, -1)
+            if mine:
+                self.fixed[leaf] = tuple(item for item in items if item.kind.scope != scope)
+        self._forget_homes()
+
+    def _forget_homes(self) -> None:
+        """Parts of which nothing is fixed any more may have another home."""
+        still = {item.kind.scope for items in self.fixed.values() for item in items}
+        self.home = {scope: home for scope, home in self.home.items() if scope in still}
+
+    def copy(self) -> PackingState:
+        """The same state, which changes by itself."""
+        other = copy(self)
+        other.left, other.fixed, other.home = Counter(self.left), dict(self.fixed), dict(self.home)
+        other._room, other.kind_of = dict(self._room), dict(self.kind_of)
+        return other
+
+    def whole(self) -> list[tuple[Gang, list[FixedItem]]]:
+        """Gangs of which every item is fixed, those that weigh most first, each with its items."""
+        there: dict[ItemKind, list[FixedItem]] = defaultdict(list)
+        for leaf in sorted(self.fixed):
+            for item in self.fixed[leaf]:
+                there[item.kind].append(item)
+        weight = self.problem.dense.groups
+        found = []
+        for gang in sorted(self.gangs, key=lambda gang: (not gang.required, -weight[gang.group].need_weight)):
+            asked = Counter(kind for kind, _ in gang.items)
+            if all(len(there[kind]) >= count for kind, count in asked.items()):
+                found.append((gang, [there[kind].pop() for kind, _ in gang.items]))
+        return found
+
+    @property
+    def unfixed(self) -> int:
+        """Worth of what is left."""
+        return sum(many * self.problem.worth_of(kind) for kind, many in self.left.items())

@@ -1,0 +1,346 @@
+"""Relax and fix, then fix and optimise: the search over steps of :mod:`leaf_program`.
+
+First leaves are looked at one after another, a few in a step, and the most items that they can hold is fixed there
+while everything that is left still has room. Loose pods are never fixed, so that what decides in a full cluster stays
+open to the end. Where items are left, steps free what some leaves hold, or a whole gang with its home, and decide it
+anew; what makes less fit is taken back. In the end loose pods fill the nodes, in one program.
+
+Source: Pochet and Wolsey, "Production Planning by Mixed Integer Programming" (2006), section 3.6: relax-and-fix; what
+follows is fix-and-optimise, Sahling et al., "Solving a multi-level capacitated lot sizing problem" (2009).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
+from threading import Event
+
+from placer.dense import Dense, Solution
+from placer.methods.decomposed.relax_and_fix.leaf_program import PackingProgram
+from placer.methods.decomposed.relax_and_fix.packing_problem import (
+    ANYWHERE,
+    Content,
+    Gang,
+    ItemKind,
+    PackingProblem,
+    Part,
+    make_packing_problem,
+)
+from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, PackingState, TooManyFillings
+
+__all__ = ["relaxed_and_fixed"]
+
+#: Deterministic time of a step, of choosing gangs, and of placing loose pods in the end.
+STEP_WORK, CHOOSING_WORK, LAST_WORK = 1.0, 3.0, 5.0
+
+#: The same of a step that decides anew what was fixed before.
+AGAIN_WORK = 0.3
+
+#: The same of one that fixes hard items in all leaves.
+HARD_WORK = 4.0
+
+#: What a step counts as at least: it is built in a twentieth of a second.
+LEAST_WORK = 0.02
+
+#: Seconds that a program has at least, so that what is fixed becomes a placement when the time is over.
+LEAST_SECONDS = 1.0
+
+#: Leaves of a step have about so many variables.
+STEP_VARIABLES = 800
+
+#: Leaves of a step in which something gets another home, at most.
+MOST_LEAVES = 16
+
+#: A larger pool is not looked at: a step would take seconds to build.
+MOST_VARIABLES = 12_000
+
+#: Steps that bring nothing, one after another, before all is begun again in another order.
+IDLE_STEPS = 30
+
+#: After so many of them what is left counts more, by what it is worth.
+BLAMED_EVERY = 4
+
+#: How often what has a home may get another one, where an item of it is left.
+REHOMED = 0.5
+
+
+def relaxed_and_fixed(
+    dense: Dense,
+    solution: Solution,
+    priority: int,
+    stays: Iterable[int],
+    seconds: float,
+    work: float,
+    workers: int,
+    seed: int,
+) -> tuple[Solution | None, float]:
+    """Pack gangs of a priority, and of higher ones, anew.
+
+    Parameters
+    ----------
+    dense
+        The instance.
+    solution
+        Keeps all rules.
+    priority
+        Whose gangs are packed. Gangs of higher priorities that are placed stay so, somewhere.
+    stays
+        Groups of lower priorities that stay where they are; the others are left out.
+    seconds, work
+        What it may take; ``work`` is deterministic time.
+    workers
+        Searches at once, in different orders; all end when one has packed everything.
+    seed
+        Of the solver, and of the order of leaves.
+
+    Returns
+    -------
+    tuple[Solution | None, float]
+        A solution that keeps all rules, which may be worse, or None; and the deterministic time it took.
+    """
+    problem = make_packing_problem(dense, solution, priority, stays)
+    if problem is None:
+        return None, 0.0
+    done = Event()
+    searches = [_RelaxAndFix(problem, seconds, work, random.Random(seed + number), done) for number in range(workers)]
+    with ThreadPoolExecutor(workers) as threads:
+        found = [each for each in threads.map(_RelaxAndFix.run, searches) if each is not None]
+    spent = sum(each.spent for each in searches)
+    best = min(found, key=lambda state: state.unfixed, default=None)
+    return None if best is None else searches[0].placed(best), spent
+
+
+class _RelaxAndFix:
+    """One search, until everything is fixed, by itself or by another one (``done``), or a limit is reached."""
+
+    def __init__(
+        self, problem: PackingProblem, seconds: float, work: float, chance: random.Random, done: Event
+    ) -> None:
+        self.problem, self.chance, self._done = problem, chance, done
+        self._end, self._work, self.spent = time.monotonic() + seconds, work, 0.0
+        self._blamed = Counter[Content]()
+        self._hard = set[Content]()
+
+    @property
+    def _over(self) -> bool:
+        return self._done.is_set() or time.monotonic() >= self._end or self.spent >= self._work
+
+    def run(self) -> PackingState | None:
+        """Choose gangs and fix their items; None where that is too large, or was given up."""
+        try:
+            state = PackingState(self.problem, self.problem.gangs)
+        except TooManyFillings:
+            return None
+        if self._too_large(state):
+            return None
+        choice = PackingProgram(state, self.problem.gangs, optional=True)
+        if not self._solve(choice, CHOOSING_WORK):
+            return None
+        gangs = choice.chosen()
+        best: PackingState | None = None
+        while not self._over and (best is None or best.unfixed):
+            state = PackingState(self.problem, gangs)
+            self._hard_first(state)
+            self._construct(state)
+            state = self._improve(state)
+            if best is None or state.unfixed < best.unfixed:
+                best = state
+            self._hard.update({kind.content for kind in +state.left})
+        if best is not None and not best.unfixed:
+            self._done.set()
+        return best
+
+    def _too_large(self, state: PackingState) -> bool:
+        """Whether the pool has too many variables."""
+        parts = [part for part, _ in self.problem.homed.values()]
+        homes = {home for part in parts for home in part.homes}
+        counts = state.count(self.problem.room)
+        columns = sum(len(state.fillings[kind]) for kind in counts) * (1 + len(homes))
+        columns += sum(len(part.homes) for part in parts)
+        return columns > MOST_VARIABLES
+
+    def _solve(self, program: PackingProgram, work: float, hint: Mapping[int, Counter[ItemKind]] | None = None) -> bool:
+        seconds, left = self._end - time.monotonic(), self._work - self.spent
+        seed = self.chance.randrange(2**31)
+        found = program.solve(max(LEAST_SECONDS, seconds), max(LEAST_WORK, min(work, left)), seed, hint)
+        self.spent += max(LEAST_WORK, program.spent)
+        return found
+
+    def _hard_first(self, state: PackingState) -> None:
+        """Fix the items that were left before, in all leaves at once."""
+        hard = self._hard
+        columns = sum(self._columns(state, leaf, len(hard)) for leaf in self.problem.leaves)
+        if hard and columns <= MOST_VARIABLES:
+            leaves = list(self.problem.leaves)
+            program = PackingProgram(state, state.gangs, leaves, only=hard)
+            if self._solve(program, HARD_WORK):
+                program.fix()
+
+    def _construct(self, state: PackingState) -> None:
+        """Fix items leaf after leaf."""
+        for leaves in self._batches(state):
+            if not state.unfixed or self._over:
+                return
+            program = PackingProgram(state, state.gangs, leaves, blamed=self._blamed)
+            if self._solve(program, STEP_WORK):
+                program.fix()
+
+    def _batches(self, state: PackingState) -> list[list[int]]:
+        """Leaves of each step: neighbours in the tree, domains in a random order."""
+        tree = self.problem.dense.domains
+        siblings: dict[int, list[int]] = defaultdict(list)
+        for leaf in self.problem.leaves:
+            siblings[int(tree.parent[leaf])].append(leaf)
+        parents = sorted(siblings)
+        self.chance.shuffle(parents)
+        found: list[list[int]] = []
+        for parent in parents:
+            batch: list[int] = []
+            size = 0
+            for leaf in siblings[parent]:
+                more = self._columns(state, leaf, len(+state.left))
+                if batch and size + more > STEP_VARIABLES:
+                    found.append(batch)
+                    batch, size = [], 0
+                batch.append(leaf)
+                size += more
+            found.append(batch)
+        return found
+
+    def _columns(self, state: PackingState, leaf: int, items: int) -> int:
+        """Variables of a leaf in a step that may fix so many kinds of items there."""
+        kinds = state.count(self.problem.leaves[leaf])
+        return items + sum(len(state.fillings[kind]) for kind in kinds)
+
+    def _improve(self, state: PackingState) -> PackingState:
+        """Free what some leaves hold, and decide it anew, as long as that brings something now and then.
+
+        What stays left counts more and more, until it drives out what has a place elsewhere (guided local search).
+        """
+        best, idle = state, 0
+        while best.unfixed and idle < IDLE_STEPS and not self._over:
+            tried = state.copy()
+            leaves = self._opened(tried)
+            hint = tried.free(leaves)
+            program = PackingProgram(tried, tried.gangs, leaves, blamed=self._blamed)
+            if self._solve(program, AGAIN_WORK, hint):
+                program.fix()
+                if self._missed(tried) <= self._missed(state):
+                    state = tried
+            idle += 1
+            if state.unfixed < best.unfixed:
+                best, idle = state, 0
+            elif idle % BLAMED_EVERY == 0:
+                self._blamed.update({kind.content for kind in +state.left})
+        return best
+
+    def _missed(self, state: PackingState) -> int:
+        """Worth of what is left, more where it was left before."""
+        worth = self.problem.worth_of
+        return sum(many * (1 + self._blamed[kind.content]) * worth(kind) for kind, many in (+state.left).items())
+
+    def _opened(self, state: PackingState) -> list[int]:
+        """Leaves for a step: some where an item that is left may be, some anywhere, with much room rather.
+
+        A part that has a home may get another one: then nothing of it stays fixed.
+        """
+        kind = self.chance.choice(sorted(+state.left))
+        inside = list(self.problem.leaves)
+        if kind.scope != ANYWHERE:
+            home = state.home.get(kind.scope)
+            if home is None or self.chance.random() < REHOMED:
+                state.free_part(kind.scope)
+                home = self.chance.choice(self.problem.homed[kind.scope][0].homes)
+                return [leaf for leaf in inside if self.problem.within(leaf, home)][:MOST_LEAVES]
+            inside = [leaf for leaf in inside if self.problem.within(leaf, home)]
+        open_room = {leaf: self._open_room(state, leaf) for leaf in self.problem.leaves}
+        near = sorted(inside, key=lambda leaf: self.chance.random() * open_room[leaf], reverse=True)
+        anywhere = sorted(open_room, key=lambda leaf: self.chance.random() * open_room[leaf], reverse=True)
+        found: dict[int, None] = {}
+        size = 0
+        for leaf in (each for pair in zip_longest(near, anywhere) for each in pair if each is not None):
+            size += 0 if leaf in found else self._columns(state, leaf, len(state.left))
+            if found and size > STEP_VARIABLES:
+                break
+            found[leaf] = None
+        return list(found)
+
+    def _open_room(self, state: PackingState, leaf: int) -> int:
+        """Volume of the loose pods that a leaf may hold, and 1."""
+        volume = self.problem.volume
+        nodes = state.count(self.problem.leaves[leaf])
+        most = {
+            kind: max(sum(count * volume[shape] for shape, count in filling) for filling in state.fillings[kind])
+            for kind in nodes
+        }
+        return 1 + sum(many * most[kind] for kind, many in nodes.items())
+
+    def placed(self, state: PackingState) -> Solution | None:
+        """Place the loose pods of gangs of which all items are fixed; give all their pods by name."""
+        whole = state.whole()
+        program = PackingProgram(state, [gang for gang, _ in whole])
+        if not self._solve(program, LAST_WORK):
+            return None
+        slots = self._slots(program)
+        homes = program.homes()
+        dealer = _Dealer(self.problem)
+        tree, scopes, groups = self.problem.dense.domains, self.problem.dense.scopes, self.problem.dense.groups
+        for gang, items in whole:
+            dealer.items(gang, items)
+        loose = [(part, scopes[groups[gang.group].scope].wanted) for gang, _ in whole for part in gang.parts]
+
+        def order(pair: tuple[Part, bool]) -> tuple[int, bool, int]:
+            """Small homes first; then what wants to be near, and more of it, is dealt neighbours."""
+            home = homes.get(pair[0].scope, tree.root)
+            return int(tree.end[home] - tree.begin[home]), not pair[1], -sum(pair[0].loose.values())
+
+        for part, _ in sorted(loose, key=order):
+            dealer.loose(part, slots, homes.get(part.scope))
+        return Solution(Counter(self.problem.held) + dealer.found)
+
+    @staticmethod
+    def _slots(program: PackingProgram) -> dict[int, list[int]]:
+        """Shape to the nodes that have room for a loose pod of it, each so often, in tree order."""
+        slots: dict[int, list[int]] = defaultdict(list)
+        for node, filling in sorted(program.filled()):
+            for shape, count in filling:
+                slots[shape] += [node] * count
+        return slots
+
+
+class _Dealer:
+    """Gives pods of gangs to places of their shapes."""
+
+    def __init__(self, problem: PackingProblem) -> None:
+        self._problem = problem
+        self.found = Counter[tuple[int, int]]()
+
+    def items(self, gang: Gang, items: Sequence[FixedItem]) -> None:
+        """Deal the pods of a gang's items."""
+        for (_, classes), item in zip(gang.items, items, strict=True):
+            places: dict[int, list[int]] = defaultdict(list)
+            for node, shape, count in item.places:
+                places[shape] += [node] * count
+            self._deal(classes, places)
+
+    def loose(self, part: Part, slots: dict[int, list[int]], home: int | None) -> None:
+        """Deal the loose pods of a part, within its home where it has one, and take the places away."""
+        tree = self._problem.dense.domains
+        places: dict[int, list[int]] = {}
+        for shape, count in part.loose.items():
+            begin = 0 if home is None else bisect_left(slots[shape], int(tree.begin[home]))
+            places[shape] = slots[shape][begin : begin + count]
+            del slots[shape][begin : begin + count]
+        self._deal(part.loose_classes, places)
+
+    def _deal(self, classes: Iterable[int], places: dict[int, list[int]]) -> None:
+        for index in classes:
+            nodes = places[self._problem.shape_of[index]]
+            size = self._problem.dense.classes[index].size
+            self.found.update((index, node) for node in nodes[:size])
+            del nodes[:size]
