@@ -39,7 +39,14 @@ import numpy as np
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import IntVar, LinearExpr
 
-from placer.methods.decomposed.relax_and_fix.packing_problem import ANYWHERE, Content, Filling, Gang, ItemKind, Part
+from placer.methods.decomposed.relax_and_fix.packing_problem import (
+    ANYWHERE,
+    Content,
+    Filling,
+    HomedPods,
+    ItemKind,
+    PackedGang,
+)
 from placer.methods.decomposed.relax_and_fix.packing_state import PackingState
 
 __all__ = ["PackingProgram"]
@@ -69,6 +76,24 @@ class _Terms:
         return LinearExpr.weighted_sum(self._variables[shape], self._coefficients[shape])
 
 
+class _Demand:
+    """Pods per shape that need room: certainly, or where a variable is 1."""
+
+    def __init__(self) -> None:
+        self._certain, self._possible = Counter[int](), _Terms()
+
+    def add(self, pods: Mapping[int, int], column: IntVar | None = None) -> None:
+        """Add pods by shape, so often as a variable says where there is one."""
+        if column is None:
+            self._certain.update(pods)
+        else:
+            self._possible.add(pods.items(), column)
+
+    def of(self, shape: int) -> cp_model.LinearExprT:
+        """The sum for a shape."""
+        return self._certain[shape] + self._possible.of(shape)
+
+
 class PackingProgram:
     """One program.
 
@@ -91,7 +116,7 @@ class PackingProgram:
     def __init__(
         self,
         state: PackingState,
-        gangs: Sequence[Gang],
+        gangs: Sequence[PackedGang],
         leaves: Sequence[int] = (),
         *,
         optional: bool = False,
@@ -104,12 +129,7 @@ class PackingProgram:
         self._problem = state.problem
         self._left = self._items_left()
         self._homes = {part.scope: self._open_homes(part) for gang in gangs for part in gang.homed}
-        self._home = {
-            (scope, home): self.model.new_bool_var("")
-            for scope, homes in self._homes.items()
-            for home in homes
-            if len(homes) > 1 or (optional and not self._problem.homed[scope][1].required)
-        }
+        self._home = self._home_choices(optional)
         self._region = self._regions()
         self._filled: dict[tuple[int, int], list[tuple[Filling, IntVar]]] = {}
         self._in_region: dict[int, _Terms] = defaultdict(_Terms)
@@ -119,6 +139,7 @@ class PackingProgram:
         for leaf in leaves:
             self._leaf(leaf)
         self._no_more_than_left()
+        self._optional = optional
         self._packed = self._choices(optional)
         self._rows()
 
@@ -128,9 +149,17 @@ class PackingProgram:
         mine = Counter(kind for gang in self.gangs for kind, _ in gang.items)
         return mine - fixed
 
-    def _open_homes(self, part: Part) -> tuple[int, ...]:
+    def _open_homes(self, part: HomedPods) -> tuple[int, ...]:
         home = self.state.home.get(part.scope)
         return part.homes if home is None else (home,)
+
+    def _home_choices(self, optional: bool) -> dict[tuple[int, int], IntVar]:
+        """Scope and home to whether it has it, where that is open."""
+        found = {}
+        for scope, homes in self._homes.items():
+            if len(homes) > 1 or (optional and not self._problem.homed[scope][1].required):
+                found.update({(scope, home): self.model.new_bool_var("") for home in homes})
+        return found
 
     def _regions(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Per node the smallest domain that may be somebody's home, or the virtual root."""
@@ -170,20 +199,23 @@ class PackingProgram:
         for number, many in self.state.count(nodes).items():
             for shape, count in self._most(number).items():
                 most[shape] += many * count
-        held = _Terms()
-        for kind, left in self._left.items():
-            many = min([left, *(most[shape] // count for shape, count in kind.content)])
-            if self._only is not None and kind.content not in self._only:
-                continue
-            if many and (kind.scope == ANYWHERE or self._may_be(kind.scope, leaf)):
-                self.items[leaf, kind] = column = self.model.new_int_var(0, many, "")
-                held.add(kind.content, column)
-                self._at_home(kind.scope, leaf, column, many)
+        held = self._items(leaf, most)
         for shape, count in most.items():
             spare = self.model.new_int_var(0, count, "")
             self._in_leaf[leaf].add([(shape, 1)], spare)
             room.add([(shape, -1)], spare)
             self.model.add(room.of(shape) >= held.of(shape))
+
+    def _items(self, leaf: int, most: Mapping[int, int]) -> _Terms:
+        """How many items of each kind a leaf holds that has room for so many pods of each shape; their pods."""
+        held = _Terms()
+        for kind, left in self._left.items():
+            many = min([left, *(most.get(shape, 0) // count for shape, count in kind.content)])
+            if many and self._may_be(kind, leaf):
+                self.items[leaf, kind] = column = self.model.new_int_var(0, many, "")
+                held.add(kind.content, column)
+                self._at_home(kind.scope, leaf, column, many)
+        return held
 
     def _no_more_than_left(self) -> None:
         """No more items of a kind are in leaves than are left."""
@@ -200,8 +232,14 @@ class PackingProgram:
             most |= Counter(dict(filling))
         return most
 
-    def _may_be(self, scope: int, leaf: int) -> bool:
-        return any(self._problem.within(leaf, home) for home in self._homes[scope])
+    def _may_be(self, kind: ItemKind, leaf: int) -> bool:
+        """Whether the step may fix items of a kind in a leaf."""
+        if not self._fixes(kind):
+            return False
+        return kind.scope == ANYWHERE or any(self._problem.within(leaf, home) for home in self._homes[kind.scope])
+
+    def _fixes(self, kind: ItemKind) -> bool:
+        return self._only is None or kind.content in self._only
 
     def _at_home(self, scope: int, leaf: int, column: IntVar, many: int) -> None:
         """Only where the home of a part is may its items be."""
@@ -209,10 +247,10 @@ class PackingProgram:
             if (scope, home) in self._home and self._problem.within(leaf, home):
                 self.model.add(column <= many * self._home[scope, home])
 
-    def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[Gang, ...]]]:
+    def _choices(self, optional: bool) -> dict[int, tuple[IntVar, tuple[PackedGang, ...]]]:
         """How many gangs of a bundle are packed, by number of the bundle; what has to be packed gets one home."""
-        found: dict[int, tuple[IntVar, tuple[Gang, ...]]] = {}
-        bundles: dict[object, list[Gang]] = defaultdict(list)
+        found: dict[int, tuple[IntVar, tuple[PackedGang, ...]]] = {}
+        bundles: dict[object, list[PackedGang]] = defaultdict(list)
         groups = self._problem.dense.groups
         for gang in self.gangs:
             if not optional or gang.required:
@@ -231,13 +269,13 @@ class PackingProgram:
             self._queue_rows(found)
         return found
 
-    def _home_columns(self, gang: Gang) -> list[list[IntVar]]:
+    def _home_columns(self, gang: PackedGang) -> list[list[IntVar]]:
         """Per part of a gang whose home is open, a variable for each home."""
         found = ([self._home.get((part.scope, home)) for home in part.homes] for part in gang.homed)
         columns = ([column for column in each if column is not None] for each in found)
         return [each for each in columns if each]
 
-    def _in_queues(self, gang: Gang) -> tuple[int, ...]:
+    def _in_queues(self, gang: PackedGang) -> tuple[int, ...]:
         """What a gang takes of each capability (C11)."""
         dense = self._problem.dense
         taken = [0] * len(dense.queue_rows)
@@ -246,7 +284,7 @@ class PackingProgram:
                 taken[row] += amount * dense.classes[index].size
         return tuple(taken)
 
-    def _queue_rows(self, found: Mapping[int, tuple[IntVar, tuple[Gang, ...]]]) -> None:
+    def _queue_rows(self, found: Mapping[int, tuple[IntVar, tuple[PackedGang, ...]]]) -> None:
         dense = self._problem.dense
         held = [0] * len(dense.queue_rows)
         for (index, _), count in self._problem.held.items():
@@ -262,25 +300,28 @@ class PackingProgram:
 
     def _rows(self) -> None:
         """What is left has room, everywhere together and in every home."""
-        chosen = {gang.group for _, bundle in self._packed.values() for gang in bundle}
-        everywhere, asked = Counter[int](), _Terms()
-        for gang in self.gangs:
-            if gang.group not in chosen:
-                everywhere.update(gang.loose)
-        if self._packed:
-            # Nothing is fixed yet: a gang asks for all of its pods, or for none.
-            everywhere.update({shape: count for gang in self.gangs if gang.required for shape, count in _items(gang)})
-            for packed, bundle in self._packed.values():
-                asked.add(bundle[0].demand.items(), packed)
-        else:
-            for kind, left in self._left.items():
-                everywhere.update({shape: left * count for shape, count in kind.content})
+        demand = self._demand()
         terms = [*self._in_region.values(), *self._in_leaf.values(), self._held()]
         for shape in range(len(self._problem.shapes)):
-            room = LinearExpr.sum([each.of(shape) for each in terms])
-            self.model.add(room >= everywhere[shape] + asked.of(shape))
+            self.model.add(LinearExpr.sum([each.of(shape) for each in terms]) >= demand.of(shape))
         for domain in sorted({home for homes in self._homes.values() for home in homes}):
             self._home_rows(domain)
+
+    def _demand(self) -> _Demand:
+        """All pods that have no place; where gangs may be left out nothing is fixed yet."""
+        demand = _Demand()
+        for packed, bundle in self._packed.values():
+            demand.add(bundle[0].demand, packed)
+        for gang in self._certain():
+            demand.add(gang.demand if self._optional else gang.loose)
+        for kind, left in () if self._optional else self._left.items():
+            demand.add({shape: left * count for shape, count in kind.content})
+        return demand
+
+    def _certain(self) -> list[PackedGang]:
+        """Gangs that are not left out."""
+        optional = {gang.group for _, bundle in self._packed.values() for gang in bundle}
+        return [gang for gang in self.gangs if gang.group not in optional]
 
     def _held(self, domain: int | None = None) -> _Terms:
         """Pods of the items in leaves of the step: of all, or in a domain of gangs that have their home there."""
@@ -292,39 +333,44 @@ class PackingProgram:
 
     def _home_rows(self, domain: int) -> None:
         """What has its home in a domain has room there."""
-        within = self._problem.within
-        certain, open_to = Counter[int](), _Terms()
-        beside, beside_open, most = Counter[int](), _Terms(), Counter[int]()
-        for scope, homes in self._homes.items():
+        demand, beside, most = _Demand(), _Demand(), Counter[int]()
+        for scope, home in self._homes_within(domain):
             asked, not_fixed = self._asked(self._problem.homed[scope][0])
             most.update(not_fixed)
-            for home in (home for home in homes if within(home, domain)):
-                if (scope, home) in self._home:
-                    open_to.add(asked.items(), self._home[scope, home])
-                    beside_open.add(not_fixed.items(), self._home[scope, home])
-                else:
-                    certain.update(asked)
-                    beside.update(not_fixed)
-        pool = [terms for region, terms in self._in_region.items() if within(region, domain)]
+            demand.add(asked, self._home.get((scope, home)))
+            beside.add(not_fixed, self._home.get((scope, home)))
+        within = self._problem.within
+        room = [terms for region, terms in self._in_region.items() if within(region, domain)]
         leaves = [terms for leaf, terms in self._in_leaf.items() if within(leaf, domain)]
-        held = self._held(domain)
+        if leaves:
+            room += [self._held(domain), self._here(leaves, beside, most)]
         for shape in range(len(self._problem.shapes)):
-            parts = [each.of(shape) for each in pool]
-            if leaves:
-                # Leaves of the step hold items that are fixed in it, and what is loose; not items that are left.
-                here = self.model.new_int_var(0, most[shape], "")
-                self.model.add(here <= LinearExpr.sum([each.of(shape) for each in leaves]))
-                self.model.add(here <= beside[shape] + beside_open.of(shape))
-                parts += [here, held.of(shape)]
-            self.model.add(LinearExpr.sum(parts) >= certain[shape] + open_to.of(shape))
+            self.model.add(LinearExpr.sum([each.of(shape) for each in room]) >= demand.of(shape))
 
-    def _asked(self, part: Part) -> tuple[Counter[int], Counter[int]]:
+    def _homes_within(self, domain: int) -> Iterator[tuple[int, int]]:
+        """Scopes, each with every home that it may have in a domain."""
+        for scope, homes in self._homes.items():
+            for home in homes:
+                if self._problem.within(home, domain):
+                    yield scope, home
+
+    def _here(self, leaves: Sequence[_Terms], beside: _Demand, most: Mapping[int, int]) -> _Terms:
+        """Pods in leaves of the step that need their domain and are not fixed in it: loose ones, not items left."""
+        found = _Terms()
+        for shape, count in most.items():
+            here = self.model.new_int_var(0, count, "")
+            self.model.add(here <= LinearExpr.sum([each.of(shape) for each in leaves]))
+            self.model.add(here <= beside.of(shape))
+            found.add([(shape, 1)], here)
+        return found
+
+    def _asked(self, part: HomedPods) -> tuple[Counter[int], Counter[int]]:
         """Pods of a part that have no place, and those of them that the step does not fix, by shape."""
         asked, not_fixed = Counter(part.loose), Counter(part.loose)
         for kind in dict.fromkeys(kind for kind, _ in part.items):
             pods = {shape: self._left[kind] * count for shape, count in kind.content}
             asked.update(pods)
-            if self._only is not None and kind.content not in self._only:
+            if not self._fixes(kind):
                 not_fixed.update(pods)
         return asked, not_fixed
 
@@ -380,10 +426,9 @@ class PackingProgram:
         """Deterministic time that the solver took."""
         return float(self._solver.response_proto.deterministic_time)
 
-    def chosen(self) -> list[Gang]:
+    def chosen(self) -> list[PackedGang]:
         """Gangs that are packed, older ones of a bundle first."""
-        optional = {gang.group for _, bundle in self._packed.values() for gang in bundle}
-        found = [gang for gang in self.gangs if gang.group not in optional]
+        found = self._certain()
         for packed, bundle in self._packed.values():
             found += bundle[: self._solver.value(packed)]
         return sorted(found, key=lambda gang: gang.group)
@@ -417,11 +462,3 @@ class PackingProgram:
             for filling, column in self._filled.get((where, kind), ()):
                 for _ in range(self._solver.value(column)):
                     yield waiting.pop(), filling
-
-
-def _items(gang: Gang) -> list[tuple[int, int]]:
-    """Shape to how many pods the items of a gang have."""
-    counts = Counter[int]()
-    for kind, _ in gang.items:
-        counts.update(dict(kind.content))
-    return list(counts.items())

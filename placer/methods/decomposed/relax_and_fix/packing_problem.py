@@ -15,15 +15,25 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from operator import le
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from placer.dense import Dense, Solution
+from placer.dense import Dense, DenseGroup, DenseSubGroup, Solution
 from placer.methods.exact.node_sets import Request, maximal_fillings
 
-__all__ = ["ANYWHERE", "Content", "Filling", "Gang", "ItemKind", "PackingProblem", "Part", "make_packing_problem"]
+__all__ = [
+    "ANYWHERE",
+    "Content",
+    "Filling",
+    "HomedPods",
+    "ItemKind",
+    "PackedGang",
+    "PackingProblem",
+    "make_packing_problem",
+]
 
 #: More shapes than this have too many fillings.
 MOST_SHAPES = 48
@@ -41,6 +51,10 @@ Filling: TypeAlias = Content
 ANYWHERE = -1
 
 
+#: In the place of domains: one leaf, whichever.
+LEAF = (-1,)
+
+
 class ItemKind(NamedTuple):
     """Items that are interchangeable: those without a home by content, others by whose home it is, too.
 
@@ -52,7 +66,7 @@ class ItemKind(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class HomedPods:
     """Pods of a gang that have one home, or none.
 
     Parameters
@@ -77,7 +91,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Gang:
+class PackedGang:
     """A group that is packed whole or not at all.
 
     Parameters
@@ -91,7 +105,7 @@ class Gang:
     """
 
     group: int
-    parts: tuple[Part, ...]
+    parts: tuple[HomedPods, ...]
     required: bool
 
     @cached_property
@@ -100,7 +114,7 @@ class Gang:
         return tuple(item for part in self.parts for item in part.items)
 
     @cached_property
-    def homed(self) -> tuple[Part, ...]:
+    def homed(self) -> tuple[HomedPods, ...]:
         """Parts that have a home."""
         return tuple(part for part in self.parts if part.homes)
 
@@ -142,7 +156,7 @@ class PackingProblem:
     """
 
     dense: Dense
-    gangs: tuple[Gang, ...]
+    gangs: tuple[PackedGang, ...]
     held: Solution
     shapes: tuple[tuple[Request, int], ...]
     shape_of: Mapping[int, int]
@@ -158,7 +172,7 @@ class PackingProblem:
         return {leaf: tuple(nodes) for leaf, nodes in found.items()}
 
     @cached_property
-    def homed(self) -> dict[int, tuple[Part, Gang]]:
+    def homed(self) -> dict[int, tuple[HomedPods, PackedGang]]:
         """Scope to the part that has a home, and its gang."""
         return {part.scope: (part, gang) for gang in self.gangs for part in gang.homed}
 
@@ -197,13 +211,16 @@ class PackingProblem:
 
 @lru_cache(maxsize=65536)
 def _fillings(room: Request, open_to: tuple[tuple[int, Request], ...]) -> tuple[Filling, ...] | None:
-    fitting = sorted(((shape, request) for shape, request in open_to if all(map(le, request, room))), key=_largest)
+    fitting = sorted(filter(lambda each: all(map(le, each[1], room)), open_to), key=_largest)
     if not fitting:
         return ((),)
     found = maximal_fillings(room, tuple(request for _, request in fitting), MOST_FILLINGS)
-    numbers = [shape for shape, _ in fitting]
-    named = (sorted((shape, count) for shape, count in zip(numbers, each, strict=True) if count) for each in found)
-    return tuple(sorted(tuple(each) for each in named)) or None
+    return tuple(sorted(_content_of(each, fitting) for each in found)) or None
+
+
+def _content_of(counts: Iterable[int], shapes: Iterable[tuple[int, Request]]) -> Content:
+    """Counts of some shapes without those that are 0, by shape."""
+    return tuple(sorted((shape, count) for (shape, _), count in zip(shapes, counts, strict=True) if count))
 
 
 def _largest(shape: tuple[int, Request]) -> tuple[int, ...]:
@@ -232,28 +249,14 @@ def make_packing_problem(
     PackingProblem | None
         None where pods are of too many shapes, or nothing that waits can be packed.
     """
-    placed = Counter[int]()
-    for (index, _), count in solution.items():
-        placed[index] += count
-    reader, kept = _GangReader(dense), set(stays)
-    gangs: list[Gang] = []
-    for number, group in enumerate(dense.groups):
-        whole = all(placed[index] == dense.classes[index].size for index in group.classes)
-        if group.priority < priority or (group.priority > priority and not whole):
-            continue
-        gang = reader.gang(number, required=group.priority > priority)
-        if gang is not None and (whole or not any(placed[index] for index in group.classes)):
-            gangs.append(gang)
-    packed = {gang.group for gang in gangs}
-    waiting = any(not placed[index] for gang in gangs for index in dense.groups[gang.group].classes)
+    reader = _PackingReader(dense, solution)
+    gangs = reader.gangs(priority)
+    waiting = any(not reader.whole(gang.group) for gang in gangs)
     if not waiting or len(reader.shapes) > MOST_SHAPES:
         return None
-    held = solution.only(
-        lambda index, _: (
-            (group := dense.classes[index].group) not in packed
-            and (dense.groups[group].priority >= priority or group in kept)
-        )
-    )
+    kept = {number for number, group in enumerate(dense.groups) if group.priority >= priority} | set(stays)
+    kept -= {gang.group for gang in gangs}
+    held = solution.only(lambda index, _: dense.classes[index].group in kept)
     shapes = tuple(reader.shapes)
     volume = _volumes(dense, gangs, shapes)
     return PackingProblem(dense, tuple(gangs), held, shapes, reader.shape_of, _room(dense, held, shapes), volume)
@@ -270,7 +273,7 @@ def _room(dense: Dense, held: Solution, shapes: tuple[tuple[Request, int], ...])
     return {int(node): tuple(free[node].tolist()) for node in np.flatnonzero(fits)}
 
 
-def _volumes(dense: Dense, gangs: Iterable[Gang], shapes: tuple[tuple[Request, int], ...]) -> tuple[int, ...]:
+def _volumes(dense: Dense, gangs: Iterable[PackedGang], shapes: tuple[tuple[Request, int], ...]) -> tuple[int, ...]:
     """Per shape how much of the scarcest resource it asks for, in parts that are at least 1."""
     asked = np.zeros(len(dense.resources), dtype=np.int64)
     for gang in gangs:
@@ -283,11 +286,14 @@ def _volumes(dense: Dense, gangs: Iterable[Gang], shapes: tuple[tuple[Request, i
     return tuple(1 + amount // least for amount in amounts)
 
 
-class _GangReader:
+class _PackingReader:
     """Which groups can be packed, and as what."""
 
-    def __init__(self, dense: Dense) -> None:
+    def __init__(self, dense: Dense, solution: Solution) -> None:
         self._dense = dense
+        self._placed = Counter[int]()
+        for (index, _), count in solution.items():
+            self._placed[index] += count
         self.shapes: dict[tuple[Request, int], int] = {}
         self.shape_of: dict[int, int] = {}
         tree = dense.domains
@@ -296,38 +302,60 @@ class _GangReader:
         # All leaves, where nodes are in leaves alone; else no domain counts as one.
         self._leaves = leaves if leaves <= below else set[int]()
 
-    def gang(self, number: int, *, required: bool) -> Gang | None:
+    def gangs(self, priority: int) -> list[PackedGang]:
+        """All that can be packed of a priority, and of higher ones all that is placed."""
+        found = []
+        for number, group in enumerate(self._dense.groups):
+            if group.priority > priority and self.whole(number):
+                found.append(self._gang(number, required=True))
+            elif group.priority == priority and (self.whole(number) or self._nothing_placed(number)):
+                found.append(self._gang(number, required=False))
+        return [gang for gang in found if gang is not None]
+
+    def whole(self, number: int) -> bool:
+        """Whether all pods of a group are placed."""
+        dense = self._dense
+        return all(self._placed[index] == dense.classes[index].size for index in dense.groups[number].classes)
+
+    def _nothing_placed(self, number: int) -> bool:
+        return not any(self._placed[index] for index in self._dense.groups[number].classes)
+
+    def _gang(self, number: int, *, required: bool) -> PackedGang | None:
         """A group as a gang; None where pods of it may be left or run, or more than room and the tree ties them."""
-        dense, group = self._dense, self._dense.groups[number]
-        scopes = [group.scope, *(dense.sub_groups[sub].scope for sub in group.sub_groups)]
-        plain = all(map(self._plain, group.classes)) and self._needs_all(number)
-        if not plain or any(dense.scopes[scope].bound or dense.scopes[scope].lost_leaves for scope in scopes):
+        group = self._dense.groups[number]
+        if not self._needs_all(number) or not all(map(self._plain, group.classes)) or self._runs(group):
             return None
-        homes = dense.limit_domains(group.scope)
-        if homes is not None and self._are_leaves(homes):
-            return Gang(number, (self._part(ANYWHERE, (), (group.classes,), ()),), required)
-        items: list[tuple[int, ...]] = []
-        parts: list[Part] = []
-        for sub in (dense.sub_groups[sub] for sub in group.sub_groups):
-            inner = dense.limit_domains(sub.scope)
-            if inner is None:
-                continue
-            if self._are_leaves(inner):
-                items.append(sub.classes)
-            elif homes is None and inner:
-                parts.append(self._part(sub.scope, inner, (), sub.classes))
-            else:
-                return None  # a home within a home, or nowhere
-        inside = {index for classes in items for index in classes}
-        inside.update(index for part in parts for index in part.loose_classes)
-        loose = tuple(index for index in group.classes if index not in inside)
-        parts.append(self._part(ANYWHERE if homes is None else group.scope, homes or (), items, loose))
-        return None if homes == () else Gang(number, tuple(parts), required)
+        homes = self._homes(group.scope)
+        if homes == LEAF:
+            return PackedGang(number, (self._part(ANYWHERE, None, [group.classes], ()),), required)
+        parts = self._parts(group, homes)
+        return None if parts is None or homes == () else PackedGang(number, tuple(parts), required)
+
+    def _runs(self, group: DenseGroup) -> bool:
+        """Whether some of its pods run already."""
+        scopes = [group.scope, *(sub.scope for sub in self._sub_groups(group))]
+        return any(self._dense.scopes[scope].bound or self._dense.scopes[scope].lost_leaves for scope in scopes)
+
+    def _parts(self, group: DenseGroup, homes: tuple[int, ...] | None) -> list[HomedPods] | None:
+        """Pods of a group by their home; None where a home would be within a home, or nowhere."""
+        limits = {sub.classes: self._homes(sub.scope) for sub in self._sub_groups(group)}
+        items = [classes for classes, inner in limits.items() if inner == LEAF]
+        homed = [sub for sub in self._sub_groups(group) if limits[sub.classes] not in (None, LEAF)]
+        if homed and (homes is not None or () in limits.values()):
+            return None
+        parts = [self._part(sub.scope, limits[sub.classes], [], sub.classes) for sub in homed]
+        inside = set(chain(*items, *(sub.classes for sub in homed)))
+        loose = tuple(sorted(set(group.classes) - inside))
+        parts.append(self._part(ANYWHERE if homes is None else group.scope, homes, items, loose))
+        return parts
+
+    def _sub_groups(self, group: DenseGroup) -> list[DenseSubGroup]:
+        return [self._dense.sub_groups[sub] for sub in group.sub_groups]
 
     def _part(
-        self, scope: int, homes: tuple[int, ...], items: Iterable[tuple[int, ...]], loose: tuple[int, ...]
-    ) -> Part:
-        """A part, of which an item of one pod is a loose one."""
+        self, scope: int, homes: tuple[int, ...] | None, items: Iterable[tuple[int, ...]], loose: tuple[int, ...]
+    ) -> HomedPods:
+        """Pods with these homes; an item of one pod is a loose one."""
         mine: list[tuple[ItemKind, tuple[int, ...]]] = []
         for classes in items:
             content = self._content(classes)
@@ -335,11 +363,12 @@ class _GangReader:
                 mine.append((ItemKind(scope, content), classes))
             else:
                 loose += classes
-        return Part(scope, homes, tuple(mine), dict(self._content(loose)), loose)
+        return HomedPods(scope, homes or (), tuple(mine), dict(self._content(loose)), loose)
 
-    def _are_leaves(self, domains: tuple[int, ...]) -> bool:
-        """Whether domains of which one must hold a scope are all the leaves there are."""
-        return bool(self._leaves) and self._leaves == set(domains)
+    def _homes(self, scope: int) -> tuple[int, ...] | None:
+        """Domains of which one must hold a scope; :data:`LEAF` for any leaf; None where it has no limit."""
+        domains = self._dense.limit_domains(scope)
+        return LEAF if domains is not None and self._leaves and self._leaves == set(domains) else domains
 
     def _plain(self, index: int) -> bool:
         """Whether room, eligibility and the tree are all that concerns pods of a class."""

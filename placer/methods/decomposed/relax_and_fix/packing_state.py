@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from placer.methods.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Filling,
-    Gang,
     ItemKind,
+    PackedGang,
     PackingProblem,
 )
 from placer.methods.exact.node_sets import Request
@@ -60,7 +60,7 @@ class PackingState:
         The fillings of a node cannot be listed.
     """
 
-    def __init__(self, problem: PackingProblem, gangs: Iterable[Gang]) -> None:
+    def __init__(self, problem: PackingProblem, gangs: Iterable[PackedGang]) -> None:
         self.problem, self.gangs = problem, tuple(gangs)
         self.left = Counter(kind for gang in self.gangs for kind, _ in gang.items)
         self.fixed: dict[int, tuple[FixedItem, ...]] = {}
@@ -176,7 +176,7 @@ class PackingState:
         other._room, other.kind_of = dict(self._room), dict(self.kind_of)
         return other
 
-    def whole(self) -> list[tuple[Gang, list[FixedItem]]]:
+    def whole(self) -> list[tuple[PackedGang, list[FixedItem]]]:
         """Gangs of which every item is fixed, those that weigh most first, each with its items."""
         there: dict[ItemKind, list[FixedItem]] = defaultdict(list)
         for leaf in sorted(self.fixed):

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from threading import Event
 
 from placer.dense import Dense, Solution
@@ -25,10 +25,10 @@ from placer.methods.decomposed.relax_and_fix.leaf_program import PackingProgram
 from placer.methods.decomposed.relax_and_fix.packing_problem import (
     ANYWHERE,
     Content,
-    Gang,
+    HomedPods,
     ItemKind,
+    PackedGang,
     PackingProblem,
-    Part,
     make_packing_problem,
 )
 from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, PackingState, TooManyFillings
@@ -132,6 +132,19 @@ class _RelaxAndFix:
 
     def run(self) -> PackingState | None:
         """Choose gangs and fix their items; None where that is too large, or was given up."""
+        gangs = self._gangs()
+        if gangs is None:
+            return None
+        best = self._attempt(gangs)
+        while best.unfixed and not self._over:
+            state = self._attempt(gangs)
+            best = state if state.unfixed < best.unfixed else best
+        if not best.unfixed:
+            self._done.set()
+        return best
+
+    def _gangs(self) -> list[PackedGang] | None:
+        """Gangs that have room together, those that weigh most, as far as a pool can tell."""
         try:
             state = PackingState(self.problem, self.problem.gangs)
         except TooManyFillings:
@@ -139,21 +152,16 @@ class _RelaxAndFix:
         if self._too_large(state):
             return None
         choice = PackingProgram(state, self.problem.gangs, optional=True)
-        if not self._solve(choice, CHOOSING_WORK):
-            return None
-        gangs = choice.chosen()
-        best: PackingState | None = None
-        while not self._over and (best is None or best.unfixed):
-            state = PackingState(self.problem, gangs)
-            self._hard_first(state)
-            self._construct(state)
-            state = self._improve(state)
-            if best is None or state.unfixed < best.unfixed:
-                best = state
-            self._hard.update({kind.content for kind in +state.left})
-        if best is not None and not best.unfixed:
-            self._done.set()
-        return best
+        return choice.chosen() if self._solve(choice, CHOOSING_WORK) else None
+
+    def _attempt(self, gangs: Sequence[PackedGang]) -> PackingState:
+        """Fix as many items as can be in one order of the leaves."""
+        state = PackingState(self.problem, gangs)
+        self._hard_first(state)
+        self._construct(state)
+        state = self._improve(state)
+        self._hard.update({kind.content for kind in +state.left})
+        return state
 
     def _too_large(self, state: PackingState) -> bool:
         """Whether the pool has too many variables."""
@@ -254,21 +262,37 @@ class _RelaxAndFix:
         if kind.scope != ANYWHERE:
             home = state.home.get(kind.scope)
             if home is None or self.chance.random() < REHOMED:
-                state.free_part(kind.scope)
-                home = self.chance.choice(self.problem.homed[kind.scope][0].homes)
-                return [leaf for leaf in inside if self.problem.within(leaf, home)][:MOST_LEAVES]
-            inside = [leaf for leaf in inside if self.problem.within(leaf, home)]
+                return self._rehomed(state, kind.scope)
+            inside = self._leaves_of(home)
         open_room = {leaf: self._open_room(state, leaf) for leaf in self.problem.leaves}
-        near = sorted(inside, key=lambda leaf: self.chance.random() * open_room[leaf], reverse=True)
-        anywhere = sorted(open_room, key=lambda leaf: self.chance.random() * open_room[leaf], reverse=True)
-        found: dict[int, None] = {}
+
+        def drawn(leaves: Iterable[int]) -> list[int]:
+            return sorted(leaves, key=lambda leaf: self.chance.random() * open_room[leaf], reverse=True)
+
+        pairs = zip_longest(drawn(inside), drawn(open_room))
+        return self._as_many_as_fit(state, dict.fromkeys(chain.from_iterable(pairs)))
+
+    def _as_many_as_fit(self, state: PackingState, leaves: Iterable[int | None]) -> list[int]:
+        """The first leaves of some, for a step of the usual size."""
+        found: list[int] = []
         size = 0
-        for leaf in (each for pair in zip_longest(near, anywhere) for each in pair if each is not None):
-            size += 0 if leaf in found else self._columns(state, leaf, len(state.left))
+        for leaf in leaves:
+            if leaf is None:
+                continue
+            size += self._columns(state, leaf, len(state.left))
             if found and size > STEP_VARIABLES:
                 break
-            found[leaf] = None
-        return list(found)
+            found.append(leaf)
+        return found
+
+    def _rehomed(self, state: PackingState, scope: int) -> list[int]:
+        """Free a part that has a home, and open leaves of any home it may have."""
+        state.free_part(scope)
+        leaves = self._leaves_of(self.chance.choice(self.problem.homed[scope][0].homes))
+        return self.chance.sample(leaves, min(MOST_LEAVES, len(leaves)))
+
+    def _leaves_of(self, domain: int) -> list[int]:
+        return [leaf for leaf in self.problem.leaves if self.problem.within(leaf, domain)]
 
     def _open_room(self, state: PackingState, leaf: int) -> int:
         """Volume of the loose pods that a leaf may hold, and 1."""
@@ -294,7 +318,7 @@ class _RelaxAndFix:
             dealer.items(gang, items)
         loose = [(part, scopes[groups[gang.group].scope].wanted) for gang, _ in whole for part in gang.parts]
 
-        def order(pair: tuple[Part, bool]) -> tuple[int, bool, int]:
+        def order(pair: tuple[HomedPods, bool]) -> tuple[int, bool, int]:
             """Small homes first; then what wants to be near, and more of it, is dealt neighbours."""
             home = homes.get(pair[0].scope, tree.root)
             return int(tree.end[home] - tree.begin[home]), not pair[1], -sum(pair[0].loose.values())
@@ -320,7 +344,7 @@ class _Dealer:
         self._problem = problem
         self.found = Counter[tuple[int, int]]()
 
-    def items(self, gang: Gang, items: Sequence[FixedItem]) -> None:
+    def items(self, gang: PackedGang, items: Sequence[FixedItem]) -> None:
         """Deal the pods of a gang's items."""
         for (_, classes), item in zip(gang.items, items, strict=True):
             places: dict[int, list[int]] = defaultdict(list)
@@ -328,7 +352,7 @@ class _Dealer:
                 places[shape] += [node] * count
             self._deal(classes, places)
 
-    def loose(self, part: Part, slots: dict[int, list[int]], home: int | None) -> None:
+    def loose(self, part: HomedPods, slots: dict[int, list[int]], home: int | None) -> None:
         """Deal the loose pods of a part, within its home where it has one, and take the places away."""
         tree = self._problem.dense.domains
         places: dict[int, list[int]] = {}
