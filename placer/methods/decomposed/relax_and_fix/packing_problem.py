@@ -200,8 +200,17 @@ class PackingProblem:
         return tuple(volume + most * tied[shape] // max(1, total[shape]) for shape, volume in enumerate(self.volume))
 
     def worth_of(self, kind: ItemKind) -> int:
-        """What fixing an item is worth."""
+        """What fixing an item is worth: a large one more than small ones together, since it fits in few leaves."""
+        worth = self._pods_worth(kind)
+        return worth + worth * worth // self._largest_worth
+
+    def _pods_worth(self, kind: ItemKind) -> int:
         return sum(self.worth[shape] * count for shape, count in kind.content)
+
+    @cached_property
+    def _largest_worth(self) -> int:
+        """What the pods of the largest item are worth."""
+        return max((self._pods_worth(kind) for gang in self.gangs for kind, _ in gang.items), default=1)
 
     def within(self, domain: int, other: int) -> bool:
         """Whether a domain is another one, or lies below it."""
@@ -339,15 +348,14 @@ class _PackingReader:
     def _parts(self, group: DenseGroup, homes: tuple[int, ...] | None) -> list[HomedPods] | None:
         """Pods of a group by their home; None where a home would be within a home, or nowhere."""
         limits = {sub.classes: self._homes(sub.scope) for sub in self._sub_groups(group)}
-        items = [classes for classes, inner in limits.items() if inner == LEAF]
         homed = [sub for sub in self._sub_groups(group) if limits[sub.classes] not in (None, LEAF)]
         if homed and (homes is not None or () in limits.values()):
             return None
-        parts = [self._part(sub.scope, limits[sub.classes], [], sub.classes) for sub in homed]
+        items = [classes for classes, inner in limits.items() if inner == LEAF]
         inside = set(chain(*items, *(sub.classes for sub in homed)))
         loose = tuple(sorted(set(group.classes) - inside))
-        parts.append(self._part(ANYWHERE if homes is None else group.scope, homes, items, loose))
-        return parts
+        rest = self._part(ANYWHERE if homes is None else group.scope, homes, items, loose)
+        return [rest, *(self._part(sub.scope, limits[sub.classes], [], sub.classes) for sub in homed)]
 
     def _sub_groups(self, group: DenseGroup) -> list[DenseSubGroup]:
         return [self._dense.sub_groups[sub] for sub in group.sub_groups]

@@ -60,7 +60,10 @@ MOST_LEAVES = 16
 MOST_VARIABLES = 12_000
 
 #: Steps that bring nothing, one after another, before all is begun again in another order.
-IDLE_STEPS = 30
+IDLE_STEPS = 20
+
+#: Steps that fix nothing, one after another, before what is left is looked at by itself.
+IN_VAIN = 8
 
 #: After so many of them what is left counts more, by what it is worth.
 BLAMED_EVERY = 4
@@ -190,13 +193,16 @@ class _RelaxAndFix:
                 program.fix()
 
     def _construct(self, state: PackingState) -> None:
-        """Fix items leaf after leaf."""
+        """Fix items leaf after leaf, until none is left or several steps have found no room for any."""
+        in_vain = 0
         for leaves in self._batches(state):
-            if not state.unfixed or self._over:
+            if not state.unfixed or self._over or in_vain == IN_VAIN:
                 return
+            before = state.unfixed
             program = PackingProgram(state, state.gangs, leaves, blamed=self._blamed)
             if self._solve(program, STEP_WORK):
                 program.fix()
+            in_vain = in_vain + 1 if state.unfixed == before else 0
 
     def _batches(self, state: PackingState) -> list[list[int]]:
         """Leaves of each step: neighbours in the tree, domains in a random order."""
