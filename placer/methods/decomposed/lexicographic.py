@@ -48,7 +48,7 @@ IDLE_ASSIGNMENTS = 6
 FILLING_SHARE = 0.5
 
 #: Share of what is left that packing by relax and fix may take.
-PACKING_SHARE = 0.4
+PACKING_SHARE = 0.5
 
 #: Seconds that a unit of deterministic time of steps takes one worker, about, with what making and reading them takes.
 WORK_SECONDS = 4.0

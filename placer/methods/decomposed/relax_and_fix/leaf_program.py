@@ -403,6 +403,8 @@ class PackingProgram:
         self._solver = cp_model.CpSolver()
         parameters = self._solver.parameters
         parameters.num_workers, parameters.random_seed, parameters.linearization_level = 1, seed, 2
+        # Thousands of equal small programs: looking for more than the rows say costs more than it brings (measured).
+        parameters.cp_model_probing_level, parameters.symmetry_level = 0, 0
         parameters.relative_gap_limit = self._gap(hint is not None)
         if seconds < math.inf:
             parameters.max_time_in_seconds = max(0.01, seconds)

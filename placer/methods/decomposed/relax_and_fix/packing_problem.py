@@ -352,10 +352,11 @@ class _PackingReader:
         if homed and (homes is not None or () in limits.values()):
             return None
         items = [classes for classes, inner in limits.items() if inner == LEAF]
-        inside = set(chain(*items, *(sub.classes for sub in homed)))
-        loose = tuple(sorted(set(group.classes) - inside))
-        rest = self._part(ANYWHERE if homes is None else group.scope, homes, items, loose)
-        return [rest, *(self._part(sub.scope, limits[sub.classes], [], sub.classes) for sub in homed)]
+        inside = {*chain(*items, *(sub.classes for sub in homed))}
+        loose = tuple(sorted({*group.classes} - inside))
+        owner = group.scope if homes else ANYWHERE
+        found = [self._part(sub.scope, limits[sub.classes], [], sub.classes) for sub in homed]
+        return [*found, self._part(owner, homes, items, loose)]
 
     def _sub_groups(self, group: DenseGroup) -> list[DenseSubGroup]:
         return [self._dense.sub_groups[sub] for sub in group.sub_groups]

@@ -36,7 +36,7 @@ from placer.methods.decomposed.relax_and_fix.packing_state import FixedItem, Pac
 __all__ = ["relaxed_and_fixed"]
 
 #: Deterministic time of a step, of choosing gangs, and of placing loose pods in the end.
-STEP_WORK, CHOOSING_WORK, LAST_WORK = 1.0, 3.0, 5.0
+STEP_WORK, CHOOSING_WORK, LAST_WORK = 0.5, 3.0, 5.0
 
 #: The same of a step that decides anew what was fixed before.
 AGAIN_WORK = 0.3
