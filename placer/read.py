@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -317,7 +316,9 @@ class _Keys:
 
 def _placement_keys() -> tuple[str, ...]:
     """Keys of a Placement, as its schema has them."""
-    text = (importlib.resources.files("placer") / "schemas" / "placement.schema.json").read_text(encoding="utf-8")
+    from importlib import resources
+
+    text = (resources.files("placer") / "schemas" / "placement.schema.json").read_text(encoding="utf-8")
     return tuple(json.loads(text)["properties"])
 
 

@@ -256,13 +256,13 @@ class _SolveCall:
             return Termination.INTERRUPTED
 
     def _search(self, incumbent: Incumbent, name: str) -> Termination:
-        """Run a search in a process of its own."""
-        from placer.methods.events import SearchOptions
-        from placer.methods.process import run_apart
-
+        """Run a search in a process of its own, unless there is nothing left to prove."""
         start = time.monotonic()
         if incumbent.solution is not None and self._proved(incumbent):
             return Termination.PROVED
+        from placer.methods.events import SearchOptions
+        from placer.methods.process import run_apart
+
         left = None if self.time_limit is None else self.began + self.time_limit - start
         if left is not None and left > LEAST_SECONDS:
             left -= self._reserve(self.hint)

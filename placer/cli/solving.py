@@ -92,7 +92,8 @@ def _solve(options: argparse.Namespace) -> int:
         raise NothingFound(result.nothing_found)
     if options.bindings:
         write(bindings_document(result.placement), options.bindings)
-    document = placement_document(result)
+    # People are not told versions, and to find them takes longer than to decide a small instance.
+    document = placement_document(result, None if options.output or options.json else {})
     if options.output:
         write(document.as_dict(), options.output)
     if "-" not in (options.output, options.bindings):  # else standard output has its one document

@@ -311,6 +311,17 @@ def test_schemas_of_kinds_that_no_object_has_are_not_made(cluster: Path) -> None
     assert not loaded & {"placer.kube.apps", "placer.kube.policy", "placer.kube.scheduler_plugins", "statistics"}
 
 
+def test_what_the_greedy_proves_needs_no_process_no_solver_and_no_versions(cluster: Path) -> None:
+    """Each of them takes a part of the time that a small instance is decided in."""
+    code = "import sys; from placer.cli import main; main(sys.argv[1:]); print(*sys.modules, sep='\\n')"
+    command = [sys.executable, "-c", code, "solve", str(cluster), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines())
+    assert "placer.solve" in loaded
+    slow = {"ortools", "highspy", "pydantic", "placer.methods.process", "subprocess", "importlib.metadata", "tempfile"}
+    assert loaded & slow == set()
+
+
 def test_standard_input_is_an_instance(cluster: Path) -> None:
     command = [sys.executable, "-m", "placer.cli", "solve", "-", "--json"]
     done = subprocess.run(command, input=cluster.read_bytes(), capture_output=True, check=False)
