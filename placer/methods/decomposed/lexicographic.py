@@ -14,11 +14,12 @@ from placer.methods.decomposed.area_assignment import AreaAssignment
 from placer.methods.decomposed.column_generation import refilled
 from placer.methods.decomposed.destroy import bins_of
 from placer.methods.decomposed.gang_relaxation import GangRelaxation, relaxable
+from placer.methods.decomposed.home_search import HomeSearch
 from placer.methods.decomposed.large_neighbourhood import FIRST, LargeNeighbourhoodSearch, WorkerPool
 from placer.methods.decomposed.master import TreeMaster
 from placer.methods.decomposed.relax_and_fix import relaxed_and_fixed
 from placer.methods.events import Emit, SearchOptions
-from placer.methods.exact.search import ExactSearch
+from placer.methods.exact.search import ExactSearch, safe_bound
 from placer.methods.greedy.multi_start import complete
 from placer.methods.numa.ejection_chains import place_by_ejection_chains
 from placer.placement import MAXIMISED
@@ -101,6 +102,8 @@ class DecomposedSearch(ExactSearch):
         self.steps: dict[int, LargeNeighbourhoodSearch] = {}
         self.relaxed: dict[int, tuple[GangRelaxation, LargeNeighbourhoodSearch]] = {}
         self.tree = TreeMaster(dense)
+        self.homes = HomeSearch(dense, options.workers, self.chance)
+        self.homes_bounded = 0.0
         self.bins = len(dense.nodes) * bins_of(dense)
         self.chains = self.packings = 0
         self.priorities_filled: set[int] = set()
@@ -114,6 +117,7 @@ class DecomposedSearch(ExactSearch):
             self.bounded,
             self.chained,
             self.refill,
+            self.homes_decided,
             self.laid_out,
             self.assigned,
             self.packed,
@@ -127,6 +131,7 @@ class DecomposedSearch(ExactSearch):
                 self.chained,
                 self.refill,
                 self.assigned,
+                self.homes_decided,
                 self.solve,
                 self.laid_out,
                 self.neighbourhoods,
@@ -206,6 +211,42 @@ class DecomposedSearch(ExactSearch):
         )
         self.limits.spent += spent
         self.offer(found, name)
+        return self.met(criterion)
+
+    def homes_decided(self, criterion: int, budget: float) -> bool:
+        """Decide homes anew, a few leaves at a time, until that gains nothing; say whether the value is proved then."""
+        name = self.dense.criteria[criterion][0]
+        if name != "locality" or not self.homes.useful or not self._everything_kept(criterion):
+            return False
+        first, alone = self.homes.spent, self.options.workers == 1
+        begun, last = first, time.monotonic()
+        most = budget * (FOREMOST if criterion == self.proved else 1.0)
+
+        def left() -> tuple[float, float] | None:
+            spent = self.homes.spent
+            seconds, work = self.limits.seconds, min(self.limits.work + first, begun + most) - spent
+            over = not alone and time.monotonic() > last + WORK_SECONDS * most
+            return (seconds, work) if seconds > 0 and work > 0 and not over else None
+
+        def told(solution: Solution) -> bool:
+            nonlocal begun, last
+            begun, last = self.homes.spent, time.monotonic()
+            self.offer(solution, name)
+            return self.met(criterion)
+
+        self.homes.improved(self.solution, left, told)
+        self.limits.spent += self.homes.spent - first
+        return self.met(criterion) or self._homes_bounded(criterion, budget)
+
+    def _homes_bounded(self, criterion: int, budget: float) -> bool:
+        """Bound what leaves can hold, longer each time; say whether the value is proved then."""
+        if self.limits.over or budget <= self.homes_bounded:
+            return False
+        before, self.homes_bounded = self.homes.spent, budget
+        found = self.homes.bound(self._solver(budget))
+        self.limits.spent += self.homes.spent - before
+        if found is not None:
+            self._tell(NamedBound(criterion, safe_bound(found, maximised=False), "master", self.values[:criterion]))
         return self.met(criterion)
 
     def laid_out(self, criterion: int, budget: float) -> bool:
