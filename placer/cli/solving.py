@@ -92,13 +92,17 @@ def _solve(options: argparse.Namespace) -> int:
         raise NothingFound(result.nothing_found)
     if options.bindings:
         write(bindings_document(result.placement), options.bindings)
-    # People are not told versions, and to find them takes longer than to decide a small instance.
-    document = placement_document(result, None if options.output or options.json else {})
+    document = placement_document(result, _no_versions(options))
     if options.output:
         write(document.as_dict(), options.output)
     if "-" not in (options.output, options.bindings):  # else standard output has its one document
         _show(result, document, options)
     return REQUIRE_ALL_NOT_MET if options.require_all and not result.everything_placed else OK
+
+
+def _no_versions(options: argparse.Namespace) -> dict[str, str] | None:
+    """None where they are written; people are not told, and to find them takes longer than to decide little."""
+    return None if options.output or options.json else {}
 
 
 def _show(result: Result, document: PlacementDocument, options: argparse.Namespace) -> None:

@@ -38,7 +38,7 @@ def tells_all(dense: Dense) -> bool:
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _PodShape:
     """Pods that ask for the same and may go to the same nodes.
 
     Parameters
@@ -113,7 +113,7 @@ class HomeProgram:
     def _leaf_places(self) -> list[_Leaf]:
         return [_Leaf(tuple(np.flatnonzero(self.dense.leaf == leaf).tolist()), leaf) for leaf in self.leaves]
 
-    def _shapes(self) -> tuple[list[_Shape], list[int]]:
+    def _shapes(self) -> tuple[list[_PodShape], list[int]]:
         """The shapes, and that of each item."""
         numbers: dict[tuple[Request, int], int] = {}
         keys = []
@@ -126,7 +126,7 @@ class HomeProgram:
         for item, key in zip(self.bundles.items, keys, strict=True):
             total[numbers[key]] += item.total
             fits[numbers[key]] = item.fits
-        shapes = [_Shape(*key, fits[number], total[number]) for key, number in numbers.items()]
+        shapes = [_PodShape(*key, fits[number], total[number]) for key, number in numbers.items()]
         return shapes, [numbers[key] for key in keys]
 
     def _integer(self, most: int, leaf: int | None = None) -> IntVar:
@@ -319,20 +319,26 @@ class HomeProgram:
         """Value of every count and home, by index, for a solution that places everything."""
         place_of = {node: place for place, where in enumerate(self.places) for node in where.nodes}
         item_of = {index: item for item, each in enumerate(self.bundles.items) for index in each.classes}
-        found = Counter[int]()
+        found = dict.fromkeys((variable.index for variable in self.counts.values()), 0)
         nodes: dict[int, list[int]] = defaultdict(list)
         for (index, node), count in solution.items():
             found[self.counts[self.shape_of[item_of[index]], place_of[node]].index] += count
             nodes[index].append(node)
         for bundle, homes in zip(self.all, self.homes, strict=True):
-            for member in bundle.members if homes else ():
-                of = self.dense.groups if bundle.policy < 0 else self.dense.sub_groups
-                there = [node for index in of[member].classes for node in nodes[index]]
-                home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
-                assert home is not None
-                found[homes[next(domain for domain in self._paths[home] if domain in homes)].index] += 1
-        chosen = [*self.counts.values(), *(each for homes in self.homes for each in homes.values())]
-        return {variable.index: found[variable.index] for variable in chosen}
+            if homes:
+                found |= self._at_home(bundle, homes, nodes)
+        return found
+
+    def _at_home(self, bundle: Bundle, homes: dict[int, IntVar], nodes: dict[int, list[int]]) -> dict[int, int]:
+        """How many members of a bundle have each home, by index; ``nodes`` has those of each class."""
+        found = dict.fromkeys((variable.index for variable in homes.values()), 0)
+        of = self.dense.groups if bundle.policy < 0 else self.dense.sub_groups
+        for member in bundle.members:
+            there = [node for index in of[member].classes for node in nodes[index]]
+            home = self.dense.common([*self.dense.scopes[bundle.scope].bound, *there])
+            assert home is not None
+            found[homes[next(domain for domain in self._paths[home] if domain in homes)].index] += 1
+        return found
 
     def read(self, values: Sequence[int]) -> Solution:
         """The placement that values of all variables mean: pods are dealt out to homes, the narrowest first."""

@@ -45,7 +45,7 @@ StepBudget = Callable[[], tuple[float, float] | None]
 
 
 @dataclass(frozen=True)
-class _Step:
+class _SolvedStep:
     """What came of a step: values of all variables, None where none were found; whether solved to the end; its work."""
 
     values: list[int] | None
@@ -106,13 +106,15 @@ class HomeSearch:
             return
         with ThreadPoolExecutor(self.workers) as threads:
             while self.idle < IDLE and (left := budget()) is not None:
-                drawn = [self._drawn(program) for _ in range(self.workers)]
-                seeds = [self.chance.randrange(2**31) for _ in drawn]
-                tasks = [(program, self._values, leaves, left, seed) for leaves, seed in zip(drawn, seeds, strict=True)]
-                steps = list(threads.map(lambda task: _step(*task), tasks))
-                self.spent += max(step.work for step in steps)
-                if self._taken(program, steps) and told(program.read(self._values)):
+                if self._gained(program, threads, left) and told(program.read(self._values)):
                     return
+
+    def _gained(self, program: HomeProgram, threads: ThreadPoolExecutor, left: tuple[float, float]) -> bool:
+        """Make a step with each worker; say whether one of them gained anything."""
+        drawn = [(self._drawn(program), self.chance.randrange(2**31)) for _ in range(self.workers)]
+        steps = list(threads.map(lambda each: _step(program, self._values, each[0], left, each[1]), drawn))
+        self.spent += max(step.work for step in steps)
+        return self._taken(program, steps)
 
     def _begin(self, program: HomeProgram, solution: Solution) -> bool:
         """Set out from a solution; say whether it is one of the program."""
@@ -135,7 +137,7 @@ class HomeSearch:
             return frozenset([*chosen, *self.chance.sample(others, size - len(chosen))])
         return frozenset(self.chance.sample(leaves, size))
 
-    def _taken(self, program: HomeProgram, steps: Sequence[_Step]) -> bool:
+    def _taken(self, program: HomeProgram, steps: Sequence[_SolvedStep]) -> bool:
         """Take the best of some steps unless it is worse; say whether it is better."""
         before = program.value.at(lambda variable: self._values[variable.index])
         ends = sum(step.optimal for step in steps)
@@ -172,7 +174,7 @@ def _step(
     leaves: frozenset[int],
     left: tuple[float, float],
     seed: int,
-) -> _Step:
+) -> _SolvedStep:
     """Solve the program with what is in other leaves held; from a dict, with all that it names held."""
     model = program.model.clone()
     for index in _held(program, values, leaves):
@@ -191,10 +193,10 @@ def _step(
     status = solver.solve(model)
     work = max(LEAST_WORK, solver.response_proto.deterministic_time)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return _Step(None, 0, status == cp_model.INFEASIBLE, work)
+        return _SolvedStep(None, 0, status == cp_model.INFEASIBLE, work)
     found = list(solver.response_proto.solution)
     value = program.value.at(lambda variable: found[variable.index])
-    return _Step(found, value, status == cp_model.OPTIMAL, work)
+    return _SolvedStep(found, value, status == cp_model.OPTIMAL, work)
 
 
 def _held(program: HomeProgram, values: dict[int, int] | list[int], leaves: frozenset[int]) -> Iterator[int]:

@@ -117,8 +117,7 @@ class DecomposedSearch(ExactSearch):
             self.bounded,
             self.chained,
             self.refill,
-            self.homes_decided,
-            self.laid_out,
+            *self._of_the_tree(),
             self.assigned,
             self.packed,
             self.gangs_relaxed,
@@ -139,6 +138,11 @@ class DecomposedSearch(ExactSearch):
         if self.bins <= FIRST // 2 and not self.too_large:
             methods = [self.solve]
         return self.met(criterion) or any(method(criterion, budget) for method in methods if not self.limits.over)
+
+    def _of_the_tree(self) -> list[Callable[[int, float], bool]]:
+        """Layouts of the master and homes; where blocks are equal layouts are first, and seldom need anything else."""
+        methods: list[Callable[[int, float], bool]] = [self.laid_out, self.homes_decided]
+        return methods if self.tree.sees_equal_blocks else methods[::-1]
 
     def building(self, budget: float) -> float:
         """Seconds that building the whole model may take: as long as it is then looked at."""
@@ -243,7 +247,9 @@ class DecomposedSearch(ExactSearch):
         if self.limits.over or budget <= self.homes_bounded:
             return False
         before, self.homes_bounded = self.homes.spent, budget
-        found = self.homes.bound(self._solver(budget))
+        solver = self._solver(FOREMOST * budget)
+        solver.parameters.subsolvers.clear()  # the one that uses the relaxation fully takes longer here
+        found = self.homes.bound(solver)
         self.limits.spent += self.homes.spent - before
         if found is not None:
             self._tell(NamedBound(criterion, safe_bound(found, maximised=False), "master", self.values[:criterion]))

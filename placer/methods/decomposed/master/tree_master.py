@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
 from ortools.sat.python import cp_model
 from ortools.sat.python.cp_model import IntVar, LinearExpr
@@ -118,6 +119,11 @@ class TreeMaster:
         self.attempts = 0
         self.fruitless = 0
         self._bounds: dict[tuple[int, tuple[int, ...]], NamedBound | None] = {}
+
+    @cached_property
+    def sees_equal_blocks(self) -> bool:
+        """Whether some domains right above leaves are equal, so that counting them together says more than naming."""
+        return self.measured is not None and len(self.measured.units()) < len(self.measured.blocks)
 
     def knows(self, criterion: int) -> bool:
         """Whether it can say anything about a value."""
