@@ -165,7 +165,7 @@ class HomeSearch:
         self.spent += solver.response_proto.deterministic_time
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
             raise SolverFault(f"{solver.status_name(status)} while homes are decided")
-        return solver.best_objective_bound
+        return None if status == cp_model.UNKNOWN else solver.best_objective_bound
 
 
 def _step(

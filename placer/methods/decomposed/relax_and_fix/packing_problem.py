@@ -12,7 +12,7 @@ server that may be anywhere, is two items of equal content and one loose pod.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -347,16 +347,25 @@ class _PackingReader:
 
     def _parts(self, group: DenseGroup, homes: tuple[int, ...] | None) -> list[HomedPods] | None:
         """Pods of a group by their home; None where a home would be within a home, or nowhere."""
-        limits = {sub.classes: self._homes(sub.scope) for sub in self._sub_groups(group)}
-        homed = [sub for sub in self._sub_groups(group) if limits[sub.classes] not in (None, LEAF)]
+        limits = {sub: self._homes(sub.scope) for sub in self._sub_groups(group)}
+        items = [sub.classes for sub, inner in limits.items() if inner == LEAF]
+        homed = [sub for sub, inner in limits.items() if inner not in (None, LEAF)]
         if homed and (homes is not None or () in limits.values()):
             return None
-        items = [classes for classes, inner in limits.items() if inner == LEAF]
-        inside = {*chain(*items, *(sub.classes for sub in homed))}
-        loose = tuple(sorted({*group.classes} - inside))
-        owner = group.scope if homes else ANYWHERE
-        found = [self._part(sub.scope, limits[sub.classes], [], sub.classes) for sub in homed]
-        return [*found, self._part(owner, homes, items, loose)]
+        parts = [self._part(sub.scope, limits[sub], [], sub.classes) for sub in homed]
+        return [*parts, self._rest(group, homes, items, parts)]
+
+    def _rest(
+        self,
+        group: DenseGroup,
+        homes: tuple[int, ...] | None,
+        items: Sequence[tuple[int, ...]],
+        parts: Sequence[HomedPods],
+    ) -> HomedPods:
+        """What a group has beside the parts that have homes of their own: some items, and loose pods."""
+        inside = {*chain(*items, *(part.loose_classes for part in parts))}
+        loose = tuple(index for index in group.classes if index not in inside)
+        return self._part(group.scope if homes else ANYWHERE, homes, items, loose)
 
     def _sub_groups(self, group: DenseGroup) -> list[DenseSubGroup]:
         return [self._dense.sub_groups[sub] for sub in group.sub_groups]
