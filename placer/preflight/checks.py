@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 import msgspec
 
 from placer.cluster.reading.access import Right, allows, who_we_are
 from placer.cluster.reading.client import Client, Forbidden, Unlisted, listed
+from placer.cluster.reading.paths import segment
 from placer.cluster.reading.schedulers import SchedulerCensus, count_pods
 from placer.cluster.reading.served_kinds import ServedKinds
 from placer.cluster.reading.views import ObjectView, TopologyView
@@ -210,7 +210,9 @@ def _lease(cluster: _CheckedCluster) -> Iterator[CheckResult]:
         yield missing
         return
     try:
-        answer = client.get(f"/apis/coordination.k8s.io/v1/namespaces/{quote(lease.namespace)}/leases/{lease.name}")
+        answer = client.get(
+            f"/apis/coordination.k8s.io/v1/namespaces/{segment(lease.namespace)}/leases/{segment(lease.name)}"
+        )
     except Forbidden:
         yield CheckResult("lease", _UNKNOWN, str(lease), "it may not be read (see rights)")
         return

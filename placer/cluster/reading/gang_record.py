@@ -27,11 +27,11 @@ from hashlib import blake2b
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Annotated, NamedTuple, TypeVar
-from urllib.parse import quote
 
 import msgspec
 
 from placer.cluster.reading.client import Server
+from placer.cluster.reading.paths import segment
 from placer.cluster.reading.views import Workload
 from placer.errors import ClusterError
 from placer.instance import GroupKey, Key
@@ -227,8 +227,8 @@ def record_name(lease: str) -> str:
 
 def record_path(namespace: str, name: str = "") -> str:
     """Where the record is; without a name, where it is made."""
-    root = f"/api/v1/namespaces/{quote(namespace)}/configmaps"
-    return f"{root}/{quote(name)}" if name else root
+    root = f"/api/v1/namespaces/{segment(namespace)}/configmaps"
+    return f"{root}/{segment(name)}" if name else root
 
 
 def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:

@@ -25,12 +25,12 @@ from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import quote
 
 import msgspec
 
 from placer.cluster.reading.client import Forbidden, Server, Unlisted, listed, server_time, whole_list
 from placer.cluster.reading.field_filter import list_reader, readable
+from placer.cluster.reading.paths import is_name, segment
 from placer.cluster.reading.served_kinds import ServedKinds, referred
 from placer.cluster.reading.views import DaemonSetView, ObjectView, PodView, TopologyView, read_view
 from placer.errors import ClusterError
@@ -38,7 +38,7 @@ from placer.instance import Key, Node
 from placer.instance.eligibility import ConstraintsPool, too_long
 from placer.instance.instance_builder import read_nodes
 from placer.instance.requests import pod_requests
-from placer.kube.base import DNS_SUBDOMAIN, LONGEST_NAME, Metadata, controller
+from placer.kube.base import LONGEST_NAME, Metadata, controller
 from placer.kube.core import NodeManifest
 from placer.kube.kinds import BY_ATTRIBUTE, KindInfo
 from placer.kube.pod import TERMINAL_PHASES, PodManifest, PodSpec
@@ -65,8 +65,6 @@ TAINT = "placer.dev/cooling-down"
 
 #: Least effort that packs well: the most takes three times as long for a tenth less.
 _EFFORT = 4
-
-#: Names that a ConfigMap may have: subdomains of DNS (RFC 1123).
 
 #: What is listed, in this order. Workloads are not: in a cluster only pods count that exist.
 LISTED = (
@@ -289,10 +287,10 @@ class _Taker:
         """Get the ConfigMaps that NetworkTopologies name."""
         info = BY_ATTRIBUTE["config_maps"]
         for namespace, name in sorted(self._measurements()):
-            if not DNS_SUBDOMAIN.fullmatch(name):
+            if not is_name(name):
                 continue  # no ConfigMap has it, and a path could lead anywhere; the reference is a finding
             try:
-                answer = self._server.get(f"/api/v1/namespaces/{quote(namespace)}/configmaps/{quote(name)}")
+                answer = self._server.get(f"/api/v1/namespaces/{segment(namespace)}/configmaps/{segment(name)}")
             except Forbidden:
                 found = "found no right to read it, expected a Role in its namespace (deploy/measurements)"
                 self.items.append(_unreadable("v1", "ConfigMap", namespace, name, found))

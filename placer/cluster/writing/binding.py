@@ -29,10 +29,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import quote
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unanswered, Writer
+from placer.cluster.reading.paths import segment
 from placer.cluster.reading.views import PodView, read_view
 
 __all__ = ["NUMA_ZONES", "BindingResult", "BindingState", "bind_pod", "pod_path"]
@@ -64,7 +64,7 @@ class BindingResult:
 
 def pod_path(namespace: str, name: str) -> str:
     """Where a pod is."""
-    return f"/api/v1/namespaces/{quote(namespace)}/pods/{quote(name)}"
+    return f"/api/v1/namespaces/{segment(namespace)}/pods/{segment(name)}"
 
 
 @dataclass(frozen=True, slots=True)

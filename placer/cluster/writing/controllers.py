@@ -21,10 +21,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
 
 from placer.cluster.planning.controlled_fields import FIELD_MANAGER, field_update
 from placer.cluster.reading.client import APPLY, Writer, listed, server_time
+from placer.cluster.reading.paths import segment
 from placer.cluster.reading.served_kinds import ServedKinds
 from placer.cluster.reading.snapshot import Snapshot
 from placer.controllers import (
@@ -187,8 +187,8 @@ def _write(server: Writer, info: KindInfo, below: str, stored: Document, wanted:
     report.left = [f"{subject}: {each}" for each in update.left]
     if update.document is None:
         return report
-    space = f"namespaces/{quote(key.namespace)}/" if info.namespaced else ""
-    path = f"/apis/{stored['apiVersion']}/{space}{info.plural}/{quote(key.name)}{below}"
+    space = f"namespaces/{segment(key.namespace)}/" if info.namespaced else ""
+    path = f"/apis/{stored['apiVersion']}/{space}{info.plural}/{segment(key.name)}{below}"
     parameters = {"fieldManager": FIELD_MANAGER, "force": "false"}
     try:
         answer = server.send("PATCH", path, update.document, parameters=parameters, kind=APPLY, timeout=_PATIENCE)

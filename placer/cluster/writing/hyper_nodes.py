@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
-from urllib.parse import quote
 
 from placer.cluster.planning.hyper_nodes import Document, HyperNodePlan
 from placer.cluster.reading.client import APPLY, Writer
 from placer.cluster.reading.hyper_nodes import HYPER_NODES
+from placer.cluster.reading.paths import segment
 from placer.errors import ClusterError
 
 __all__ = ["FIELD_MANAGER", "write_hyper_nodes"]
@@ -61,7 +61,7 @@ def _each(work: Callable[[Document], str | None], documents: Iterable[Document])
 
 
 def _path(document: Document) -> str:
-    return f"{HYPER_NODES}/{quote(document['metadata']['name'])}"
+    return f"{HYPER_NODES}/{segment(document['metadata']['name'])}"
 
 
 def _apply(server: Writer, document: Document, *, force: bool) -> str | None:

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from placer.cluster.reading.client import Response, Unanswered, Writer, server_time
+from placer.cluster.reading.paths import segment
 from placer.errors import ClusterError
 
 __all__ = ["HANDOVER", "PAUSED", "LeaderElector", "LeaseOptions"]
@@ -246,7 +246,7 @@ class LeaderElector:
 
     def _look(self) -> bool:
         """Read the record; whether there is one."""
-        answer = self._send("GET", f"/{quote(self._options.name)}")
+        answer = self._send("GET", f"/{segment(self._options.name)}")
         if answer.status == 404:
             self._record = {}
             return False
@@ -298,10 +298,10 @@ class LeaderElector:
     def _put(self, spec: dict[str, Any]) -> Response:
         """Write the record over the one that was seen last, and over no other."""
         metadata = {key: each for key, each in self._record["metadata"].items() if key != "managedFields"}
-        return self._send("PUT", f"/{quote(self._options.name)}", self._body(metadata, spec))
+        return self._send("PUT", f"/{segment(self._options.name)}", self._body(metadata, spec))
 
     def _send(self, method: str, rest: str, body: object = None) -> Response:
-        path = f"{_LEASES}/{quote(self._options.namespace)}/leases{rest}"
+        path = f"{_LEASES}/{segment(self._options.namespace)}/leases{rest}"
         return self._server.send(method, path, body, timeout=_PATIENCE)
 
 

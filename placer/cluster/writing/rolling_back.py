@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from enum import Enum
-from urllib.parse import quote
 
 from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Unanswered, Writer, whole_list
 from placer.cluster.reading.earlier_passes import instance_in
 from placer.cluster.reading.field_filter import list_reader
+from placer.cluster.reading.paths import segment
 from placer.cluster.reading.snapshot import Snapshot
 from placer.cluster.reading.views import PodView, read_view
 from placer.cluster.writing.binding import pod_path
@@ -82,7 +82,7 @@ class _RollBack:
     def _look(self) -> tuple[list[tuple[PlannedBinding, str]], bool]:
         """What of ours stands there now, with versions, and whether the gang is ready."""
         read = list_reader(BY_ATTRIBUTE["pods"], "v1").read
-        path = f"/api/v1/namespaces/{quote(self._gang.key.namespace)}/pods"
+        path = f"/api/v1/namespaces/{segment(self._gang.key.namespace)}/pods"
         pods = [item for page in whole_list(self._server.get, path, read) for item in page.items or ()]
         others = self._snapshot.without(("Pod",)).items
         now = replace(self._snapshot, items=(*others, *pods), versions={}, counts={})

@@ -35,6 +35,7 @@ import msgspec
 from placer.cluster.planning.binding_plan import BindingPlan
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, Writer, listed, server_time
+from placer.cluster.reading.paths import is_name, segment
 from placer.cluster.reading.views import PodView
 from placer.cluster.writing.binding import pod_path
 from placer.cluster.writing.pod_group_status import PodGroupStatus, without_amounts
@@ -250,10 +251,14 @@ def _group_statuses(
 
 
 def _told_groups(instance: Instance, gangs: Iterable[GangOutcome]) -> Iterator[GroupKey]:
-    """PodGroups with a status of which pods wait, or that are half-bound though none does."""
+    """PodGroups with a status of which pods wait, or that are half-bound though none does.
+
+    A pod may name its group by any text; what none can be called is none.
+    """
     half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
     for key, group in instance.groups.items():
-        if key.api_group in _GROUP_WRITERS and (group.pending or key in half_bound):
+        told = key.api_group in _GROUP_WRITERS and is_name(key.name)
+        if told and (group.pending or key in half_bound):
             yield key
 
 
@@ -406,7 +411,7 @@ class _StatusWriter:
             "regarding": regarding,
             "note": event.note if len(event.note) <= _NOTE else f"{event.note[:_NOTE]} ...",
         }
-        path = f"/apis/events.k8s.io/v1/namespaces/{event.namespace}/events"
+        path = f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
         return self._fine(self._server.send("POST", path, body, timeout=_PATIENCE), "Events")
 
     def _fine(self, answer: Response, what: str, gone: tuple[int, ...] = ()) -> bool:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from placer.cluster.reading.client import Writer
+from placer.cluster.reading.paths import segment
 from placer.cluster.writing.pod_group_status import PodGroupStatus, change_status, means_the_same
 from placer.instance.gangs import UPSTREAM
 
@@ -38,7 +38,7 @@ def write_upstream_pod_group_status(server: Writer, wanted: PodGroupStatus, now:
     if "/" in wanted.key.name:
         return False
     for version, name in _CONDITIONS.items():
-        place = f"namespaces/{quote(wanted.key.namespace)}/podgroups/{quote(wanted.key.name)}"
+        place = f"namespaces/{segment(wanted.key.namespace)}/podgroups/{segment(wanted.key.name)}"
         path = f"/apis/{UPSTREAM}/{version}/{place}"
         written = change_status(server, wanted.key, path, partial(_change, wanted, name, now), "/status")
         if written is not None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
 
 from placer.cluster.reading.client import MERGE, Unanswered, Unlisted, Writer, listed
+from placer.cluster.reading.paths import segment
 from placer.cluster.writing.pod_group_status import PodGroupStatus, change_status, means_the_same
 from placer.instance import GroupKey
 from placer.instance.gangs import GROUP_ANNOTATIONS, VOLCANO
@@ -39,7 +39,7 @@ class Enqueued:
 
 def group_path(key: GroupKey) -> str:
     """Where a PodGroup of Volcano is."""
-    return f"{_GROUPS}/namespaces/{quote(key.namespace)}/podgroups/{quote(key.name)}"
+    return f"{_GROUPS}/namespaces/{segment(key.namespace)}/podgroups/{segment(key.name)}"
 
 
 def write_pod_group_status(server: Writer, wanted: PodGroupStatus, now: str) -> bool:
