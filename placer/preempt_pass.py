@@ -41,7 +41,7 @@ from placer.cluster.planning.gang_outcome import GangState
 from placer.cluster.reading.client import Client, server_time
 from placer.cluster.reading.departures import Departures
 from placer.cluster.reading.earlier_passes import RoomState
-from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Reservation, ReservedPod
+from placer.cluster.reading.gang_record import HeldRoom, RecordedDisruption, Reservation, ReservedPod, shape
 from placer.cluster.reading.snapshot import Identity, Lists, Snapshot
 from placer.cluster.reading.watch import Watch, Watches
 from placer.cluster.writing.gang_ledger import write_record
@@ -281,7 +281,8 @@ class _Plan:
         """Room for those that wait; None where none of them is in the cluster."""
         pods = {key: (self.decided[key].uid, node) for key, node in self.targets().items()}
         victims = {key: self.decided[key].uid for key in sorted(self.disruption.gone)}
-        return HeldRoom(self.done.identifier, pods, victims, at, at + self._patience) if pods else None
+        shapes = {key: shape(self.before.pods[key].requests) for key in pods}
+        return HeldRoom(self.done.identifier, pods, victims, at, at + self._patience, shapes) if pods else None
 
     @property
     def _patience(self) -> timedelta:

@@ -10,7 +10,7 @@ import pytest
 
 import placer
 from placer.cluster.reading.earlier_passes import RoomState, marked, prepared
-from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests
+from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shapes_of
 from placer.cluster.reading.views import Workload
 from placer.instance import GroupKey, Key
 from tests.cluster.snapshots import snapshot_of
@@ -138,8 +138,47 @@ def test_pods_that_are_added_to_a_half_bound_gang_wait_until_it_is_complete() ->
     assert {each.key.name: each.priority for each in made.instance.pending} == dict.fromkeys(
         ("half-1", "half-2"), 2**31 - 1
     )
-    why = "its gang had fewer pods when it was begun, and is completed first"
+    why = "its gang had no more such pods when it was begun, and is completed first"
     assert made.backing_off == {Key("default", f"half-{number}"): (group, None, why) for number in (3, 4, 5)}
+
+
+def asked(*cpus: int) -> dict[bytes, int]:
+    """What is recorded of pods that request so much cpu."""
+    return shapes_of({"cpu": 1000 * cpu, "pods": 1} for cpu in cpus)
+
+
+def test_pods_that_ask_for_more_than_the_gang_had_do_not_come_first() -> None:
+    """Else small pods are begun, all but one deleted, and large ones made in their place, or these made larger."""
+    documents = [node("n1", cpu=100), *gang("half", 1, 3, least=4)]
+    documents[4] = pod("half-2", **named("half-2"), spec={"schedulerName": "placer"}, cpu=64, group="half")
+    group, highest = GroupKey("scheduling.volcano.sh", "default", "half"), 2**31 - 1
+    for uids in (["uid-half-0", "uid-gone", "uid-half-3"], ["uid-half-0", "uid-half-2", "uid-half-3"]):
+        record = recorded("half", pods=digests(uids), size=4, shapes=asked(4, 4, 4, 4))
+        made = prepared(snapshot_of(documents), (), record)
+        assert [key.name for key in made.half_bound[group].missing] == ["half-3", "half-1"]
+        priorities = {each.key.name: each.priority for each in made.instance.pending}
+        assert priorities == {"half-1": highest, "half-3": highest}
+        assert [key.name for key in made.backing_off] == ["half-2"]
+
+
+def test_of_pods_that_ask_for_different_things_as_many_of_each_come_first_as_there_were() -> None:
+    large = {"schedulerName": "placer"}
+    documents = [
+        *(node("n1", cpu=200), *gang("half", 1, 1, least=4)),
+        *(pod(f"large-{number}", **named(f"large-{number}"), spec=large, cpu=64, group="half") for number in range(2)),
+    ]
+    shapes = asked(4, 4, 4, 64)
+    made = prepared(snapshot_of(documents), (), recorded("half", pods=digests(["uid-half-0"]), size=4, shapes=shapes))
+    (half,) = made.half_bound.values()
+    assert [key.name for key in half.missing] == ["half-1", "large-0"]
+
+
+def test_a_gang_all_of_whose_pods_are_others_than_it_had_is_as_urgent_as_any() -> None:
+    documents = [node("n1", cpu=100), *gang("half", 1, 0, least=2)]
+    documents.append(pod("half-1", **named("half-1"), spec={"schedulerName": "placer"}, cpu=64, group="half"))
+    made = prepared(snapshot_of(documents), (), recorded("half", size=2, shapes=asked(4, 4)))
+    assert [each.missing for each in made.half_bound.values()] == [()]
+    assert ([each.priority for each in made.instance.pending], made.backing_off) == ([0], {})
 
 
 def test_room_that_is_free_is_for_the_pods_for_which_it_was_made() -> None:
@@ -156,6 +195,19 @@ def test_room_that_is_free_is_for_the_pods_for_which_it_was_made() -> None:
     why = "room was made for other pods of its gang, which come first"
     group = GroupKey("scheduling.volcano.sh", "default", "train")
     assert made.backing_off == {Key("default", f"train-{number}"): (group, None, why) for number in (2, 3)}
+
+
+@pytest.mark.parametrize(("cpu", "state"), [(4, RoomState.FREE), (3, RoomState.OVER), (5, RoomState.OVER)])
+def test_room_is_for_pods_that_ask_for_what_they_asked_for_when_it_was_made(cpu: int, state: RoomState) -> None:
+    """A pod that waits can be made larger, and would come before every PriorityClass with all of it."""
+    train = [Key("default", f"train-{number}") for number in range(2)]
+    pods = {key: (f"uid-{key.name}", "n1") for key in train}
+    (shape,) = asked(cpu)
+    held = HeldRoom("earlier", pods, {}, NOW, NOW + timedelta(minutes=5), dict.fromkeys(train, shape))
+    made = prepared(snapshot_of([node("n1", cpu=100), *gang("train", 0, 2)]), (), {}, NOW, held=held)
+    assert made.room is state
+    highest = 2**31 - 1 if state is RoomState.FREE else 0
+    assert {each.priority for each in made.instance.pending} == {highest}
 
 
 def test_a_pod_that_is_made_again_under_another_uid_completes_its_gang() -> None:

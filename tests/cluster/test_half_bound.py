@@ -7,6 +7,7 @@ import json
 import random
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,6 +32,8 @@ from placer.cluster.reading.gang_record import (
     packed,
     read_record,
     record_bytes,
+    shape,
+    shapes_of,
 )
 from placer.cluster.reading.views import Workload
 from placer.cluster.writing.gang_ledger import write_record
@@ -66,14 +69,18 @@ def plan(made: Prepared) -> BindingPlan:
 
 
 def test_a_record_comes_back_as_it_was_written() -> None:
+    shapes = shapes_of([{"cpu": 1}, {"cpu": 2}, {"cpu": 1}])
+    assert sorted(shapes.values()) == [1, 2]
     gangs = {
-        key("b"): GangRecord(NOW, digests(["1", "2", "3"]), 2, NOW + timedelta(minutes=2)),
+        key("b"): GangRecord(NOW, digests(["1", "2", "3"]), 2, NOW + timedelta(minutes=2), 4, shapes),
         key("a"): GangRecord(NOW, frozenset()),
+        key("c"): GangRecord(NOW, digests(["4"]), shapes=shapes_of([{"memory": 2**40}])),
         GroupKey("", "x", "y"): GangRecord(NOW, digests(["9"])),
     }
 
     moved = ReservedPod("uid-1", "uid-of-job", "n2", '{"metadata": {}, "spec": {}}')
     held = HeldRoom("me", {Key("default", "a"): ("uid-2", "n1")}, {Key("default", "b"): "uid-3"}, NOW, NOW)
+    held = replace(held, shapes={Key("default", "a"): shape({"cpu": 1})})
     kept = Reservation("me", {Key("default", "c"): moved}, NOW, NOW)
     disruption = RecordedDisruption(held, ((NOW, 3),), (kept,))
 
@@ -119,6 +126,7 @@ def disturbed(**told: Any) -> dict[str, str]:
         disturbed(evictions=[[NOON, -1]]),
         disturbed(held=MOVED | {"until": NO_ZONE, "pods": [], "victims": []}),
         disturbed(held=MOVED | {"pods": [["default", "a"]], "victims": []}),
+        disturbed(held=MOVED | {"pods": [], "victims": [], "shapes": [[["default", "a"], "no hex"]]}),
         disturbed(reservations=[MOVED | {"moved": [[["default", "a"], ["uid", "owner", "n1", "{}"]]]}]),
         packed({}) | {"disruption": b64encode(gzip.compress(b"[]")[:10] + b"\xff" * 20).decode()},
         packed({}) | {"gangs": b64encode(gzip.compress(b'[{"group": ["", "default", "a"]}]')).decode()},
@@ -170,7 +178,10 @@ def test_recorded_is_what_more_than_one_binding_makes_ready() -> None:
     made = world(*gang("a", 3), *gang("loose", 3, least=0), *gang("one", 1), mine("lone"))
     found = recorded_before(made.instance, plan(made), {}, {}, NOW)
     assert (found.plan, found.troubles) == (plan(made), [])
-    assert found.gangs == {key("a"): GangRecord(NOW, digests(f"uid-a-{number}" for number in range(3)), size=3)}
+    asked = shapes_of([made.instance.pods[Key("default", "a-0")].requests] * 3)
+    uids = digests(f"uid-a-{number}" for number in range(3))
+    assert found.gangs == {key("a"): GangRecord(NOW, uids, size=3, shapes=asked)}
+    assert list(asked.values()) == [3]
 
 
 def test_what_is_half_bound_stays_recorded_since_when_and_what_is_ready_does_not() -> None:
@@ -189,6 +200,21 @@ def test_what_is_half_bound_stays_recorded_since_when_and_what_is_ready_does_not
     assert record[key("a")].since == earlier
     assert record[key("a")].pods == digests(["uid-of-before", "uid-a-0", "uid-a-1"])
     assert record[key("c")].since == NOW
+
+
+def test_what_a_gang_had_when_it_was_begun_stays_recorded_until_it_is_rolled_back() -> None:
+    """A pod of it that is made larger before its next pass is none of those; and after it it has its patience anew."""
+    earlier, small = NOW - timedelta(hours=1), shapes_of([{"cpu": 1}] * 2)
+    made = world(*gang("a", 2), *gang("b", 2))
+    before = {
+        key("a"): GangRecord(earlier, digests(["uid-of-before"]), size=3, shapes=small),
+        key("b"): GangRecord(earlier, rolled_back=2, until=NOW),
+    }
+    record = recorded_before(made.instance, plan(made), before, {key("a"): HalfBoundGang((), earlier, 0)}, NOW).gangs
+    assert (record[key("a")].since, record[key("a")].size, record[key("a")].shapes) == (earlier, 3, small)
+    again = record[key("b")]
+    assert (again.since, again.rolled_back, again.until, again.size) == (NOW, 2, None, 2)
+    assert again.shapes == shapes_of([made.instance.pods[Key("default", "b-0")].requests] * 2)
 
 
 def room_for(monkeypatch: pytest.MonkeyPatch, gangs: int) -> None:
@@ -230,7 +256,12 @@ def test_what_earlier_passes_recorded_of_one_namespace_keeps_no_other_from_the_r
     made = world(*of("attack", *mine_too), *of("victims", *gang("y", 3), *gang("z", 3)))
     keys = [GroupKey("scheduling.volcano.sh", "attack", name) for name in "abcdefgh"]
     before = {
-        each: GangRecord(NOW - timedelta(hours=number), digests(f"{each.name}{at}" for at in range(3)), size=3)
+        each: GangRecord(
+            NOW - timedelta(hours=number),
+            digests(f"{each.name}{at}" for at in range(3)),
+            size=3,
+            shapes=shapes_of([{"cpu": 1}]),
+        )
         for number, each in enumerate(keys[:5])
     } | {each: GangRecord(NOW - timedelta(days=1), rolled_back=4) for each in keys[5:]}
     half = {each: HalfBoundGang((), NOW, 0) for each in keys[:5]}
@@ -251,21 +282,28 @@ def test_gangs_are_rolled_back_namespace_by_namespace_in_turn() -> None:
     assert [f"{each.namespace}/{each.name}" for each in in_turn(keys)] == ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]
 
 
-@pytest.mark.parametrize(("pods", "length"), [(2, 250), (2, 8), (8, 12), (1_000, 20)])
-def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_called(pods: int, length: int) -> None:
+@pytest.mark.parametrize(
+    ("pods", "length", "shapes"), [(2, 250, 1), (2, 8, 1), (2, 8, 2), (8, 12, 8), (1_000, 20, 1), (1_000, 20, 1_000)]
+)
+def test_the_record_fits_into_a_config_map_whatever_gangs_and_workloads_are_called(
+    pods: int, length: int, shapes: int
+) -> None:
     """Names that cannot be packed; and as many gangs, workloads and pods without an answer as are recorded at most."""
     drawn = random.Random(1)
 
     def name(characters: int) -> str:
         return "".join(drawn.choices("abcdefghijklmnopqrstuvwxyz0123456789-", k=characters))
 
+    def asked() -> dict[bytes, int]:
+        return shapes_of({"cpu": drawn.randrange(10**9)} for _ in range(shapes))
+
     gangs, room = dict[GroupKey, GangRecord](), MOST_BYTES
     while room > 0:
         new = GroupKey("scheduling.volcano.sh", "tenant", name(length))
-        room -= record_bytes(new, pods)
+        room -= record_bytes(new, pods, shapes)
         uids = (str(drawn.random()) for _ in range(pods))
         since = NOW + timedelta(microseconds=drawn.randrange(10**6))
-        gangs[new] = GangRecord(since, digests(uids), size=pods + drawn.randrange(10))
+        gangs[new] = GangRecord(since, digests(uids), size=pods + drawn.randrange(10), shapes=asked())
     nodes = [name(20) for _ in range(500)]
     workloads = {
         Workload("tenant", name(60), name(253)): RejectedWorkload(

@@ -26,7 +26,7 @@ from datetime import datetime
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.earlier_passes import HalfBoundGang
-from placer.cluster.reading.gang_record import MOST_BYTES, GangRecord, digests, record_bytes
+from placer.cluster.reading.gang_record import MOST_BYTES, GangRecord, digests, record_bytes, shapes_of
 from placer.cluster.reading.rejections import back_off
 from placer.cluster.reading.snapshot import Identity
 from placer.instance import GroupKey, Instance, Key
@@ -78,19 +78,19 @@ def recorded_before(
     """
     found = _still_recorded(instance, record, half_bound)
     nothing = Outcome(instance, Placement())
-    risky = [_may_stay_half_bound(instance, nothing, batch) for batch in plan.batches]
-    share = _even_share(sum((_sizes(_uids(gangs)) for gangs in risky), _sizes(_digests(found))), MOST_BYTES)
+    risky = [_may_stay_half_bound(instance, nothing, batch, now) for batch in plan.batches]
+    share = _even_share(sum(map(_sizes, risky), _sizes(found)), MOST_BYTES)
     troubles = _forget_beyond(found, half_bound, share)
-    used = _sizes(_digests(found))
+    used = _sizes(found)
     batches, dropped = [], dict(plan.dropped)
     for batch, gangs in zip(plan.batches, risky, strict=True):
-        needed = _sizes(_uids(gangs))
+        needed = _sizes(gangs)
         if any(used[namespace] + size > share for namespace, size in needed.items()):
             dropped |= dict.fromkeys(batch.gangs, "the record of gangs under way has no room for more in one pass")
             continue
         used.update(needed)
         batches.append(batch)
-        found |= {key: _begun(found.get(key, GangRecord(now)), uids) for key, uids in gangs.items()}
+        found |= {key: _begun(found[key], gang) if key in found else gang for key, gang in gangs.items()}
     return RecordedPlan(replace(plan, batches=tuple(batches), dropped=dropped), found, troubles)
 
 
@@ -102,25 +102,20 @@ def _still_recorded(
     return {key: each for key, each in known.items() if each is not None}
 
 
-def _begun(earlier: GangRecord, uids: Iterable[str]) -> GangRecord:
-    """The record of a gang of which more pods are about to be bound."""
-    pods = earlier.pods | digests(uids)
-    return replace(earlier, pods=pods, until=None, size=earlier.size or len(pods))
+def _begun(earlier: GangRecord, now: GangRecord) -> GangRecord:
+    """The record of a gang of which more pods are about to be bound.
+
+    Since when and with what it was begun stays so, but of one that was rolled back.
+    """
+    begun, pods = earlier if earlier.pods else now, earlier.pods | now.pods
+    return replace(begun, pods=pods, rolled_back=earlier.rolled_back, until=None, size=begun.size or len(pods))
 
 
-def _uids(gangs: Mapping[GroupKey, Sequence[str]]) -> dict[GroupKey, int]:
-    return {key: len(uids) for key, uids in gangs.items()}
-
-
-def _digests(gangs: Mapping[GroupKey, GangRecord]) -> dict[GroupKey, int]:
-    return {key: len(each.pods) for key, each in gangs.items()}
-
-
-def _sizes(pods: Mapping[GroupKey, int]) -> Counter[str]:
-    """What gangs with so many pods take of the record, by namespace."""
+def _sizes(gangs: Mapping[GroupKey, GangRecord]) -> Counter[str]:
+    """What gangs take of the record, by namespace."""
     sizes = Counter[str]()
-    for key, count in pods.items():
-        sizes[key.namespace] += record_bytes(key, count)
+    for key, each in gangs.items():
+        sizes[key.namespace] += record_bytes(key, len(each.pods), len(each.shapes))
     return sizes
 
 
@@ -141,7 +136,7 @@ def _forget_beyond(
     """Take out what is beyond the share of its namespace, how often gangs were rolled back first; the sentences."""
     used, forgotten = Counter[str](), Counter[str]()
     for key in sorted(found, key=lambda key: (key not in half_bound, found[key].since, key)):
-        size = record_bytes(key, len(found[key].pods))
+        size = record_bytes(key, len(found[key].pods), len(found[key].shapes))
         if used[key.namespace] + size > share:
             forgotten[key.namespace] += 1
             del found[key]
@@ -158,17 +153,28 @@ def _kept(record: GangRecord, half_bound: bool) -> GangRecord | None:
     """What stays of a gang's record: all of it where it is half-bound, else how often it was rolled back."""
     if half_bound:
         return record
-    return replace(record, pods=frozenset(), size=0) if record.rolled_back else None
+    return replace(record, pods=frozenset(), size=0, shapes={}) if record.rolled_back else None
 
 
-def _may_stay_half_bound(instance: Instance, nothing: Outcome, batch: Batch) -> dict[GroupKey, list[str]]:
-    """Gangs of a batch that are not ready yet and take more than one binding, with the uids of their pods."""
-    found: dict[GroupKey, list[str]] = {}
+def _may_stay_half_bound(
+    instance: Instance, nothing: Outcome, batch: Batch, now: datetime
+) -> dict[GroupKey, GangRecord]:
+    """Gangs of a batch that are not ready yet and take more than one binding, with what is recorded of these."""
+    found: dict[GroupKey, list[PlannedBinding]] = {}
     for bind in batch.bindings:
         key = instance.pods[bind.pod].group
         if key is not None and key.api_group:
-            found.setdefault(key, []).append(bind.uid)
-    return {key: uids for key, uids in found.items() if len(uids) > 1 and not nothing.ready(instance.groups[key])}
+            found.setdefault(key, []).append(bind)
+    return {
+        key: GangRecord(
+            now,
+            digests(bind.uid for bind in binds),
+            size=len(binds),
+            shapes=shapes_of(instance.pods[bind.pod].requests for bind in binds),
+        )
+        for key, binds in found.items()
+        if len(binds) > 1 and not nothing.ready(instance.groups[key])
+    }
 
 
 def with_earlier(

@@ -5,8 +5,9 @@ get a taint in the snapshot for some time, and so no new pods.
 
 **Gangs that are half-bound by placer** (:mod:`placer.cluster.reading.gang_record`). They hold room that is of no use
 until they are complete, so they come first: in the snapshot they have the highest priority there is. As many pods have
-it as the gang had when it was begun: what its owner adds meanwhile waits until it is complete, or nothing would be as
-urgent as what is added to a gang of which one pod cannot be bound.
+it as the gang had when it was begun, and none that requests something else than one of these did: what its owner adds
+meanwhile, or makes larger, waits until it is complete, or nothing would be as urgent as what is added to a gang of
+which one pod cannot be bound.
 
 **Room that a pass has made by evictions** is held for the gang: as long as victims are on their way out, its pods are
 in the snapshot as another scheduler's that are nominated to their nodes; once all are gone it comes first, too.
@@ -19,8 +20,8 @@ Nothing of this is written to the cluster.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests
+from placer.cluster.reading.gang_record import GangRecord, HeldRoom, RejectedWorkload, digests, shape
 from placer.cluster.reading.snapshot import TAINT, Snapshot
 from placer.cluster.reading.views import PodView, Workload, read_view
 from placer.instance import GroupKey, Instance, Key, PodState
@@ -90,7 +91,7 @@ class RoomState(Enum):
     MADE = "made"  #: victims are on their way out
     FREE = "free"  #: all are gone
     BEGUN = "begun"  #: a victim runs on, since the pass that made it has ended before its time
-    OVER = "over"  #: it is not held any more: who is to have it does not wait, or it took too long
+    OVER = "over"  #: it is not held any more: who is to have it does not wait, or for something else, or for too long
 
 
 class BackOff(NamedTuple):
@@ -177,6 +178,8 @@ def _room_state(snapshot: Snapshot, instance: Instance, held: HeldRoom | None, n
     gaining = _states(snapshot, instance, {key: uid for key, (uid, _) in held.pods.items()})
     if now > held.until or gaining != [PodState.PENDING] * len(held.pods):
         return RoomState.OVER
+    if any(shape(instance.pods[key].requests) != asked for key, asked in held.shapes.items()):
+        return RoomState.OVER  # it was made larger since
     if PodState.TERMINATING in victims:
         return RoomState.MADE
     return RoomState.BEGUN if PodState.BOUND in victims else RoomState.FREE
@@ -217,7 +220,7 @@ def _added_since(
     instance: Instance, first: Mapping[GroupKey, Collection[Key]], half: Container[GroupKey]
 ) -> dict[Key, BackOff]:
     """Pending pods of gangs that come first which are no part of what is to be completed."""
-    begun = "its gang had fewer pods when it was begun, and is completed first"
+    begun = "its gang had no more such pods when it was begun, and is completed first"
     room = "room was made for other pods of its gang, which come first"
     return {
         key: BackOff(group, None, begun if group in half else room)
@@ -269,19 +272,31 @@ def _half_bound(
             pod for pod in group.bound if not recorded.pods.isdisjoint(digests([snapshot.identities[pod].uid]))
         )
         if ours:
-            missing = _missing(snapshot, group.pending, recorded, len(ours))
+            missing = _missing(snapshot, instance, group.pending, recorded, ours)
             found[key] = HalfBoundGang(ours, recorded.since, group.priority, missing)
     return found
 
 
-def _missing(snapshot: Snapshot, pending: Iterable[Key], recorded: GangRecord, bound: int) -> tuple[Key, ...]:
-    """Pending pods of a half-bound gang, as many as it lacks of what it had: those that were there then, first."""
+def _missing(
+    snapshot: Snapshot, instance: Instance, pending: Iterable[Key], recorded: GangRecord, ours: Sequence[Key]
+) -> tuple[Key, ...]:
+    """Pending pods of a half-bound gang, as many as it lacks of what it had, and no others than it had: those that were
+    there then, first.
+    """
 
     def is_new(key: Key) -> bool:
         return recorded.pods.isdisjoint(digests([snapshot.identities[key].uid]))
 
-    had = recorded.size or len(recorded.pods)
-    return tuple(sorted(pending, key=lambda key: (is_new(key), key))[: max(0, had - bound)])
+    most = (recorded.size or len(recorded.pods)) - len(ours)
+    left = Counter(recorded.shapes)
+    left.subtract(shape(instance.pods[key].requests) for key in ours)
+    found: list[Key] = []
+    for key in sorted(pending, key=lambda key: (is_new(key), key)):
+        asked = shape(instance.pods[key].requests)
+        if len(found) < most and (left[asked] > 0 or not recorded.shapes):
+            left[asked] -= 1
+            found.append(key)
+    return tuple(found)
 
 
 def _backing_off(

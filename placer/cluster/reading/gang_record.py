@@ -10,8 +10,11 @@ killed at any moment has recorded all that it has bound. What is recorded and wa
 pod's uid is given out by the API server, and a pod that is there gets a node by a binding only.
 
 Of a pod 48 bits of a digest of its uid are kept, so that tens of thousands of gangs fit into one ConfigMap. They are
-compared within one gang; who wants to hit one of 1,000 has to make 10^11 pods. What would not fit is not bound in that
-pass: names of any length and number, which tenants choose, must not keep the record of all from being written.
+compared within one gang; who wants to hit one of 1,000 has to make 10^11 pods. Kept in the same way is what its pods
+request, and how many of them the same: what comes first while a gang is half-bound is what it lacks of that, and no
+larger pods, which its owner may make in place of those that were there, or make of them. What would not fit is not
+bound in that pass: names of any length and number, which tenants choose, must not keep the record of all from being
+written.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import gzip
 import json
 import zlib
 from base64 import b64decode, b64encode
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -52,14 +56,16 @@ __all__ = [
     "record_bytes",
     "record_name",
     "record_path",
+    "shape",
+    "shapes_of",
 ]
 
 T = TypeVar("T")
 
 #: Bytes that gangs may take of one ConfigMap (1 MiB), beside what is remembered of workloads and pods.
 MOST_BYTES = 650_000
-#: Bytes of a digest; and those of a gang beside its digests and its name, at most, when they are packed.
-_BYTES, _GANG_BYTES = 6, 18
+#: Bytes of a digest, and of one with a count; and those of a gang beside these and its name, at most, when packed.
+_BYTES, _SHAPE_BYTES, _GANG_BYTES = 6, 10, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class GangRecord:
     size
         How many pods of it were to run when it was begun, no more of which come first while it is half-bound; 0: as
         many as there are digests.
+    shapes
+        What these requested, as :func:`shape` gives it, and how many of them; empty: it is not known.
     """
 
     since: datetime
@@ -86,6 +94,7 @@ class GangRecord:
     rolled_back: int = 0
     until: datetime | None = None
     size: int = 0
+    shapes: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,8 @@ class HeldRoom:
         Who goes for it, with the uid of each.
     since, until
         When it was begun, and when it is given to others.
+    shapes
+        What each of who is to have it requested, as :func:`shape` gives it; of those that are absent it is not known.
     """
 
     made_by: str
@@ -134,6 +145,7 @@ class HeldRoom:
     victims: Mapping[Key, str]
     since: datetime
     until: datetime
+    shapes: Mapping[Key, bytes] = field(default_factory=dict)
 
 
 class ReservedPod(NamedTuple):
@@ -215,9 +227,20 @@ def digests(uids: Iterable[str]) -> frozenset[bytes]:
     return frozenset(blake2b(uid.encode(), digest_size=_BYTES).digest() for uid in uids)
 
 
-def record_bytes(key: GroupKey, pods: int) -> int:
-    """What a gang takes of the record with so many pods, at most: names have 6 bits a character."""
-    return _GANG_BYTES + (len(key.namespace) + len(key.name)) * 3 // 4 + _BYTES * pods
+def shape(requests: Mapping[str, int]) -> bytes:
+    """What is kept of what a pod requests: the same for the same."""
+    return blake2b(repr(sorted(requests.items())).encode(), digest_size=_BYTES).digest()
+
+
+def shapes_of(requests: Iterable[Mapping[str, int]]) -> dict[bytes, int]:
+    """What is kept of what pods request: of each that several do, how many."""
+    return dict(Counter(map(shape, requests)))
+
+
+def record_bytes(key: GroupKey, pods: int, shapes: int = 1) -> int:
+    """What a gang takes of the record with so many pods and shapes, at most: names have 6 bits a character."""
+    names = (len(key.namespace) + len(key.name)) * 3 // 4
+    return _GANG_BYTES + names + _BYTES * pods + _SHAPE_BYTES * shapes
 
 
 def record_name(lease: str) -> str:
@@ -269,7 +292,7 @@ def packed(
 ) -> dict[str, str]:
     """``binaryData`` of the ConfigMap: all but digests as JSON, gzipped; the digests one behind the other."""
     told = [
-        _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until, each.size)
+        _ToldGang(key, each.since, len(each.pods), each.rolled_back, each.until, each.size, len(each.shapes))
         for key, each in sorted(gangs.items())
     ]
     rejected = [
@@ -277,7 +300,14 @@ def packed(
         for key, each in sorted(workloads.items())
     ]
     pods = b"".join(b"".join(sorted(each.pods)) for _, each in sorted(gangs.items()))
+    shapes = b"".join(
+        digest + count.to_bytes(_SHAPE_BYTES - _BYTES)
+        for _, each in sorted(gangs.items())
+        for digest, count in sorted(each.shapes.items())
+    )
     found = {"gangs": _text(told), "pods": b64encode(pods).decode(), "rejected": _text(rejected)}
+    if shapes:
+        found["shapes"] = b64encode(shapes).decode()
     if disruption != RecordedDisruption():
         found["disruption"] = _text(_disturbed(disruption))
     if unanswered.pods:
@@ -297,7 +327,10 @@ def _split(pods: bytes) -> frozenset[bytes]:
 def _disturbed(disruption: RecordedDisruption) -> _ToldDisruption:
     """What was disturbed, as it is written."""
     held = disruption.held
-    room = None if held is None else _ToldRoom(*_span(held), _items(held.pods), _items(held.victims))
+    room = None
+    if held is not None:
+        shapes = tuple((key, each.hex()) for key, each in held.shapes.items())
+        room = _ToldRoom(*_span(held), _items(held.pods), _items(held.victims), shapes)
     kept = (_ToldReservation(*_span(each), _items(each.pods)) for each in disruption.reservations)
     return _ToldDisruption(disruption.evictions, room, tuple(kept))
 
@@ -315,7 +348,10 @@ def _disruption(data: Mapping[str, str]) -> RecordedDisruption:
         return RecordedDisruption()
     told = _read_text(data["disruption"], _ToldDisruption)
     room = told.held
-    held = None if room is None else HeldRoom(room.made_by, dict(room.pods), dict(room.victims), room.since, room.until)
+    held = None
+    if room is not None:
+        shapes = {key: bytes.fromhex(each) for key, each in room.shapes}
+        held = HeldRoom(room.made_by, dict(room.pods), dict(room.victims), room.since, room.until, shapes)
     kept = tuple(Reservation(each.made_by, dict(each.moved), each.since, each.until) for each in told.reservations)
     for pod in (pod for each in kept for pod in each.pods.values()):
         msgspec.json.decode(pod.text, type=_PodText)
@@ -336,12 +372,23 @@ def _unpacked(data: Mapping[str, str]) -> dict[GroupKey, GangRecord]:
     if not data:
         return {}
     told = _read_text(data["gangs"], list[_ToldGang])
-    pods = b64decode(data["pods"])
-    ends = accumulate((each.pods * _BYTES for each in told), initial=0)
+    pods = _parts(b64decode(data["pods"]), (each.pods * _BYTES for each in told))
+    shapes = _parts(b64decode(data.get("shapes", "")), (each.shapes * _SHAPE_BYTES for each in told))
     return {
-        each.group: GangRecord(each.since, _split(pods[start:end]), each.rolled_back, each.until, each.size)
-        for each, (start, end) in zip(told, pairwise(ends), strict=True)
+        each.group: GangRecord(each.since, _split(own), each.rolled_back, each.until, each.size, _counts(asked))
+        for each, own, asked in zip(told, pods, shapes, strict=True)
     }
+
+
+def _parts(text: bytes, sizes: Iterable[int]) -> list[bytes]:
+    """A text in parts of some sizes."""
+    return [text[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
+
+
+def _counts(shapes: bytes) -> dict[bytes, int]:
+    places = range(0, len(shapes), _SHAPE_BYTES)
+    parts = (shapes[place : place + _SHAPE_BYTES] for place in places)
+    return {part[:_BYTES]: int.from_bytes(part[_BYTES:]) for part in parts}
 
 
 def _text(told: object) -> str:
@@ -369,6 +416,7 @@ class _ToldGang(_Told):
     rolled_back: _Count
     until: _Time | None
     size: _Count = 0
+    shapes: _Count = 0
 
 
 class _ToldWorkload(_Told):
@@ -390,6 +438,7 @@ class _ToldRoom(_Told):
     until: _Time
     pods: tuple[tuple[Key, tuple[str, str]], ...]
     victims: tuple[tuple[Key, str], ...]
+    shapes: tuple[tuple[Key, str], ...] = ()
 
 
 class _ToldReservation(_Told):
