@@ -63,8 +63,9 @@ T = TypeVar("T")
 _WORKERS = 8
 #: Seconds to wait for an answer: a pass that is to end waits for it too.
 _PATIENCE = 5.0
-#: Most characters of an Event's note.
-_NOTE = 1000
+#: Most bytes of an Event's note, of which a server takes 1,024; and most characters of what its name begins with, so
+#: that there is room for the time behind it.
+_NOTE, _BEGINNING = 1_000, 236
 #: Most characters of a condition's message: names that it quotes may be of any length.
 _MESSAGE = 4_000
 #: What an Event says was done; of all others it was to find a node.
@@ -309,6 +310,24 @@ def _assigned(gang: GangOutcome) -> str:
     return f"Successfully assigned {counted(len(gang.bound), 'pod')} to {counted(nodes, 'node')}"
 
 
+def _event_name(subject: str) -> str:
+    """What an Event is called; of what no object can be called, as what a pod says its group is, nothing stands there.
+
+    Examples
+    --------
+    >>> _event_name("train").startswith("train."), _event_name("../x").startswith("event."), len(_event_name("a" * 253))
+    (True, True, 253)
+    """
+    beginning = subject[:_BEGINNING].rstrip(".-") if is_name(subject) else "event"
+    return f"{beginning}.{time.time_ns():x}"
+
+
+def _note(text: str) -> str:
+    """The beginning of a text that a server takes."""
+    written = text.encode()
+    return text if len(written) <= _NOTE else f"{written[:_NOTE].decode(errors='ignore')} ..."
+
+
 def _says(pod: PodView, wait: _WaitingReason) -> bool:
     """Whether a pod's condition says already why it waits; other amounts alone are no other cause."""
     there = pod.scheduled
@@ -401,7 +420,7 @@ class _StatusWriter:
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": f"{event.name}.{time.time_ns():x}", "namespace": event.namespace},
+            "metadata": {"name": _event_name(event.name), "namespace": event.namespace},
             "eventTime": self._now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": self._name,
             "reportingInstance": self._instance,
@@ -409,7 +428,7 @@ class _StatusWriter:
             "reason": event.reason,
             "type": event.kind,
             "regarding": regarding,
-            "note": event.note if len(event.note) <= _NOTE else f"{event.note[:_NOTE]} ...",
+            "note": _note(event.note),
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{segment(event.namespace)}/events"
         return self._fine(self._server.send("POST", path, body, timeout=_PATIENCE), "Events")
