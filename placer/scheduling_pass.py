@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import attrgetter
 from typing import Any, Self
 
 from placer.cluster.planning.binding_plan import BindingPlan, plan_bindings
@@ -567,7 +568,7 @@ def _roll_back_in_turn(
     """Roll gangs back as long as there is time and we may; the others stay half-bound until the next pass."""
     server, until = patient(client), time.monotonic() + _ROLLING_BACK
     gangs = {gang.key: gang for gang in done.gangs}
-    for key in in_turn(keys):
+    for key in in_turn(keys, attrgetter("namespace")):
         why = done.lost() or done.paused() or ("the pass was to end" if stop.is_set() else None)
         if why is None and time.monotonic() > until:
             why = "there was no time for it in this pass"

@@ -9,6 +9,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -279,7 +280,14 @@ def test_what_earlier_passes_recorded_of_one_namespace_keeps_no_other_from_the_r
 
 def test_gangs_are_rolled_back_namespace_by_namespace_in_turn() -> None:
     keys = [GroupKey("", *each.split("/")) for each in ("a/1", "a/2", "a/3", "b/1", "c/1", "b/2")]
-    assert [f"{each.namespace}/{each.name}" for each in in_turn(keys)] == ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]
+    assert [f"{each.namespace}/{each.name}" for each in in_turn(keys, attrgetter("namespace"))] == [
+        "a/1",
+        "b/1",
+        "c/1",
+        "a/2",
+        "b/2",
+        "a/3",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -364,11 +372,16 @@ def test_nobody_goes_whose_patience_is_not_over() -> None:
 
 def test_what_nothing_can_complete_goes_and_costs_no_other_its_turn() -> None:
     running = {**mine("b-0", group="b")}
-    made = world(*gang("a", 2), pod_group("b", minMember=2), running | {"spec": {**running["spec"], "nodeName": "n1"}})
+    hopeless = [pod_group("b", minMember=2), running | {"spec": {**running["spec"], "nodeName": "n1"}}]
+    made = world(*gang("a", 2), *gang("c", 2), *hopeless)
     gangs, half, record = half_bound("b")
     assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("b")], [])
-    gangs, half, record = half_bound("a")
-    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("a")], [])
+    gangs, half, record = half_bound("ac")
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("c")], [key("a")])
+    gangs, half, record = half_bound("abc", priority=5)
+    half[key("b")] = HalfBoundGang((), NOW, 10)  # would stay as the more urgent one, and c would go for it
+    half[key("c")] = HalfBoundGang((), NOW, 7)
+    assert next_to_go(made.instance, gangs, half, record, 300, NOW) == ([key("b"), key("a")], [key("c")])
 
 
 def test_the_time_for_which_a_gang_backs_off_doubles_up_to_an_hour() -> None:

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 
 from placer import scheduling_pass
+from placer.cluster.planning.binding_plan import PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.reading.client import Response
+from placer.cluster.writing import status_writer
 from placer.cluster.writing.rolling_back import roll_back
-from placer.instance import GroupKey
+from placer.cluster.writing.status_writer import StatusReport
+from placer.instance import GroupKey, Key
 from placer.scheduling_pass import Pass, PassOptions
 from tests.cluster.caches import mine
 from tests.cluster.snapshots import ListServer, snapshot_of
-from tests.cluster.test_any_object import ALL_GOOD, Double, a_pass, good, good_ones
+from tests.cluster.test_any_object import ALL_GOOD, PODS, Double, a_pass, good, good_ones
 from tests.cluster.things import live_pod
 from tests.support import Document, node, pod_group
 
@@ -153,6 +156,74 @@ def test_names_of_any_length_are_told_in_short() -> None:
     (message,) = told
     assert len(message) < 4_100
     assert message.startswith("InvalidGroup")
+
+
+# ---------------------------------------------------------------------------------------- thousands that are to be told
+
+
+class Told(Double):
+    """A double that notes, in order, the pods whose conditions, and what whose Events are written."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self.conditions: list[str] = []
+        self.events: list[str] = []
+        super().__init__(documents, [])
+
+    def send(self, method: str, path: str, body: Any = None, **options: Any) -> Response:
+        if method == "PATCH" and path.endswith("/status"):
+            self.conditions.append("/".join(path.split("/")[4:7:2]))
+        if path.endswith("/events"):
+            self.events.append(f"{body['reason']} {body['metadata']['namespace']}/{body['regarding']['name']}")
+        return super().send(method, path, body, **options)
+
+
+def waiting(namespace: str, count: int) -> list[Document]:
+    return [live_pod(f"p-{number:03d}", namespace=namespace, cpu=1) for number in range(count)]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    """A server at which hundreds of pods of one namespace wait, and a few of others that come behind it by name."""
+    monkeypatch.setattr("placer.cluster.writing.status_writer._WORKERS", 1)
+    return Told([*waiting("evil", 300), *waiting("other", 2), *waiting("victim", 1)])
+
+
+def gang_of(namespace: str, name: str) -> GroupKey:
+    return GroupKey("", namespace, name)
+
+
+def write_all(server: Told, gangs: list[GangOutcome], spent: float = 0.0) -> StatusReport:
+    """Tell of all pods why they wait, and of gangs, when so much of the time is over."""
+    keys = [gang_of(*Key(each["metadata"]["namespace"], each["metadata"]["name"])) for each in server.lists[PODS]]
+    waits = {key: status_writer._WaitingReason("Unschedulable", "no room") for key in keys}
+    writer = status_writer._StatusWriter(server, "placer", 100.0, threading.Event())
+    writer._began -= spent
+    half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
+    changed = writer.conditions({Key(*key[1:]): key for key in keys}, waits, half_bound)
+    writer.events(status_writer._events(gangs, (), {key: waits[key] for key in changed}))
+    return writer.report
+
+
+def test_each_namespace_is_told_in_turn_and_of_what_is_half_bound_first(told: Told) -> None:
+    bound = (PlannedBinding(Key("victim", "p-000"), "uid", "n1"),)
+    late = GangOutcome(gang_of("evil", "p-299"), GangState.HALF_BOUND)
+    half = GangOutcome(gang_of("victim", "p-000"), GangState.HALF_BOUND, bound, {Key("victim", "p-001"): "gone"})
+    report = write_all(told, [late, half])
+    assert told.conditions[:2] == ["victim/p-000", "evil/p-299"]
+    assert told.conditions[2:6] == ["evil/p-000", "other/p-000", "evil/p-001", "other/p-001"]
+    assert told.events[0] == "HalfBound victim/p-000"
+    assert (len(told.conditions), report.conditions, report.events) == (303, 303, 305)
+
+
+@pytest.mark.parametrize(("spent", "conditions", "events"), [(60, 303, 303), (75, 0, 1), (101, 0, 0)])
+def test_conditions_leave_time_for_events(told: Told, spent: float, conditions: int, events: int) -> None:
+    """Most time that they may take is 70 of 100 s."""
+    bound = (PlannedBinding(Key("victim", "q"), "uid", "n1"),)
+    report = write_all(told, [GangOutcome(gang_of("victim", "q"), GangState.BOUND, bound)], spent)
+    assert (report.conditions, report.events) == (conditions, events if conditions == 0 else conditions + 1)
+    assert report.troubles == (
+        [] if conditions else ["there was no time to tell everything; the next pass tells the rest"]
+    )
 
 
 # -------------------------------------------------------------------------------------------- thousands that go back

@@ -19,9 +19,11 @@ earlier passes left, it is no longer recorded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import itemgetter
+from typing import TypeVar
 
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
@@ -35,6 +37,8 @@ from placer.placement import Placement
 from placer.words import counted
 
 __all__ = ["RecordedPlan", "in_turn", "next_to_go", "recorded_after", "recorded_before", "with_earlier"]
+
+T = TypeVar("T")
 
 _COMPLETE = frozenset((GangState.BOUND, GangState.SHORT))
 
@@ -254,13 +258,21 @@ def next_to_go(
     return hopeless + others[stay:], others[:stay]
 
 
-def in_turn(gangs: Iterable[GroupKey]) -> list[GroupKey]:
-    """Order gangs so that namespaces take turns, each with its gangs in the order in which they come."""
-    turn, turns = Counter[str](), {}
-    for key in gangs:
-        turns[key] = turn[key.namespace]
-        turn[key.namespace] += 1
-    return sorted(turns, key=turns.__getitem__)
+def in_turn(things: Iterable[T], namespace: Callable[[T], str]) -> list[T]:
+    """Order things so that namespaces take turns, each with its own in the order in which they come.
+
+    Parameters
+    ----------
+    things
+        Which.
+    namespace
+        Gives whose each is.
+    """
+    turn, turns = Counter[str](), list[tuple[int, T]]()
+    for each in things:
+        turns.append((turn[namespace(each)], each))
+        turn[namespace(each)] += 1
+    return [each for _, each in sorted(turns, key=itemgetter(0))]
 
 
 def recorded_after(

@@ -23,10 +23,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import takewhile
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -34,6 +35,7 @@ import msgspec
 
 from placer.cluster.planning.binding_plan import BindingPlan
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
+from placer.cluster.planning.half_bound import in_turn
 from placer.cluster.reading.client import STRATEGIC_MERGE, Response, Unlisted, Writer, listed, server_time
 from placer.cluster.reading.paths import is_name, segment
 from placer.cluster.reading.views import PodView
@@ -66,6 +68,10 @@ _PATIENCE = 5.0
 #: Most bytes of an Event's note, of which a server takes 1,024; and most characters of what its name begins with, so
 #: that there is room for the time behind it.
 _NOTE, _BEGINNING = 1_000, 236
+#: Parts of the time that may be over when conditions of pods are written, and when status of PodGroups is.
+_CONDITIONS, _GROUPS = 0.7, 0.85
+#: Events that come before all others.
+_FIRST: frozenset[EventReason] = frozenset(("HalfBound", "RolledBack", "NodeOverfull"))
 #: Most characters of a condition's message: names that it quotes may be of any length.
 _MESSAGE = 4_000
 #: What an Event says was done; of all others it was to find a node.
@@ -155,7 +161,8 @@ def write_status(
     waits = _held_back(backing_off.values()) | _waits(result, plan, gangs) | _backing_off(backing_off.values())
     groups = {pod: each.group for pod, each in result.instance.pods.items() if each.group is not None}
     groups |= {pod: each.group for pod, each in backing_off.items()}
-    changed = writer.conditions(groups, waits) if options.conditions else set(waits)
+    half_bound = {gang.key for gang in gangs if gang.state is GangState.HALF_BOUND}
+    changed = writer.conditions(groups, waits, half_bound) if options.conditions else set(waits)
     told = {VOLCANO: options.groups, UPSTREAM: options.conditions}
     writer.groups(filter(lambda each: told[each.key.api_group], _group_statuses(result, gangs, waits)))
     if options.events:
@@ -340,20 +347,28 @@ def _says(pod: PodView, wait: _WaitingReason) -> bool:
 
 
 class _StatusWriter:
-    """Writes, several things at a time."""
+    """Writes, several things at a time.
+
+    There may be more to write than there is time. So what is half-bound comes first, then each namespace in turn, and
+    conditions of pods leave time for the rest: who has thousands of pods keeps nobody from being told.
+    """
 
     def __init__(self, server: Writer, scheduler_name: str, limit: float, stop: threading.Event) -> None:
         self._server, self._name, self._stop = server, scheduler_name, stop
         self._lock = threading.Lock()
         self._now = server_time(server)
-        self._until = time.monotonic() + limit
+        self._began, self._limit = time.monotonic(), limit
         self._instance = f"{scheduler_name}-{os.uname().nodename}"[:128]
         self.report = StatusReport()
 
-    def conditions(self, groups: Mapping[Key, GroupKey], waits: Mapping[GroupKey, _WaitingReason]) -> set[GroupKey]:
-        """Write conditions of pods that wait; the gangs of which one was not so already."""
-        work = [(pod, wait, key) for pod, wait, key in self._waiting(groups, waits) if not _says(pod, wait)]
-        written = self._each(lambda each: self._condition(each[0], each[1]), work)
+    def conditions(
+        self, groups: Mapping[Key, GroupKey], waits: Mapping[GroupKey, _WaitingReason], first: Container[GroupKey]
+    ) -> set[GroupKey]:
+        """Write conditions of pods that wait, those of some gangs first; the gangs of which one was not so already."""
+        news = [(pod, wait, key) for pod, wait, key in self._waiting(groups, waits) if not _says(pod, wait)]
+        work = in_turn(news, lambda each: each[2].namespace)
+        work.sort(key=lambda each: each[2] not in first)
+        written = self._each(lambda each: self._condition(each[0], each[1]), work, _CONDITIONS)
         self.report.conditions = sum(written)
         return {key for (_, _, key), done in zip(work, written, strict=True) if done}
 
@@ -373,11 +388,13 @@ class _StatusWriter:
         def write(each: PodGroupStatus) -> bool:
             return _GROUP_WRITERS[each.key.api_group](self._server, each, now)
 
-        self.report.groups = sum(self._each(write, list(wanted)))
+        self.report.groups = sum(self._each(write, in_turn(wanted, lambda each: each.key.namespace), _GROUPS))
 
     def events(self, events: Iterable[_Event]) -> None:
         """Write Events."""
-        self.report.events = sum(self._each(self._event, list(events)))
+        work = in_turn(events, attrgetter("namespace"))
+        work.sort(key=lambda each: each.reason not in _FIRST)
+        self.report.events = sum(self._each(self._event, work))
 
     def _pending(self) -> Iterator[PodView]:
         """Pods of ours that have no node, as they are now."""
@@ -443,13 +460,14 @@ class _StatusWriter:
             if text not in self.report.troubles:
                 self.report.troubles.append(text)
 
-    def _each(self, work: Callable[[T], bool], things: Sequence[T]) -> list[bool]:
-        """Do something with each; what goes wrong is told and is no success."""
+    def _each(self, work: Callable[[T], bool], things: Sequence[T], part: float = 1.0) -> list[bool]:
+        """Do something with each, until a part of the time is over; what goes wrong is told and is no success."""
+        until = self._began + part * self._limit
 
         def one(thing: T) -> bool:
             if self._stop.is_set():
                 return False
-            if time.monotonic() > self._until:
+            if time.monotonic() > until:
                 self._trouble("there was no time to tell everything; the next pass tells the rest")
                 return False
             try:
