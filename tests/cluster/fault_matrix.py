@@ -65,7 +65,16 @@ class Fault:
     lasting: bool = False
 
 
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/placer/leases"
+_RECORDS = "/api/v1/namespaces/placer/configmaps"
+
 PHASES: Mapping[str, Phase] = {
+    "election": Phase("who holds the Lease", "GET", _LEASES, "/placer"),
+    "acquiring": Phase("the Lease is made", "POST", _LEASES, "/leases", writes=True),
+    "release": Phase("the Lease is renewed, and given back", "PUT", _LEASES, "/placer", writes=True),
+    "record": Phase("gangs under way, as they are recorded", "GET", _RECORDS, "/placer-gangs"),
+    "recording": Phase("gangs under way are recorded before the first binding", "POST", _RECORDS, "/configmaps", True),
+    "recorded after": Phase("what is left of them is recorded", "PUT", _RECORDS, "/placer-gangs", writes=True),
     "readiness": Phase("whether the server is ready", "GET", "/readyz", "/readyz"),
     "discovery": Phase("which API groups there are", "GET", "/apis", "/apis"),
     "resources": Phase("which kinds a group has", "GET", "/apis/topology.volcano.sh/v1alpha1", "/v1alpha1"),
@@ -283,6 +292,11 @@ reject it. What the pods of one namespace had rejected has four nodes cool down 
 _SAYS_NO = frozenset(("garbled", "401", "403", "404"))
 #: Requests without which there is no pass, to the faults after the first of which it ends; others are tried again.
 _FAIL: Mapping[str, frozenset[str]] = {
+    "election": frozenset(("401", "403", "410")),
+    "acquiring": frozenset(("401", "403", "404", "410", "422")),
+    "release": frozenset(("404",)),
+    "record": frozenset(("garbled", "401", "403", "410")),
+    "recording": frozenset(("401", "403", "404", "410", "422")),
     "readiness": frozenset(("401",)),
     "discovery": _SAYS_NO | {"410"},
     "resources": _SAYS_NO | {"410"},
@@ -292,8 +306,10 @@ _FAIL: Mapping[str, frozenset[str]] = {
     "pods": _SAYS_NO,
 }
 #: Where being slow or refused says nothing, however often.
-_NO_ANSWER: Mapping[str, frozenset[str]] = {"readiness": frozenset(("403",))} | {
-    phase: frozenset() for phase in _FAIL if phase != "readiness"
+_NO_ANSWER: Mapping[str, frozenset[str]] = {phase: frozenset() for phase in _FAIL} | {
+    "readiness": frozenset(("403",)),
+    "acquiring": frozenset(("late", "stalled")),  # the next look shows that it is ours
+    "release": frozenset(("dropped", "late", "stalled", "403", "503")),  # it lasts for as long as the pass does
 }
 #: Fault of a binding to the exit codes of a pass where it happens once, and always.
 _BINDING: Mapping[str, tuple[int, int]] = {
@@ -313,10 +329,11 @@ def page() -> str:
     lines = [
         "# What goes wrong, and what a pass makes of it",
         "",
-        "Every kind of request that a pass makes, and everything that may go wrong with it, tried against a real API",
-        "server behind a proxy that delays, drops, forwards late, refuses and stalls",
-        "(`tests/cluster/test_faults_matrix_live.py`; `python -m tests.cluster.fault_matrix` makes this page). The",
-        "test command tries a part of the cells, `.ci/run` all of them. After each, whatever the exit code:",
+        "Every kind of request of a pass that binds and tells, from the Lease to the last Event, and everything that",
+        "may go wrong with it, tried against a real API server behind a proxy that delays, drops, forwards late,",
+        "refuses and stalls (`tests/cluster/test_faults_matrix_live.py`; `python -m tests.cluster.fault_matrix` makes",
+        "this page). The test command tries a part of the cells, `.ci/run` all of them. After each, whatever the exit",
+        "code:",
         "",
         "- no pod was bound twice: counted at the proxy, by uid;",
         "- no node has more than it can hold;",

@@ -93,6 +93,7 @@ class Proxy:
         self.asked: Counter[tuple[str, str]] = Counter()
         self.done: Counter[tuple[str, str]] = Counter()  #: what the server said 2xx to
         self.bound: Counter[str] = Counter()  #: uid of a pod to how often the server bound it
+        self.held_back = 0  #: requests that the server gets later, and has not got yet
         self.evictions: list[AskedEviction] = []  #: in the order in which they came to an end, without dry runs
         self._control_plane = control_plane
         self.over = threading.Event()  #: set at the end
@@ -117,9 +118,14 @@ class Proxy:
             self._note_eviction(evicted, done=False)
             self._spoil(handler, spoil)
             return
-        if spoil is not None:
-            time.sleep(spoil.late or spoil.delay)
-        answer = self._forward(handler, body)
+        with self._lock:
+            self.held_back += spoil is not None
+        try:
+            time.sleep(spoil.late or spoil.delay if spoil is not None else 0.0)
+            answer = self._forward(handler, body)
+        finally:
+            with self._lock:
+                self.held_back -= spoil is not None
         with self._lock:
             self._note(method, path, body, answer.status)
         self._note_eviction(evicted, done=answer.status < 300)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from placer.cluster.writing.lease import LeaseOptions
 from tests.cluster.aftermath import check_half_bound, could_be_bound, finish
 from tests.cluster.api import Api
 from tests.cluster.fault_matrix import CELLS, FAULTS, PAGE, Cell, page
@@ -17,11 +18,14 @@ from tests.cluster.passes import Passes, gang, leaves
 from tests.cluster.proxy import Proxy, proxied
 from tests.cluster.server import ControlPlane
 from tests.cluster.things import live_pod
+from tests.waiting import wait_until
 
 #: Seconds for which something is waited in a pass, in place of those that are for real clusters.
 SHORT = {
     "placer.cluster.reading.client._READ": 0.5,
     "placer.cluster.reading.client._FIRST_WAIT": 0.02,
+    "placer.cluster.writing.lease._PATIENCE": 0.4,
+    "placer.cluster.writing.gang_ledger._PATIENCE": 0.4,
     "placer.cluster.writing.binding._PATIENCE": 0.4,
     "placer.cluster.writing.status_writer._PATIENCE": 0.4,
     "placer.cluster.writing.pod_group_status._PATIENCE": 0.4,
@@ -33,8 +37,10 @@ SHORT = {
     "placer.scheduling_pass._REFUSED": 0.5,
     "placer.scheduling_pass._WAITING": 3.0,
 }
+#: It is renewed several times in each pass, and what was not given back is soon another's.
+LEASE = LeaseOptions(duration=5, renew_deadline=600.0, retry_period=0.05)
 FLAGS = ("--settle", "0", "--gang-grace", "2", "--bind-workers", "8")
-NAMESPACE = "/api/v1/namespaces/default"
+NAMESPACE, RECORDS = "/api/v1/namespaces/default", "api/v1/namespaces/placer/configmaps"
 GANGS = {"a": 4, "b": 4, "c": 3}
 NAMES = (*GANGS, "huge")
 
@@ -66,6 +72,8 @@ def matrix(
 
 def reset(cluster: Api) -> None:
     """Leave nothing of the cell before but nodes, HyperNodes and definitions."""
+    for name in ("apis/coordination.k8s.io/v1/namespaces/placer/leases/placer", f"{RECORDS}/placer-gangs"):
+        cluster.delete(f"/{name}")
     for path in (
         f"{NAMESPACE}/pods",
         "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups",
@@ -93,6 +101,7 @@ def test_a_pass_that_meets_it(
     passes, proxy = matrix
     for name, seconds in SHORT.items():
         monkeypatch.setattr(name, seconds)
+    monkeypatch.setattr("placer.cli.pass_flags.lease_of", lambda _: LEASE)
     if not world:
         api.wipe()
         api.make_namespaces("placer")
@@ -104,3 +113,4 @@ def test_a_pass_that_meets_it(
     passes(*FLAGS, code=cell.code)
     check_half_bound(api, NAMES, passes.code, told=cell.phase != "condition" and cell.fault != "garbled")
     finish(api, passes, proxy, world, NAMES, *FLAGS)
+    wait_until(lambda: proxy.held_back == 0, "what was held back belongs to this cell, and to none behind it")

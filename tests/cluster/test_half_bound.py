@@ -145,15 +145,16 @@ def test_one_that_was_edited_by_hand_is_an_error_that_names_it(edited: dict[str,
 
 
 class Ledger:
-    """A ConfigMap that is written to, with answers that come first."""
+    """A ConfigMap that is written to, with answers that come first; what is there, and is read."""
 
-    def __init__(self, *answers: Response) -> None:
-        self.answers = list(answers)
+    def __init__(self, *answers: Response, there: dict[str, str] | None = None) -> None:
+        self.answers, self.there = list(answers), there
         self.asked: list[str] = []
 
     def get(self, *_: object) -> Response:
         self.asked.append("GET")
-        return Response(200, b'{"metadata": {"resourceVersion": "8"}}')
+        found = {"metadata": {"resourceVersion": "8"}, "binaryData": self.there}
+        return Response(200, json.dumps(found).encode())
 
     def send(self, method: str, *_: object, **__: object) -> Response:
         self.asked.append(method)
@@ -173,6 +174,41 @@ def test_a_conflict_is_read_again_and_a_refusal_is_an_error() -> None:
     assert server.asked == ["PUT", "GET", "PUT"]
     with pytest.raises(ClusterError, match="record of half-bound gangs: 403"):
         write_record(Ledger(Response(403, b"{}")), "placer", "placer-gangs", RecordedGangs(), wanted)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_what_another_has_recorded_meanwhile_is_not_written_over(method: str) -> None:
+    """A server that says that there is no record, and then that there is; or a pass that has begun since.
+
+    What it has of half-bound gangs would be forgotten: they would hold their room, and nobody would be told.
+    """
+    wanted, another = {key("a"): GangRecord(NOW)}, {key("b"): GangRecord(NOW, digests(["1"]))}
+    before = RecordedGangs({}, "" if method == "POST" else "3")
+    server = Ledger(Response(409, b"{}"), there=packed(another))
+    with pytest.raises(ClusterError, match="another has written it meanwhile"):
+        write_record(server, "placer", "placer-gangs", before, wanted)
+    assert server.asked == [method, "GET"]
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"metadata": {"resou', b'{"metadata": null}'])
+def test_an_answer_that_is_no_record_is_looked_up(text: bytes) -> None:
+    """It may have been written: then what is there is what was wanted; if not, it is written again."""
+    made, wanted = Response(200, b'{"metadata": {"resourceVersion": "9"}}'), {key("a"): GangRecord(NOW)}
+    server = Ledger(Response(200, text), made, there=packed(wanted))
+    assert write_record(server, "placer", "placer-gangs", RecordedGangs({}, "3"), wanted).version == "8"
+    assert server.asked == ["PUT", "GET"]
+    server = Ledger(Response(200, text), made)
+    assert write_record(server, "placer", "placer-gangs", RecordedGangs({}, "3"), wanted).version == "9"
+    assert server.asked == ["PUT", "GET", "PUT"]
+
+
+def test_only_one_that_is_not_there_records_nothing() -> None:
+    class Server:
+        def get(self, *_: object) -> Response:
+            return Response(410, b'{"message": "forgotten"}')
+
+    with pytest.raises(ClusterError, match="placer-gangs: 410 forgotten"):
+        read_record(Server(), "placer", "placer-gangs")
 
 
 def test_recorded_is_what_more_than_one_binding_makes_ready() -> None:

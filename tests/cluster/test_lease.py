@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from placer.cluster.reading.client import Response, Unanswered
-from placer.cluster.writing.lease import HANDOVER, PAUSED, LeaderElector, LeaseOptions
+from placer.cluster.writing.lease import HANDOVER, PAUSED, LeaderElector, LeaseOptions, _Trouble
 from placer.cluster.writing.plan_execution import _LAST
 from placer.errors import ClusterError
 
@@ -269,3 +269,56 @@ def test_of_two_at_once_one_gets_it(leases: Leases, clock: Clock) -> None:
     clock.meanwhile = one._renew
     assert not acquire(two, clock)
     assert leases.spec["holderIdentity"] == "one"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'{"metadata": {"resou', b"", b"[]", b"7", b"{}", b'{"metadata": null}', b'{"metadata": {}, "spec": 7}', b"\xff"],
+)
+def test_an_answer_that_is_no_lease_is_trouble_that_may_pass(leases: Leases, clock: Clock, text: bytes) -> None:
+    """Something between us and the server may write it; whether it was made or renewed shows at the next look."""
+    acquired(leases, clock, "before").release()
+
+    def no_lease(method: str) -> Response:
+        if method != "GET":
+            leases.spoilt = lambda _: None
+            body = leases.record or {}
+            leases.write({**body, "spec": {**body.get("spec", {}), "holderIdentity": "me"}}, 200)
+        return Response(200, text)
+
+    leases.spoilt = no_lease
+    with pytest.raises(ClusterError, match="found no Lease"):
+        acquire(elector(leases, clock), clock)
+    clock.meanwhile = lambda: setattr(leases, "spoilt", lambda _method: None)
+    mine = elector(leases, clock)
+    assert acquire(mine, clock)
+    leases.spoilt = no_lease
+    with pytest.raises(_Trouble, match="found no Lease"):
+        mine._renew()
+    mine._renew()
+    assert mine.lost is None
+    leases.spoilt = lambda _method: Response(200, text)
+    assert mine.release()  # what the answer is is not asked any more
+
+
+def test_a_conflict_over_a_lease_that_is_not_there_is_asked_again_and_given_up(leases: Leases, clock: Clock) -> None:
+    """One that was made and deleted at once; or a server that says so."""
+
+    def conflict(method: str) -> Response | None:
+        return Response(409, b"{}") if method == "POST" else None
+
+    leases.spoilt = conflict
+    with pytest.raises(ClusterError, match="said to be there, and is not"):
+        acquire(elector(leases, clock), clock)
+    assert len(leases.asked) < 50
+    clock.meanwhile = lambda: setattr(leases, "spoilt", lambda _method: None)
+    assert acquire(elector(leases, clock), clock)
+
+
+def test_it_is_renewed_every_two_seconds_and_looked_at_as_often(leases: Leases, clock: Clock) -> None:
+    acquired(leases, clock, "other")
+    began, looked = clock.now, list[float]()
+    leases.spoilt = lambda _method: looked.append(clock.now - began)
+    assert acquire(elector(leases, clock), clock)  # it stands still
+    assert looked[:3] == [0.0, 2.0, 4.0]
+    assert LeaseOptions().retry_period == 2.0

@@ -273,8 +273,10 @@ def read_record(server: Server, namespace: str, name: str) -> RecordedGangs:
     """
     path = record_path(namespace, name)
     answer = server.get(path)
-    if answer.status != 200:
+    if answer.status == 404:
         return RecordedGangs()
+    if answer.status != 200:
+        raise ClusterError(f"{path}: {answer.status} {answer.message}")
     try:
         document = json.loads(answer.text)
         data = document.get("binaryData") or {}

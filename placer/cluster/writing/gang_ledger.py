@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from placer.cluster.reading.client import Unanswered, Writer
+from placer.cluster.reading.client import Response, Unanswered, Writer
 from placer.cluster.reading.gang_record import (
     GangRecord,
     RecordedDisruption,
@@ -56,31 +56,52 @@ def write_record(
     Raises
     ------
     ClusterError
-        The server refuses, or does not answer.
+        The server refuses, or does not answer; or another has written to it meanwhile, which the next pass reads.
     """
     disturbed = before.disruption if disruption is None else disruption
     silent = before.unanswered if unanswered is None else unanswered
     wanted = RecordedGangs(dict(gangs), before.version, dict(workloads), disturbed, silent)
-    return before if wanted == before else _written(server, namespace, name, wanted)
+    return before if wanted == before else _written(server, namespace, name, before, wanted)
 
 
-def _written(server: Writer, namespace: str, name: str, wanted: RecordedGangs) -> RecordedGangs:
+def _written(server: Writer, namespace: str, name: str, before: RecordedGangs, wanted: RecordedGangs) -> RecordedGangs:
+    """Write until it is known that it is done. Where that is in doubt, what is there by now tells."""
     data = packed(wanted.gangs, wanted.workloads, wanted.disruption, wanted.unanswered)
-    trouble, version = "", wanted.version
+    trouble, version = "", before.version
     for pause in (*_PAUSES, 0.0):
         try:
             answer = server.send(*_request(namespace, name, version, data), timeout=_PATIENCE)
-            if answer.status in (200, 201):
-                return replace(wanted, version=json.loads(answer.text)["metadata"]["resourceVersion"])
+            written = _version(answer) if answer.status in (200, 201) else ""
+            if written:
+                return replace(wanted, version=written)
             trouble = f"{answer.status} {answer.message}"
-            if answer.status == 409 or (answer.status == 404 and version):
-                version = read_record(server, namespace, name).version
+            if answer.status in (200, 201, 409) or (answer.status == 404 and version):
+                there = read_record(server, namespace, name)
+                if _says(there, wanted):
+                    return there
+                if not _says(there, before):
+                    trouble = "another has written it meanwhile"
+                    break
+                version = there.version
             elif answer.status < 500 and answer.status != 429:
                 break
         except Unanswered as error:
             trouble = str(error)
         time.sleep(pause)
     raise ClusterError(f"ConfigMap {namespace}/{name}, the record of half-bound gangs: {trouble}")
+
+
+def _version(answer: Response) -> str:
+    """The resourceVersion of what was written; empty where the answer does not say it."""
+    try:
+        return str(json.loads(answer.text)["metadata"]["resourceVersion"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+def _says(there: RecordedGangs, other: RecordedGangs) -> bool:
+    """Whether one record says what another does."""
+    return replace(there, version="") == replace(other, version="")
 
 
 def _request(namespace: str, name: str, version: str, data: Mapping[str, str]) -> tuple[str, str, dict[str, object]]:

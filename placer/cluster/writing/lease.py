@@ -208,11 +208,12 @@ class LeaderElector:
         else:
             answer = self._put(self._spec(self._record["spec"]))
         if answer.status == _CONFLICT:
-            self._look()  # another was faster
-            return False
+            if not self._look():
+                raise _Trouble("it is said to be there, and is not")
+            return False  # another was faster
         if answer.status not in (200, 201):
             self._refuse(answer)
-        self._observe(json.loads(answer.text))
+        self._observe(answer)
         self._renewed_at, self._trouble = began, "no renewal was answered"
         return True
 
@@ -237,7 +238,7 @@ class LeaderElector:
             raise _Lost("it was deleted")
         if answer.status != 200:
             raise _Trouble(f"{answer.status} {answer.message}")
-        self._observe(json.loads(answer.text))
+        self._observe(answer)
         self._renewed_at, self._trouble = began, "no renewal was answered"
 
     def _expires(self) -> float:
@@ -252,11 +253,11 @@ class LeaderElector:
             return False
         if answer.status != 200:
             self._refuse(answer)
-        self._observe(json.loads(answer.text))
+        self._observe(answer)
         return True
 
-    def _observe(self, record: dict[str, Any]) -> None:
-        record.setdefault("spec", {})
+    def _observe(self, answer: Response) -> None:
+        record = _read(answer.text)
         if record["spec"] != self._record.get("spec"):
             self._seen_at = self._clock()
         self._record = record
@@ -303,6 +304,17 @@ class LeaderElector:
     def _send(self, method: str, rest: str, body: object = None) -> Response:
         path = f"{_LEASES}/{segment(self._options.namespace)}/leases{rest}"
         return self._server.send(method, path, body, timeout=_PATIENCE)
+
+
+def _read(text: bytes) -> dict[str, Any]:
+    """The Lease in an answer."""
+    try:
+        found = json.loads(text)
+        record: dict[str, Any] = {**found, "spec": dict(found.get("spec") or {})}
+        dict(found["metadata"])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _Trouble(f"found no Lease in the answer ({type(error).__name__} {error})") from error
+    return record
 
 
 def _holder(record: dict[str, Any]) -> str:
