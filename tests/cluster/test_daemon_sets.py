@@ -166,6 +166,21 @@ def test_it_is_held_for_pods_that_will_come(cpu: str, desired: int, ready: int, 
     assert bool(held(snapshot([daemons], made))) == wanted
 
 
+@pytest.mark.parametrize(("ahead", "wanted"), [(0, True), (60, False)])
+def test_how_old_a_node_is_is_told_by_the_servers_clock(ahead: int, wanted: bool) -> None:
+    """It came just now by ours; its DaemonSet runs on few, so room is held on what is new alone."""
+
+    class Server(ListServer):
+        def now(self) -> datetime:
+            return datetime.now(UTC) + timedelta(minutes=ahead)
+
+    daemons, made = daemon_set(), node("n1", cpu=8)
+    daemons["status"] = {"desiredNumberScheduled": 20, "numberReady": 0}
+    made["metadata"]["creationTimestamp"] = datetime.now(UTC).isoformat()
+    lists = {"/api/v1/nodes": [made], "/api/v1/pods": [], "/apis/apps/v1/daemonsets": [daemons]}
+    assert bool(held(take(Server(lists)))) == wanted
+
+
 @pytest.mark.parametrize("cpu", ["9e15", "9223372036854775807", "1e400", "-1", None, 5, [], "many"])
 def test_whatever_its_pods_ask_for_ends_no_pass(cpu: object) -> None:
     containers = [{"name": name, "image": "i", "resources": {"requests": {"cpu": cpu}}} for name in ("a", "b")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,10 +96,14 @@ class World:
         return Batch(tuple(GroupKey("scheduling.volcano.sh", "default", each) for each in gangs), tuple(binds))
 
     def carry_out(
-        self, *batches: Batch, settings: BindingOptions = FAST, paused: Callable[[], str | None] = lambda: None
+        self,
+        *batches: Batch,
+        settings: BindingOptions = FAST,
+        lost: Callable[[], str | None] = lambda: None,
+        paused: Callable[[], str | None] = lambda: None,
     ) -> list[GangOutcome]:
         server, plan = Breaker(self.server, settings.grace), BindingPlan(batches)
-        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, paused=paused)
+        return execute_plan(server, self.cache, self.instance, plan, settings, self.stop, lost, paused)
 
 
 def _pod(name: str, group: str) -> Document:
@@ -226,6 +231,20 @@ def test_a_pass_that_is_paused_ends_the_gang_under_way_and_begins_no_other() -> 
     )
     assert states(found) == [("a", GangState.BOUND, 3), ("b", GangState.LEFT, 0)]
     assert found[1].reason == "stop"
+
+
+def test_before_each_gang_it_is_asked_whether_the_lease_is_held_still() -> None:
+    """Lost while the first is under way, or before anything is: another pass may have begun by then."""
+    world, settings = World(a=2, b=2), replace(FAST, workers=1)
+
+    def lost() -> str | None:
+        return "the Lease is another's" if len(world.server.order) > 1 else None
+
+    found = world.carry_out(world.batch("a"), world.batch("b"), settings=settings, lost=lost)
+    assert states(found) == [("a", GangState.BOUND, 2), ("b", GangState.LEFT, 0)]
+    assert found[1].reason == "the Lease is another's"
+    (found_too,) = world.carry_out(world.batch("b"), lost=lambda: "it was taken")
+    assert (found_too.state, found_too.reason) == (GangState.LEFT, "it was taken")
 
 
 def test_while_the_watch_is_broken_a_gang_waits_and_is_left_in_the_end() -> None:

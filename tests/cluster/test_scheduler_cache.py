@@ -163,6 +163,20 @@ def test_a_pending_pod_is_what_was_decided_upon_or_not(
     assert cache.stale == (set(alone("a")) if changed else set())
 
 
+def test_room_that_a_binding_has_taken_is_looked_at_again_before_it_goes_out() -> None:
+    """Others may have come, or the node may have shrunk; its own room is no other's."""
+    cache = cache_of(node("n1", cpu=8), mine("a", cpu=5))
+    cache.assume([bind("a", "n1")])
+    assert cache.late_refusal(bind("a", "n1")) is None
+    cache.pod_happened("ADDED", event(theirs("thief", "n1", cpu=4)))
+    assert cache.late_refusal(bind("a", "n1")) == "the room is gone on Node n1: cpu 5 of 4 left"
+    assert cache.stale == set(alone("a"))
+    cache.pod_happened("DELETED", event(theirs("thief", "n1", cpu=4)))
+    assert cache.late_refusal(bind("a", "n1")) is None
+    cache.node_happened("MODIFIED", json.dumps(node("n1", cpu=2)).encode())
+    assert cache.late_refusal(bind("a", "n1")) == "the room is gone on Node n1: cpu 5 of 2 left"
+
+
 def test_a_pod_that_is_gone_has_changed_and_stays_so(cache: SchedulerCache) -> None:
     cache.pod_happened("DELETED", event(mine("a", cpu=5)))
     cache.pod_happened("ADDED", event(mine("a", cpu=5)))

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.cluster.reading.client import Response, Unanswered
+import pytest
+
+from placer.cluster.reading.client import Busy, Response, Unanswered
 from placer.cluster.reading.watch import Watch
 from placer.errors import ClusterError
 from tests.waiting import wait_until
@@ -127,6 +129,22 @@ def test_while_nothing_is_read_it_says_why() -> None:
     wait_until(lambda: watch.trouble == "403 not allowed", "the trouble")
     assert watch.lost is not None
     watch.close()
+
+
+def test_a_server_without_time_is_watched_again_when_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    server = Server(Busy("429 no time", 7.0), Busy("429 no time", 0.0), ClusterError("500"), [line("ADDED", "a", 6)])
+    watch = Watch(server, PATH, "5", lambda *_: None, lambda *_: None)
+
+    def wait(seconds: float | None = None) -> bool:
+        waited.append(seconds or 0.0)
+        return watch._over.is_set()
+
+    monkeypatch.setattr(watch._over, "wait", wait)
+    watch.start()
+    wait_until(lambda: watch.lost is None, "the watch to be open")
+    watch.close()
+    assert waited == [7.0, 0.2, 0.4]
 
 
 def test_a_listener_that_stumbles_is_not_taken_for_a_quiet_cluster() -> None:
