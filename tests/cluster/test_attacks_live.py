@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from placer.cluster.reading.client import STRATEGIC_MERGE
 from tests.cluster.api import Api
 from tests.cluster.applied import Run, allowed, evictions, full
 from tests.cluster.controllers import PODS, Controllers, owned, priority_class
@@ -83,3 +84,16 @@ def test_a_finalizer_that_never_goes_holds_no_room_once_the_pod_has_ended(cluste
     assert bound(cluster).keys() == {*GAINING, "eval1-0", "filler"}
     assert evictions(proxy) == {"eval0-0": 2, "eval0-1": 2}  # asked whether, and then done
     assert run()["disruption"] is None
+
+
+def test_room_is_over_for_a_pod_that_is_made_larger_once_it_is_promised(cluster: Api, run: Run) -> None:
+    """Its room would come before every PriorityClass, and so would all that it asks for by now."""
+    full(cluster)
+    allowed(cluster, **EVICT)
+    assert len(run("--gone-within", "1")["disruption"]["standing"]) == 2
+    larger = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "5"}}}]}}
+    cluster.call("PATCH", f"{PODS}/train-0/resize", larger, STRATEGIC_MERGE)
+    done = run("--gone-within", "1")
+    assert done["room"] == "over"
+    assert "room is held no longer for default/train-0, default/train-1" in done["disruption"]["trouble"]
+    assert not GAINING & bound(cluster).keys()
