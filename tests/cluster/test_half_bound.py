@@ -314,6 +314,43 @@ def test_what_earlier_passes_recorded_of_one_namespace_keeps_no_other_from_the_r
     ]
 
 
+def test_how_often_others_were_rolled_back_keeps_no_gang_from_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is worth knowing, and no more: who has gangs in hundreds of namespaces rolled back takes nothing by it."""
+    room_for(monkeypatch, 2)
+    theirs = {
+        GroupKey("scheduling.volcano.sh", f"n{number}", name): GangRecord(NOW, rolled_back=1, until=NOW)
+        for number in range(20)
+        for name in "ab"
+    }
+    documents = [each for key in theirs for each in of(key.namespace, *gang(key.name, 2))]
+    made = world(*documents, *gang("y", 3))
+    mine_only = tuple(each for each in plan(made).batches if each.gangs == (key("y"),))
+    found = recorded_before(made.instance, BindingPlan(mine_only), theirs, {}, NOW)
+    assert found.plan.dropped == {}
+    assert found.gangs[key("y")].size == 3
+    assert 1 <= len(found.gangs) - 1 < 20
+    assert sum(1 for each in found.troubles if "has no room for" in each) == len({each.namespace for each in theirs})
+
+
+def test_a_gang_that_is_rolled_back_and_begun_again_is_still_known_to_have_been() -> None:
+    made = world(*gang("y", 3))
+    before = {key("y"): GangRecord(NOW - timedelta(hours=1), rolled_back=3)}
+    assert recorded_before(made.instance, plan(made), before, {}, NOW).gangs[key("y")].rolled_back == 3
+
+
+def test_the_most_urgent_gang_is_recorded_whatever_the_share_of_its_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a large one would wait for as long as others have as much to begin in each pass."""
+    room_for(monkeypatch, 6)
+    others = [each for number in range(8) for each in of(f"n{number}", *gang("a", 3))]
+    made = world(*gang("large", 8), *others)
+    found = recorded_before(made.instance, plan(made), {}, {}, NOW)
+    assert found.plan.batches[0].gangs == (key("large"),)
+    assert found.plan.dropped.keys() == {
+        GroupKey("scheduling.volcano.sh", f"n{number}", "a") for number in range(len(found.gangs) - 1, 8)
+    }
+    assert 1 < len(found.gangs) < 9
+
+
 def test_gangs_are_rolled_back_namespace_by_namespace_in_turn() -> None:
     keys = [GroupKey("", *each.split("/")) for each in ("a/1", "a/2", "a/3", "b/1", "c/1", "b/2")]
     assert [f"{each.namespace}/{each.name}" for each in in_turn(keys, attrgetter("namespace"))] == [

@@ -11,15 +11,16 @@ half, so that of two it is one: those of the lowest priority, among equals the y
 others have their patience anew.
 
 **Who has the record.** There is room in it for tens of thousands of gangs (:mod:`placer.cluster.reading.gang_record`).
-Where they need more, namespaces share it evenly, and what one does not need is the others'. So who has thousands of
-gangs, half-bound or rolled back, takes it from nobody: what is beyond their share is not bound in that pass; of what
-earlier passes left, it is no longer recorded.
+Where they need more, namespaces have as much of it as each other, and what one does not need is the others'. So who has
+thousands of gangs, half-bound or rolled back, takes it from nobody: what is beyond that is not bound in that pass, but
+for the most urgent gang; of what earlier passes left, it is no longer recorded. How often gangs were rolled back has
+what room all others leave.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import itemgetter
@@ -80,22 +81,62 @@ def recorded_before(
     now
         When.
     """
-    found = _still_recorded(instance, record, half_bound)
+    known = _still_recorded(instance, record, half_bound)
     nothing = Outcome(instance, Placement())
     risky = [_may_stay_half_bound(instance, nothing, batch, now) for batch in plan.batches]
-    share = _even_share(sum(map(_sizes, risky), _sizes(found)), MOST_BYTES)
-    troubles = _forget_beyond(found, half_bound, share)
-    used = _sizes(found)
+    half = _oldest_first(known, half_bound)
+    room = _with_room([*({key: known[key]} for key in half), *risky], MOST_BYTES, urgent=len(half))
+    found = {key: known[key] for at, key in enumerate(half) if at in room}
     batches, dropped = [], dict(plan.dropped)
-    for batch, gangs in zip(plan.batches, risky, strict=True):
-        needed = _sizes(gangs)
-        if any(used[namespace] + size > share for namespace, size in needed.items()):
+    for at, (batch, gangs) in enumerate(zip(plan.batches, risky, strict=True), len(half)):
+        if at in room:
+            batches.append(batch)
+            found |= {key: _begun(known[key], gang) if key in known else gang for key, gang in gangs.items()}
+        else:
             dropped |= dict.fromkeys(batch.gangs, "the record of gangs under way has no room for more in one pass")
-            continue
-        used.update(needed)
-        batches.append(batch)
-        found |= {key: _begun(found[key], gang) if key in found else gang for key, gang in gangs.items()}
+    left = _oldest_first(known, known.keys() - half_bound.keys() - found.keys())
+    room = _with_room([{key: known[key]} for key in left], MOST_BYTES - _sizes(found).total())
+    found |= {key: known[key] for at, key in enumerate(left) if at in room}
+    troubles = _forgotten((*half, *left), found)
     return RecordedPlan(replace(plan, batches=tuple(batches), dropped=dropped), found, troubles)
+
+
+def _oldest_first(record: Mapping[GroupKey, GangRecord], keys: Iterable[GroupKey]) -> list[GroupKey]:
+    return sorted((key for key in keys if key in record), key=lambda key: (record[key].since, key))
+
+
+def _with_room(wanted: Sequence[Mapping[GroupKey, GangRecord]], room: int, urgent: int | None = None) -> set[int]:
+    """Which of some parts of the record have room, where namespaces have as much as each other that want more.
+
+    Parameters
+    ----------
+    wanted
+        Parts, the first of each namespace first.
+    room
+        Bytes.
+    urgent
+        The one that waits for no other.
+    """
+    sizes, ahead, turns = [_sizes(gangs) for gangs in wanted], Counter[str](), list[tuple[int, int]]()
+    for at, own in enumerate(sizes):
+        ahead.update(own)
+        turns.append((max((ahead[namespace] for namespace in own), default=0) if at != urgent else 0, at))
+    found, left = set[int](), room
+    for _, at in sorted(turns):
+        if sizes[at].total() <= left:
+            found.add(at)
+            left -= sizes[at].total()
+    return found
+
+
+def _forgotten(known: Iterable[GroupKey], found: Container[GroupKey]) -> list[str]:
+    """What is no longer recorded, in a sentence for each namespace."""
+    forgotten = Counter(key.namespace for key in known if key not in found)
+    return [
+        f"the record of gangs under way has no room for {counted(count, 'gang')} of namespace {namespace} that are"
+        " half-bound or were rolled back: they count as any other"
+        for namespace, count in sorted(forgotten.items())
+    ]
 
 
 def _still_recorded(
@@ -121,36 +162,6 @@ def _sizes(gangs: Mapping[GroupKey, GangRecord]) -> Counter[str]:
     for key, each in gangs.items():
         sizes[key.namespace] += record_bytes(key, len(each.pods), len(each.shapes))
     return sizes
-
-
-def _even_share(wanted: Mapping[str, int], room: int) -> int:
-    """How much each may have so that all have the same who do not want less; no limit to speak of where all fits."""
-    left = room
-    for place, size in enumerate(sorted(wanted.values())):
-        share = left // (len(wanted) - place)
-        if size > share:
-            return share
-        left -= size
-    return room
-
-
-def _forget_beyond(
-    found: dict[GroupKey, GangRecord], half_bound: Mapping[GroupKey, HalfBoundGang], share: int
-) -> list[str]:
-    """Take out what is beyond the share of its namespace, how often gangs were rolled back first; the sentences."""
-    used, forgotten = Counter[str](), Counter[str]()
-    for key in sorted(found, key=lambda key: (key not in half_bound, found[key].since, key)):
-        size = record_bytes(key, len(found[key].pods), len(found[key].shapes))
-        if used[key.namespace] + size > share:
-            forgotten[key.namespace] += 1
-            del found[key]
-        else:
-            used[key.namespace] += size
-    return [
-        f"the record of gangs under way has no room for {counted(count, 'gang')} of namespace {namespace} that are"
-        " half-bound or were rolled back: they count as any other"
-        for namespace, count in sorted(forgotten.items())
-    ]
 
 
 def _kept(record: GangRecord, half_bound: bool) -> GangRecord | None:
