@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import compress
 from operator import itemgetter
 from typing import TypeVar
 
@@ -85,24 +86,34 @@ def recorded_before(
     nothing = Outcome(instance, Placement())
     risky = [_may_stay_half_bound(instance, nothing, batch, now) for batch in plan.batches]
     half = _oldest_first(known, half_bound)
-    room = _with_room([*({key: known[key]} for key in half), *risky], MOST_BYTES, urgent=len(half))
-    found = {key: known[key] for at, key in enumerate(half) if at in room}
-    batches, dropped = [], dict(plan.dropped)
-    for at, (batch, gangs) in enumerate(zip(plan.batches, risky, strict=True), len(half)):
-        if at in room:
-            batches.append(batch)
-            found |= {key: _begun(known[key], gang) if key in known else gang for key, gang in gangs.items()}
-        else:
-            dropped |= dict.fromkeys(batch.gangs, "the record of gangs under way has no room for more in one pass")
+    room = _with_room([*half, *risky], MOST_BYTES, urgent=len(half))
+    goes = [at in room for at in range(len(half), len(half) + len(risky))]
+    kept = _together(each for at, each in enumerate(half) if at in room)
+    begun = _together(compress(risky, goes))
+    found = kept | {key: _begun(known[key], gang) if key in known else gang for key, gang in begun.items()}
     left = _oldest_first(known, known.keys() - half_bound.keys() - found.keys())
-    room = _with_room([{key: known[key]} for key in left], MOST_BYTES - _sizes(found).total())
-    found |= {key: known[key] for at, key in enumerate(left) if at in room}
-    troubles = _forgotten((*half, *left), found)
-    return RecordedPlan(replace(plan, batches=tuple(batches), dropped=dropped), found, troubles)
+    room = _with_room(left, MOST_BYTES - _sizes(found).total())
+    found |= _together(each for at, each in enumerate(left) if at in room)
+    return RecordedPlan(_without(plan, goes), found, _forgotten(known, found))
 
 
-def _oldest_first(record: Mapping[GroupKey, GangRecord], keys: Iterable[GroupKey]) -> list[GroupKey]:
-    return sorted((key for key in keys if key in record), key=lambda key: (record[key].since, key))
+def _without(plan: BindingPlan, goes: Sequence[bool]) -> BindingPlan:
+    """The plan without batches for which there is no room."""
+    why = "the record of gangs under way has no room for more in one pass"
+    left = {key: why for batch, may in zip(plan.batches, goes, strict=True) if not may for key in batch.gangs}
+    return replace(plan, batches=tuple(compress(plan.batches, goes)), dropped={**plan.dropped, **left})
+
+
+def _together(parts: Iterable[Mapping[GroupKey, GangRecord]]) -> dict[GroupKey, GangRecord]:
+    return {key: each for part in parts for key, each in part.items()}
+
+
+def _oldest_first(
+    record: Mapping[GroupKey, GangRecord], keys: Iterable[GroupKey]
+) -> list[Mapping[GroupKey, GangRecord]]:
+    """Gangs one by one, each with its record."""
+    found = sorted((key for key in keys if key in record), key=lambda key: (record[key].since, key))
+    return [{key: record[key]} for key in found]
 
 
 def _with_room(wanted: Sequence[Mapping[GroupKey, GangRecord]], room: int, urgent: int | None = None) -> set[int]:

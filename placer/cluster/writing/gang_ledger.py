@@ -28,6 +28,8 @@ __all__ = ["write_record"]
 #: Seconds between tries, and to wait for an answer: without a record nothing is bound, so it is tried for a while.
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 _PATIENCE = 5.0
+#: Answers after which what is there has to be read.
+_IN_DOUBT = (200, 201, 404, 409)
 
 
 def write_record(
@@ -71,28 +73,39 @@ def _written(server: Writer, namespace: str, name: str, before: RecordedGangs, w
     for pause in (*_PAUSES, 0.0):
         try:
             answer = server.send(*_request(namespace, name, version, data), timeout=_PATIENCE)
-            written = _version(answer) if answer.status in (200, 201) else ""
-            if written:
+            if written := _version(answer):
                 return replace(wanted, version=written)
             trouble = f"{answer.status} {answer.message}"
-            if answer.status in (200, 201, 409) or (answer.status == 404 and version):
-                there = read_record(server, namespace, name)
+            if answer.status in _IN_DOUBT and (version or answer.status != 404):
+                there = _unless_anothers(read_record(server, namespace, name), namespace, name, before, wanted)
                 if _says(there, wanted):
                     return there
-                if not _says(there, before):
-                    trouble = "another has written it meanwhile"
-                    break
                 version = there.version
             elif answer.status < 500 and answer.status != 429:
                 break
         except Unanswered as error:
             trouble = str(error)
         time.sleep(pause)
-    raise ClusterError(f"ConfigMap {namespace}/{name}, the record of half-bound gangs: {trouble}")
+    raise _refused(namespace, name, trouble)
+
+
+def _unless_anothers(
+    there: RecordedGangs, namespace: str, name: str, before: RecordedGangs, wanted: RecordedGangs
+) -> RecordedGangs:
+    """What is there, which is what was there before or what is wanted."""
+    if not (_says(there, before) or _says(there, wanted)):
+        raise _refused(namespace, name, "another has written it meanwhile")
+    return there
+
+
+def _refused(namespace: str, name: str, trouble: str) -> ClusterError:
+    return ClusterError(f"ConfigMap {namespace}/{name}, the record of half-bound gangs: {trouble}")
 
 
 def _version(answer: Response) -> str:
-    """The resourceVersion of what was written; empty where the answer does not say it."""
+    """The resourceVersion of what was written; empty where nothing was, or the answer does not say it."""
+    if answer.status not in (200, 201):
+        return ""
     try:
         return str(json.loads(answer.text)["metadata"]["resourceVersion"])
     except (ValueError, KeyError, TypeError):
