@@ -64,11 +64,11 @@ def _said(label: str) -> str:
 
     Examples
     --------
-    >>> _said("Queue a"), _said("HyperNode *")
-    ('Queue a cannot be read', 'no HyperNode can be read')
+    >>> _said("Queue a"), _said("HyperNode *"), _said("PodGroup default/*")
+    ('Queue a cannot be read', 'no HyperNode can be read', 'no PodGroup can be read')
     """
-    kind = label.removesuffix(f" {_ALL}")
-    return f"{label} cannot be read" if kind == label else f"no {kind} can be read"
+    kind, _, name = label.partition(" ")
+    return f"no {kind} can be read" if name.rpartition("/")[2] == _ALL else f"{label} cannot be read"
 
 
 def without_unread_room(nodes: Mapping[str, Node], objects: Objects) -> dict[str, Node]:

@@ -171,6 +171,9 @@ def test_of_pods_that_ask_for_different_things_as_many_of_each_come_first_as_the
     made = prepared(snapshot_of(documents), (), recorded("half", pods=digests(["uid-half-0"]), size=4, shapes=shapes))
     (half,) = made.half_bound.values()
     assert [key.name for key in half.missing] == ["half-1", "large-0"]
+    had = recorded("half", pods=digests(["uid-half-0"]), size=3, shapes=asked(4, 64, 64))  # the small one is bound
+    (half,) = prepared(snapshot_of(documents), (), had).half_bound.values()
+    assert [key.name for key in half.missing] == ["large-0", "large-1"]
 
 
 def test_a_gang_all_of_whose_pods_are_others_than_it_had_is_as_urgent_as_any() -> None:

@@ -13,7 +13,7 @@ import pytest
 from placer.cluster.planning.binding_plan import Batch, BindingPlan, PlannedBinding, WaitFor
 from placer.cluster.planning.gang_outcome import GangOutcome, GangState
 from placer.cluster.planning.scheduler_cache import SchedulerCache
-from placer.cluster.reading.client import Response
+from placer.cluster.reading.client import Response, Unanswered
 from placer.cluster.reading.earlier_passes import prepared
 from placer.cluster.writing.breaker import Breaker
 from placer.cluster.writing.plan_execution import BindingOptions, execute_plan
@@ -31,6 +31,7 @@ class Server:
         self.documents = {each["metadata"]["name"]: each for each in documents if each["kind"] == "Pod"}
         self.cache: SchedulerCache | None = None
         self.refused: dict[str, int] = {}  #: pod to status
+        self.silent: set[str] = set()  #: pods about which nothing is answered
         self.after: Callable[[str], None] = lambda _: None
         self.order: list[str] = []
         self.deleted: list[str] = []
@@ -41,6 +42,8 @@ class Server:
 
     def send(self, method: str, path: str, body: Any = None, **_: Any) -> Response:
         name = path.split("/")[6]
+        if name in self.silent:
+            raise Unanswered("no answer")
         if method == "DELETE":
             self.deleted.append(name)
             return Response(200, b"{}")
@@ -262,6 +265,24 @@ def test_a_watch_that_breaks_while_a_gang_is_begun_does_not_leave_it() -> None:
     world, answers = World(a=1), iter([None, "pods cannot be watched: away"])
     world.cache.lost = lambda: next(answers, None)
     assert states(world.carry_out(world.batch("a"))) == [("a", GangState.BOUND, 1)]
+
+
+def test_room_of_a_binding_that_may_still_happen_is_kept_and_of_one_that_will_not_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("placer.cluster.writing.plan_execution._EVENTS", 0.1)
+    world = World(a=2, b=2)
+    world.server.silent = {"a-1"}
+    (found,) = world.carry_out(world.batch("a"), settings=replace(FAST, grace=0.1))
+    assert (found.state, list(found.missing)) == (GangState.HALF_BOUND, [Key("default", "a-1")])
+    world.cache.node_happened("MODIFIED", json.dumps(node("n1", cpu=3)).encode())
+    (left,) = world.carry_out(world.batch("b"))
+    assert (left.state, left.reason) == (GangState.LEFT, "the room is gone on Node n1: cpu 2 of 1 left")
+    world.cache.node_happened("MODIFIED", json.dumps(node("n1", cpu=4)).encode())
+    world.server.refused = {"b-1": 403}
+    assert world.carry_out(world.batch("b"))[0].state is GangState.HALF_BOUND
+    used = {key.name for key in world.cache._room.holdings}
+    assert used == {"a-0", "a-1", "b-0"}
 
 
 def test_a_hand_that_stumbles_costs_its_pod_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from placer.cluster.reading.client import Busy, Response, Unanswered
-from placer.cluster.reading.watch import Watch
+from placer.cluster.reading.watch import Watch, Watches
 from placer.errors import ClusterError
 from tests.waiting import wait_until
 
@@ -157,3 +158,18 @@ def test_a_listener_that_stumbles_is_not_taken_for_a_quiet_cluster() -> None:
     wait_until(lambda: watch.trouble == "RuntimeError: a bug", "the trouble")
     wait_until(lambda: watch.lost is not None, "its loss")
     watch.close()
+
+
+def test_what_is_not_read_is_lost_at_once_whenever_it_was_checked_last() -> None:
+    """An event may have come since the last check that nobody has heard."""
+    server = Server([line("ADDED", "a", 6)])
+    watch = Watch(server, PATH, "5", lambda *_: None, lambda *_: None)
+    watches = Watches([watch])
+    assert watches.lost() == f"{PATH} cannot be watched: it has not begun"
+    with watches.open():
+        wait_until(lambda: watch.lost is None, "the watch to be open")
+        assert watches.lost() == f"{PATH} cannot be watched: what happened since the snapshot is not heard yet"
+        watches._since[watch] = time.monotonic()
+        assert watches.lost() is None
+        watch._lose("the connection broke")
+        assert watches.lost() == f"{PATH} cannot be watched: the connection broke"

@@ -15,9 +15,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Unpack
 
-from placer.cluster.reading.client import Response, SendOptions, Unanswered, Writer
+from placer.cluster.reading.client import Response, SendOptions, Unanswered, Writer, server_time
 from placer.errors import ClusterError
 
 __all__ = ["Breaker", "PatientWriter"]
@@ -60,6 +61,10 @@ class Breaker:
         self._last = ""
         self._answers = 0
         self._refusals = 0
+
+    def now(self) -> datetime:
+        """The time by the server's clock."""
+        return server_time(self._server)
 
     def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         """Ask for something."""
@@ -127,6 +132,10 @@ class PatientWriter:
 
     def __init__(self, breaker: Breaker, until: float, sleep: Callable[[float], None] = time.sleep) -> None:
         self._breaker, self._until, self._sleep = breaker, until, sleep
+
+    def now(self) -> datetime:
+        """The time by the server's clock."""
+        return self._breaker.now()
 
     def get(self, path: str, parameters: Mapping[str, str] | None = None) -> Response:
         """Ask for something."""
