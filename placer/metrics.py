@@ -121,6 +121,11 @@ class LoopMetrics:
         self._rejected = prometheus.Counter(
             "placer_kubelet_rejections_total", "Pods that kubelets rejected, by reason.", ("reason",), registry=registry
         )
+        self._unsaved = prometheus.Counter(
+            "placer_unsaved_passes_total",
+            "Passes of which snapshot and Placement could not be kept (--save), as on a disk that is full.",
+            registry=registry,
+        )
         self._now = {
             name: prometheus.Gauge(f"placer_{name}", text, registry=registry)
             for name, text in (
@@ -182,6 +187,7 @@ class LoopMetrics:
             return
         self._now["last_pass_timestamp_seconds"].set(time.time())
         self._now["cooling_nodes"].set(len(done.cooling))
+        self._unsaved.inc(done.not_saved is not None)
         self._count_gangs(done)
         self._count_pods(done)
         self._verdicts.labels(done.result.verdict.value).inc()

@@ -60,7 +60,7 @@ class _LoopTeller:
     def ended(self, done: Pass) -> None:
         """Print its line."""
         self._signals.gently(False)
-        print(json.dumps(_summary(done)), flush=True)
+        _tell(done)
 
     def standing_by(self, why: str) -> None:
         """Say so once."""
@@ -129,7 +129,7 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) 
             done.error = str(error)
             raise
         finally:  # whatever happened, what was bound is told
-            print(json.dumps(_summary(done)), flush=True)
+            _tell(done)
     if done.leader not in (None, done.identity):
         print(f"placer: nothing was decided: {done.options.lease} is held by {done.leader}", file=sys.stderr)
     paused = done.paused()
@@ -137,6 +137,13 @@ def _run_once(client: Client, wanted: PassOptions, options: argparse.Namespace) 
         what = "no further gang was bound" if done.result is not None else "nothing was decided"
         print(f"placer: paused: {what}: {paused}", file=sys.stderr)
     return _exit_code(done)
+
+
+def _tell(done: Pass) -> None:
+    """Print the line of a pass, and a warning where it could not be kept."""
+    print(json.dumps(_summary(done)), flush=True)
+    if done.not_saved is not None:
+        print(f"placer: warning: the pass was not saved: {done.not_saved}", file=sys.stderr, flush=True)
 
 
 def _exit_code(done: Pass) -> int:

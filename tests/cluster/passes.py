@@ -27,6 +27,7 @@ class Passes:
         self.url: str | None = None  #: of what is in front of the server
         self.config: str | None = None  #: a kubeconfig of another user than an administrator
         self.code: int | None = None  #: with which the last one ended
+        self.err = ""  #: what it wrote to standard error
 
     def __call__(self, *flags: str, code: int | None = 0) -> dict[str, Any]:
         """Make one that ends with a code, None: with any; its summary."""
@@ -36,6 +37,7 @@ class Passes:
         found = main(["run", "--kubeconfig", str(config), "--method", "greedy", *settle, *flags])
         self.code = found
         told = self._capsys.readouterr()
+        self.err = told.err
         (line,) = told.out.splitlines()
         assert code in (found, None), (line, told.err)
         summary: dict[str, Any] = json.loads(line)

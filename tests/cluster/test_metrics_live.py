@@ -127,6 +127,18 @@ def test_what_was_evicted_and_what_was_stale_is_counted(metrics: LoopMetrics) ->
     assert found["placer_stale_gangs_total",] == 1
 
 
+def test_passes_that_could_not_be_saved_are_counted(metrics: LoopMetrics) -> None:
+    world = World()
+    world.nodes("n1")
+    result = solve(world.instance(), method="greedy")
+    for why in ("/full: cannot be written: No space left on device", None, "/full: cannot be written"):
+        done = Pass(PassOptions(), result=result)
+        done.not_saved = why
+        metrics.ended(done)
+    with MetricsServer(("127.0.0.1", 0), metrics) as server:
+        assert told(server)["placer_unsaved_passes_total",] == 2
+
+
 def test_a_loop_of_which_nothing_is_heard_is_taken_for_stuck(
     metrics: LoopMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:

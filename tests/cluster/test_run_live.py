@@ -334,6 +334,7 @@ def test_what_cannot_be_saved_is_told_and_stops_nothing(
     told = passes("--save", str(tmp_path))
     assert (told["bound"], told["saved"]) == (3, [])
     assert told["notSaved"] == f"{tmp_path}: cannot be written: No space left on device"
+    assert passes.err == f"placer: warning: the pass was not saved: {told['notSaved']}\n"
     assert len(bound(small)) == 3
     assert (len(told["instance"]), told["version"]) == (64, placer.__version__)
     assert datetime.fromisoformat(told["time"]) <= datetime.now(UTC)
